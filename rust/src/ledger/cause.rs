@@ -1,9 +1,9 @@
 //! The names of causes.
 
-/// Makes [`Cause`] from its lines: a cause, and its name in tables and JSON.
+/// Defines the enum [`Cause`] from lines of the form `variant = "name in tables and JSON"`.
 macro_rules! causes {
     ($($(#[$meaning:meta])* $cause:ident = $name:literal,)+) => {
-        /// Why the next byte of a direction does not leave.
+        /// Why the sender of a direction does not send the next byte yet.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Cause {
@@ -17,7 +17,7 @@ macro_rules! causes {
             /// All causes, indexed by their codes.
             pub const ALL: [Self; CAUSES] = [$(Self::$cause),+];
 
-            /// Its name in tables and JSON.
+            /// Returns the name of the cause in tables and JSON.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -28,21 +28,22 @@ macro_rules! causes {
     };
 }
 
-// The order is that of `CAUSES` in `tcptrace_lab/schema/ledger.py`: tables hold codes.
+// The order is that of `CAUSES` in `tcptrace_lab/schema/ledger.py`, because tables store the position of a cause in
+// this list.
 causes! {
     /// The handshake is not complete.
     Handshake = "handshake",
-    /// A long silence in which neither host owed anything.
+    /// A long silence in which neither host had to answer the other.
     Idle = "idle",
     /// The application on the sender was not sending.
     Application = "application",
-    /// Waiting for data from the peer.
+    /// The sender waited for data from the peer.
     Peer = "peer",
-    /// Held by Nagle's algorithm; no ACK was delayed.
+    /// Nagle's algorithm delayed a small segment; the receiver did not delay the ACK.
     Nagle = "nagle",
-    /// Held by Nagle's algorithm until a delayed ACK.
+    /// Nagle's algorithm delayed a small segment until a delayed ACK arrived.
     NagleDelayedAck = "nagle-delayed-ack",
-    /// Waiting for a delayed ACK, not because of Nagle's algorithm.
+    /// The sender waited for a delayed ACK, but not because of Nagle's algorithm.
     DelayedAck = "delayed-ack",
     /// The send buffer was full of unacknowledged bytes.
     SendBuffer = "send-buffer",
@@ -52,7 +53,7 @@ causes! {
     ZeroWindow = "zero-window",
     /// Slow start: flights still grow towards the capacity of the path.
     SlowStart = "slow-start",
-    /// The congestion window, reduced by packet loss.
+    /// A congestion window reduced by packet loss limited the sender.
     CongestionWindow = "congestion-window",
     /// Pacing: the sender spaces its segments.
     Pacing = "pacing",

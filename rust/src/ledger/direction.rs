@@ -1,4 +1,4 @@
-//! The final facts of one direction, with which its waits are judged (`docs/how-it-decides.md`, 3.4).
+//! The final facts of one direction, from which the cause of each of its waits follows (`docs/how-it-decides.md`, 3.4).
 //!
 //! A [`DirectionFacts`] is computed once, from the row of a connection that has ended. Each fact is defined once, in
 //! this module.
@@ -20,57 +20,59 @@ use crate::sender::{LONGEST_NS, NS_PER_MS, REACTION_NS, SLOW_REACTION_NS, Sender
 
 /// The causal window as a share of the RTT, in a capture at the sender.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
-/// The causal window as a share of the RTT away from the sender, where delays on the path vary.
+/// The causal window as a share of the RTT, in a capture away from the sender, where delays on the path vary.
 const CAUSAL_SHARE_FAR: f64 = 0.5;
-/// Segments this close together left as one burst: a host needs 1 to 10 µs per segment (measured on loopback and veth).
+/// Segments that follow each other within this time were sent as one burst: a host needs 1 to 10 µs per segment
+/// (measured on loopback and veth).
 const BURST_NS: i64 = 20_000;
 /// The longest interval within a burst, as a share of the RTT.
 const BURST_SHARE: f64 = 0.002;
 /// An RTT that exceeds the minimum by more than this share contains a queue (a heuristic).
 const QUEUE_SHARE: f64 = 0.25;
-/// From this many waits of one kind on, a cause is proved; a single wait is only consistent with it (a heuristic).
+/// At least this many waits of one kind prove a cause; a single wait is only consistent with it (a heuristic).
 pub const HELD_TIMES: i64 = 3;
 /// Flights that do not grow for this many rounds are on a plateau (a heuristic).
 const PLATEAU_ROUNDS: i64 = 5;
-/// If a plateau is above this share of the largest window, the window causes it (a heuristic).
+/// If a plateau is above this share of the largest receiver window, the receiver window causes it (a heuristic).
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// A pace counts as steady if at least this many more segments are at it than off it (a heuristic).
+/// A pace is steady if the segments sent at it outnumber the others by at least this many (a heuristic).
 const STEADY_SEGMENTS: i64 = 5;
-/// A steady pace of at most 1/4 of the RTT is not one flight per RTT, as a small send buffer would cause it (a
-/// heuristic).
+/// If segments follow each other within 1/4 of the RTT at a steady pace, the pace is not one flight per RTT, which a
+/// small send buffer would cause (a heuristic).
 const STEADY_PART: i64 = 4;
 /// If the segments at the pace outnumber the others by at least this share of all segments, there are no pauses between
 /// flights (a heuristic).
 const STEADY_SHARE: f64 = 0.75;
-/// A sender paces if at least this many more bursts are at the pace than off it (a heuristic).
+/// A sender paces if the bursts at the most common pace outnumber the others by at least this many (a heuristic).
 const PACED_BURSTS: i64 = 5;
-/// If at least this many departures leave late between two ACKs, and at least one for this many early ones, departures
-/// follow ACKs only by chance (a heuristic; in directions that ACKs release, one departure in a hundred is late).
+/// ACKs do not release the segments of a direction if at least `CHANCE_DEPARTURES` segments are sent late between two
+/// ACKs, and at least one is late for every `CHANCE_PART` that are early (a heuristic; in directions that ACKs release,
+/// one segment in a hundred is late).
 const CHANCE_DEPARTURES: i64 = 5;
 const CHANCE_PART: u32 = 4;
-/// The application writes on its own clock if the clock predicts three times as many writes as the ACKs do, plus this
-/// many (a heuristic).
+/// The application writes on its own clock if the clock predicts at least `CLOCK_TIMES` times as many writes as the
+/// ACKs do, plus `CLOCK_WRITES` (a heuristic).
 const CLOCK_WRITES: u32 = 5;
 const CLOCK_TIMES: u32 = 3;
-/// The application does not wait for answers if segments leave before an answer this many times as often as with it (a
-/// heuristic).
+/// The application does not wait for answers if it sends small segments before an answer at least this many times as
+/// often as after it (a heuristic).
 const AHEAD_TIMES: i64 = 3;
 /// If the measured tick of a timestamp clock is in this range, the clock ticks in milliseconds, and queues on the path
-/// explain the difference (a heuristic: the next tick in use is 4 ms).
+/// explain the difference (a heuristic: the next longer tick in use is 4 ms).
 const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
 /// If the longest segment has at least this share of the SMSS, it may be a full-sized segment that a tunnel shortened.
 const TUNNEL_SHARE: f64 = 0.9;
 /// The MSS if the SYN offers none (RFC 9293, 3.7.1).
 pub const DEFAULT_MSS_BYTES: i64 = 536;
-/// Minimum number of ACKs for a valid rate of drained queues (a heuristic).
+/// The rate at which queues drain is valid if it comes from at least this many ACKs (a heuristic).
 const MIN_RATE_SAMPLES: i64 = 10;
 
 /// Two times differ for certain if they are this many ticks of the capture's clock apart. A difference of one tick may
 /// be rounding.
 const TICKS: i64 = 2;
 
-/// The facts of one direction. "Sender" is the host that sends its data; "receiver" is the peer. Fields in `*_ns` are
-/// nanoseconds.
+/// The facts of one direction. "Sender" is the host that sends the data of this direction; "receiver" is its peer.
+/// Fields in `*_ns` are nanoseconds.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, clippy::struct_excessive_bools)] // each name is a fact of its own
 pub struct DirectionFacts {
@@ -107,84 +109,90 @@ pub struct DirectionFacts {
     pub ended_by_others: bool,
     /// The sender numbers the packets of this direction one by one (IPv4 identification).
     pub numbers_packets: bool,
-    /// An old stack: its SYN offers neither SACK (1996) nor timestamps (1992), so it does not pace either.
+    /// The sender has an old stack, which does not pace: its SYN offers neither SACK (1996) nor timestamps (1992).
     pub old: bool,
     /// Neither SACK (and so no DSACK, RFC 2883) nor timestamps (RFC 3522) are in use. ACKs therefore never show that a
-    /// copy arrived.
+    /// retransmission was spurious.
     pub shows_no_copies: bool,
     pub uses_sack: bool,
     pub line: Line,
-    /// The payload to which a 4.4BSD sender rounds its MSS, if it does.
+    /// The payload size to which a 4.4BSD sender rounds its MSS down; `None` if it does not round.
     pub rounded_bytes: Option<i64>,
     pub reaction_min_ns: Option<i64>,
     pub nothing_lost: bool,
     pub max_segment_bytes: i64,
     pub max_in_flight_bytes: Option<i64>,
-    /// The largest flight: the larger of the captured flight and the flight that the sender knew of.
+    /// The largest flight of the direction: the flight in the capture or the flight as the sender knew it, whichever is
+    /// larger.
     pub peak_flight_bytes: Option<i64>,
     pub out_of_order_segments: i64,
     pub tick_ns: Option<i64>,
     pub totals: SenderTotals,
     pub drained: Option<Drained>,
-    /// Shorter times are uncertain: two ticks of a coarse clock, 0 for a fine one.
+    /// Times shorter than this are uncertain: two ticks of a coarse capture clock, 0 for a fine one.
     pub blurred_ns: i64,
-    /// The causal window: a departure within this time after an ACK may have been caused by it.
+    /// The causal window: a segment sent within this time after an ACK may have been released by the ACK.
     pub causal_window_ns: i64,
-    /// The release window: a departure counts as released by an ACK only within this time after the ACK.
+    /// The release window: a segment counts as released by an ACK only if it was sent within this time after the ACK.
     pub release_window_ns: i64,
-    /// Allowance for jitter of the path; 0 in a capture at the sender.
+    /// Allowance for the jitter of the path; 0 in a capture at the sender.
     pub unsteady_ns: i64,
     pub burst_ns: i64,
-    /// A delay this much longer than the shortest RTT shows a queue.
+    /// A delay that exceeds the shortest one by more than this shows a queue on the path.
     pub queue_ns: i64,
-    /// At least 5 more segments of one write arrive at the common spacing than off it, in a direction without timestamps.
+    /// In a direction without timestamps, the segments of one write that are sent at the most common spacing outnumber
+    /// the others by at least 5.
     pub comes_steadily: bool,
-    /// The spacing depends on the segment size, so it is the rate of a line.
+    /// The spacing of segments depends on their size, so it shows the rate of a line.
     pub comes_by_size: bool,
-    /// The sender paces: its bursts leave at an even interval.
+    /// The sender paces: it sends bursts at an even interval.
     pub paces: bool,
-    /// Departures leave at any time between two ACKs, so ACKs do not release them.
+    /// The sender sends at any time between two ACKs, so ACKs do not release its segments.
     pub leaves_between_acks: bool,
     /// The application writes on its own clock: an even interval predicts its writes better than ACKs do.
     pub writes_by_clock: bool,
-    /// Nagle's algorithm is on: small segments wait behind small ones.
+    /// Nagle's algorithm is on: a small segment waits until earlier small segments are acknowledged.
     pub holds_small: bool,
-    /// Nagle's algorithm in its first form (RFC 896): small segments wait behind full ones, too.
+    /// Nagle's algorithm is on in its first form (RFC 896): a small segment also waits until full-sized segments are
+    /// acknowledged.
     pub holds_behind_full: bool,
-    /// At least three small segments waited for an ACK behind flights that certainly do not fill the send buffer.
+    /// At least three small segments waited for an ACK although the flight before them certainly did not fill the send
+    /// buffer.
     pub surely_holds_small: bool,
-    /// The application does not wait for answers: small segments leave before the answer to the small one before them came.
+    /// The application does not wait for answers: it sends a small segment before the previous small segment is
+    /// answered.
     pub writes_ahead: bool,
-    /// The receiver sent data at least half as often as small segments waited for an ACK.
+    /// The receiver sent at least half as many data segments as small segments waited for an ACK.
     pub answered: bool,
-    /// ACK-clocked: most departures leave at once when an ACK comes.
+    /// ACK-clocked: the sender sends most segments at once when an ACK arrives.
     pub ack_clocked: bool,
     pub plateau_bytes: Option<i64>,
     pub other_plateau_bytes: Option<i64>,
     pub low_top_bytes: Option<i64>,
     pub top_bytes: Option<i64>,
     /// No segment is full-sized: the longest ones are slightly shorter than the SMSS, and two of them are never in
-    /// flight together. The application writes pieces of that size.
+    /// flight together. The application writes pieces of the size of the longest segment.
     pub never_full: bool,
     pub ticks_milliseconds: bool,
     /// In a capture away from the sender: no segment was lost or out of order, and every retransmission was spurious.
     pub only_late: bool,
-    /// Silence of at least this length is idle if the sender could continue and neither host owes an answer.
+    /// Silence of at least this length has the cause `idle` if the sender could send and neither host has to answer the
+    /// other.
     pub idle_after_ns: i64,
-    /// The bound for idle silence of the other direction.
+    /// In the other direction, silence of at least this length can be idle.
     pub receiver_idle_after_ns: i64,
     /// What other connections between the same hosts show about the path to the sender.
     pub neighbours: Option<Neighbours>,
 }
 
-/// How the receiver ended its own data.
+/// How the receiver closed its own direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReceiverEnd {
-    /// It sent a FIN.
+    /// The receiver sent a FIN.
     pub finished: bool,
-    /// When it sent its last data or FIN, if it sent a FIN.
+    /// Time of the receiver's last data or FIN; `None` if the receiver sent no FIN.
     pub closed_ts_ns: Option<i64>,
-    /// It sent a RST.
+    /// The receiver sent a RST.
     pub reset: bool,
 }
 
@@ -204,7 +212,8 @@ pub struct Drained {
     pub ns: i64,
 }
 
-/// The turnaround of host `side`, if the capture's clock does not hide it.
+/// The shortest time from the capture point to host `side` and back; `None` if it is unknown or shorter than a tick of
+/// the capture's clock.
 fn shown_turnaround_ns(row: &ConnectionRow, side: usize) -> Option<i64> {
     turnaround_ns(row, side, row.tick_ns.unwrap_or(0))
 }
@@ -215,8 +224,8 @@ fn at_least(min_ns: i64, share: f64, rtt_ns: i64) -> i64 {
 }
 
 impl DirectionFacts {
-    /// The facts of the direction in which `side` (0 client, 1 server) sends; `None` without times. For a connection
-    /// longer than [`LONGEST_NS`], only the first and the last time are set.
+    /// The facts of the direction in which `side` (0 client, 1 server) sends; `None` if the connection has no times.
+    /// For a connection longer than [`LONGEST_NS`], only the first and the last time are set.
     #[must_use]
     pub fn of(row: &ConnectionRow, side: usize) -> Option<Self> {
         let other = 1 - side;
@@ -340,13 +349,14 @@ impl DirectionFacts {
         self.release_window_ns = self.release_window_ns().max(self.blurred_ns);
     }
 
-    /// The longest time from an ACK to a departure that it released. If the sender's reactions are clearly faster than
-    /// other departures, they determine it. If departures often leave late between two ACKs, others leave early by
-    /// chance; then it is the reaction time of a host.
+    /// The longest time from an ACK to a segment that it released. If the sender's reactions to ACKs are clearly faster
+    /// than its other segments, the reactions determine this time. If the sender often sends late between two ACKs, it
+    /// also sends early by chance; this time is then the reaction time of a host.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
-            // Only the handshake measures the distance of the sender, and so the time when an ACK reaches it.
+            // Only the handshake measures how far the sender is from the capture point, and so when an ACK reaches the
+            // sender.
             let is_fast = |ns: i64| self.beginning_seen && ns as f64 <= CAUSAL_SHARE_NEAR * self.rtt_ns as f64;
             let share = if reaction_ns.is_some_and(is_fast) { CAUSAL_SHARE_NEAR } else { CAUSAL_SHARE_FAR };
             at_least(CAUSAL_NS, share, self.rtt_ns)
@@ -363,7 +373,8 @@ impl DirectionFacts {
         let (longest, full) = (self.max_segment_bytes, smss_bytes?);
         let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
-        // A throughput deadlock: many times, a single segment was in flight. Only a FIN released two together.
+        // In a throughput deadlock, a single segment is in flight many times. Two segments are then in flight together
+        // only because of a FIN.
         let locked = i64::from(self.totals.small_delayed_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
         let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);
         (self.old && whole && flew(2) && (!locked || flew(3)) && roomy).then_some(longest)
@@ -410,25 +421,25 @@ impl DirectionFacts {
         self.low_top_bytes = self.low_top(smss_bytes);
     }
 
-    /// `level` if it is a plateau that the window does not cause. The application itself may cause a level below two
-    /// segments, so such a level counts only if every departure followed an ACK.
+    /// Returns `level` if it is a plateau that the receiver window does not cause. The application itself may cause a
+    /// level below two segments, so a level below two segments counts only if every segment followed an ACK.
     fn level(&self, level: Nullable, rounds: u16, smss_bytes: Option<i64>) -> Option<i64> {
         let level = level.get()?;
         let shown = smss_bytes.is_some_and(|full| level >= 2 * full) || self.totals.unclocked == 0;
         (i64::from(rounds) >= PLATEAU_ROUNDS && shown && self.is_below_window(level, smss_bytes)).then_some(level)
     }
 
-    /// Whether the level is far below the largest window. For an old sender, which sends each segment that fits, one
-    /// segment below is enough.
+    /// Whether the level is far below the largest receiver window. An old sender sends each segment that fits, so for
+    /// it a level one segment below the window is far enough.
     fn is_below_window(&self, level: i64, smss_bytes: Option<i64>) -> bool {
         let Some(most) = self.max_window_bytes else { return false };
         let fits = self.near_sender && self.old && smss_bytes.is_some_and(|full| level + full <= most);
         level as f64 <= BELOW_WINDOW_SHARE * most as f64 || fits
     }
 
-    /// The largest flight of a direction that never had two full-sized segments in flight, if ACKs and nothing else
-    /// released its departures, and did so often. The RTT must be so long that a departure right after an ACK is no
-    /// coincidence.
+    /// Returns the largest flight if the direction never had two full-sized segments in flight, and if ACKs released
+    /// all of its segments, at least [`PLATEAU_ROUNDS`]. The RTT must also be so long that a segment right after an ACK
+    /// is no coincidence.
     fn low_top(&self, smss_bytes: Option<i64>) -> Option<i64> {
         let most = self.max_in_flight_bytes?;
         let low = self.peak_flight_bytes? < 2 * smss_bytes?;
@@ -438,8 +449,8 @@ impl DirectionFacts {
     }
 
     /// Whether a flight of this size empties the send buffer of an old stack. At least three times, a full-sized
-    /// segment waited behind such a flight although the window had room. The flight ended with PSH, so it contained all
-    /// buffered data (4.4BSD, `tcp_output`), and the data that followed was not in the buffer yet.
+    /// segment waited behind a flight of this size although the window had room. These flights ended with PSH, so they
+    /// contained all buffered data (4.4BSD, `tcp_output`); the next data was not in the buffer yet.
     pub(super) fn is_emptied_by(&self, previous_round_flight_bytes: i64) -> bool {
         let totals = &self.totals;
         let sizes = [
@@ -450,7 +461,7 @@ impl DirectionFacts {
     }
 }
 
-/// Whether departures leave late between two ACKs as often as by chance.
+/// Whether the sender sends late between two ACKs about as often as it would by chance.
 fn leaves_by_chance(totals: &SenderTotals) -> bool {
     let (early, late) = (totals.departures_early, totals.departures_late);
     i64::from(late) >= CHANCE_DEPARTURES && late.saturating_mul(CHANCE_PART) >= early

@@ -1,4 +1,4 @@
-//! The edges of a direction: the time before its first departure and after its last.
+//! The edges of a direction: the time before its first segment with data, SYN or FIN, and the time after its last one.
 
 use super::cause::Cause;
 use super::direction::{DirectionFacts, MIN_IDLE_NS};
@@ -6,14 +6,15 @@ use super::judged::MAX_SPANS;
 use super::timeline::{idle_before_close_ns, idle_before_peer_ns, opened_ns, request_transit_ns, transit_ns};
 use crate::connection::Confidence;
 
-/// One edge: the time before the first departure, after the last, or the whole life of a direction without departures.
+/// One edge: the time before the first segment, the time after the last one, or the whole life of a direction that
+/// sends neither data nor SYN nor FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
     /// Start, in nanoseconds since 1970.
     pub start_ns: i64,
-    /// The last departure before the edge.
+    /// Frame of the last segment that was sent before the edge.
     pub frame_before: Option<u64>,
-    /// The departure that ended the edge.
+    /// Frame of the segment that ended the edge.
     pub frame_after: Option<u64>,
     /// The intervals in order of time, as (cause, nanoseconds).
     pub spans: [(Cause, i64); MAX_SPANS],
@@ -39,7 +40,7 @@ fn edge(start_ns: i64, spans: [(Cause, i64); 6]) -> Edge {
     Edge { start_ns, frame_before: None, frame_after: None, spans, confidence: Confidence::Consistent }
 }
 
-/// The time before the first departure: `handshake` if that departure is a SYN, else `unknown`.
+/// The time before the first segment: its cause is `handshake` if that segment is a SYN, else `unknown`.
 fn before(direction: &DirectionFacts) -> Option<Edge> {
     let first = direction.totals.first?;
     let ns = first.ts_ns.saturating_sub(direction.first_ts_ns);
@@ -48,7 +49,7 @@ fn before(direction: &DirectionFacts) -> Option<Edge> {
     Some(Edge { frame_after: Some(first.frame), ..edge(direction.first_ts_ns, spans) })
 }
 
-/// The time after the last departure. A sender that never receives data has nothing to send once everything is
+/// The time after the last segment. A sender that never receives data has nothing to send once everything is
 /// acknowledged. For other senders, the capture does not show which host would have continued.
 fn after(direction: &DirectionFacts) -> Option<Edge> {
     let ending = &direction.totals.ending;
@@ -56,7 +57,8 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
     let (idle_ns, spoke_ns) = (ending.since_all_acked_ns.get(), ending.peer_last_ns.get());
     let closing = direction.finished;
     let only_syn = !closing && direction.max_segment_bytes == 0;
-    // An ACK that was still on its way when the connection ended counts as arrived by then, after 0 ns.
+    // An ACK that was still in transit when the connection ended counts as received at that moment: 0 ns before the
+    // end.
     let open_ns = opened_ns(ending, direction)
         .filter(|ns| *ns > 0)
         .map_or(0, |ns| ns + request_transit_ns(direction, spoke_ns.is_some()));
@@ -75,7 +77,8 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
         Some(spoke_ns) if !closing => (wait_ns - handshake_ns - spoke_ns - transit_ns).max(0),
         _ => 0,
     };
-    // If the capture begins within the connection, only answers show the RTT.
+    // If the capture begins within the connection, only the peer's answers show the RTT, so the cause of the transit
+    // time is unknown.
     let unmeasured = !direction.beginning_seen && spoke_ns.is_some();
     let transit_cause = if unmeasured { Cause::Unknown } else { Cause::Network };
     let rest_ns = wait_ns - handshake_ns - transit_ns - peer_ns;
@@ -99,9 +102,9 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
     Some(Edge { frame_before, ..edge(direction.last_ts_ns - wait_ns, spans) })
 }
 
-/// Whether the silence at the end is idle. Everything must be acknowledged and no request open: the server sent last,
-/// or the client did and the server never answers in this connection. Silence until the peer closes, or with
-/// keepalives, need not exceed the usual pauses of the client.
+/// Whether the silence at the end of the direction is idle. Everything must be acknowledged and no request open: the
+/// server sent last, or the client sent last and the server never answers in this connection. If a host closes the
+/// connection after the silence, or sends keepalives, the silence need not exceed the usual pauses of the client.
 fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
     let ending = &direction.totals.ending;
     let spoke_ns = ending.peer_last_ns.get();
@@ -116,10 +119,10 @@ fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
     answered && silence_ns >= min_ns && direction.max_segment_bytes > 0
 }
 
-/// The edge of a direction without departures, whose sender was silent since before the capture. It waits for the peer
-/// for as long as the peer sends. If the peer closes and this host does not, the cause is unknown, because this host
-/// may have closed before the capture. If the capture has no segment of this host, it may have sent anything. If a
-/// connection lasts longer than any real one, its whole life is `unknown`.
+/// The edge of a direction whose sender sent no data, SYN or FIN in the capture. The host waits for its peer for as
+/// long as the peer sends. If the peer closes and this host does not, the cause is unknown, because this host may have
+/// closed before the capture. If the capture has no segment at all of this host, the cause is unknown, because the host
+/// may have sent anything. If a connection lasts longer than any real one, its whole life is `unknown`.
 fn silent(direction: &DirectionFacts) -> Edge {
     let lived_ns = direction.life_ns();
     let peer_seen_ns = if direction.beginning_seen {

@@ -1,17 +1,17 @@
-//! What one wait shows, given the final facts of its direction: values and tests that several gates share. Each is
-//! defined once.
+//! What one wait shows about its cause, given the final facts of its direction: values and tests that several gates
+//! share. Each value and test is defined once.
 //!
-//! All are pure functions of one [`WaitRecord`] and one [`DirectionFacts`]; none looks at another wait. If a value is
-//! unknown, a test on it is false. The files, each using only those before it:
+//! All values and tests are pure functions of one [`WaitRecord`] and one [`DirectionFacts`]; none reads another wait.
+//! If a value is unknown, a test on it is false. The files, each using only those before it:
 //!
-//! - [`path`]: line rate, clocks, delays of the path
-//! - [`resent`]: what the departure is, and the state of its sender after a loss
-//! - [`acks`]: which ACKs the sender received, and how late they were
-//! - [`released`]: whether an ACK released the departure
+//! - [`path`]: line rate, clocks, delays of the path - [`resent`]: whether the segment is a retransmission, and the
+//! state of its sender after a loss
+//! - [`acks`]: which ACKs the sender received, and how late they were - [`released`]: whether an ACK released the
+//! segment
 //! - [`window`]: room in the receiver window, and when it opened
 //! - [`nagle`]: whether the sender kept a small segment back
 //! - [`flow`]: queues, repairs, trains
-//! - [`deferral`]: TSO deferral of Linux, which leaves room in a window unused
+//! - [`deferral`]: TSO deferral of Linux, which leaves a part of the window unused
 //! - [`flights`]: levels that the flights do not exceed
 //! - [`predicates`]: the list of all predicates by name
 
@@ -46,28 +46,28 @@ pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
-/// If an ACK releases a departure within this part of the RTT after the previous departure, both belong to a train that
-/// the path has spaced. The pauses between flights are longer (a heuristic).
+/// If an ACK releases a segment within this part of the RTT after the previous segment, both belong to a train that the
+/// path has spaced. The pauses between flights are longer than this part of the RTT (a heuristic).
 pub const TRAIN_PART: i64 = 8;
 /// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
 /// With fewer segments per RTT, even spacing cannot be distinguished from pauses between flights (a heuristic).
 pub const MIN_SPREAD_SEGMENTS: i64 = 4;
-/// The shortest stall. It excludes the jitter of a LAN (a heuristic).
+/// The shortest stall. It is longer than the jitter of a LAN (a heuristic).
 const MIN_STALL_NS: i64 = 10 * NS_PER_MS;
 
 /// One wait, with the final facts of its direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
-    /// The departure that ended the wait.
+    /// The record of the segment that ended the wait.
     pub record: &'a WaitRecord,
-    /// What the sender saw since the previous departure.
+    /// What the sender knew during the wait, since it sent the previous segment.
     pub wait: &'a Wait,
     /// The final facts of the direction.
     pub direction: &'a DirectionFacts,
-    /// Nanoseconds from the previous departure to the one that ended the wait.
+    /// Nanoseconds from the previous segment to the segment that ended the wait.
     pub wait_ns: i64,
-    /// Largest payload that may leave (SMSS in force); 0 if unknown.
+    /// Largest payload that the sender may send in one segment (the SMSS in force); 0 if unknown.
     pub smss_bytes: i64,
     paced: bool,
     released: bool,
@@ -92,12 +92,12 @@ impl<'a> Evidence<'a> {
         evidence
     }
 
-    /// The departure belongs to bursts that the sender's pacing timer sends at an even interval ([`released`]).
+    /// The segment belongs to bursts that the sender's pacing timer sends at an even interval ([`released`]).
     pub(super) fn left_at_its_pace(&self) -> bool {
         self.paced
     }
 
-    /// An ACK without data released the departure, and the application had no part in it ([`released`]).
+    /// An ACK without data released the segment, and the application had no part in it ([`released`]).
     pub(super) fn was_released_by_ack(&self) -> bool {
         self.released
     }
@@ -107,22 +107,22 @@ impl<'a> Evidence<'a> {
         self.direction.rtt_ns
     }
 
-    /// The causal window: a departure within this time after an ACK may have been caused by it.
+    /// The causal window: a segment sent within this time after an ACK may have been released by the ACK.
     pub(super) fn causal_ns(&self) -> i64 {
         self.direction.causal_window_ns
     }
 
-    /// The release window: a departure counts as released by an ACK only within this time after the ACK.
+    /// The release window: a segment counts as released by an ACK only if it was sent within this time after the ACK.
     pub(super) fn release_ns(&self) -> i64 {
         self.direction.release_window_ns
     }
 
-    /// Bytes in flight just after the previous departure, as the sender knew it.
+    /// Bytes in flight just after the previous segment was sent, as the sender knew it.
     pub(super) fn flight_before(&self) -> Option<i64> {
         self.wait.flight_before_bytes.get()
     }
 
-    /// Bytes in flight just before this departure, as the sender knew it.
+    /// Bytes in flight just before this segment was sent, as the sender knew it.
     pub(super) fn flight_after(&self) -> Option<i64> {
         self.wait.flight_after_bytes.get()
     }
@@ -132,26 +132,26 @@ impl<'a> Evidence<'a> {
         self.wait.previous_round_flight_bytes.get()
     }
 
-    /// Room in the receiver window just after the previous departure, as the sender knew it.
+    /// Room in the receiver window just after the previous segment was sent, as the sender knew it.
     pub(super) fn room(&self) -> Option<i64> {
         self.wait.usable_window_before_bytes.get()
     }
 
-    /// From this length on, a wait is a stall: two RTTs, but at least 10 ms (jitter of a LAN) and at most one RTT plus
-    /// the minimum RTO of Linux. The RTT is the shortest one. The smoothed RTT includes delayed ACKs and would hide
-    /// them.
+    /// A wait of at least this length is a stall: two RTTs, but at least 10 ms (jitter of a LAN) and at most one RTT
+    /// plus the minimum RTO of Linux. This limit uses the shortest RTT. The smoothed RTT would hide delayed ACKs,
+    /// because it includes them.
     #[must_use]
     pub fn stall_ns(direction: &DirectionFacts) -> i64 {
         MIN_STALL_NS.max(2 * direction.rtt_ns).min(direction.rtt_ns + MIN_RTO_NS)
     }
 }
 
-/// Whether a known value passes a test.
+/// Whether the value is known and passes the test.
 pub(super) fn is(value: Option<i64>, test: impl FnOnce(i64) -> bool) -> bool {
     value.is_some_and(test)
 }
 
-/// Whether two known values pass a test.
+/// Whether both values are known and pass the test.
 pub(super) fn are(one: Option<i64>, other: Option<i64>, test: impl FnOnce(i64, i64) -> bool) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => test(one, other),

@@ -1,8 +1,8 @@
 //! The gates: one file for each reason why TCP may not send (`docs/how-it-decides.md`, 4).
 //!
 //! Each file says what closes the gate, what opens it, what disproves it, and the source. A gate gets the evidence of
-//! one wait. It answers whether it was closed until the departure, and how sure that is. No gate reads the answer of
-//! another; `judge.rs` decides which one counts.
+//! one wait. The gate returns whether it was closed until the segment was sent, and how sure that is. No gate uses the
+//! result of another; `judge.rs` decides which result counts.
 
 mod ambiguous;
 mod close;
@@ -27,8 +27,9 @@ use super::evidence::Evidence;
 pub use closed::Closed;
 pub(super) use loss_recovery::before_signal;
 
-/// Makes the functions that ask all listed gates in turn. They call each gate by name, so that the compiler can inline
-/// it, because most gates answer after one test. An array of function pointers would prevent inlining.
+/// Defines the functions that evaluate all listed gates in turn. The functions call each gate by name, so that the
+/// compiler can inline the gate, because most gates return after one test. An array of function pointers would prevent
+/// inlining.
 macro_rules! order {
     ($($gate:path,)+) => {
         /// The first gate that was closed.
@@ -37,15 +38,16 @@ macro_rules! order {
             None$(.or_else(|| $gate(wait)))+
         }
 
-        /// The first gate that was closed until the departure, for a wait whose owner opened earlier.
+        /// The first gate that was closed until the segment was sent, for a wait whose first closed gate opened
+        /// earlier.
         #[cold]
         pub(super) fn closed_to_the_end(wait: &Evidence<'_>) -> Option<Closed> {
             let to_the_end = |closed: &Closed| closed.opened_ago_ns.is_none();
             None$(.or_else(|| $gate(wait).filter(to_the_end)))+
         }
 
-        /// The answer of every gate, with its name: `None` if it was open. For people who ask why a wait has its cause;
-        /// the judge needs only the first.
+        /// The result of every gate, with its name: `None` if it was open. This explains why a wait has its cause; the
+        /// judge needs only the first closed gate.
         #[must_use]
         pub fn answers(wait: &Evidence<'_>) -> Vec<(&'static str, Option<Closed>)> {
             vec![$((stringify!($gate), $gate(wait))),+]
@@ -53,8 +55,8 @@ macro_rules! order {
     };
 }
 
-// All gates, in the order in which they count if several were closed until the same event. First come causes that a
-// capture shows plainly, last those that remain when nothing else explains the wait.
+// All gates, in the order in which they count if several were closed until the same event. Causes that a capture shows
+// plainly come first; causes that remain when nothing else explains the wait come last.
 order! {
     handshake::gate,
     close::gate,

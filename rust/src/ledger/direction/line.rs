@@ -1,23 +1,23 @@
-//! Serialization times: how long a segment keeps the lines of both hosts busy, as seen at the sender.
+//! Serialization times: how long a segment occupies the line of each host, from a capture at the sender.
 
 use crate::sender::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, LONGEST_NS, SenderTotals, TIMESTAMP_BYTES};
 
 /// The smallest size of a segment on Ethernet, with all overhead (IEEE 802.3).
 pub const MIN_FRAME_BYTES: i64 = 84;
-/// Line rates of both directions count as equal if they differ by less than this (a heuristic).
+/// Line rates of both directions count as equal if they differ by less than this share (a heuristic).
 const ALIKE_SHARE: f64 = 0.05;
-/// Line rates over ATM count as equal if they differ by less than this: cells are whole, so only the capture's clock is
-/// rounded.
+/// Line rates over ATM count as equal if they differ by less than this share: numbers of cells are exact, so only the
+/// capture's clock is rounded.
 const ALIKE_IN_CELLS_SHARE: f64 = 0.02;
 /// A segment without data takes this many ATM cells.
 const MIN_SEGMENT_CELLS: i64 = 2;
 /// The longest serialization time of a segment (a heuristic: 1,538 bytes at 1,200 bit/s take 10 s).
 const LONGEST_ON_LINE_NS: i64 = 16_000_000_000;
 
-/// Nanoseconds for which a line was busy, and the bytes that it carried meanwhile.
+/// Nanoseconds for which a line was busy, and the bytes that it carried in that time.
 type Busy = (Option<i64>, Option<i64>);
 
-/// The line rates of both directions; unknown away from the sender.
+/// The line rates of both directions; unknown in a capture away from the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line {
     own: Option<(i64, i64)>,
@@ -25,7 +25,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Computes the rates from the totals of this direction and of the other one.
+    /// Computes the rates from the totals of this direction and of the opposite direction.
     pub(super) fn of(totals: &SenderTotals, other: &SenderTotals, near_sender: bool, stamped: bool) -> Self {
         if !near_sender {
             return Self::default();
@@ -53,7 +53,8 @@ impl Line {
         };
         let spaced = busy(other.spaced_ns.get(), other.spaced_payload_bytes.get());
         let other_line = busy(other.serialization_ns.get(), other.line_payload_bytes.get());
-        // Small segments of the peer show its line rate if they have the same spacing as this direction's line.
+        // The spacing of the peer's small segments shows the rate of the peer's line if it gives the rate of this
+        // direction's line.
         let others = if is_alike(rate(spaced), rate(line), ALIKE_SHARE) {
             spaced
         } else {
@@ -90,8 +91,8 @@ fn on_line(bytes: i64, busy: Option<(i64, i64)>) -> i64 {
     busy.map_or(0, |busy| at_rate(bytes, busy).clamp(0, LONGEST_NS))
 }
 
-/// Nanoseconds that `bytes` take at a rate, given as a time in nanoseconds and the bytes (more than 0) sent in it.
-/// Rounded down, and at most [`LONGEST_NS`].
+/// Nanoseconds that `bytes` take at a rate, given as a time in nanoseconds and the bytes (more than 0) sent in it. The
+/// result is rounded down, and at most [`LONGEST_NS`].
 pub(in super::super) fn at_rate(bytes: i64, (ns, of_bytes): (i64, i64)) -> i64 {
     let exact = || i64::try_from((i128::from(bytes) * i128::from(ns)).div_euclid(i128::from(of_bytes)));
     let at_rate_ns =
@@ -107,7 +108,7 @@ fn rate((ns, bytes): Busy) -> Option<f64> {
     ns.zip(bytes).map(|(ns, bytes)| ns as f64 / bytes as f64)
 }
 
-/// Whether both values are known and differ by no more than a share.
+/// Whether both values are known and differ by at most this share of the second.
 fn is_alike(one: Option<f64>, other: Option<f64>, share: f64) -> bool {
     one.zip(other).is_some_and(|(one, other)| (one - other).abs() <= share * other)
 }

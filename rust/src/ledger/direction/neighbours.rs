@@ -1,13 +1,14 @@
-//! The queue before a host, as other connections between the same two hosts show it (`docs/how-it-decides.md`, 5).
+//! The queueing delay on the path to a host, as other connections between the same two hosts show it
+//! (`docs/how-it-decides.md`, 5).
 //!
-//! A host that sends only when it has been asked shows no queue before it: its answer may have waited for its
-//! application as well. Two kinds of segments show queues without any application:
+//! A host that sends only answers does not show the queue on the path to it: an answer may also have waited for the
+//! host's application. Two kinds of segments show queues without any application:
 //!
 //! - A sender in the middle of a write sends when an ACK arrives, and its segment echoes the timestamp of that ACK.
-//! - A receiver acknowledges data as soon as they arrive, if more of them follow.
+//! - A receiver acknowledges data as soon as it arrives, if more data follows.
 //!
-//! Packets do not overtake each other. So a question that passes the capture point later than the ACK or the data arrives
-//! later, too, and its answer comes back later.
+//! Packets do not overtake each other. So a request that passes the capture point after the ACK or the data also
+//! arrives after it, and the answer comes back later.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,18 +16,19 @@ use std::sync::Arc;
 use super::super::waits::record::WaitRecord;
 use crate::sender::{DRIFT_PART, NS_PER_MS};
 
-/// Time is divided into spans of this length, and only the ACK with the shortest queue of each is kept (a heuristic). A
-/// span is shorter than the times in which queues change, and long enough for an ACK that released a segment at once.
+/// Time is divided into spans of this length. Of each span, only the ACK that waited for the shortest time in queues is
+/// kept (a heuristic). A span is so short that queues hardly change within it, and long enough to contain an ACK that
+/// released a segment at once.
 const SPAN_NS: i64 = 10 * NS_PER_MS;
-/// A segment's timestamp and the one that it echoes are exact to a tick each.
+/// The timestamp of a segment and the timestamp that it echoes each have an error of up to one tick.
 const TICKS_NS: i64 = 2 * NS_PER_MS;
-/// Clocks of the host and of the capture each drift by at most 1/[`DRIFT_PART`].
+/// The clocks of the host and of the capture each drift by at most 1/[`DRIFT_PART`].
 const CLOCKS: i64 = 2;
-/// Maximum number of spans in which an ACK before the question is searched (a heuristic).
+/// At most this many spans are searched for an ACK before the request (a heuristic).
 const MAX_SPANS: usize = 32;
 
-/// A packet that passed the capture point, and the queue that delayed it, at least, on its way to the host, or on that way
-/// and the reaction on its way back.
+/// When a packet passed the capture point, and the least time that it spent in queues: on the path to the host, or on
+/// that path and the return path of the host's reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample {
     ts_ns: i64,
@@ -39,7 +41,7 @@ impl Sample {
     }
 }
 
-/// What the segments of one direction show about the queue before a host, in order of time.
+/// The queueing delays on the path to a host that the segments of one direction show, in order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     kept: Vec<Sample>,
@@ -48,17 +50,19 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Begins at `ts_ns`, with the round trip between capture point and host that the handshake shows, if it does.
+    /// Creates an empty list. `handshake_ns` is the round trip between capture point and host in the handshake, if it
+    /// is known; the handshake was at `ts_ns`.
     #[must_use]
     pub fn since(ts_ns: i64, handshake_ns: Option<i64>) -> Self {
         Self { kept: Vec::new(), shortest: handshake_ns.map(|ns| (ns, ts_ns)) }
     }
 
-    /// Adds what the departure that ended a wait shows of the queue before its sender. At most `most` samples are kept.
+    /// Adds the queueing delay on the path to the sender that the segment at the end of a wait shows. At most `most`
+    /// samples are kept.
     pub fn add_echo(&mut self, record: &WaitRecord, most: usize) {
         let wait = &record.wait;
         let Some((echo_ns, back_ns)) = wait.echo_ns.get().zip(wait.queueing_delay_ns.get()) else { return };
-        // Without the queue that the segment itself met, as its own timestamp shows.
+        // The queueing delay of the segment itself, which its timestamp shows, is subtracted.
         let Some(round_trip_ns) = echo_ns.checked_sub(back_ns).filter(|ns| *ns > 0) else { return };
         let (shortest_ns, at_ns) = self.shortest_with(round_trip_ns, record.ts_ns);
         if is_released(record) {
@@ -68,8 +72,8 @@ impl Samples {
         }
     }
 
-    /// Adds what the last ACK before a departure shows of the queues to the receiver and back. The capture point is
-    /// `to_sender_ns` from the sender and back. At most `most` samples are kept.
+    /// Adds the queueing delay on the path to the receiver and back that the last ACK before a segment shows. The round
+    /// trip between capture point and sender takes `to_sender_ns`. At most `most` samples are kept.
     pub fn add_ack(&mut self, record: &WaitRecord, to_sender_ns: i64, most: usize) {
         let wait = &record.wait;
         let Some((rtt_ns, ago_ns)) = wait.rtt_sample_ns.get().zip(wait.since_ack_ns.get()) else { return };
@@ -80,7 +84,7 @@ impl Samples {
         }
     }
 
-    /// The shortest round trip, including this one, and when it ended.
+    /// The shortest round trip so far, including `round_trip_ns`, and the time at which it ended.
     fn shortest_with(&mut self, round_trip_ns: i64, ts_ns: i64) -> (i64, i64) {
         let shortest = self.shortest.filter(|(shortest_ns, _)| *shortest_ns < round_trip_ns);
         *self.shortest.insert(shortest.unwrap_or((round_trip_ns, ts_ns)))
@@ -98,15 +102,15 @@ impl Samples {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 }
 
-/// Whether an ACK released the departure: it continues a write, bytes are in flight, and no data of the peer came, after
-/// which the application would decide when to continue.
+/// Whether an ACK released the segment: the segment continues a write, bytes are in flight, and no data of the peer
+/// arrived. (After data of the peer, the application may decide when to continue.)
 fn is_released(record: &WaitRecord) -> bool {
     let wait = &record.wait;
     wait.since_ack_ns.is_some()
@@ -118,7 +122,7 @@ fn is_released(record: &WaitRecord) -> bool {
         && record.retransmit_trigger.is_none()
 }
 
-/// The sample with the longest queue of one span, and that of other connections than the one that shows it.
+/// The sample with the longest queue in one span, and the longest one that another connection shows.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     conn: u32,
@@ -126,12 +130,13 @@ struct Span {
     of_others: Option<Sample>,
 }
 
-/// The queues between the capture point and a host over time, as the connections of that host with another one show them.
+/// The queueing delays between the capture point and a host over time, as the connections between this host and one
+/// other host show them.
 #[derive(Clone, Default)]
 pub struct Queue(Vec<Span>);
 
 impl fmt::Debug for Queue {
-    /// Only how long it is known, because there may be many thousand spans.
+    /// Prints only the number of spans, because there may be many thousand.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Queue({} spans)", self.0.len())
     }
@@ -156,8 +161,8 @@ impl Queue {
         Self(spans)
     }
 
-    /// How long a packet that passes the capture point at `ts_ns` stands in the queue, at least, as other connections
-    /// than `conn` show: it arrives after the ACK before it.
+    /// The least time that a packet spends in the queue if it passes the capture point at `ts_ns`. Connections other
+    /// than `conn` show it: the packet arrives after the ACK before it.
     fn ns_at(&self, ts_ns: i64, conn: u32) -> i64 {
         let end = self.0.partition_point(|span| span.longest.span() <= ts_ns.div_euclid(SPAN_NS));
         let before = self.0.get(..end).unwrap_or_default().iter().rev().take(MAX_SPANS);
@@ -168,7 +173,8 @@ impl Queue {
     }
 }
 
-/// What the neighbours of one connection show about the path to the sender of a direction.
+/// What the neighbours of one connection (other connections between the same hosts) show about the path to the sender
+/// of a direction.
 #[derive(Clone, Debug)]
 pub struct Neighbours {
     conn: u32,
@@ -177,19 +183,21 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// The neighbours of connection `conn`: the queue before the sender, and those before it and behind it together.
+    /// Creates the neighbours of connection `conn`: `before` is the queue on the path to the sender, and
+    /// `there_and_back` the queues on that path and the return path together.
     #[must_use]
     pub fn new(conn: u32, before: Option<Arc<Queue>>, there_and_back: Option<Arc<Queue>>) -> Self {
         Self { conn, before, there_and_back }
     }
 
-    /// How long a packet that passed the capture point at `ts_ns` stood in a queue on its way to the sender, at least;
-    /// 0 if unknown.
+    /// The least time that a packet which passed the capture point at `ts_ns` spent in a queue on the path to the
+    /// sender; 0 if unknown.
     pub(in super::super) fn before_ns(&self, ts_ns: i64) -> i64 {
         self.before.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, self.conn))
     }
 
-    /// How long this packet and an immediate answer stood in queues, at least; 0 if unknown.
+    /// The least time that a packet which passed the capture point at `ts_ns` and the immediate answer to it spent in
+    /// queues; 0 if unknown.
     pub(in super::super) fn there_and_back_ns(&self, ts_ns: i64) -> i64 {
         self.there_and_back.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, self.conn))
     }
@@ -205,7 +213,8 @@ mod tests {
         Some(ms * NS_PER_MS).into()
     }
 
-    /// A segment of a full flight, released by an ACK that was captured `echo_ms` before. It met a queue of `back_ms`.
+    /// A segment of a full flight, released by an ACK that was captured `echo_ms` before. The segment itself waited
+    /// `back_ms` in a queue.
     fn released(at_ms: i64, echo_ms: i64, back_ms: i64) -> WaitRecord {
         let mut record = WaitRecord { ts_ns: at_ms * NS_PER_MS, payload_bytes: 1448, ..WaitRecord::default() };
         record.wait.since_ack_ns = some(0);
@@ -223,14 +232,16 @@ mod tests {
         samples
     }
 
-    /// In whole milliseconds, because the allowance for clock drift takes a few microseconds.
+    /// The queueing delay that `queue` shows, rounded to milliseconds, because the allowance for clock drift subtracts
+    /// a few microseconds.
     fn seen_ms(queue: &Queue, at_ms: i64, conn: u32) -> i64 {
         (queue.ns_at(at_ms * NS_PER_MS, conn) + NS_PER_MS / 2) / NS_PER_MS
     }
 
     #[test]
     fn a_packet_arrives_after_the_ack_before_it() {
-        // The path takes 20 ms. The ACKs of 1000, 1100 and 1300 ms stand in queues of 60, 80 and 10 ms, less two ticks.
+        // The path takes 20 ms. The ACKs captured at 1000, 1100 and 1300 ms wait 62, 82 and 12 ms in queues, of which
+        // two ticks (2 ms) are subtracted.
         let queue = Queue::of([(
             7,
             samples(&[released(900, 20, 0), released(1082, 82, 0), released(1202, 102, 0), released(1332, 32, 0)]),
@@ -271,7 +282,7 @@ mod tests {
 
     #[test]
     fn clocks_that_drift_show_no_queue() {
-        // After 1,000 s, two clocks of 100 ppm are 200 ms apart.
+        // After 1,000 s, two clocks that each drift by 100 ppm can differ by 200 ms.
         let queue = Queue::of([(7, samples(&[released(900, 20, 0), released(1_000_900, 222, 0)]))]);
         assert_eq!(seen_ms(&queue, 1_000_678, 8), 0);
     }

@@ -1,14 +1,14 @@
-//! The usual length of a direction's pauses, and the length from which silence is idle (`docs/how-it-decides.md`, 5).
+//! The usual pause of a direction, and how long silence must last to be idle (`docs/how-it-decides.md`, 5).
 
 use super::super::waits::record::WaitRecord;
 use crate::connection::CAUSAL_NS;
 use crate::sender::NS_PER_MS;
 
-/// Idle silence is at least this long (a heuristic).
+/// Silence is idle only if it lasts at least this long (a heuristic).
 pub const MIN_IDLE_NS: i64 = 1000 * NS_PER_MS;
-/// Idle silence is at least this many usual pauses long (a heuristic).
+/// Silence is idle only if it lasts at least this many usual pauses (a heuristic).
 const USUAL_PAUSES: i64 = 10;
-/// The usual pause of a direction with at most one pause (a heuristic).
+/// The length that is assumed for the usual pause if a direction has at most one pause (a heuristic).
 const UNKNOWN_PAUSE_NS: i64 = 1000 * NS_PER_MS;
 
 /// If the usual pause is at least this long, the bound for idle silence is above [`MIN_IDLE_NS`].
@@ -19,15 +19,15 @@ const LONG_PAUSE_NS: i64 = MIN_IDLE_NS / USUAL_PAUSES;
 fn pause_ns(record: &WaitRecord, from_client: bool) -> Option<i64> {
     let wait = &record.wait;
     let spoke_ns = wait.peer_last_ns.get();
-    // A server that received a request owes an answer, so its processing time is no pause.
+    // A server that received a request has to answer it, so the processing time is no pause.
     let owes = !from_client && spoke_ns.is_some();
     let acked_ns = wait.since_all_acked_ns.get().filter(|_| !owes && record.payload_bytes > 0)?;
     let quiet_ns = spoke_ns.map_or(acked_ns, |spoke_ns| spoke_ns.min(acked_ns));
     (quiet_ns > CAUSAL_NS && record.retransmit_trigger.is_none()).then_some(quiet_ns)
 }
 
-/// The number of short and of long pauses of a direction. In most cases these numbers alone show from which length on
-/// silence is idle.
+/// The number of short and of long pauses of a direction. These two numbers usually suffice to compute how long silence
+/// must last to be idle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PauseCounts {
     short: u32,
@@ -45,7 +45,7 @@ impl PauseCounts {
         }
     }
 
-    /// The length from which silence is idle; `None` if it depends on the lengths of the pauses ([`Pauses`]).
+    /// How long silence must last to be idle; `None` if this depends on the exact lengths of the pauses ([`Pauses`]).
     #[must_use]
     pub fn idle_after_ns(self) -> Option<i64> {
         let but_one = self.short.saturating_add(self.long).saturating_sub(1);
@@ -74,8 +74,8 @@ impl Pauses {
         self.lengths_ns.append(&mut others.lengths_ns);
     }
 
-    /// The length from which silence is idle: ten times the median pause. The longest pause is left out, because it may
-    /// be the silence itself.
+    /// How long silence must last to be idle: ten times the median pause, and at least [`MIN_IDLE_NS`]. The median is
+    /// computed without the longest pause, because that pause may be the silence itself.
     ///
     /// ```
     /// use tcptrace_lab_core::ledger::WaitRecord;
@@ -120,14 +120,14 @@ mod tests {
         assert_eq!(idle_after_ms(&[30_000, 30_000]), 300_000, "once every 30 s is a rhythm");
     }
 
-    /// A wait of the client that is one pause.
+    /// A wait of the client that consists of one pause.
     fn paused(pause_ns: i64) -> WaitRecord {
         let wait = Wait { since_all_acked_ns: Some(pause_ns).into(), ..Wait::default() };
         WaitRecord { wait, payload_bytes: 1, ..WaitRecord::default() }
     }
 
     proptest! {
-        /// Half of the pauses are of any length, half within 2 ns of the limit between short and long ones.
+        /// Half of the pauses have any length, and half are within 2 ns of the limit between short and long ones.
         #[test]
         fn what_the_counts_say_is_what_the_lengths_say(
             pauses_ns in prop::collection::vec(prop_oneof![0_i64..3_000_000_000, LONG_PAUSE_NS - 2..LONG_PAUSE_NS + 2], 0..20)

@@ -1,10 +1,10 @@
-//! What was in flight, which ACKs the sender received, and how late they were.
+//! Evidence about ACKs: what was in flight, which ACKs the sender received, and how late they were.
 
 use super::{DELAYED_ACK_NS, Evidence, LATEST_ACK_NS, MIN_RTO_NS, are, is};
 use crate::hosts::LONGEST_PATH_NS;
 
 impl Evidence<'_> {
-    /// Bytes were in flight when the wait began. If the capture begins within the connection, the previous departure
+    /// Bytes were in flight when the wait began. If the capture begins within the connection, the previous segment
     /// counts as in flight until the first ACK.
     pub(in super::super) fn had_in_flight(&self) -> bool {
         match self.flight_before() {
@@ -18,13 +18,13 @@ impl Evidence<'_> {
         self.wait.last_small.was_in_flight() || (self.direction.never_full && self.had_in_flight())
     }
 
-    /// Less than two full-sized segments were in flight. The receiver need not acknowledge them at once (RFC 5681,
-    /// 4.2), and they cannot form a queue.
+    /// Less than two full-sized segments were in flight when the wait began. The receiver need not acknowledge less
+    /// than two segments at once (RFC 5681, 4.2), and they cannot form a queue.
     pub(in super::super) fn had_little_in_flight(&self) -> bool {
         is(self.flight_before(), |flight| flight < 2 * self.smss_bytes)
     }
 
-    /// Everything was acknowledged when the departure left.
+    /// Everything was acknowledged when the segment was sent.
     pub(in super::super) fn all_acked(&self) -> bool {
         is(self.flight_after(), |flight| flight <= 0)
     }
@@ -34,18 +34,19 @@ impl Evidence<'_> {
         self.wait.peer_last_ns.is_some()
     }
 
-    /// The capture misses bytes between the previous departure and this one, more than a tool can have cut off the
-    /// previous departure. Away from the sender they count only if they were acknowledged, because others may have been
-    /// lost before the capture point. It is unknown when they left, and so how long this departure waited and behind
-    /// which flight. Until their ACK, the wait is therefore `unknown`.
+    /// The capture lacks bytes between the previous segment and this one, more than a capture tool can have cut off the
+    /// previous segment. In a capture away from the sender, missing bytes count only if they were acknowledged, because
+    /// others may have been lost before the capture point. It is unknown when the missing bytes were sent, and so how
+    /// long this segment waited and what was in flight before it. Until the missing bytes are acknowledged, the wait is
+    /// therefore `unknown`.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);
         !self.direction.sender_unplaced && is(self.wait.missed_bytes.get(), |missed| missed > cut_at_most)
     }
 
-    /// Away from a sender that numbers its packets one by one (IP ID), some packets since the previous departure are
-    /// missing, although this departure continues its sequence.
+    /// The capture, away from the sender, lacks packets before this segment: the sender counts its packets one by one
+    /// (IP ID), and numbers are missing since the previous segment, although the sequence numbers continue.
     fn packets_are_skipped(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.sender_unplaced
@@ -55,17 +56,19 @@ impl Evidence<'_> {
             && is(self.wait.left_out_segments.get(), |skipped| skipped > 0)
     }
 
-    /// An earlier copy of the departure was lost before the capture point. The missing packets cannot be ACKs, because
-    /// the peer sent no data. A retransmission follows at least one RTT later.
+    /// The original of this segment was lost before the capture point, so this segment is a retransmission. The missing
+    /// packets cannot be ACKs, because the peer sent no data. The wait is longer than one RTT, as it is before every
+    /// retransmission.
     #[inline]
     pub(in super::super) fn was_lost_before_capture(&self) -> bool {
         self.packets_are_skipped() && !self.peer_spoke() && self.wait_ns > self.rtt_ns()
     }
 
-    /// After data from the peer, the sender was silent for about an RTO, and a packet of it was lost before the capture
-    /// point. Two explanations are possible: an earlier copy of this departure was lost and its timer retransmitted it,
-    /// or only an ACK was lost and the application was silent. Linux numbers the packets of each socket one by one. Its
-    /// timer runs for 200 ms plus one or two RTTs (RFC 8985, 7.2), and each timeout doubles the next.
+    /// After data from the peer, the sender was silent for about an RTO, and one of its packets was lost before the
+    /// capture point. Two explanations are possible: the original of this segment was lost and the timer retransmitted
+    /// it, or only an ACK was lost and the application was silent. Linux numbers the packets of each socket one by one.
+    /// The retransmission timer of Linux runs for 200 ms plus one or two RTTs (RFC 8985, 7.2), and each timeout doubles
+    /// the next.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + MIN_RTO_NS)).div_euclid(4);
@@ -74,13 +77,14 @@ impl Evidence<'_> {
             && is(self.wait.peer_last_ns.get(), |ago_ns| (MIN_RTO_NS..=max_ns()).contains(&ago_ns))
     }
 
-    /// An ACK reached the sender within the causal window before the departure, so it may have caused the departure.
+    /// An ACK reached the sender within the causal window before the segment was sent, so the ACK may have released the
+    /// segment.
     pub(in super::super) fn ack_just_came(&self) -> bool {
         is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= self.causal_ns())
     }
 
-    /// The newest byte that the last ACK covers left at least [`DELAYED_ACK_NS`] earlier than the shortest RTT
-    /// explains. This test does not use the last RTT sample, because the byte may have given none.
+    /// The last ACK arrived at least [`DELAYED_ACK_NS`] later than the shortest RTT explains, even for the newest byte
+    /// that it covers. This test does not use the last RTT sample, because the newest byte may have given none.
     fn newest_waited(&self) -> bool {
         let least = self.direction.rtt_min_ns;
         self.all_acked()
@@ -89,9 +93,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// The last ACK may be a delayed one: it is late for the oldest byte that it covers, and for the newest byte if
-    /// that is known. If it is in time for the newest byte, nothing delayed it: the receiver waited until more data had
-    /// arrived.
+    /// The last ACK may be a delayed one: it is late for the oldest byte that it covers, and also for the newest byte
+    /// if the time of that byte is known. If the ACK is in time for the newest byte, nothing delayed the ACK: the
+    /// receiver waited until more data had arrived.
     #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
         let late = is(self.wait.ack_lag_ns.get(), |lag_ns| {
@@ -102,16 +106,16 @@ impl Evidence<'_> {
         late && (!newest_in_time() || self.newest_waited())
     }
 
-    /// One ACK covered the whole flight, and nothing left while the sender waited for it. Data that drains through a
-    /// queue is acknowledged segment by segment instead.
+    /// One ACK covered the whole flight, and the sender sent nothing while it waited for this ACK. Data that drains
+    /// through a queue is acknowledged segment by segment instead.
     pub(in super::super) fn was_acked_at_once(&self) -> bool {
         let waited = || is(self.wait.rtt_sample_ns.get(), |rtt_ns| 4 * self.wait_ns >= 3 * rtt_ns);
         self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
-    /// The last ACK does not cover bytes that left more than one RTT before it. They were in a queue when the ACK was
-    /// sent, because the ACK of a receiver's timer covers everything that has arrived (RFC 9293, 3.4). If only a single
-    /// segment is not covered, it may have been lost instead.
+    /// The last ACK does not cover bytes that were sent more than one RTT before it. These bytes were in a queue when
+    /// the ACK was sent, because the ACK of a receiver's timer covers everything that has arrived (RFC 9293, 3.4). If
+    /// only a single segment is not covered, it may have been lost instead.
     fn ack_leaves_old_bytes_out(&self) -> bool {
         let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
@@ -121,24 +125,24 @@ impl Evidence<'_> {
         })
     }
 
-    /// The previous departure left more than one RTT after the bytes that are acknowledged now. So the ACKs before the
-    /// last one were late, too, as behind a queue.
+    /// The previous segment was sent more than one RTT after the bytes that are acknowledged now. So the ACKs before
+    /// the last one were also late, which shows a queue.
     fn was_released_by_late_acks(&self) -> bool {
         is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
             && is(self.wait.ack_lag_ns.get(), |lag_ns| lag_ns - self.wait_ns > self.rtt_ns() + self.causal_ns())
     }
 
-    /// How much longer the last RTT sample is than the shortest RTT of any segment.
+    /// By how much the last RTT sample exceeds the shortest RTT of any segment.
     pub(super) fn over_any_ns(&self) -> Option<i64> {
         Some(self.wait.rtt_sample_ns.get()? - self.direction.rtt_min_ns?)
     }
 
-    /// How much longer the last RTT sample is than the shortest possible one of a full-sized segment.
+    /// By how much the last RTT sample exceeds the shortest possible RTT of a full-sized segment.
     pub(super) fn over_least_ns(&self) -> Option<i64> {
         self.beyond_least_ns(self.wait.rtt_sample_ns.get())
     }
 
-    /// How much longer the RTT sample of the neighbouring segment is than the shortest possible one of a full-sized
+    /// By how much the RTT sample of the neighbouring segment exceeds the shortest possible RTT of a full-sized
     /// segment.
     fn neighbour_over_least_ns(&self) -> Option<i64> {
         self.beyond_least_ns(self.wait.previous_rtt_sample_ns.get())
@@ -155,15 +159,16 @@ impl Evidence<'_> {
         are(self.flight_before(), self.flight_after(), |before, after| before - after < 2 * self.smss_bytes)
     }
 
-    /// The ACK came late, but the ACK of the neighbouring segment in the flight came in time, although both met the
-    /// same queue. The late ACK covers less than two full-sized segments, so the receiver may delay it (RFC 5681, 4.2).
-    /// Between old hosts it may cover more, because their network adapters do not merge ACKs.
+    /// The last ACK came late, but the ACK of the neighbouring segment in the flight came in time, although both
+    /// segments met the same queue. The late ACK covers less than two full-sized segments, so the receiver may delay it
+    /// (RFC 5681, 4.2). Between old hosts the late ACK may cover more, because their network adapters do not merge
+    /// ACKs.
     pub(in super::super) fn was_late_alone(&self) -> bool {
         is(self.neighbour_over_least_ns(), |over_ns| over_ns <= self.direction.queue_ns)
             && (self.is_for_less_than_two() || self.direction.old)
     }
 
-    /// The ACK of the neighbouring segment was late, and this one is at most twice as late, so both segments went
+    /// The ACK of the neighbouring segment was late, and the last ACK is at most twice as late, so both segments went
     /// through a queue. A receiver that delays its ACK sends a single one for everything that has arrived (RFC 9293,
     /// 3.4).
     pub(in super::super) fn was_late_with_neighbour(&self) -> bool {
@@ -179,8 +184,8 @@ impl Evidence<'_> {
     }
 
     /// The receiver delayed the ACK: it is late, it covers less than two full-sized segments or came late alone, and
-    /// the sender was silent for most of the delay. In a queue, ACKs would come one by one, or leave out bytes that
-    /// left long before.
+    /// the sender was silent for most of the delay. Behind a queue, ACKs would come one by one, or would not cover
+    /// bytes that were sent long before.
     pub(in super::super) fn ack_was_held(&self) -> bool {
         self.ack_was_late()
             && !self.ack_leaves_old_bytes_out()
@@ -196,14 +201,15 @@ impl Evidence<'_> {
         self.flight_before().is_none() && self.flight_after().is_some()
     }
 
-    /// The departure is the first data after the handshake. If the capture begins later, no departure is.
+    /// The segment is the first data after the handshake. In a capture that begins after the handshake, no segment is.
     pub(in super::super) fn is_first_data(&self) -> bool {
         self.direction.beginning_seen && !self.is_syn() && self.received_first_ack()
     }
 
-    /// The departure may have followed the ACK late because the sender is far away, or because the application was
-    /// late. Nothing else shows how far away the sender is. After data from the peer, this is true only if the sender
-    /// answered about as fast as it ever did. After a SYN-ACK, it is true if the SYN was not captured.
+    /// The segment may have followed the ACK late because the sender is far from the capture point, or because the
+    /// application was late. Nothing else in the capture shows how far away the sender is. After data from the peer,
+    /// the test is true only if the sender answered about as fast as it ever did. After a SYN-ACK, the test is true if
+    /// the SYN was not captured.
     pub(in super::super) fn may_be_far(&self) -> bool {
         let direction = self.direction;
         let long_idle = is(self.wait.since_all_acked_ns.get(), |ns| ns > LONGEST_PATH_NS);

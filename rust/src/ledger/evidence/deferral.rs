@@ -5,33 +5,33 @@ use super::{Evidence, are, is};
 use crate::sender::NS_PER_MS;
 
 /// Linux defers a segment while an ACK is due soon and there is room for less than this part of the window
-/// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). It counts the time as limited by the receiver window
+/// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). Linux counts this time as limited by the receiver window
 /// (`rwnd_limited`).
 const DEFER_PART: i64 = 3;
 /// A Linux sender paces at most this many flights per RTT: its congestion window grows to at most twice the flight
 /// (`tcp_is_cwnd_limited`), and in slow start it paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
 const PACED_AHEAD: i64 = 4;
-/// The largest piece that Linux hands down at once, unless its host is configured otherwise (`sk_setup_caps`:
-/// `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and 1).
+/// The largest piece of data that Linux TCP hands to the lower layers at once, unless its host is configured otherwise
+/// (`sk_setup_caps`: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and 1).
 const LARGEST_PIECE_BYTES: i64 = 65_536 - 321;
 
 impl Evidence<'_> {
-    /// The room is less than the part of the window that Linux waits for.
+    /// The room is less than the part of the window for which Linux waits.
     fn is_part_of_window(&self, room: Option<i64>) -> bool {
         are(self.flight_before(), self.room(), |flight, room_before| {
             is(room, |room| room >= 0 && DEFER_PART * room < flight + room_before)
         })
     }
 
-    /// The room is less than the part of the window that Linux waits for, and less than two full-sized segments.
+    /// The room is less than the part of the window for which Linux waits, and less than two full-sized segments.
     pub(super) fn is_too_little(&self, room: Option<i64>) -> bool {
         is(room, |room| room < 2 * self.smss_bytes) && self.is_part_of_window(room)
     }
 
-    /// The window had room for a few segments, but nothing left until an ACK came. The congestion window cannot be the
-    /// reason. Nothing was lost, and one of three things holds: the flight was larger before, it filled a window as
-    /// large as this one, or it grew in a way that the congestion window does not explain. Stacks older than
-    /// segmentation offload do not defer.
+    /// The receiver window had room for a few segments, but the sender sent nothing until an ACK came. The congestion
+    /// window was not the limit. Nothing was lost, and one of three things rules the congestion window out: the flight
+    /// was larger before, the flight filled a receiver window as large as this one, or the flight grew in a way that
+    /// the congestion window does not explain. Stacks older than segmentation offload do not defer.
     #[inline]
     pub(in super::super) fn was_deferred_by_window(&self) -> bool {
         self.was_released_by_ack()
@@ -52,9 +52,9 @@ impl Evidence<'_> {
         (self.is_too_little(self.room()) && (was_larger || self.did_not_grow())) || self.waits_for_a_piece(was_larger)
     }
 
-    /// The previous flight had filled the window, and the window is no larger now, or only by the segment that slow
-    /// start adds per ACK. The congestion window allows at least as much as before, because only a loss reduces it. So
-    /// it has room for everything that this window allows.
+    /// The previous flight had filled the receiver window, and the window has not grown since, or only by the segment
+    /// that slow start adds per ACK. The congestion window allows at least as much as before, because only a loss
+    /// reduces it. So the congestion window has room for everything that this receiver window allows.
     fn window_is_no_larger(&self, room_then: Option<i64>) -> bool {
         let smss = self.smss_bytes;
         self.direction.near_sender
@@ -76,8 +76,8 @@ impl Evidence<'_> {
             && is(self.flight_before(), |now| now < AVOIDANCE_SEGMENTS * smss || now >= AVOIDANCE_PART * smss)
     }
 
-    /// Linux waits until it can hand down a whole piece: as much as it paces in 1 ms, but at least two segments
-    /// (`tcp_tso_autosize`). The wait took most of an RTT, so the spacing of ACKs does not explain it.
+    /// Linux waits until it can send a whole piece at once: as much as it paces in 1 ms, but at least two segments
+    /// (`tcp_tso_autosize`). The wait took most of an RTT, so the spacing of ACKs does not explain the wait.
     fn waits_for_a_piece(&self, was_larger: bool) -> bool {
         let (Some(room), Some(now)) = (self.room(), self.flight_before()) else { return false };
         let paced_in_ms = |flight: i64| (PACED_AHEAD * NS_PER_MS) as f64 * flight as f64 / self.rtt_ns().max(1) as f64;
@@ -92,9 +92,9 @@ impl Evidence<'_> {
     }
 
     /// The flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance can have
-    /// begun, the flight must also have grown faster than congestion avoidance allows. Near the sender, this condition
-    /// is never met; other tests decide there, because the capture shows whether a larger flight reaches the edge of
-    /// the window.
+    /// begun, the flight must also have grown faster than congestion avoidance allows. In a capture at the sender, this
+    /// second condition is never met; other tests decide, because the capture then shows whether a larger flight
+    /// reaches the edge of the window.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };
@@ -104,14 +104,15 @@ impl Evidence<'_> {
             && (flight < AVOIDANCE_SEGMENTS * smss || (!self.direction.near_sender && now > most_by_avoidance))
     }
 
-    /// The window owns the whole wait, even if it opened some time before the departure.
+    /// The receiver window is the cause of the whole wait, even if the window opened some time before the segment was
+    /// sent.
     pub(in super::super) fn window_owns_all(&self) -> bool {
         self.fills_window() || self.was_forced_in() || self.is_window_probe() || self.was_deferred_by_window()
     }
 
-    /// Time from the opening of the window to the departure, less the time for which the departure was in a queue
-    /// before the capture point, as its own timestamp shows. It is 0 if the difference is within the causal window, or
-    /// if nothing else can have limited the sender.
+    /// Time from the opening of the receiver window to the segment, less the time that the segment spent in a queue
+    /// before the capture point, as the segment's timestamp shows. The result is 0 if the difference is within the
+    /// causal window, or if nothing else can have limited the sender.
     pub(in super::super) fn window_opened_before_ns(&self) -> i64 {
         let ago_ns = (self.wait.window_opened_ns.get().unwrap_or(0) - self.queueing_delay_ns()).max(0);
         let had_time = ago_ns > self.causal_ns()

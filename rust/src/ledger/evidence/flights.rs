@@ -8,9 +8,9 @@ pub(super) const AVOIDANCE_SEGMENTS: i64 = 16;
 /// Without a loss, congestion avoidance adds one segment per RTT (RFC 5681, 3.1). CUBIC in Linux adds this part of the
 /// window (`bictcp_update`).
 pub(super) const AVOIDANCE_PART: i64 = 20;
-/// A flight of at least this share of a plateau has reached it if the previous flight had, too.
+/// If two consecutive flights have at least this share of a plateau, they have reached it.
 const PLATEAU_SHARE: f64 = 0.9;
-/// A flight of at least this share of a plateau has reached it.
+/// A single flight of at least this share of a plateau has reached it.
 const LEVEL_SHARE: f64 = 0.95;
 /// If the previous flight had reached the top level, a flight of at least this share of it has stopped growing: slow
 /// start would double the flight (RFC 5681, 3.1).
@@ -21,10 +21,11 @@ const INITIAL_BYTES: i64 = 14_600;
 const MIN_PROBING_SEGMENTS: i64 = 4;
 
 impl Evidence<'_> {
-    /// Flights are on a plateau in one of three forms. They keep one level of at least two segments, well below the
-    /// largest window, and the present window has room for more. Or they rise and fall, and reach the same highest
-    /// level repeatedly. Or all are smaller than two segments, and the first was as large as any. The plateau must not
-    /// consist of bytes that were already in the send buffer, because then the application did not refill the buffer.
+    /// Flights are on a plateau in one of three cases. First, the flights keep one level of at least two segments, well
+    /// below the largest receiver window, and the present window has room for more. Second, the flights rise and fall,
+    /// and reach the same highest level repeatedly. Third, all flights are smaller than two segments, and the first was
+    /// as large as any later one. A small segment whose data was already in the send buffer does not count, because the
+    /// application did not refill the buffer then.
     pub(in super::super) fn is_on_plateau(&self) -> bool {
         let direction = self.direction;
         let plateaus = [direction.top_bytes, direction.plateau_bytes, direction.other_plateau_bytes];
@@ -34,16 +35,17 @@ impl Evidence<'_> {
         stands && !self.window_is_near() && !(self.is_small() && self.more_was_buffered())
     }
 
-    /// No flight exceeded the level by a tenth, or by one segment, the least by which congestion windows grow.
+    /// No flight exceeded the level by more than a tenth, or none exceeded it by a whole segment, the least by which
+    /// congestion windows grow.
     fn is_highest(&self, level: i64) -> bool {
         is(self.direction.max_in_flight_bytes, |most| {
             level as f64 >= share(PLATEAU_SHARE, most).min((most - self.smss_bytes + 1) as f64)
         })
     }
 
-    /// The flight differs from the level by at most a twentieth, or by a tenth if the previous flight also reached the
-    /// level. If some flight went far beyond the level, growing flights pass through it; then the previous flight must
-    /// have reached it as well.
+    /// The flight differs from the level by at most 5 %, or by 10 % if the previous flight also reached the level. If
+    /// some flight was much larger than the level, growing flights pass through the level; then the previous flight
+    /// must have reached it as well.
     fn stands_at(&self, level: i64) -> bool {
         let Some(flight) = self.flight_before().map(|flight| flight as f64) else { return false };
         let before = self.previous_round_flight().map(|flight| flight as f64);
@@ -53,9 +55,9 @@ impl Evidence<'_> {
         stands && PLATEAU_SHARE * flight <= level as f64
     }
 
-    /// The flight is smaller than the level and no larger than an earlier one, and no flight was ever larger than the
-    /// level by a segment. The last condition does not apply to a sender older than `HyStart` (RFC 9406) and cached
-    /// thresholds, because it leaves slow start only with a loss.
+    /// The flight is smaller than the level and no larger than an earlier flight, and no flight ever exceeded the level
+    /// by a segment. The last condition does not apply to a sender older than `HyStart` (RFC 9406) and cached
+    /// thresholds, because an old sender leaves slow start only after a loss.
     fn is_below(&self, level: i64) -> bool {
         let fits = is(self.flight_before(), |flight| {
             share(TOP_SHARE, level) <= flight as f64 && share(PLATEAU_SHARE, flight) <= level as f64
@@ -73,18 +75,18 @@ impl Evidence<'_> {
         })
     }
 
-    /// All flights are smaller than two segments. This one is the first, and no later one is larger, except for a FIN.
-    /// The congestion window has grown since, but the flights have not.
+    /// All flights are smaller than two segments. This flight is the first, and no later flight is larger, except by a
+    /// FIN. The congestion window has grown since the first flight, but the flights have not.
     fn is_first_and_largest(&self) -> bool {
         self.direction.near_sender
             && self.previous_round_flight().is_none()
             && are(self.flight_before(), self.direction.low_top_bytes, |flight, low_top| flight + 1 >= low_top)
     }
 
-    /// The receiver window had less room than the sender needs to send: a full-sized segment. In BSD, half of the
-    /// largest window is enough if that is less (`tcp_output`). Linux also waits if the room is less than two
-    /// full-sized segments and less than a third of the window. Away from the sender, the room is known less exactly,
-    /// so room for two full-sized segments is required.
+    /// The receiver window had less room than the sender needs to send: a full-sized segment. BSD also sends if half of
+    /// the largest window is free and that is less than a full-sized segment (`tcp_output`). Linux waits also if the
+    /// room is less than two full-sized segments and less than a third of the window. In a capture away from the
+    /// sender, the room is known less exactly, so room for two full-sized segments is required.
     pub(in super::super) fn window_is_near(&self) -> bool {
         if !self.direction.near_sender {
             return self.window_was_nearly_full();
@@ -98,13 +100,13 @@ impl Evidence<'_> {
         room < self.smss_bytes || (!self.is_small() && self.is_too_little(Some(room)))
     }
 
-    /// All buffered data had left, so the congestion window delayed nothing. The application wrote more as soon as the
-    /// buffer had room again.
+    /// All buffered data had been sent, so the congestion window delayed nothing. The application wrote more as soon as
+    /// the buffer had room again.
     pub(in super::super) fn has_stopped(&self) -> bool {
         self.direction.near_sender && self.buffer_was_emptied()
     }
 
-    /// Small segments leave one per RTT behind a flight that may fill the send buffer.
+    /// The sender sends one small segment per RTT, each after a flight that may fill the send buffer.
     fn is_one_by_one(&self) -> bool {
         !self.direction.surely_holds_small
             && are(self.wait.payload_before_bytes.get(), self.flight_before(), |payload, flight| payload == flight)
@@ -113,17 +115,18 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// Small segments of one size leave one per RTT: the send buffer is full. With Nagle's algorithm alone, an
-    /// application that keeps writing would fill full-sized segments while the buffer has room, and the ACK would
-    /// release everything in the buffer. So this segment was not in the buffer when the last one left, because the
-    /// buffer had no room. The only other explanation is an application that writes exactly this much per RTT.
+    /// The sender sends one small segment per RTT, always of the same size: the send buffer is full. With Nagle's
+    /// algorithm alone, an application that keeps writing would fill full-sized segments while the buffer has room, and
+    /// the ACK would release everything in the buffer. So this segment was not in the buffer when the previous one was
+    /// sent, because the buffer had no room. The only other explanation is an application that writes exactly this much
+    /// per RTT.
     #[inline]
     pub(in super::super) fn was_taken_one_by_one(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && self.has_flight_of_its_size()
     }
 
-    /// Small segments of several sizes leave one per RTT: either the send buffer is full, or Nagle's algorithm delays
-    /// occasional writes. The capture does not distinguish the two.
+    /// The sender sends one small segment per RTT, of several sizes: either the send buffer is full, or Nagle's
+    /// algorithm delays occasional writes. The capture does not show which of the two is the cause.
     #[inline]
     pub(in super::super) fn was_taken_in_turn(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && !self.has_flight_of_its_size()
@@ -134,18 +137,19 @@ impl Evidence<'_> {
         self.flight_before() == own && self.previous_round_flight() == own
     }
 
-    /// The flight is no larger than an earlier one, and not much smaller than the last. The congestion window does not
-    /// limit it, because it has grown with each ACK since the earlier flight. This is true for an old sender, which
-    /// leaves slow start only after a loss. It is true for a current sender before any loss if the wait takes at least
-    /// half an RTT, and if slow start cannot have ended or congestion avoidance adds a segment per RTT.
+    /// The flight is no larger than an earlier flight, and not much smaller than the previous one. The congestion
+    /// window does not limit the flight, because the window has grown with each ACK since the earlier flight. This
+    /// holds for an old sender, which leaves slow start only after a loss. It also holds for a current sender without
+    /// losses so far, if the wait takes at least half an RTT, and if slow start cannot have ended or congestion
+    /// avoidance adds a segment per RTT.
     pub(in super::super) fn is_no_larger(&self) -> bool {
         let stands =
             || if self.direction.old { self.stands_again() || self.began_at_once() } else { self.stands_today() };
         self.direction.near_sender && !self.window_is_near() && stands()
     }
 
-    /// The flight is no larger than an earlier one, and at least half of the last. Below two segments, ACKs must also
-    /// have released every departure of the direction.
+    /// The flight is no larger than an earlier flight, and at least half of the previous one. If the flight is smaller
+    /// than two segments, ACKs must also have released every segment of the direction.
     fn stands_again(&self) -> bool {
         self.has_flown()
             && are(self.previous_round_flight(), self.flight_before(), |before, flight| {
@@ -154,7 +158,7 @@ impl Evidence<'_> {
             && (!self.had_little_in_flight() || self.direction.totals.unclocked == 0)
     }
 
-    /// Before the first ACK of data, more left than any initial window allows, so this sender has no slow start
+    /// Before the first ACK of data, the sender sent more than any initial window allows, so it has no slow start
     /// (4.2BSD).
     fn began_at_once(&self) -> bool {
         let smss = self.smss_bytes;

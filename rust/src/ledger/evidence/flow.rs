@@ -14,27 +14,28 @@ const PROBE_TICKS_NS: i64 = 12 * NS_PER_MS;
 const REFILL_NS: i64 = 4 * NS_PER_MS;
 
 impl Evidence<'_> {
-    /// A bulk transfer: the application had written more than could leave, an ACK released this part, and the receiver
-    /// window was not the limit.
+    /// A bulk transfer: the application had written more than the sender could send at once, an ACK released this
+    /// segment, and the receiver window was not the limit.
     #[inline]
     pub(in super::super) fn is_bulk(&self) -> bool {
         self.is_released_in_turn() && !self.ends_otherwise()
     }
 
-    /// An ACK released this part of what the application had written, and the receiver window was not the limit.
+    /// An ACK released this segment of the data that the application had written, and the receiver window was not the
+    /// limit.
     pub(in super::super) fn is_released_in_turn(&self) -> bool {
         self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
     }
 
-    /// In current stacks, a segment that is not full-sized has a better explanation than a window or a buffer: Nagle's
-    /// algorithm, or an application that wrote just then. A segment that follows data of the peer has one, too: it is
-    /// an answer.
+    /// In current stacks, a segment that is not full-sized is explained better by Nagle's algorithm, or by an
+    /// application that wrote just then, than by a full window or buffer. A segment that follows data of the peer is
+    /// explained better as an answer.
     pub(in super::super) fn ends_otherwise(&self) -> bool {
         !self.direction.old && (self.is_small() || self.peer_spoke())
     }
 
-    /// An ACK that made room in a full send buffer may have woken the application. In old stacks this needs a flight
-    /// that may fill the buffer.
+    /// An ACK that made room in a full send buffer may have woken the application. In old stacks, this is possible only
+    /// after a flight that may fill the buffer.
     pub(in super::super) fn may_have_refilled_buffer(&self) -> bool {
         !self.is_bare_fin()
             && !self.peer_spoke()
@@ -44,8 +45,8 @@ impl Evidence<'_> {
             && !self.was_written_by_clock()
     }
 
-    /// The previous departure was full-sized, so that it need not have been the last of a message, and bytes were in
-    /// flight until this one.
+    /// The previous segment was full-sized, so it need not have been the last of a message, and bytes were in flight
+    /// until this segment was sent.
     pub(in super::super) fn stopped_halfway(&self) -> bool {
         !self.direction.old
             && !self.wait.small_before
@@ -54,7 +55,7 @@ impl Evidence<'_> {
             && is(self.flight_after(), |flight| flight > 0)
     }
 
-    /// The last RTT sample, or the departure's own timestamp, shows a queue on the path.
+    /// The last RTT sample, or the segment's own timestamp, shows a queue on the path.
     pub(in super::super) fn is_in_queue(&self) -> bool {
         let by_timestamp =
             self.wait.queueing_delay_ns.get().filter(|_| self.says_when() && !self.wait.echo_ns.is_some());
@@ -82,9 +83,9 @@ impl Evidence<'_> {
         if queued { self.wait.rtt_sample_ns.get().unwrap_or(0) } else { 0 }
     }
 
-    /// At the sender, after a full-sized segment: TCP handed this departure down before the previous departure was
-    /// captured, as its timestamp shows. Since then it was in a queue of its own host (a queueing discipline such as a
-    /// shaper, which precedes the capture).
+    /// In a capture at the sender, after a full-sized segment: the timestamp of this segment shows that TCP sent it
+    /// before the previous segment was captured. Since then the segment was in a queue of its own host (a queueing
+    /// discipline such as a shaper, through which packets pass before they are captured).
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {
@@ -99,36 +100,36 @@ impl Evidence<'_> {
             })
     }
 
-    /// At the sender, no ACK came during the RTT before the departure. So the sender knew nothing of what the path did
-    /// meanwhile.
+    /// In a capture at the sender, no ACK came during the RTT before the segment was sent. So the sender learned
+    /// nothing about the path in that time.
     pub(in super::super) fn sender_received_nothing(&self) -> bool {
         self.direction.near_sender
             && self.wait_ns > self.rtt_ns()
             && self.wait.since_ack_ns.get().is_none_or(|ago_ns| ago_ns > self.rtt_ns())
     }
 
-    /// Nothing was lost or reordered on the path, and the bytes that arrived twice had only been late in a queue. The
-    /// rate of the path spaces these bytes, even if the sender treated some as lost.
+    /// Nothing was lost or reordered on the path, and each segment that was retransmitted had only been delayed in a
+    /// queue. The rate of the path determines the spacing of these segments, even if the sender treated some as lost.
     pub(in super::super) fn was_only_late(&self) -> bool {
         self.direction.only_late && (self.is_in_queue() || self.was_delayed_on_path())
     }
 
-    /// A retransmission filled the last hole, and its ACK released the departure. False if no SYN was captured: the
-    /// window scale is unknown, so the window may have been full.
+    /// The segment was released by the ACK of a retransmission that filled the last hole. The test is false if no SYN
+    /// was captured: the window scale is then unknown, so the window may have been full.
     #[inline]
     pub(in super::super) fn was_repaired(&self) -> bool {
         self.wait.repaired_by.is_some() && self.window_is_known() && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// The flight had ended with a timeout, and the ACK of the retransmission released the departure. The congestion
-    /// window had room for that one segment only (RFC 5681, 3.1: the loss window).
+    /// The flight had ended with a timeout, and the ACK of the retransmission released this segment. The congestion
+    /// window had room for the retransmitted segment only (RFC 5681, 3.1: the loss window).
     #[inline]
     pub(in super::super) fn was_repaired_by_timeout(&self) -> bool {
         self.wait.repaired_by == Some(RetransmitTrigger::Timeout) && self.was_released_by_ack() && !self.was_only_late()
     }
 
     /// A tail-loss probe with new data (RFC 8985, 7.3). The previous flight was not lost; its ACKs were late in a
-    /// queue. If a tick of the timer is longer than two RTTs, the time of the departure proves nothing.
+    /// queue. If a tick of the timer is longer than two RTTs, the time at which the segment was sent proves nothing.
     #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
         let in_time = || {
@@ -149,10 +150,10 @@ impl Evidence<'_> {
             && in_time()
     }
 
-    /// The window scale is unknown, because the capture has no SYN, so the room in the window is unknown, too. The
-    /// departure was released by an ACK, or by a window update after everything was acknowledged, or a timer
-    /// retransmitted it spuriously. The receiver window may have been full or closed, but so may the congestion window
-    /// or the send buffer.
+    /// The window scale is unknown, because the capture has no SYN, so the room in the window is unknown, too. An ACK
+    /// released the segment, or a window update did after everything was acknowledged, or a timer retransmitted the
+    /// segment spuriously. The receiver window may have been full or closed, but the congestion window or the send
+    /// buffer may also have been full.
     pub(in super::super) fn room_is_unseen(&self) -> bool {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;
@@ -165,8 +166,8 @@ impl Evidence<'_> {
         self.was_released_by_ack() || update_released_it() || self.is_needless()
     }
 
-    /// The capture is not the sender's, and no captured ACK had reached the sender when it sent this. ACKs from before
-    /// the capture may have released the departure.
+    /// In a capture away from the sender, no captured ACK had reached the sender when it sent this segment. ACKs that
+    /// passed before the capture began may have released the segment.
     pub(in super::super) fn ack_is_unseen(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.beginning_seen
@@ -174,8 +175,8 @@ impl Evidence<'_> {
             && !self.wait.rtt_sample_ns.is_some()
     }
 
-    /// ACKs release one segment after the other, at the spacing that the path gave to earlier segments: the spacing is
-    /// the rate of the path.
+    /// ACKs release one segment after the other, at the spacing that the path gave to earlier segments, so the spacing
+    /// is the rate of the path.
     #[inline]
     pub(in super::super) fn is_in_train(&self) -> bool {
         self.wait_ns.saturating_mul(TRAIN_PART) <= self.rtt_ns() && self.is_bulk()

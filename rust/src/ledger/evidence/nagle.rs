@@ -8,18 +8,18 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES};
 use crate::sender::{LastSmall, REACTION_NS, RELEASE_PART};
 use crate::wire::TcpFlags;
 
-/// A busy host reacts to the ACK within this part (1/8) of the wait (a heuristic).
+/// Even a busy host reacts to the ACK within this part (1/8) of the wait (a heuristic).
 const A_LITTLE_LATE: i64 = 8;
 
 impl Evidence<'_> {
-    /// Nagle's algorithm never holds a FIN or urgent data (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
+    /// Nagle's algorithm never delays a FIN or urgent data (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
     fn is_never_held(&self) -> bool {
         self.record.flags.any(TcpFlags::FIN | TcpFlags::URG)
     }
 
-    /// The flight is no larger than that of the previous round, and nothing was lost. The congestion window allowed the
-    /// previous flight and has grown with each ACK since (RFC 5681, 3.1). So it does not limit this flight, unless the
-    /// sender restarted after an idle time.
+    /// The flight is no larger than the flight of the previous round, and nothing was lost. The congestion window
+    /// allowed the previous flight and has grown with each ACK since (RFC 5681, 3.1). So the congestion window does not
+    /// limit this flight, unless the sender restarted after an idle time.
     pub(in super::super) fn flight_stands(&self) -> bool {
         are(self.flight_before(), self.previous_round_flight(), |flight, before| flight <= before)
             && !self.is_after_loss()
@@ -41,13 +41,14 @@ impl Evidence<'_> {
         self.is_half_of_window(Some(self.record.payload_bytes))
     }
 
-    /// The departure fills half of the largest window, so this sender sent it as soon as it was written. An override
-    /// timer did not release it, because the sender has at some time answered faster than such a timer.
+    /// The segment fills half of the largest window, so this BSD sender sent it as soon as the application wrote it. No
+    /// override timer released the segment, because the sender has at some time answered faster than an override timer
+    /// expires.
     pub(in super::super) fn left_as_half_a_window(&self) -> bool {
         self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < MIN_OVERRIDE_NS)
     }
 
-    /// The previous departure emptied the send buffer.
+    /// The previous segment emptied the send buffer.
     pub(in super::super) fn buffer_was_emptied(&self) -> bool {
         self.wait.pushed_before && is(self.flight_before(), |flight| self.direction.is_emptied_by(flight))
     }
@@ -56,13 +57,14 @@ impl Evidence<'_> {
         self.is_small() && !self.is_never_held() && !self.is_half() && !self.buffer_was_emptied()
     }
 
-    /// So far no small segment left while an earlier one was in flight, and Nagle's algorithm is on in this direction.
+    /// So far the sender has sent no small segment while an earlier one was in flight, and Nagle's algorithm is on in
+    /// this direction.
     fn holds_now(&self) -> bool {
         !self.small_ones_pass() && self.direction.holds_small
     }
 
-    /// In a current stack, small segments wait for one another and one is in flight: Nagle's algorithm may hold what
-    /// follows, whatever else the flight looks like.
+    /// In a current stack, small segments wait for one another, and a small segment is in flight: Nagle's algorithm may
+    /// delay the next data, whatever else is in flight.
     pub(in super::super) fn nagle_may_hold(&self) -> bool {
         !self.direction.old && self.direction.holds_small && self.wait.last_small.was_in_flight()
     }
@@ -81,14 +83,14 @@ impl Evidence<'_> {
             && !self.was_released_with_more_in_flight()
     }
 
-    /// The ACK that released the departure covered the last small segment but not everything in flight. This is exactly
-    /// the ACK for which Minshall's variant of Nagle's algorithm waits. A full send buffer would have had room after
-    /// any earlier ACK.
+    /// The ACK that released the segment covered the last small segment but not everything in flight. Minshall's
+    /// variant of Nagle's algorithm waits for exactly this ACK. A full send buffer would have had room after any
+    /// earlier ACK.
     fn was_released_with_more_in_flight(&self) -> bool {
         self.wait.last_small == LastSmall::JustAcked && !self.all_acked()
     }
 
-    /// The departure followed the ACK so closely that the kernel sent it without waking the application, as Nagle's
+    /// The segment followed the ACK so closely that the kernel sent it without waking the application, as Nagle's
     /// algorithm does.
     fn kernel_released_it(&self) -> bool {
         !self.direction.near_sender
@@ -97,10 +99,10 @@ impl Evidence<'_> {
             })
     }
 
-    /// A small segment waited behind a small one in flight, and no small segment has passed another so far: every
-    /// variant of Nagle's algorithm delays it. If the previous segment was half of the largest window, which BSD sends
-    /// although a small segment is in flight, slow start may not have allowed another segment; then more evidence is
-    /// needed.
+    /// A small segment waited while another small one was in flight, and so far the sender has sent no small segment in
+    /// that state: every variant of Nagle's algorithm delays it. BSD sends half of the largest window even if a small
+    /// segment is in flight. After a previous segment of that size, slow start may have been the limit, so more
+    /// evidence is needed.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
         let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
         self.may_be_held()
@@ -111,9 +113,9 @@ impl Evidence<'_> {
             && !self.was_written_with_the_ack()
     }
 
-    /// A full-sized segment left without an ACK while a small one was in flight, in a direction whose small segments
-    /// wait for one another. Either Nagle's algorithm held data until the application had added enough to fill a
-    /// segment, or the application wrote all of it just then.
+    /// The sender sent a full-sized segment without an ACK while a small one was in flight, in a direction whose small
+    /// segments wait for one another. Either Nagle's algorithm delayed data until the application had added enough to
+    /// fill a segment, or the application wrote the whole segment just then.
     pub(in super::super) fn was_filled_while_held(&self) -> bool {
         self.nagle_may_hold()
             && !self.is_small()
@@ -123,8 +125,9 @@ impl Evidence<'_> {
             && !self.peer_spoke()
     }
 
-    /// A small segment left with the ACK of the only segment in flight, before any small segment passed another. Some
-    /// applications set `TCP_NODELAY` only later, as OpenSSH does after the login.
+    /// The sender sent a small segment as soon as the only segment in flight was acknowledged, and it has sent no small
+    /// segment so far while another was in flight. Some applications set `TCP_NODELAY` only later, as OpenSSH does
+    /// after the login.
     pub(in super::super) fn was_held_at_first(&self) -> bool {
         self.may_be_held()
             && !self.small_ones_pass()
@@ -133,8 +136,8 @@ impl Evidence<'_> {
             && !self.was_held_behind_small()
     }
 
-    /// A small segment left a little later than its ACK. It counts as held by Nagle's algorithm if three held segments
-    /// in a row left at once.
+    /// The sender sent a small segment a little later than the ACK arrived. Nagle's algorithm counts as the cause if
+    /// three delayed small segments in a row were sent at once after their ACKs.
     pub(in super::super) fn was_released_late(&self) -> bool {
         !self.peer_spoke()
             && i64::from(self.direction.totals.small_delayed_run) >= HELD_TIMES
@@ -142,8 +145,8 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// A small segment waited behind a small one, and left as soon as data of the peer acknowledged that, although the
-    /// application does not wait for answers.
+    /// A small segment waited behind another small one, and was sent as soon as data of the peer acknowledged the other
+    /// one, although this application does not wait for answers.
     pub(in super::super) fn was_released_by_answer(&self) -> bool {
         self.direction.writes_ahead
             && self.peer_spoke()
@@ -152,14 +155,15 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// Everything was acknowledged no longer ago than a departure needs that an ACK releases.
+    /// Everything was acknowledged, and the segment was sent within the release window after that.
     fn just_all_acked(&self) -> bool {
         is(self.wait.since_all_acked_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.release_ns())
     }
 
     /// A small segment waited behind full ones in flight. Nagle's algorithm delays it in its first form (RFC 896, BSD),
     /// but not in Minshall's variant (Linux). The congestion window can delay the tail of a write in the same way. So
-    /// this must have happened three times, no small segment may have passed full ones, and nothing may have been lost.
+    /// three conditions apply: this has happened three times, no small segment was sent while full ones were in flight,
+    /// and nothing was lost.
     fn was_held_behind_full(&self) -> bool {
         self.direction.holds_behind_full
             && self.may_be_held()
@@ -171,7 +175,7 @@ impl Evidence<'_> {
     }
 
     /// An old stack at the capture point delayed a small segment until all full ones before it were acknowledged, and
-    /// never sent a small segment past full ones.
+    /// never sent a small segment while full ones were in flight.
     fn old_stack_held_behind_full(&self) -> bool {
         self.direction.near_sender
             && self.direction.old
@@ -181,9 +185,9 @@ impl Evidence<'_> {
             && self.direction.totals.small_past_full == 0
     }
 
-    /// The window was full until an ACK made room for a full-sized segment, but this small segment still waited until
-    /// everything was acknowledged. So the window did not delay it. Nor did the congestion window, because no more was
-    /// in flight than before.
+    /// The receiver window was full until an ACK made room for a full-sized segment, but this small segment still
+    /// waited until everything was acknowledged. So the receiver window did not delay the segment. The congestion
+    /// window did not delay it either, because the flight before was no smaller.
     fn was_held_through_room(&self) -> bool {
         self.old_stack_held_behind_full()
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
@@ -191,8 +195,8 @@ impl Evidence<'_> {
     }
 
     /// The flight may fill the send buffer, because no larger flight shows that the buffer had more room. Data behind
-    /// such a flight waited in the buffer or outside it. A full buffer takes nothing until a segment or a cluster is
-    /// free (BSD `sosend`), or takes one piece more than it has room for (Linux, Solaris).
+    /// this flight waited in the buffer or in the application. A full buffer accepts nothing until a segment or a
+    /// cluster is free (BSD `sosend`), or accepts one piece more than it has room for (Linux, Solaris).
     pub(in super::super) fn may_fill_buffer(&self) -> bool {
         let quantum_bytes = self.smss_bytes.max(CLUSTER_BYTES);
         are(self.flight_before(), self.direction.max_in_flight_bytes, |flight, most| {
@@ -200,8 +204,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// An old stack held a small segment behind a flight that leaves room in the send buffer and in the receiver
-    /// window. The congestion window did not delay it either, because an equally large flight was sent before.
+    /// An old stack delayed a small segment behind a flight that leaves room in the send buffer and in the receiver
+    /// window. The congestion window did not delay the segment, because an equally large flight was sent before.
     fn was_held_short_of_buffer(&self) -> bool {
         self.old_stack_held_behind_full()
             && self.has_flown()
@@ -223,21 +227,21 @@ impl Evidence<'_> {
             && !self.was_sent_again()
     }
 
-    /// The receiver window had room for a full-sized segment, or for the departure.
+    /// The receiver window had room for a full-sized segment, or for the segment that was sent.
     fn had_room(&self) -> bool {
         is(self.room(), |room| room >= self.smss_bytes.min(self.record.payload_bytes))
     }
 
-    /// Until the receiver window opened, it had no room for a full-sized segment, and it opened longer than the causal
-    /// window before the departure.
+    /// At first, the receiver window had no room for a full-sized segment. The window opened longer than the causal
+    /// window before the segment was sent.
     pub(in super::super) fn was_kept_behind_window(&self) -> bool {
         !self.had_room()
             && is(self.record.usable_window_bytes.get(), |room| room >= self.smss_bytes)
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
     }
 
-    /// The stack kept data back until the application had written a full-sized segment or a timer released it. The
-    /// sender had more data, and the receiver window had room. No ACK released the departure, so neither the congestion
+    /// The stack delayed buffered data until the application had written a full-sized segment or a timer expired. The
+    /// sender had more data, and the receiver window had room. No ACK released the segment, so neither the congestion
     /// window nor the send buffer was the limit: both open only with an ACK.
     #[inline]
     pub(in super::super) fn was_kept_back(&self) -> bool {
@@ -247,9 +251,9 @@ impl Evidence<'_> {
             && self.wait_ns - self.serialization_ns() > CAUSAL_NS
     }
 
-    /// The sender had this small segment in its buffer, but the segment waited until everything was acknowledged. Both
-    /// windows had room for it: a flight as large was sent before, or one that was smaller by this segment, and slow
-    /// start has added a segment since.
+    /// The data of this small segment was in the send buffer, but the segment waited until everything was acknowledged.
+    /// The congestion window and the receiver window had room for the segment: an earlier flight was as large as this
+    /// flight with the segment, or as large as this flight, and slow start has added a segment since.
     fn was_held_though_buffered(&self) -> bool {
         let flew = || {
             are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {
@@ -265,7 +269,7 @@ impl Evidence<'_> {
             && (self.has_flown() || flew())
     }
 
-    /// Nagle's algorithm, in one of its variants, delayed the departure.
+    /// Nagle's algorithm, in one of its variants, delayed the segment.
     pub(in super::super) fn was_held_by_nagle(&self) -> bool {
         self.was_held_behind_small()
             || self.was_held_at_first()

@@ -4,21 +4,22 @@ use super::super::direction::{MIN_FRAME_BYTES, at_rate};
 use super::{Evidence, is};
 use crate::sender::{AROUND_BYTES, DRIFT_PART, NS_PER_MS};
 
-/// A queueing delay of at most this part of the RTT is none: the clocks of sender and capture vary as much (a heuristic).
+/// A queueing delay of at most 1/[`NO_QUEUE_PART`] of the RTT counts as none: the clocks of sender and capture vary as
+/// much (a heuristic).
 const NO_QUEUE_PART: i64 = 100;
 /// Two delays are about equal if they differ by at most this part (a heuristic).
 const NEARLY_PART: i64 = 8;
 
 impl Evidence<'_> {
-    /// How long the sender's line is busy with the previous departure; the next byte cannot leave earlier. Known only
-    /// in a capture at the sender.
+    /// How long the sender's line needs to transmit the previous segment; the next byte cannot be sent earlier. The
+    /// time is known only in a capture at the sender.
     pub(in super::super) fn serialization_ns(&self) -> i64 {
         let before = self.wait.payload_before_bytes.get().map_or(MIN_FRAME_BYTES, |bytes| bytes + AROUND_BYTES);
         self.direction.line.own_ns(before.max(MIN_FRAME_BYTES))
     }
 
-    /// How long the bottleneck is still busy with the flight, at the rate at which queues drained. It became busy with
-    /// the first byte of the flight.
+    /// How long the bottleneck is still busy with the flight, at the rate at which queues drained. The bottleneck
+    /// became busy with the first byte of the flight.
     pub(in super::super) fn draining_ns(&self) -> i64 {
         let Some(drained) = self.direction.drained.filter(|_| self.direction.near_sender) else { return 0 };
         let (Some(flight), Some(lag_ns)) = (self.flight_before(), self.wait.ack_lag_ns.get()) else { return 0 };
@@ -26,7 +27,7 @@ impl Evidence<'_> {
         at_rate(flight, (drained.ns, drained.bytes)).saturating_sub(stood_before_ns).max(0)
     }
 
-    /// The RTT that the previous departure and its ACK take on an empty path.
+    /// The RTT that the previous segment and its ACK take on an empty path.
     pub(in super::super) fn undisturbed_ns(&self) -> i64 {
         undisturbed_ns(self, self.wait.payload_before_bytes.get())
     }
@@ -36,9 +37,9 @@ impl Evidence<'_> {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// By how much, at least, the wait in the capture exceeds the wait by the sender's own clock (RFC 7323, 3: a segment
-    /// carries the time at which it was sent). The path delayed this segment by that much more than the one before it.
-    /// At most the wait, even if a broken clock runs backwards.
+    /// The least amount by which the wait in the capture exceeds the wait by the sender's own clock (RFC 7323, 3: a
+    /// segment carries the time at which it was sent). The path delayed this segment by that much more than the
+    /// previous one. The result is at most the wait, even if a broken clock runs backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;
@@ -55,21 +56,22 @@ impl Evidence<'_> {
         self.wait_ns.saturating_sub(by_clock_ns).clamp(0, self.wait_ns)
     }
 
-    /// Away from the sender, the departure's timestamp shows its delay on the path, so no allowance for jitter is
-    /// needed.
+    /// In a capture away from the sender, the segment's timestamp shows the segment's delay on the path, so no
+    /// allowance for jitter is needed.
     pub(in super::super) fn says_when(&self) -> bool {
         !self.direction.near_sender && self.direction.ticks_milliseconds && self.wait.queueing_delay_ns.is_some()
     }
 
-    /// How much longer the departure took to reach the capture point than the fastest earlier segment, as its own
-    /// timestamp shows; 0 if unknown.
+    /// How much longer this segment took to reach the capture point than the fastest earlier segment, as its timestamp
+    /// shows; 0 if unknown.
     #[must_use]
     pub fn queueing_delay_ns(&self) -> i64 {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
     }
 
-    /// The departure follows data of the peer. How long the last of these data and the departure stood in queues, at least,
-    /// as its own timestamp and other connections between the same hosts show; `own_ns` is what its timestamp shows.
+    /// The segment follows data of the peer. Returns the least time that the last of the peer's data and this segment
+    /// spent in queues, as this segment's timestamp and other connections between the same hosts show; `own_ns` is the
+    /// time that the timestamp shows.
     #[must_use]
     pub fn answer_queued_ns(&self, own_ns: i64) -> i64 {
         let direction = self.direction;
@@ -81,19 +83,21 @@ impl Evidence<'_> {
             return own_ns;
         };
         let asked_ns = self.record.ts_ns.saturating_sub(spoke_ns.saturating_add(direction.to_sender_ns));
-        // An answer that came before these queues allow it did not stand in them.
+        // An answer that came earlier than these queues allow did not wait in them.
         let most_ns = spoke_ns.saturating_add(spoke_ns / NEARLY_PART + NS_PER_MS);
         let shared = |queue_ns: i64| if queue_ns <= most_ns { queue_ns } else { 0 };
         let there_ns = shared(neighbours.before_ns(asked_ns));
         own_ns.saturating_add(there_ns).max(shared(neighbours.there_and_back_ns(asked_ns)))
     }
 
-    /// Away from the sender, the departure's own timestamp shows that it stood in no queue before the capture point.
+    /// In a capture away from the sender, the segment's own timestamp shows that the segment met no queue before the
+    /// capture point.
     pub(in super::super) fn met_no_queue(&self) -> bool {
         self.says_when() && self.queueing_delay_ns().saturating_mul(NO_QUEUE_PART) <= self.rtt_ns()
     }
 
-    /// The path caused most of the wait, or the departure left right after the one before and was spaced on the path.
+    /// The path caused most of the wait, or the sender sent the segment right after the previous one and the path
+    /// spaced the two.
     #[inline]
     pub(in super::super) fn was_delayed_on_path(&self) -> bool {
         if self.direction.near_sender {
@@ -113,7 +117,7 @@ fn undisturbed_ns(evidence: &Evidence<'_>, sent_bytes: Option<i64>) -> i64 {
         + line.other_beyond_least_ns(evidence.wait.peer_payload_bytes.get())
 }
 
-/// The value, limited by the bound if that is known.
+/// Returns the value, but at most the bound if the bound is known.
 #[must_use]
 pub fn at_most(bound: Option<i64>, value: i64) -> i64 {
     bound.map_or(value, |bound| bound.min(value))

@@ -1,4 +1,4 @@
-//! The predicates of a wait by name, for people who ask why it has its cause (`examples/why.rs`).
+//! The predicates of a wait by name, to explain why the wait has its cause (`examples/why.rs`).
 
 use super::Evidence;
 
@@ -18,7 +18,7 @@ macro_rules! predicates {
     };
 }
 
-// All predicates that gates can ask.
+// All predicates that gates can use.
 predicates! {
     ack_is_unseen, ack_just_came, ack_was_held, ack_was_late, all_acked, answer_may_be_lost, buffer_was_emptied,
     bytes_are_missing, came_with_ack, ends_otherwise, fills_window, first_was_forced_in, fits_any_congestion_window,

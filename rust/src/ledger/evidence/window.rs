@@ -4,14 +4,14 @@ use super::{Evidence, MIN_OVERRIDE_NS, MIN_RTO_NS, are, is};
 use crate::connection::CAUSAL_NS;
 
 impl Evidence<'_> {
-    /// The window had less room than a full-sized segment, and no room or less than the departure needs.
+    /// The window had less room than a full-sized segment, and no room at all or less than the segment needs.
     pub(in super::super) fn window_was_full(&self) -> bool {
         is(self.room(), |room| (room < self.record.payload_bytes || room < 1) && room < self.smss_bytes)
     }
 
     /// A small segment takes all the room in the window: the sender had waited for more room until its override timer
-    /// expired (RFC 9293, 3.8.6.2.1). Away from the sender, this is the window of the last ACK that had reached the
-    /// sender.
+    /// expired (RFC 9293, 3.8.6.2.1). In a capture away from the sender, the window of the last ACK that had reached
+    /// the sender counts.
     pub(in super::super) fn was_cut_to_window(&self) -> bool {
         let last_ack_came = self.direction.near_sender
             || is(self.record.since_last_ack_ns.get(), |ago_ns| ago_ns > self.rtt_ns() + self.causal_ns());
@@ -21,14 +21,14 @@ impl Evidence<'_> {
             && is(self.room(), |room| room < self.smss_bytes)
     }
 
-    /// A small segment fills the window to the byte, so the window delayed it, even if the window had opened some time
-    /// before.
+    /// A small segment fills the receiver window to the byte, so the window delayed the segment, even if the window had
+    /// opened some time before.
     pub(in super::super) fn fills_window(&self) -> bool {
         self.is_small() && self.record.usable_window_bytes.get() == Some(self.record.payload_bytes)
     }
 
     /// The first data of the connection fills a window that has been open since the handshake. This sender never
-    /// reacted faster than its override timer, so that timer released this departure.
+    /// reacted faster than its override timer, so the timer released this segment.
     pub(in super::super) fn first_was_forced_in(&self) -> bool {
         self.direction.near_sender
             && self.is_first_data()
@@ -37,9 +37,9 @@ impl Evidence<'_> {
             && is(self.direction.reaction_min_ns, |ns| ns >= MIN_OVERRIDE_NS)
     }
 
-    /// Away from the sender: the previous departure was cut to the room in the window. This one waited for more room
-    /// than the ACKs gave, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe timer (Linux,
-    /// `tcp_send_probe0`: an RTO) released it.
+    /// In a capture away from the sender: the previous segment was cut to the room in the window. This segment waited
+    /// for more room than the ACKs gave, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe timer
+    /// (Linux, `tcp_send_probe0`: an RTO) released it.
     pub(in super::super) fn was_forced_in(&self) -> bool {
         self.is_small()
             && self.wait.small_before
@@ -51,9 +51,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// The override timer released the departure, although no SYN shows the window scale. With nothing in flight, the
-    /// sender waited as long as the timer, and then a small segment ended exactly at the edge of the window at one of
-    /// the fifteen scales. This is unlikely by chance.
+    /// The override timer released the segment, although no SYN shows the window scale. With nothing in flight, the
+    /// sender waited as long as the timer runs, and then sent a small segment that ends exactly at the edge of the
+    /// window at one of the fifteen scales. This is unlikely by chance.
     pub(in super::super) fn was_forced_in_unscaled(&self) -> bool {
         self.wait.fills_unscaled
             && self.is_small()
@@ -66,10 +66,10 @@ impl Evidence<'_> {
         is(self.room(), |room| room < 2 * self.smss_bytes)
     }
 
-    /// The window released the departure: data that waits for a window leaves when the window opens. If the sender did
-    /// not send then, or only after data from the peer, it had nothing to send. The exception is a departure that takes
-    /// all the room when there is less than a full-sized segment (RFC 9293, 3.8.6.2.1). Away from the sender, the times
-    /// are not exact enough for this test.
+    /// The opening of the window released the segment: data that waits for the window is sent when the window opens. If
+    /// the sender did not send at that moment, or only after data from the peer, it had nothing to send. The exception
+    /// is a segment that takes all the room when there is room for less than a full-sized segment (RFC 9293,
+    /// 3.8.6.2.1). In a capture away from the sender, the times are not exact enough for this test.
     pub(in super::super) fn window_released_it(&self) -> bool {
         let near = self.direction.near_sender;
         let opened_ns = self.wait.window_opened_ns.get();
@@ -84,10 +84,10 @@ impl Evidence<'_> {
         in_time && !peer_came_later
     }
 
-    /// Away from the sender: the departure had left before the window opened, and waited in a queue. Either the
-    /// previous departure already reached the capture point later than a segment that the opening released could have.
-    /// Or an ACK passed the capture point early enough to reach the sender, and the departure left before that ACK
-    /// arrived. The first flight is excluded, because its ACK opens the congestion window as well.
+    /// In a capture away from the sender: the segment was sent before the window opened, and waited in a queue on the
+    /// path. Either even the previous segment reached the capture point later than a segment that the opening released
+    /// could have. Or an ACK passed the capture point early enough to reach the sender, and the segment was sent before
+    /// that ACK arrived. The first flight does not count, because its ACK opens the congestion window as well.
     pub(in super::super) fn was_on_the_way(&self) -> bool {
         if !is(self.previous_round_flight(), |flight| flight > 0) {
             return false;
@@ -102,9 +102,9 @@ impl Evidence<'_> {
         opened_before || ack_not_known()
     }
 
-    /// How much the queue before the capture point grew between the previous departure and this one. The path caused
-    /// that time, whatever limited the sender. If no clock shows the growth, the jitter of the departure is used, but
-    /// only if a queue is known to exist.
+    /// How much the queue before the capture point grew between the previous segment and this one. The path caused this
+    /// growth, whatever limited the sender. If no clock shows the growth, the jitter of the segment is used, but only
+    /// if a queue is known to exist.
     pub(in super::super) fn queue_growth_ns(&self) -> i64 {
         if self.says_when() {
             return self.wait.queue_grew_ns.get().unwrap_or(0);
@@ -113,12 +113,12 @@ impl Evidence<'_> {
         if queued { self.jitter_ns() } else { 0 }
     }
 
-    /// The room in the window is known.
+    /// The room in the receiver window is known.
     pub(in super::super) fn window_is_known(&self) -> bool {
         self.room().is_some()
     }
 
-    /// The window opened during the wait.
+    /// The receiver window opened during the wait.
     pub(in super::super) fn window_opened(&self) -> bool {
         self.wait.window_opened_ns.is_some()
     }

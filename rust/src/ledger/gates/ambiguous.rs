@@ -1,9 +1,9 @@
 //! Unknown: several causes explain the wait equally well, and their remedies differ.
 //!
-//! - **Closed** where small segments of different sizes leave one per RTT, behind a flight that may fill the send
-//!   buffer. Either Nagle's algorithm or that buffer delays them. Later gates never see such a wait. Two more functions
-//!   are the last gates of all: one is closed where an ACK released the departure and no other gate explains it, one
-//!   where bytes were in flight and no event shows why the sender went on.
+//! - **Closed** if the sender sends one small segment per RTT, of different sizes, behind a flight that may fill the
+//!   send buffer. Either Nagle's algorithm or the full buffer delays these segments. Later gates never see such a wait.
+//!   Two more functions are the last gates of all: one is closed if an ACK released the segment and no other gate
+//!   explains the wait, one if bytes were in flight and no event shows why the sender continued.
 //! - **Opened by** the ACK that releases the segment.
 //! - **Disproved by** a larger flight (the buffer had room), or by segments of one size (then the cause is
 //!   `send-buffer`).
@@ -19,17 +19,16 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     wait.was_taken_in_turn().then(|| Closed::one_of(Rivals::among(&[(Cause::Nagle, true), (Cause::SendBuffer, true)])))
 }
 
-/// An ACK released the departure, and no gate says why. Nagle's algorithm may be on, a buffer may have been full, the
-/// congestion window may stand still, or the application wrote just then.
+/// An ACK released the segment, and no other gate explains the wait. Nagle's algorithm may be on, a buffer may have
+/// been full, the congestion window may have stopped growing, or the application wrote just then.
 #[inline]
 pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.was_released_by_ack() && !wait.direction.old && !wait.peer_spoke())
         .then(|| Closed::one_of(rivals_with_an_ack(wait)))
 }
 
-/// What an ACK may have released: the small segment that Nagle's algorithm held, unless small ones pass each other; the
-/// part for which a window or the buffer had no room, unless it has held a larger flight before. Or the application wrote
-/// just then.
+/// The causes that an ACK can end: Nagle's algorithm, for a small segment, unless small ones pass each other; a window
+/// or buffer without room, unless an earlier flight was larger. The application may also have written just then.
 #[cold]
 fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
     Rivals::among(&[
@@ -41,16 +40,17 @@ fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
     ])
 }
 
-/// Bytes were in flight, and the sender went on without an event that the capture shows. After a full-sized segment it
-/// may have had more to send, and nothing shows what held that. Where a full-sized segment leaves behind a small one,
-/// Nagle's algorithm may have held a part of it, and nothing shows since when.
+/// Bytes were in flight, and the sender continued without an event that the capture shows. After a full-sized segment
+/// the sender may have had more to send, and nothing shows what delayed the rest. If a full-sized segment is sent while
+/// a small one is in flight, Nagle's algorithm may have delayed a part of it, and nothing shows since when.
 #[inline]
 pub(super) fn without_an_event(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.stopped_halfway() || wait.was_filled_while_held()).then(|| Closed::one_of(rivals_without_an_event(wait)))
 }
 
-/// What goes on without an event that a capture shows: the application writes, or a pacing timer ends, which a sender sets
-/// to a part of the RTT. Away from the sender, an ACK may have reached it at another time than it seems.
+/// The causes that end without an event in the capture: the application writes again, or a pacing timer expires, which
+/// runs for a part of the RTT. In a capture away from the sender, an ACK may have reached the sender at another time
+/// than the capture suggests.
 #[cold]
 fn rivals_without_an_event(wait: &Evidence<'_>) -> Rivals {
     let (halfway, far) = (wait.stopped_halfway(), !wait.direction.near_sender);

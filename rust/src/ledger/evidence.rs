@@ -4,10 +4,10 @@
 //! All values and tests are pure functions of one [`WaitRecord`] and one [`DirectionFacts`]; none reads another wait.
 //! If a value is unknown, a test on it is false. The files, each using only those before it:
 //!
-//! - [`path`]: line rate, clocks, delays of the path - [`resent`]: whether the segment is a retransmission, and the
-//! state of its sender after a loss
-//! - [`acks`]: which ACKs the sender received, and how late they were - [`released`]: whether an ACK released the
-//! segment
+//! - [`path`]: line rate, clocks, delays of the path
+//! - [`resent`]: whether the segment is a retransmission, and the state of its sender after a loss
+//! - [`acks`]: which ACKs the sender received, and how late they were
+//! - [`released`]: whether an ACK released the segment
 //! - [`window`]: room in the receiver window, and when it opened
 //! - [`nagle`]: whether the sender kept a small segment back
 //! - [`flow`]: queues, repairs, trains

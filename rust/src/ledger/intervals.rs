@@ -14,15 +14,15 @@ pub struct Interval {
     pub start_ns: i64,
     /// Length in nanoseconds.
     pub ns: i64,
-    /// Why the next byte of the direction did not leave.
+    /// Why the sender did not send the next byte.
     pub cause: Cause,
-    /// Frame of the last departure before it.
+    /// Frame of the last segment that was sent before the interval.
     pub frame_before: Option<u64>,
-    /// Frame of the departure that ended the wait which contains it.
+    /// Frame of the segment that ended the wait which contains the interval.
     pub frame_after: Option<u64>,
     /// Confidence in the cause.
     pub confidence: Confidence,
-    /// The causes between which it is undecided, if its cause is unknown.
+    /// The causes that explain the interval equally well, if its cause is unknown.
     pub rivals: Rivals,
 }
 
@@ -42,7 +42,7 @@ impl Interval {
         first.divided(&judged.spans)
     }
 
-    /// The intervals of the time before a direction's first departure or after its last, in order of time.
+    /// The intervals of the time before the first segment of a direction or after its last segment, in order of time.
     pub(super) fn of_edge(edge: &Edge) -> impl Iterator<Item = Self> {
         let Edge { start_ns, frame_before, frame_after, ref spans, confidence } = *edge;
         let (cause, rivals) = (Cause::Unknown, Rivals::default());
@@ -50,8 +50,8 @@ impl Interval {
         first.divided(spans)
     }
 
-    /// Consecutive intervals, from the start of this one. The handshake is proved by its segments, whatever delayed the
-    /// data behind it.
+    /// Divides this interval into consecutive intervals with the causes and lengths in `spans`. The cause `handshake`
+    /// is always proved, by the segments of the handshake, whatever delayed the data after it.
     fn divided(self, spans: &[(Cause, i64)]) -> impl Iterator<Item = Self> {
         let mut start_ns = self.start_ns;
         spans.iter().filter(|(_, ns)| *ns != 0).map(move |&(cause, ns)| {

@@ -1,9 +1,9 @@
-//! Decides which gate owns a wait (`docs/how-it-decides.md`, 3.2).
+//! Decides which gate is the cause of a wait (`docs/how-it-decides.md`, 3.2).
 //!
-//! An event opens a gate: an ACK, a window update, a timer. The gate that opens last owns the time until it opens. If
-//! several gates open with the same event, the first in the order of [`gates`] counts. A window may open before the
-//! departure. It then owns the wait only until it opens; the rest belongs to the next gate in the order that was closed
-//! until the departure.
+//! An event opens a gate: an ACK, a window update, or a timer. The gate that opens last is the cause of the time until
+//! it opens. If several gates open with the same event, the first in the order of [`gates`] counts. A receiver window
+//! may open before the segment is sent. The window is then the cause only until it opens; the cause of the rest is the
+//! next gate in the order that was closed until the segment was sent.
 
 use super::cause::Cause;
 use super::direction::DirectionFacts;
@@ -15,7 +15,7 @@ use super::timeline;
 use super::waits::record::WaitRecord;
 use crate::connection::Confidence;
 
-/// Judges one wait under the final facts of its direction.
+/// Determines the cause and the intervals of one wait from the final facts of its direction.
 ///
 /// ```
 /// use tcptrace_lab_core::connection::{Kind, RetransmitTrigger};
@@ -36,7 +36,8 @@ pub fn judge(record: &WaitRecord, direction: &DirectionFacts) -> JudgedWait {
 
 fn verdict(wait: &Evidence<'_>) -> Verdict {
     if wait.bytes_are_missing() {
-        // The bytes left before their ACK came. Nothing is hidden in the time after it, unless it released the departure.
+        // The missing bytes were sent before their ACK came. The capture is complete in the time after this ACK, unless
+        // the ACK released the segment.
         let released_ns = wait.direction.rtt_ns.max(wait.causal_ns());
         let opened_ago_ns = wait.wait.missed_acked_ns.get().filter(|ns| *ns > released_ns);
         let (cause, confidence) = (Some(Cause::Unknown), Confidence::Possible);
@@ -44,7 +45,7 @@ fn verdict(wait: &Evidence<'_>) -> Verdict {
     }
     let first = gates::first_closed(wait);
     let opened_ago_ns = first.and_then(|first| first.opened_ago_ns);
-    // A gate that opened with the departure owns the whole wait.
+    // A gate that was closed until the segment was sent is the cause of the whole wait.
     let then = opened_ago_ns.filter(|ns| *ns > 0).and_then(|_| gates::closed_to_the_end(wait));
     let hidden = is_blurred(wait) && !first.is_some_and(is_proved);
     let (cause, confidence) = match first {
@@ -57,8 +58,8 @@ fn verdict(wait: &Evidence<'_>) -> Verdict {
     Verdict { cause, confidence, opened_ago_ns, then: then.map(|then| then.cause), rivals }
 }
 
-/// Whether the wait is shorter than two ticks of a coarse clock. Its length is then unknown, and so is what happened at
-/// its end; only evidence that needs no clock proves anything.
+/// Whether the wait is shorter than two ticks of a coarse clock. The length of a shorter wait is unknown, and so is the
+/// event that ended it; only evidence that needs no clock proves a cause.
 fn is_blurred(wait: &Evidence<'_>) -> bool {
     wait.wait_ns < wait.direction.blurred_ns
 }

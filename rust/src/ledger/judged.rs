@@ -1,4 +1,4 @@
-//! The judgement of one wait: its cause, then its intervals.
+//! The result for one wait: its cause, then its intervals.
 
 use super::cause::Cause;
 use super::rivals::Rivals;
@@ -10,13 +10,13 @@ pub const MAX_SPANS: usize = 8;
 /// The cause of one wait and when it ended, before the timeline divides the wait into intervals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdict {
-    /// The gate that owns the wait; `None` if none was closed.
+    /// The cause that the deciding gate gives; `None` if no gate was closed.
     pub cause: Option<Cause>,
     pub confidence: Confidence,
-    /// Nanoseconds from the opening of the gate to the departure. The time before the opening counts for the gate.
-    /// `None`: the whole wait counts for it.
+    /// Nanoseconds from the opening of the gate to the segment. The time before the opening has the cause of the gate.
+    /// `None`: the whole wait has the cause of the gate.
     pub opened_ago_ns: Option<i64>,
-    /// The gate that owns the time from the opening to the departure.
+    /// The cause of the time from the opening of the gate to the segment.
     pub then: Option<Cause>,
     /// The causes between which its unknown time is undecided.
     pub rivals: Rivals,
@@ -25,42 +25,44 @@ pub(super) struct Verdict {
 /// One wait with its cause and its intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgedWait {
-    /// The gate that owns the wait; `None` if no gate was closed. The arrivals during the wait then divide it.
+    /// The cause that the deciding gate gives; `None` if no gate was closed. Without a closed gate, the segments that
+    /// arrived during the wait divide it into intervals.
     pub cause: Option<Cause>,
-    /// Confidence in its intervals.
+    /// Confidence in the causes of the intervals.
     pub confidence: Confidence,
     /// The causes between which its unknown time is undecided.
     pub rivals: Rivals,
-    /// Its intervals in order of time: cause and nanoseconds. Unused places have 0 ns. They sum to the wait.
+    /// The intervals of the wait in order of time, each with its cause and its length in nanoseconds. Unused places
+    /// have 0 ns. The lengths sum to the wait.
     pub spans: [(Cause, i64); MAX_SPANS],
     /// Nanoseconds of the wait that have this cause, including a full window at its beginning.
     pub caused_ns: i64,
-    /// What is needed to judge the message that contains these bytes.
+    /// Facts about the wait that are needed to judge the message to which its bytes belong.
     pub note: Option<Note>,
-    /// Set if a late ACK of everything ended the wait, so that it may be a round of a throughput deadlock.
+    /// Set if a late ACK of everything in flight ended the wait: the wait may then be a round of a throughput deadlock.
     pub round: Option<Round>,
 }
 
-/// What is needed of a wait to judge the message that it is part of.
+/// Facts about a wait that are needed to judge the message to which its bytes belong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note {
-    /// The cause, if TCP held the bytes long enough for a stall.
+    /// The cause, if TCP delayed the bytes for so long that the wait is a stall.
     pub stall_cause: Option<Cause>,
-    /// Nagle's algorithm delayed the bytes longer than the ACK took, but not long enough for a stall.
+    /// Nagle's algorithm delayed the bytes for longer than the ACK took, but not long enough for a stall.
     pub short_nagle_delay: bool,
     /// The application paused.
     pub paused: bool,
-    /// The departure is a retransmission.
+    /// The segment is a retransmission.
     pub is_resent: bool,
 }
 
-/// A wait that a late ACK of everything ended, with a known flight.
+/// A wait that a late ACK of everything in flight ended, if the bytes in flight are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Nagle's algorithm held the departure.
+    /// Nagle's algorithm delayed the segment.
     pub nagle: bool,
-    /// The departure is small, and no small segment of the direction passed another.
+    /// The segment is small, and no small segment of the direction was sent while another was in flight.
     pub may_be_held: bool,
-    /// A flight was never much larger, so a full send buffer explains the wait as well.
+    /// No flight was ever much larger, so a full send buffer explains the wait as well.
     pub may_fill_buffer: bool,
 }

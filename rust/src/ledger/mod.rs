@@ -1,24 +1,25 @@
-//! The ledger: for every instant of a direction, *why is the next byte not leaving now?*
+//! The ledger: for every instant of a direction, *why does the sender not send the next byte now?*
 //!
-//! A **departure** is a segment with data, SYN or FIN that leaves its sender. A **wait** is the time between two
+//! A **departure** is a segment with data, SYN or FIN, seen from its sender. A **wait** is the time between two
 //! departures of one direction. The ledger gives each wait a cause, and divides it into **intervals** with one cause
-//! each. The intervals of a direction touch, never overlap, and sum to the life of the connection to the nanosecond.
-//! `docs/how-it-decides.md` explains the rules, `docs/architecture.md` the whole pipeline and where to add a cause.
+//! each. The intervals of a direction follow each other without gap or overlap, and sum to the life of the connection
+//! to the nanosecond. `docs/how-it-decides.md` explains the rules, `docs/architecture.md` the whole pipeline and where
+//! to add a cause.
 //!
-//! While the capture is read, the engine only records one [`WaitRecord`] per departure ([`waits::record`]). Judging begins
-//! when the connection has ended: [`DirectionFacts`] holds the final facts of the direction, [`judge`] names the cause of
-//! each wait, and [`timeline`] divides the wait into intervals.
+//! While the capture is read, the engine only records one [`WaitRecord`] per departure ([`waits::record`]). Judging
+//! begins when the connection has ended: [`DirectionFacts`] contains the final facts of the direction, [`judge`] names
+//! the cause of each wait, and [`timeline`] divides the wait into intervals.
 //!
-//! The modules, in the order in which a wait passes them; each uses only those before it:
+//! The modules, in the order in which a wait passes them; each uses only the modules before it:
 //!
 //! 1. [`cause`]: the names of the causes.
 //! 2. [`waits`]: one [`WaitRecord`] per wait, kept in memory or in a temporary file until its connection ends.
 //! 3. [`direction`]: the final facts of a direction.
 //! 4. [`evidence`]: what one wait shows under these facts.
 //! 5. [`gates`]: one file for each reason why TCP may not send.
-//! 6. [`judge`]: the gate that owns the wait, in a [`judged`] wait.
-//! 7. `timeline`: the intervals of a wait. [`edges`]: those before the first departure of a direction and after its last.
-//!    [`intervals`]: both with their times and frames.
+//! 6. [`judge`]: the cause of a wait; the result is a [`judged`] wait.
+//! 7. `timeline`: the intervals of a wait. [`edges`]: the intervals before the first segment of a direction and after
+//!    its last. [`intervals`]: all intervals, with their times and frames.
 //! 8. [`summary`]: judges all waits of ended connections on several threads, and keeps sums, notes and the longest waits.
 
 pub mod cause;

@@ -1,29 +1,30 @@
-//! Rivals: the causes between which a wait is undecided (`docs/how-it-decides.md`, 4.8).
+//! Rivals: the causes that explain a wait equally well (`docs/how-it-decides.md`, 4.8).
 
 use super::cause::{CAUSES, Cause};
 
-/// Causes that explain one wait equally well although their remedies differ: the wait is [`Cause::Unknown`]. Empty where
-/// the capture does not show what the causes would be.
+/// Causes that explain one wait equally well although their remedies differ: the wait is [`Cause::Unknown`]. The set is
+/// empty if the capture does not show which causes are possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rivals(u32);
 
 const _: () = assert!(CAUSES <= u32::BITS as usize, "one bit per cause");
 
 impl Rivals {
-    /// The causes that the wait does not rule out. A single one has no rival.
+    /// Returns the causes that the wait does not rule out, which are marked `true`. The result is empty if only one
+    /// cause is left, because it has no rival.
     #[must_use]
     pub fn among(causes: &[(Cause, bool)]) -> Self {
         let bits: u32 = causes.iter().filter(|(_, holds)| *holds).fold(0, |bits, (cause, _)| bits | 1 << *cause as u32);
         if bits.count_ones() > 1 { Self(bits) } else { Self::default() }
     }
 
-    /// Whether there are none.
+    /// Whether there are no rivals.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The names of the causes, in their order; `None` if there are none.
+    /// The names of the causes, in the order of [`Cause::ALL`]; `None` if there are no rivals.
     #[must_use]
     pub fn names(self) -> Option<String> {
         let named = Cause::ALL.into_iter().filter(|cause| self.0 & 1 << *cause as u32 != 0);
@@ -50,7 +51,7 @@ impl TimeOfRivals {
         others.0.into_iter().for_each(|(rivals, ns)| self.add(rivals, ns));
     }
 
-    /// The rivals of more than half of the time; empty if there are none.
+    /// The rivals of more than half of the unknown time; empty if no rivals have that much.
     pub(super) fn of_most(&self) -> Rivals {
         let all_ns: i128 = self.0.iter().map(|(_, ns)| i128::from(*ns)).sum();
         let most = self.0.iter().find(|(_, ns)| 2 * i128::from(*ns) > all_ns);

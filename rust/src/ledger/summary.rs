@@ -1,8 +1,10 @@
-//! Judges ended connections on several threads, sums their waits, and keeps the details of those that lose most time.
+//! Judges ended connections on several threads, sums their waits, and keeps the details of the connections that lose
+//! most time.
 //!
-//! `meeting` finds connections that share a path. `judging` judges the waits of one connection in shares, which `threads`
-//! distributes. [`rows`] holds what is reported: sums, [`kinds`] of causes, the [`longest`] waits with the [`timers`] that ended them, and [`locks`] (throughput
-//! deadlocks). [`costs`] says which connections lose enough time for these details.
+//! `meeting` finds connections that share a path. `judging` judges the waits of one connection in shares, which
+//! `threads` distributes among threads. [`rows`] contains the results that are reported: sums, [`kinds`] of causes, the
+//! [`longest`] waits with the [`timers`] that ended them, and [`locks`] (throughput deadlocks). [`costs`] selects the
+//! connections that lose enough time for these details.
 
 pub mod costs;
 mod judging;
@@ -43,8 +45,8 @@ const EACH: u64 = 4 * EACH_WITH_INTERVALS;
 /// Maximum number of connections that are judged together.
 const TOGETHER: usize = 1024;
 
-/// The wait that frame number `frame` ended, and the final facts of its direction: all that the judge knows of it.
-/// `connections` are all connections of the capture. `None` if they have no such wait.
+/// The wait that frame number `frame` ended, and the final facts of its direction, which together determine the cause
+/// of the wait. `connections` are all connections of the capture. `None` if no wait ends with this frame.
 ///
 /// # Errors
 /// The spool cannot be read.
@@ -58,17 +60,18 @@ pub fn wait_before(
     meeting.into_connections(1)?.into_iter().find_map(|connection| find(connection).transpose()).transpose()
 }
 
-/// The results of a capture's connections, which arrive one after the other.
+/// Collects the results of a capture's connections, which are added one after the other.
 #[derive(Debug, Default)]
 pub struct Summaries {
     wants_intervals: bool,
     worths: Option<Vec<Worth>>,
     threads: usize,
-    /// Connections that are not started yet.
+    /// Connections whose judging has not started yet.
     coming: VecDeque<Ended>,
-    /// All connections so far, while they may still meet others; `None` if each is judged alone.
+    /// All connections so far, until it is known which of them exist at the same time between the same hosts; `None` if
+    /// each is judged alone.
     meeting: Option<Meeting>,
-    /// Connections that are started and not completely judged.
+    /// Connections whose judging has started but is not complete.
     begun: Vec<Judging>,
     costs: Costs,
     failed: Failed,
@@ -76,8 +79,8 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// Makes rows of every interval if `wants_intervals`. If `worths` gives the thresholds of findings, also makes
-    /// accounts and notes, and keeps the details of the `most` largest costs.
+    /// If `wants_intervals` is true, every interval becomes a row. If `worths` gives the thresholds of findings,
+    /// accounts and notes are made as well, and the details of the `most` largest costs are kept.
     #[must_use]
     pub fn new(wants_intervals: bool, worths: Option<Vec<Worth>>, most: usize) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -90,9 +93,9 @@ impl Summaries {
         Self { threads, ..self }
     }
 
-    /// Connections between the same hosts are judged with what they show about the path, unless the capture has more than
-    /// [`MAX_CONNECTIONS`]. It has at least `in_capture`. Their waits are judged only after [`Self::complete`], and use at
-    /// most `max_memory_bytes` of memory until then.
+    /// Connections between the same hosts are judged with what the others show about the path, unless the capture has
+    /// more than [`MAX_CONNECTIONS`] connections. The capture has at least `in_capture` connections. Their waits are
+    /// judged only after [`Self::complete`], and use at most `max_memory_bytes` of memory until then.
     #[must_use]
     pub fn with_neighbours(self, in_capture: usize, max_memory_bytes: usize) -> Self {
         let meeting = Meeting::of(in_capture, max_memory_bytes);
@@ -115,7 +118,7 @@ impl Summaries {
         Ok(())
     }
 
-    /// Says that no more connections will be added. Returns whether any were kept until now, and have to be judged.
+    /// Ends the list of connections. Returns whether any connections were kept until now and have to be judged.
     ///
     /// # Errors
     /// The spool cannot be read.
@@ -125,7 +128,8 @@ impl Summaries {
         Ok(!self.coming.is_empty())
     }
 
-    /// Judges the next waits and adds their rows to `rows`, in the order of the connections. False if none are left.
+    /// Judges the next waits and adds their rows to `rows`, in the order of the connections. Returns false if no waits
+    /// are left.
     ///
     /// # Errors
     /// The spool cannot be read.
@@ -165,7 +169,7 @@ impl Summaries {
         }
         let (wants_costs, old, costs) = (self.worths.is_some(), self.begun.len(), &self.costs);
         let begun = by_threads(self.threads, next, |ended| {
-            // A cause cannot take longer than the connection, so only connections long enough need details.
+            // A cause cannot take longer than the connection, so short connections need no details.
             let details = wants_costs && costs::life_ns(&ended.row).is_some_and(|life_ns| costs.may_take(life_ns));
             Judging::of(ended, Wanted { intervals: self.wants_intervals, notes: wants_costs, details })
         })?;
@@ -178,8 +182,8 @@ impl Summaries {
         Ok(())
     }
 
-    /// Runs `work` on shares in several threads. Each share comes with the index of its connection among those started.
-    /// Then passes the results to `take_in`, in order.
+    /// Runs `work` on shares in several threads. Each share is given with the index of its connection in `begun`.
+    /// Afterwards the results are passed to `take_in`, in the order of the shares.
     fn by_shares<R: Send>(
         &mut self,
         shares: Vec<(usize, Share)>,
@@ -212,7 +216,7 @@ impl Summaries {
                 telling.push(judging);
             }
         }
-        // Connections that end later may lose more time and displace these.
+        // Connections that end later may lose more time and replace connections that are kept now.
         let is_kept = |conn: u32| self.costs.has(conn) || self.failed.has(conn);
         telling.retain(|judging| is_kept(judging.row.conn));
         if !telling.is_empty() {
@@ -222,8 +226,8 @@ impl Summaries {
         Ok(())
     }
 
-    /// The details of the connections that lose most time, and of those whose handshake failed, by connection number:
-    /// the client's direction, then the server's.
+    /// The details of the connections that lose most time, and of the connections whose handshake failed, by connection
+    /// number: first the client's direction, then the server's.
     pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.details.iter().flat_map(|(conn, sides)| sides.iter().flatten().map(|side| (*conn, side)))
     }
@@ -247,7 +251,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Data from the client and ACKs from the server, every 10 ms.
+    /// A data segment of the client or an ACK of the server, one every 10 ms.
     fn segment(frame: u64) -> Segment {
         let host = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
         let from_client = frame.is_multiple_of(2);
@@ -280,7 +284,7 @@ mod tests {
         Cause::ALL.map(worth).to_vec()
     }
 
-    /// Everything that is reported of a connection, as text.
+    /// All results that are reported of a connection, as text.
     fn described(row: &ConnectionRow, segments: &[SegmentRow], max_memory_bytes: usize, threads: usize) -> String {
         let mut live = LiveWaits::within(max_memory_bytes);
         for segment in segments {
@@ -391,7 +395,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20))]
 
-        /// Waits of any length, some of kinds that are revised later.
+        /// Random waits give the same results with several threads and with little memory.
         #[test]
         fn any_waits_come_to_the_same_by_any_way(
             waits in prop::collection::vec((0_i64..400, any::<bool>()), 500..900),

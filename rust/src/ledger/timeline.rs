@@ -1,18 +1,17 @@
 //! Divides one wait into intervals, which touch and sum to the wait (`docs/how-it-decides.md`, 5).
 //!
-//! If a gate was closed, it owns the wait, except for the time that the line and the path need for the bytes
-//! themselves. If no gate was closed, the arrivals during the wait divide it:
+//! If a gate was closed, the wait has the cause of the gate, except for the time that the line and the path need for
+//! the bytes themselves. If no gate was closed, the segments that arrived during the wait divide it:
 //!
 //! ```text
-//! departure ─ network: while the line carries the previous departure, or the bottleneck carries the flight that slow start
-//!           │          released
-//!           └ handshake ─┬─ loss-recovery: until the ACK of everything, if the wait began in recovery
-//!                        ├─ network: its transit and that of the last byte of an answer back (one RTT at most), and queues;
-//!                        │           unknown if the capture began within the connection and only answers show the RTT
-//!                        │           nothing if the peer's application sent nothing: nobody waited for the transit
-//!                        ├─ idle: until the first data from the peer, if the peer owed nothing for long
-//!                        ├─ peer: until the last data from the peer before the departure
-//!                        └─ application: the rest; idle if neither host owed anything for long
+//! segment ─ network: while the line carries the previous segment, or the bottleneck carries the flight in slow start
+//!         └ handshake ─┬─ loss-recovery: until the ACK of everything, if the wait began in recovery
+//!                      ├─ network: transit to the peer and of the answer's last byte back (at most one RTT), and queues;
+//!                      │           unknown if the capture began within the connection and only answers show the RTT;
+//!                      │           nothing if the peer's application sent nothing, because nobody waited for transit
+//!                      ├─ idle: until the first data from the peer, if the peer had nothing to answer for long
+//!                      ├─ peer: until the last data from the peer before the segment
+//!                      └─ application: the rest; idle if neither host had to answer for long
 //! ```
 
 use super::cause::Cause;
@@ -23,9 +22,9 @@ use super::judged::{JudgedWait, Note, Round, Verdict};
 use crate::connection::CAUSAL_NS;
 use crate::sender::{NS_PER_MS, Wait};
 
-/// The shortest pause of the application that ends a message, unless two RTTs are longer (a heuristic).
+/// A pause of the application ends a message if it lasts at least this long and at least two RTTs (a heuristic).
 const PAUSE_NS: i64 = 10 * NS_PER_MS;
-/// Causes that hold back bytes which the application has written.
+/// Causes for which TCP delays bytes that the application has written.
 const HELD: [Cause; 9] = [
     Cause::Nagle,
     Cause::NagleDelayedAck,
@@ -38,8 +37,8 @@ const HELD: [Cause; 9] = [
     Cause::Timeout,
 ];
 
-/// The part of `gap_ns` that is transit: at most an undisturbed RTT and, away from the sender, the variation of the
-/// path.
+/// The part of `gap_ns` that is transit: at most an undisturbed RTT and, in a capture away from the sender, the jitter
+/// of the path.
 pub(super) fn transit_ns(gap_ns: i64, undisturbed_ns: i64, unsteady_ns: i64) -> i64 {
     gap_ns.min(undisturbed_ns + unsteady_ns).max(0)
 }
@@ -67,13 +66,13 @@ pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
 
 /// The part of a wait after the handshake and after the serialization time.
 struct Divided {
-    /// Its intervals in order of time, the application's last.
+    /// The intervals of this part in order of time, the application's last.
     spans: [(Cause, i64); 6],
-    /// Nanoseconds that the gate owns, including a full window at the beginning.
+    /// Nanoseconds that have the cause of the gate, including a full window at the beginning.
     caused_ns: i64,
 }
 
-/// Divides a wait for which a gate was closed. The gate owns it until the gate opened.
+/// Divides a wait for which a gate was closed. The wait has the cause of the gate until the gate opened.
 fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) -> Divided {
     let late_ns = verdict.opened_ago_ns.unwrap_or(0).min(left_ns);
     let grown_ns = match verdict.opened_ago_ns {
@@ -106,7 +105,7 @@ fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) 
     Divided { spans, caused_ns: filled_ns + cause_ns }
 }
 
-/// Divides a wait for which no gate was closed, by what arrived during it.
+/// Divides a wait for which no gate was closed, by the segments that arrived during it.
 fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns: i64) -> Divided {
     let direction = wait.direction;
     let spoke_ns = wait.wait.peer_last_ns.get();
@@ -120,8 +119,8 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
     let recovery_ns = if blind { 0 } else { recovery_ns(wait, left_ns) };
     let left_ns = left_ns - recovery_ns;
     let queueing_delay_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0));
-    // The departure left after the peer's data had arrived, and was in transit since then. The peer's data were in transit
-    // for longer if other connections show a queue before the sender.
+    // The segment was sent after the peer's data had arrived, and was in transit since then. The peer's data was in
+    // transit for longer if other connections show a queue on the path to the sender.
     let queued_ns = wait.answer_queued_ns(queueing_delay_ns);
     let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queued_ns));
     let transit_ns = if blind && !unmeasured {
@@ -143,7 +142,7 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
         let before_ns = idle_before_peer_ns(wait.wait, direction, peer_ns, rest_ns);
         (before_ns, idle_before_close_ns(wait.wait, direction).min(peer_ns - before_ns))
     };
-    // A needless retransmission says nothing of the application.
+    // A spurious retransmission or a loss probe shows nothing about the application.
     let rest_cause = if blind || wait.is_needless() {
         Cause::Unknown
     } else if wait.answer_may_be_lost() {
@@ -164,8 +163,8 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
     Divided { spans, caused_ns: 0 }
 }
 
-/// The part of a wait that began in loss recovery, until the ACK of everything ended that: the last repair was in
-/// transit. A retransmitted SYN repairs no data.
+/// The part of a wait that was loss recovery: the wait began in recovery, and until the ACK of everything the last
+/// repair was in transit. A retransmitted SYN does not count, because it repairs no data.
 fn recovery_ns(wait: &Evidence<'_>, left_ns: i64) -> i64 {
     let began_in_recovery = wait.wait.loss_signalled_ns.get() == Some(wait.wait_ns)
         && wait.wait.payload_before_bytes.get().is_some_and(|bytes| bytes > 0)
@@ -176,8 +175,8 @@ fn recovery_ns(wait: &Evidence<'_>, left_ns: i64) -> i64 {
     }
 }
 
-/// The part of the first wait before the connection was open. The transit of a SYN-ACK to the client is not measured
-/// yet at that time, so the time to the client is added.
+/// The part of the first wait before the connection was open. While the SYN-ACK is in transit to the client, this
+/// transit time is not measured yet, so the time from the capture point to the client is added.
 fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     if !wait.is_first_data() {
         return 0;
@@ -191,29 +190,29 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     (wait.wait_ns - opened_ns(wait.wait, direction).unwrap_or(0) + later_ns).clamp(0, wait.wait_ns)
 }
 
-/// By how much a server's wait for the handshake ends before its connection is open. A server that answers a request
-/// waits for the request, not for the ACK that opens the connection. Both take the same time from the capture point to
-/// the server; this time is a part of the wait for the request, not of the handshake.
+/// How much earlier a server's wait for the handshake ends than its connection opens. A server that answers a request
+/// waits for the request, not for the ACK that opens the connection. The request and the ACK take the same time from
+/// the capture point to the server; this time is a part of the wait for the request, not of the handshake.
 pub(super) fn request_transit_ns(direction: &DirectionFacts, peer_spoke: bool) -> i64 {
     if peer_spoke && !direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 }
 }
 
-/// By how much the recorded arrival of the first ACK is too early: in the first wait, the distance of this sender was
-/// not yet known when the ACK was captured.
+/// How much too early the recorded arrival of the first ACK is: when that ACK was captured, the distance of the sender
+/// was not yet known.
 fn ahead_ns(wait: &Evidence<'_>) -> i64 {
     if wait.received_first_ack() && wait.direction.sender_unplaced { wait.direction.to_sender_ns } else { 0 }
 }
 
-/// How long ago the handshake ended. If the server retransmitted its SYN-ACK, the client's handshake ended with the
-/// retransmission (RFC 9293, 3.5).
+/// Time from the end of the handshake to the end of the wait. If the server retransmitted its SYN-ACK, the client's
+/// handshake ended with the retransmission (RFC 9293, 3.5).
 pub(super) fn opened_ns(wait: &Wait, direction: &DirectionFacts) -> Option<i64> {
     let again = direction.from_client && direction.receiver_syn_segments > 1;
     wait.peer_first_ns.get().filter(|_| again).or(wait.since_all_acked_ns.get())
 }
 
-/// The part in which the line carried the previous departure. If slow start or a send buffer limited the sender, also
-/// the part in which the bottleneck carried the flight: a larger flight would have waited for the bottleneck just as
-/// long.
+/// The part of the wait in which the line carried the previous segment. If slow start or a send buffer limited the
+/// sender, the part includes the time in which the bottleneck carried the flight: a larger flight would have waited for
+/// the bottleneck just as long.
 fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
     let stood_behind_queue = verdict.cause == Some(Cause::SendBuffer) && wait.was_drained_bit_by_bit();
     let mut carried_ns = wait.serialization_ns();
@@ -223,8 +222,9 @@ fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
     carried_ns
 }
 
-/// Whether nobody waits for the bytes in flight to arrive. The sender's application had no more to send and later
-/// continued although the peer had sent nothing. It did not wait for an ACK, because ACKs do not reach applications.
+/// Whether no application waits for the bytes in flight to arrive. The sender's application had no more to send and
+/// later continued although the peer had sent nothing. The application did not wait for an ACK, because ACKs do not
+/// reach applications.
 fn nobody_waits_for_transit(wait: &Evidence<'_>) -> bool {
     let is_new = wait.record.payload_bytes > 0 && !wait.was_sent_again() && !wait.is_first_data();
     let had_sent_all = wait.wait.small_before || wait.all_acked();
@@ -244,10 +244,10 @@ fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns:
     there_and_back_ns.max(0) + on_its_way_ns
 }
 
-/// The part at the beginning that a full window owns, in two cases. First, a wait for a zero window may begin with a
-/// full window, which closes only when everything is acknowledged. Second, a full window may delay data that Nagle's
-/// algorithm delays after it opens. If the sender had sent beyond its window (a probe), the window was closed already,
-/// so this part is 0.
+/// The part at the beginning of the wait whose cause is a full receiver window, in two cases. First, a wait for a zero
+/// window may begin with a full window, which shrinks to 0 only when everything is acknowledged. Second, a full window
+/// may delay data that Nagle's algorithm delays after the window opens. If the sender had sent beyond the window (a
+/// probe), the window was closed already, so this part is 0.
 fn full_window_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
     let until_ns = match cause {
         Cause::ZeroWindow
@@ -261,8 +261,8 @@ fn full_window_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
     until_ns.map_or(0, |until_ns| (left_ns - until_ns).max(0))
 }
 
-/// The part before the sender learned of the loss. Until then, the sender waited as for any other ACK; recovery begins
-/// with the signal.
+/// The part of the wait before the sender learned of the loss. Before the loss was signalled, the sender waited as for
+/// any other ACK; recovery begins with the signal.
 fn before_loss_signal_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
     if cause != Cause::LossRecovery || wait.is_recovering() {
         return 0;
@@ -276,9 +276,9 @@ fn is_complete(wait: &Evidence<'_>) -> bool {
     wait.wait.small_before || wait.wait.pushed_before || wait.peer_spoke()
 }
 
-/// Whether the sender's application was silent for long although it owed nothing. A server owes an answer after data
-/// from its client, and every sender owes the rest of an incomplete message. Silence until the close, or with
-/// keepalives, need not exceed other pauses.
+/// Whether the sender's application was silent for so long that this time is idle. The time is not idle while a server
+/// has to answer data from its client, or while a message of the sender is incomplete. Silence that ends with a FIN, or
+/// during which keepalives are sent, need not exceed other pauses.
 fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     let direction = wait.direction;
     let owes = wait.peer_spoke() && !direction.from_client;
@@ -288,7 +288,7 @@ fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     silence_ns >= min_ns && !owes && !wait.is_first_data() && is_complete(wait)
 }
 
-/// The idle part of a server's wait: the server had answered, and its client had not yet sent anything new or closed.
+/// The idle part of a server's wait: the server had answered, and its client had sent no new data and had not closed.
 pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &DirectionFacts, peer_ns: i64, rest_ns: i64) -> i64 {
     let (Some(spoke_ns), Some(acked_ns)) = (wait.peer_first_ns.get(), wait.since_all_acked_ns.get()) else { return 0 };
     let silence_ns = (peer_ns + rest_ns - spoke_ns).clamp(0, peer_ns);

@@ -18,28 +18,28 @@ const INITIAL_CAPACITY: usize = 4;
 pub(crate) struct Arrival {
     /// Capture time.
     pub ts_ns: i64,
-    /// Offset that it acknowledges; `i64::MIN` if it acknowledges nothing.
+    /// Sequence offset that the segment acknowledges; `i64::MIN` if it acknowledges nothing.
     pub ack: i64,
-    /// Right edge of the window that it advertises, if the window scale is known.
+    /// Right edge of the window that the segment advertises, if the window scale is known.
     pub edge: Nullable,
-    /// Time from the capture of the oldest byte that it acknowledges to its own.
+    /// Time from the capture of the oldest byte that the segment acknowledges to the capture of the segment.
     pub lag_ns: Nullable,
-    /// RTT sample that it completes.
+    /// RTT sample that the segment completes.
     pub rtt_ns: Nullable,
-    /// Its TCP timestamp, and the timestamp that it echoes.
+    /// The TCP timestamp of the segment, and the timestamp that it echoes.
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
     /// Frame number.
     pub frame: u64,
-    /// It carries data, SYN or FIN, which the application sees.
+    /// The segment carries data, SYN or FIN, which the application sees.
     pub has_data: bool,
     /// Bytes of data.
     pub payload_bytes: u32,
-    /// What it reports about losses.
+    /// What the segment reports about losses.
     pub missing: Missing,
 }
 
-/// What an arrival reports about losses.
+/// What a segment of the peer reports about losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Missing {
     /// No loss.
@@ -52,17 +52,17 @@ pub enum Missing {
     Lost,
 }
 
-/// The part of an arrival that differs for each one.
+/// The fields that differ from one arrival to the next.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Own {
     ts_ns: i64,
     /// Lower 32 bits of the frame number.
     frame: u32,
-    /// 0 if it has none.
+    /// TCP timestamp of the segment; 0 if it has none.
     tsval: u32,
 }
 
-/// The part that consecutive arrivals mostly share, for example if data arrives at a host that sends none.
+/// The fields that are mostly equal in consecutive arrivals, for example if data arrives at a host that sends none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Common {
     ack: i64,
@@ -112,8 +112,8 @@ struct Queue {
     oldest: Common,
     /// Common part of the newest arrival.
     newest: Common,
-    /// Where the common part changes between the oldest and the newest arrival. Arrivals are numbered from the first
-    /// one of the direction.
+    /// The arrivals between the oldest and the newest at which the common part changes, with the new common part. The
+    /// arrivals are numbered from the first one of the direction.
     changes: VecDeque<(u64, Common)>,
 }
 
@@ -167,7 +167,7 @@ impl Queue {
         self.places.resize((self.len * 2).max(INITIAL_CAPACITY), Own::default());
     }
 
-    /// The index `behind` places after the oldest.
+    /// The index in the ring buffer that is `behind` places after the oldest arrival.
     #[inline]
     fn place(&self, behind: usize) -> usize {
         (self.first + behind) & self.places.len().wrapping_sub(1)
@@ -190,7 +190,7 @@ impl Arrivals {
         self.queue.as_ref().is_none_or(|queue| queue.len == 0)
     }
 
-    /// Adds an arrival. If the queue is full, removes and returns the oldest.
+    /// Adds an arrival. If the queue is full, removes and returns the oldest arrival.
     #[inline]
     pub(super) fn push(&mut self, arrival: &Arrival) -> Option<Arrival> {
         self.queue.get_or_insert_default().push(arrival)
@@ -207,13 +207,14 @@ impl Arrivals {
         self.queue.as_deref_mut()?.pop()
     }
 
-    /// Removes and returns the next arrival that had reached the sender when the departure left.
+    /// Removes and returns the next arrival that had reached the sender when `departure` was sent.
     ///
-    /// Data that the departure acknowledges has arrived, and so have all arrivals before that data. For other arrivals,
-    /// timestamps decide if both segments have them: the echoed segment and everything before it have arrived, and
-    /// nothing newer has. If several segments have the echoed timestamp, the first has arrived, and the others have if
-    /// there was enough time. The acknowledgment is checked first, because segments that arrive while an ACK is delayed
-    /// are not echoed (RFC 7323, 4.3).
+    /// Data that the departing segment acknowledges has reached the sender, and so have all arrivals before this data.
+    /// For other arrivals, timestamps decide if both segments have timestamps: the segment whose timestamp is echoed
+    /// and everything before it have reached the sender, and newer segments have not. If several segments have the
+    /// echoed timestamp, the first has reached the sender, and the others have if there was enough time. The
+    /// acknowledgment is checked first, because segments that arrive while an ACK is delayed are not echoed (RFC 7323,
+    /// 4.3).
     pub(super) fn next_arrived(&mut self, departure: &Departure, shift_ns: i64) -> Option<Arrival> {
         let Arrival { tsval, ts_ns, .. } = self.queue.as_deref()?.front()?;
         let is_shown = || departure.shown_ns.get().is_some_and(|shown_ns| ts_ns <= shown_ns);
@@ -234,7 +235,8 @@ impl Arrivals {
         first
     }
 
-    /// Time since capture of the first segment whose timestamp `tsecr` echoes. Known only away from the sender.
+    /// Time since capture of the first segment whose timestamp `tsecr` echoes. The time is known only in a capture away
+    /// from the sender.
     pub(super) fn echo_ns(&self, tsecr: Option<u32>, now_ns: i64) -> Nullable {
         let echoed = self.echoed.filter(|(tsval, _)| Some(*tsval) == tsecr);
         echoed.map(|(_, ts_ns)| now_ns.saturating_sub(ts_ns)).into()
@@ -316,8 +318,8 @@ mod tests {
         for (ts_ns, offset, tsval) in [(0, 1000, 7), (10, 2000, 8), (11, 3000, 8), (12, 4000, 9)] {
             arrivals.push(&ack(ts_ns, offset, Some(tsval)));
         }
-        // The segment leaves long after the round trip of 20 because it was queued. It echoes 8, so 9 had not
-        // arrived when it left.
+        // A queue delays the segment, so it is captured long after the round trip of 20 ns. The segment echoes timestamp
+        // 8, so the arrival with timestamp 9 had not reached the sender when the segment was sent.
         assert_eq!(arrived(&mut arrivals, Some(8), 500, 20), [1000, 2000, 3000]);
         assert_eq!(arrivals.echo_ns(Some(8), 500).get(), Some(490));
     }

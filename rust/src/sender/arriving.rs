@@ -1,4 +1,4 @@
-//! Handles an arrival: when it reaches the sender, and what it changes there.
+//! Handles a segment of the peer: when it reaches the sender, and how it changes the sender's state.
 
 use super::arrivals::{Arrival, Missing};
 use super::departure::Departure;
@@ -8,22 +8,24 @@ use super::wait::LastSmall;
 use crate::nullable::Nullable;
 
 /// Without timestamps, an arrival may have reached the sender earlier than the shortest observed round trip implies, by
-/// up to 1/4 of it. The round trip of a handshake includes address resolution and the time to open the connection.
+/// up to 1/4 of this round trip. The round trip of a handshake includes address resolution and the time to open the
+/// connection.
 const EARLIER_PART: i64 = 4;
-/// Each sample changes the smoothed RTT by 1/8 of the difference (RFC 6298, 2.3: alpha).
+/// Each RTT sample changes the smoothed RTT by 1/8 of the difference (RFC 6298, 2.3: alpha).
 const SRTT_PARTS: i64 = 8;
 /// Segments sent within 1/8 of a round trip are neighbours in one flight (a heuristic).
 const NEIGHBOUR_PART: i64 = 8;
 
 impl SenderState {
-    /// Takes a segment of the peer that was captured and will arrive at the sender.
+    /// Processes a segment of the peer that was captured and will reach the sender.
     #[inline]
     pub(crate) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
         self.captured_ack = self.captured_ack.later(Some(arrival.ack).into());
         if self.captured_ack.value() >= self.small_end.value() && !self.small_acked_ns.is_some() {
             self.small_acked_ns = Some(arrival.ts_ns).into();
         }
-        // With nothing in flight, no departure waits for this arrival, so queueing it would only cost memory.
+        // With nothing in flight, no segment of the sender waits for this arrival, so queueing it would only cost
+        // memory.
         let idle = self.una.is_some() && self.una.value() >= self.snd_max;
         if (shift_ns == 0 || idle) && self.arrivals.is_empty() {
             self.arrived(&arrival, arrival.ts_ns.saturating_add(whole_ns(shift_ns)));
@@ -36,8 +38,8 @@ impl SenderState {
     pub(super) fn arrived(&mut self, arrival: &Arrival, now_ns: i64) {
         let now = Nullable::from(Some(now_ns));
         if arrival.has_data {
-            // The last SYN-ACK counts: for a server that retransmits it, the connection was not open before (RFC 9293,
-            // 3.5).
+            // If the server retransmits its SYN-ACK, the last one counts: the connection was not open for the server
+            // before (RFC 9293, 3.5).
             let again = arrival.payload_bytes == 0 && self.since.peer_payload_bytes.get() == Some(0);
             if again || !self.since.peer_first_ns.is_some() {
                 self.since.peer_first_ns = now;
@@ -54,7 +56,7 @@ impl SenderState {
         }
         let una = self.una.get().unwrap_or(i64::MIN);
         if arrival.ack < una || arrival.ack == i64::MIN {
-            return; // an old ACK that arrives late says nothing about the current state
+            return; // an old ACK that arrives late does not show the current state
         }
         if arrival.ack > una {
             self.una = Some(arrival.ack).into();
@@ -106,10 +108,10 @@ impl SenderState {
         }
     }
 
-    /// Undoes a spurious timeout. If the first ACK after a timeout echoes a timestamp older than the retransmission's,
-    /// the original had arrived, and the sender continues as if there had been no timeout (Eifel, RFC 3522 and RFC
-    /// 4015; Linux `tcp_try_undo_loss`). A sender that does not undo the timeout retransmits more segments, and is in
-    /// recovery from then on.
+    /// Undoes a spurious timeout. If the first ACK after a timeout echoes a timestamp older than that of the
+    /// retransmission, the original had arrived, and the sender continues as if there had been no timeout (Eifel, RFC
+    /// 3522 and RFC 4015; Linux `tcp_try_undo_loss`). A sender that does not undo the timeout retransmits more
+    /// segments, and is in recovery from then on.
     fn undo_spurious_timeout(&mut self, tsecr: Option<u32>) {
         let Some(Timeout { tsval, after_loss }) = self.timeout.take() else { return };
         if tsecr.zip(tsval).is_some_and(|(echoed, resent)| (echoed.wrapping_sub(resent) as i32) < 0) {
@@ -117,7 +119,7 @@ impl SenderState {
         }
     }
 
-    /// Takes an open window of unknown size: the SYN with its scale was not captured. (A window of 0 is 0 at
+    /// Records an open window of unknown size: the SYN with the window scale was not captured. (A window of 0 is 0 at
     /// every scale.)
     #[inline]
     fn offered_unknown(&mut self, now: Nullable) {
@@ -127,7 +129,7 @@ impl SenderState {
         self.edge = Nullable::default();
     }
 
-    /// Takes a window whose right edge is `edge`.
+    /// Records an advertised window whose right edge is `edge`.
     #[inline]
     fn offered(&mut self, edge: i64, ack: i64, now: Nullable) {
         let usable = edge.saturating_sub(self.snd_max);
@@ -140,10 +142,10 @@ impl SenderState {
         self.edge = Some(edge).into();
     }
 
-    /// The RTT that the sender measures with an ACK. The sample starts with the oldest acknowledged byte: its timestamp
-    /// is echoed (RFC 7323, 4.3), and Linux uses it without timestamps, too (`tcp_clean_rtx_queue`). Retransmitted data
-    /// gives a sample only with timestamps (RFC 6298, 3; RFC 7323, 4.1). The value is at most [`LONGEST_NS`], because
-    /// the echoed timestamp may be any number.
+    /// The RTT that the sender measures with an ACK. The sample starts with the oldest acknowledged byte: the timestamp
+    /// of this byte is echoed (RFC 7323, 4.3), and Linux also starts there without timestamps (`tcp_clean_rtx_queue`).
+    /// Retransmitted data gives a sample only with timestamps (RFC 6298, 3; RFC 7323, 4.1). The value is at most
+    /// [`LONGEST_NS`], because the echoed timestamp may be any number.
     fn senders_sample_ns(&self, arrival: &Arrival, now_ns: i64) -> Option<i64> {
         if let Some(rtt_ns) = arrival.rtt_ns.get() {
             return Some(arrival.lag_ns.get().map_or(rtt_ns, |lag_ns| lag_ns.max(rtt_ns)));
@@ -154,9 +156,10 @@ impl SenderState {
 
     /// Processes all arrivals that had reached the sender when a segment left.
     ///
-    /// A departure after a wait can correct the estimated round trip to the sender. Suppose that an arrival was
-    /// captured slightly less than this round trip before the departure, and that nothing else can have released the
-    /// departure. Then that arrival had reached the sender, and so had the arrivals that released the next departures.
+    /// A segment that was sent after a wait can correct the estimated round trip between capture point and sender.
+    /// Suppose that an arrival was captured slightly less than this round trip before the segment, and that nothing
+    /// else can have released the segment. Then this arrival had reached the sender, and so had the arrivals that
+    /// released the next segments.
     #[inline]
     pub(super) fn take_arrived(&mut self, departure: &Departure, shift_ns: i64) {
         if departure.tsecr.is_some() || shift_ns == 0 {
@@ -172,8 +175,8 @@ impl SenderState {
         self.take_older(departure, shift_ns - self.earlier_ns);
     }
 
-    /// Processes arrivals that were captured at least `shift_ns` before, and those that the echoed timestamp shows to
-    /// have arrived.
+    /// Processes the arrivals that were captured at least `shift_ns` before the departure, and the arrivals that the
+    /// echoed timestamp shows to have reached the sender.
     #[inline]
     fn take_older(&mut self, departure: &Departure, shift_ns: i64) {
         while let Some(arrival) = self.arrivals.next_arrived(departure, shift_ns) {
@@ -181,8 +184,8 @@ impl SenderState {
         }
     }
 
-    /// How much earlier than assumed the next arrival reached the sender, if only that arrival can have
-    /// released this departure.
+    /// How much earlier than assumed the next arrival reached the sender, if only this arrival can have released the
+    /// departing segment.
     fn earlier_ns(&self, now_ns: i64, shift_ns: i64) -> i64 {
         let recent =
             |then: Nullable| then.get().is_some_and(|then| now_ns.saturating_sub(then) <= self.causal_ns(shift_ns));

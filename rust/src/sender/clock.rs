@@ -1,37 +1,36 @@
-//! The sender's timestamp clock (RFC 7323), derived from its departures: the length of a tick, and the capture
-//! delay of each departure.
+//! The sender's timestamp clock (RFC 7323), derived from the segments that it sent: the length of a tick, and the
+//! capture delay of each segment.
 
 use serde::{Deserialize, Serialize};
 
 use super::timing::LONGEST_NS;
 use crate::nullable::Nullable;
 
-/// A tick is derived from at least this many ticks, so that its length is exact to 1/50 (a heuristic).
+/// The length of a tick is measured over at least this many ticks, so that it is exact to 1/50 (a heuristic).
 const MIN_TICKS: i64 = 50;
 /// Tick of nearly all current timestamp clocks (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
 const MILLISECOND_NS: i64 = 1_000_000;
 /// Two clocks drift apart by at most this part of the time (a heuristic: 100 ppm is a bad quartz).
 pub(crate) const DRIFT_PART: i64 = 10_000;
 
-/// The sender's timestamp clock, as the departures so far show it.
+/// The sender's timestamp clock, as the segments sent so far show it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clock {
-    /// Timestamp of the last departure that had one.
+    /// Timestamp of the last segment that had one.
     tsval: Option<u32>,
-    /// Ticks since the first departure, and nanoseconds since then by the capture's clock.
+    /// Ticks since the first segment was sent, and nanoseconds in that time by the capture's clock.
     ticks: i64,
     lasted_ns: i64,
-    /// The departure with the smallest capture delay: its delay by the sender's clock, and its capture time.
+    /// The segment with the smallest capture delay: its delay by the sender's clock, and its capture time.
     soonest_ns: i64,
     soonest_at_ns: i64,
-    /// The departure with the largest capture delay: its delay minus one tick (the possible error), and its capture
-    /// time.
+    /// The segment with the largest capture delay: its delay minus one tick (the possible error), and its capture time.
     latest_ns: i64,
     latest_at_ns: i64,
 }
 
 impl Clock {
-    /// Returns the ticks since the previous departure, which was captured `wait_ns` ago.
+    /// Returns the ticks since the previous segment, which was captured `wait_ns` before this one.
     #[inline]
     pub(super) fn departs(&mut self, tsval: Option<u32>, wait_ns: Nullable) -> Option<i64> {
         let now = tsval?;
@@ -45,21 +44,23 @@ impl Clock {
         Some(ticks)
     }
 
-    /// Capture delay of the last departure relative to the first, if ticks are milliseconds.
+    /// Capture delay of the last segment relative to the first one, if a tick is a millisecond.
     fn behind_ns(&self) -> i64 {
         self.lasted_ns.saturating_sub(self.ticks.saturating_mul(MILLISECOND_NS))
     }
 
-    /// Capture delay of the last departure relative to the smallest so far. The part that exceeds a tick and clock
-    /// drift is a queue before the capture point. Timestamps that fit no clock limit the value to [`LONGEST_NS`].
+    /// By how much the capture delay of the last segment exceeds the smallest capture delay so far, less a tick and
+    /// clock drift. The result is the queueing delay before the capture point. The result is at most [`LONGEST_NS`],
+    /// because timestamps may fit no clock.
     pub(super) fn queueing_delay_ns(&self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
         let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
         later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).clamp(0, LONGEST_NS)
     }
 
-    /// By how much the queue of the last departure exceeds every earlier queue, beyond a tick and clock drift. A queue
-    /// that drains and grows again counts once. The sum of these values is therefore the growth of the longest queue.
+    /// By how much the queueing delay of the last segment exceeds every earlier one, less a tick and clock drift. A
+    /// queue that drains and grows again counts once. The sum of the results is therefore the growth of the longest
+    /// queue.
     pub(super) fn queue_grew_ns(&mut self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.latest_at_ns) / DRIFT_PART;
         let now_ns = self.behind_ns().saturating_sub(drift_ns.saturating_add(MILLISECOND_NS));
@@ -70,7 +71,7 @@ impl Clock {
         grew_ns
     }
 
-    /// How long before the last departure the clock showed `tsval`, if the length of a tick is known.
+    /// How long before the last segment the sender's clock showed `tsval`; `None` if the length of a tick is unknown.
     pub(super) fn since_ns(&self, tsval: u32) -> Option<i64> {
         let ticks = i64::from(self.tsval?.wrapping_sub(tsval) as i32);
         self.tick_ns().get().map(|tick_ns| ticks.saturating_mul(tick_ns))
@@ -86,7 +87,8 @@ impl Clock {
 mod tests {
     use super::{Clock, LONGEST_NS, MILLISECOND_NS, Nullable};
 
-    /// A millisecond clock with departures given as (ms since the previous one, ticks since the previous one).
+    /// A clock that ticks in milliseconds, after segments given as (ms since the previous segment, ticks since the
+    /// previous segment).
     fn after(departures: &[(i64, u32)]) -> Clock {
         let (mut clock, mut tsval) = (Clock::default(), 0);
         clock.departs(Some(tsval), Nullable::NULL);

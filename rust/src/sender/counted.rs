@@ -1,12 +1,12 @@
-//! Counts departures that show whether Nagle's algorithm, the send buffer or the ACK clock limits a sender.
+//! Counts segments that show whether Nagle's algorithm, the send buffer or the ACK clock limits a sender.
 
 use super::state::SenderState;
 use super::wait::Wait;
 use crate::nullable::Nullable;
 
 /// A segment sent within this time of the previous one may be the tail of the same write. A BSD sender does not delay
-/// that tail (4.4BSD, `tcp_output`). After a slow link, the two are captured further apart than they were sent (a
-/// heuristic).
+/// the tail of a write (4.4BSD, `tcp_output`). After a slow link, the two segments are captured further apart than they
+/// were sent (a heuristic).
 const ONE_WRITE_NS: i64 = 2_000_000;
 
 impl SenderState {
@@ -19,16 +19,16 @@ impl SenderState {
         }
         if let Some(ago_ns) = wait.since_ack_ns.get() {
             let in_time = ago_ns <= self.causal_ns(shift_ns);
-            // After a short wait, the last ACK may precede the departure by chance. At the sender, such an ACK does not
-            // count.
+            // After a short wait, the last ACK may precede the segment by chance. In a capture at the sender, an ACK
+            // does not count if it may be near by chance.
             let released = shift_ns > 0 || wait.may_be_ended_by(ago_ns);
             self.clocked = self.clocked.saturating_add(u32::from(in_time && released));
             self.unclocked = self.unclocked.saturating_add(u32::from(!in_time));
         }
     }
 
-    /// Whether the application ended the wait, not an event in TCP: nothing arrived since a small segment left, that
-    /// segment had taken all available data, and the line was free again.
+    /// Whether the application ended the wait, and not an event in TCP: nothing arrived since a small segment was sent,
+    /// this segment had taken all available data, and the line was free again.
     fn application_continued(&self, wait: &Wait, shift_ns: i64) -> bool {
         let nothing_came = !wait.since_ack_ns.is_some() && !wait.peer_first_ns.is_some();
         nothing_came
@@ -60,16 +60,16 @@ impl SenderState {
         }
     }
 
-    /// Counts a segment sent right after a small one that had waited. It shows that the application had written more by
-    /// the time the ACK arrived.
+    /// Counts a segment sent right after a small one that had waited. The segment shows that the application had
+    /// written more by the time the ACK arrived.
     pub(super) fn count_after_small_wait(&mut self, wait: &Wait, shift_ns: i64) {
         let at_once = wait.wait_ns.get().is_some_and(|wait_ns| wait_ns <= self.causal_ns(shift_ns));
         let went_on = self.since.had_waited_behind_small && at_once && !wait.peer_first_ns.is_some();
         self.small_waits.went_on = self.small_waits.went_on.saturating_add(u16::from(went_on));
     }
 
-    /// Counts a segment with data of the peer. If it does not acknowledge the last departure, the peer had sent it before
-    /// that arrived: it answers what was sent earlier.
+    /// Counts a data segment of the peer. If the data segment does not acknowledge the sender's last segment, the peer
+    /// sent it before the last segment arrived, as an answer to earlier ones.
     pub(super) fn count_answer(&mut self, ack: i64) {
         let (waits, since) = (&mut self.small_waits, &mut self.since);
         let answers_earlier = since.left_with_ack && ack < self.snd_max;
@@ -78,10 +78,10 @@ impl SenderState {
         since.answer_pieces = since.answer_pieces.saturating_add(u8::from(ack >= self.snd_max));
     }
 
-    /// Whether a small segment leaves as soon as another small one before it is acknowledged, by a segment without data or
-    /// by the first piece of an answer, and no more of the answer was captured yet. Counts those that leave without captured
-    /// data of the peer, and those that leave with data that came after the ACK. `acks_all` says that the segment
-    /// acknowledges all data of the peer that were captured.
+    /// Whether a small segment is sent as soon as the small segment before it is acknowledged. The ACK is a segment
+    /// without data or the first piece of an answer, and no more of the answer was captured yet. Also counts two kinds
+    /// of small segments: those sent before captured data of the peer arrived, and those sent with data of the peer
+    /// that came after the ACK. `acks_all` is true if the segment acknowledges all captured data of the peer.
     pub(super) fn leaves_with_ack(&mut self, wait: &Wait, acks_all: bool, shift_ns: i64) -> bool {
         let just_came = |ago_ns: Nullable| ago_ns.get().is_some_and(|ago_ns| ago_ns <= self.causal_ns(shift_ns));
         if !wait.last_small.was_in_flight() {
@@ -97,12 +97,12 @@ impl SenderState {
         just_acked && !early && pieces <= 1 && is_small
     }
 
-    /// Whether a segment that waited behind a small one left as soon as an ACK without data arrived.
+    /// Whether a segment that waited behind a small one was sent as soon as an ACK without data arrived.
     pub(super) fn waited_behind_small(&self, wait: &Wait, shift_ns: i64) -> bool {
         wait.last_small.was_in_flight() && has_waited(wait) && self.released_by_an_ack(wait, shift_ns)
     }
 
-    /// Counts a full-sized segment that waited although the window had room. It is evidence of a full send
+    /// Counts a full-sized segment that waited although the window had room. The wait is evidence of a full send
     /// buffer.
     pub(super) fn count_full(&mut self, wait: &Wait, payload_bytes: i64, shift_ns: i64) {
         let Some(flight) = wait.flight_before_bytes.get().filter(|unacked| *unacked > 0) else { return };
@@ -114,13 +114,13 @@ impl SenderState {
         }
     }
 
-    /// Whether the segment left as soon as an ACK without data arrived, so that this ACK may have ended its wait.
+    /// Whether the segment was sent as soon as an ACK without data arrived, so that the ACK may have ended the wait.
     fn released_by_an_ack(&self, wait: &Wait, shift_ns: i64) -> bool {
         let just_came = |ago_ns: i64| ago_ns <= self.causal_ns(shift_ns) && wait.may_be_ended_by(ago_ns);
         wait.since_ack_ns.get().is_some_and(just_came) && !wait.peer_last_ns.is_some()
     }
 
-    /// Whether the segment left as soon as an ACK without data covered everything outstanding.
+    /// Whether the segment was sent as soon as an ACK without data covered everything in flight.
     pub(super) fn released_by_the_ack_of_all(&self, wait: &Wait, shift_ns: i64) -> bool {
         wait.since_all_acked_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns))
             && !wait.peer_last_ns.is_some()

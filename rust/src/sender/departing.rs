@@ -1,4 +1,4 @@
-//! Handles a departure: returns the wait that it ended and updates the sender's state.
+//! Handles a segment that the sender sends: returns the wait that the segment ended and updates the sender's state.
 
 use super::departure::Departure;
 use super::spacing::{AROUND_BYTES, Seen};
@@ -8,21 +8,21 @@ use super::writes::Left;
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
 
-/// A segment of the peer that was captured less than this part of the round trip between capture point and sender
-/// before a departure had not yet reached the sender (a heuristic). The handshake measures that round trip, and no path
-/// becomes eight times as fast.
+/// A segment of the peer had not yet reached the sender if it was captured less than 1/8 of the round trip between
+/// capture point and sender before the sender's segment (a heuristic). The handshake measures this round trip, and no
+/// path becomes eight times as fast.
 const TOO_QUICK_PART: i64 = 8;
 /// After a lost SYN, a sender starts with one segment (RFC 5681, 3.1) and its slow-start threshold may be two
 /// segments (4.4BSD, where the SYN timer sets it). A larger first flight shows that the sender did not treat
 /// the lost SYN as congestion. Linux keeps its initial window after one lost SYN and restores the threshold
 /// (`tcp_init_metrics`).
 const MIN_THRESHOLD_SEGMENTS: i64 = 2;
-/// After an idle time of one retransmission timeout, a sender may restart with a small congestion window (RFC
-/// 5681, 4.1). This is the shortest such timeout, that of Linux (`TCP_RTO_MIN`).
+/// After an idle time of one retransmission timeout, a sender may restart with a small congestion window (RFC 5681,
+/// 4.1). This constant is the shortest retransmission timeout in use, that of Linux (`TCP_RTO_MIN`).
 const RESTART_AFTER_IDLE_NS: i64 = 200_000_000;
 
 impl SenderState {
-    /// Processes a departure. Returns the wait that it ended.
+    /// Processes a segment that the sender sends. Returns the wait that the segment ended.
     #[inline]
     pub(crate) fn departs(&mut self, departure: &Departure, shift_ns: i64) -> Wait {
         // If the capture clock was set back, the wait must not end before it began.
@@ -54,7 +54,7 @@ impl SenderState {
                 seen,
             );
         }
-        // Only at the sender does the capture show which departures an ACK released.
+        // Only a capture at the sender shows which segments an ACK released.
         let released = shift_ns == 0 && wait.since_ack_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
         if let Some(wait_ns) = wait.wait_ns.get().filter(|_| !released && self.write_continues(&departure)) {
             self.steady.came(wait_ns, departure.payload_bytes, AROUND_BYTES);
@@ -98,14 +98,14 @@ impl SenderState {
         wait
     }
 
-    /// Whether the application had already written this data when the previous full-sized segment left: that
-    /// segment had no PSH, so it did not end a write.
+    /// Whether the application had already written this data when the previous full-sized segment was sent: the
+    /// previous segment had no PSH, so it did not end a write.
     fn write_continues(&self, departure: &Departure) -> bool {
         let before = self.since.payload_bytes;
         before > 0 && before >= self.smss_bytes && !self.since.was_pushed && departure.payload_bytes > 0
     }
 
-    /// Whether the departure is several segments captured as one (segmentation offload) and the last of them is small.
+    /// Whether the captured segment consists of several segments (segmentation offload) of which the last is small.
     /// This is known only after full-sized segments were captured one by one. Until then, a smaller path MTU may have
     /// made the real segments smaller.
     fn has_small_tail(&self, departure: &Departure) -> bool {
@@ -114,8 +114,8 @@ impl SenderState {
             && !departure.is_whole()
     }
 
-    /// Updates the state after a departure. `was_held` says that a small segment waited behind another small
-    /// one until everything was acknowledged.
+    /// Updates the state after a segment was sent. `was_held` is true if the segment is small and waited behind another
+    /// small one until everything was acknowledged.
     #[inline]
     fn left(&mut self, departure: &Departure, was_held: bool, shift_ns: i64) {
         self.smss_bytes = departure.smss_bytes;
@@ -132,8 +132,8 @@ impl SenderState {
             self.repairs_by = departure.retransmit_trigger;
         }
         if ends_small {
-            // Without timestamps, it is certain that an ACK had not arrived only if it was captured later, or so
-            // shortly before that no path is fast enough.
+            // Without timestamps, an ACK had certainly not arrived only if it was captured after this segment, or so
+            // shortly before it that no path is fast enough.
             let sure = departure.tsecr.is_some()
                 || self
                     .small_acked_ns
@@ -194,8 +194,8 @@ impl SenderState {
     }
 }
 
-/// Whether the previous departure may have kept the line busy until this one: it is not acknowledged yet, and
-/// neither data from the peer nor an ACK released this one.
+/// Whether the previous segment may have kept the line busy until this one was sent: the previous segment is not
+/// acknowledged yet, and neither data from the peer nor an ACK released this one.
 fn line_may_be_busy(wait: &Wait) -> bool {
     let released = wait.since_ack_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
     !released && !wait.peer_first_ns.is_some() && wait.flight_after_bytes.get().is_some_and(|bytes| bytes > 0)

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Number of flight sizes that are counted. A sender limited by its buffer stops at a few sizes (a heuristic).
+/// At most this many flight sizes are counted. A sender that is limited by its send buffer stops at a few flight sizes
+/// (a heuristic).
 const MAX_FLIGHTS: usize = 4;
 
 /// The flights of one direction after which a full-sized segment waited: their sizes in bytes, and how often each
@@ -23,8 +24,8 @@ struct Flight {
 }
 
 impl FullBuffer {
-    /// Counts a full-sized segment that waited until this flight was acknowledged. If the array is full, the rarest
-    /// flight is replaced.
+    /// Counts a full-sized segment that waited until this flight was acknowledged. If the array is full, the flight
+    /// size that occurred most rarely is replaced.
     pub(super) fn waited_after(&mut self, flight: i64) {
         let flights = self.0.get_or_insert_default();
         if let Some(one) = flights.iter_mut().find(|one| one.bytes == flight) {
@@ -34,7 +35,7 @@ impl FullBuffer {
         }
     }
 
-    /// The two flights after which most segments waited, and the number of such waits.
+    /// The two flight sizes after which segments waited most often, and the number of these waits.
     pub(super) fn most_frequent(&self) -> [(Nullable, u16); 2] {
         let mut flights = self.0.as_deref().copied().unwrap_or_default();
         flights.sort_by_key(|one| std::cmp::Reverse(one.times));

@@ -1,14 +1,15 @@
 //! What a sender knew at each instant, and how long it waited before each segment.
 //!
 //! A departure is a segment that occupies sequence space: data, SYN or FIN, original or retransmission. Between two
-//! departures of one direction the sender waits. The segments that arrive meanwhile explain the wait. Each wait is
-//! therefore recorded with what the sender knew when it ended ([`Wait`]). [`crate::ledger`] assigns the cause.
+//! departures of one direction the sender waits. The segments that arrive during the wait explain it. Each wait is
+//! therefore recorded with what the sender knew when the wait ended ([`Wait`]). [`crate::ledger`] assigns the cause.
 //!
-//! The capture point may be far from the sender. Each arrival is therefore moved later by the round trip between
-//! capture point and sender: it reaches the sender after its capture, and departures are captured after they left.
+//! The capture point may be far from the sender. An arrival reaches the sender after it was captured, and a departure
+//! is captured after it was sent. Each arrival is therefore moved later by the round trip between capture point and
+//! sender.
 //!
-//! `SenderState` is the state of one direction. It takes a `Departure` for each segment that this sender sends, and an
-//! `Arrival` for each segment of the peer that is captured in transit to this sender.
+//! `SenderState` is the state of one direction. The state is updated with a `Departure` for each segment that this
+//! sender sends, and with an `Arrival` for each segment of the peer that is captured in transit to this sender.
 
 mod arrivals;
 mod arriving;

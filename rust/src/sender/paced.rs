@@ -11,21 +11,21 @@ use crate::nullable::Nullable;
 /// second of two segments as long as the first.
 const BURST_SEGMENTS: i64 = 2;
 
-/// The bursts of one direction, and the pace of most of them.
+/// The bursts of one direction, and the most common pace of the bursts.
 ///
-/// Only bursts that end with a full-sized segment count. A write rarely ends with such a segment, so the application
-/// had already written more data. PSH does not show the end of a write here: Linux sets it on each piece that it passes
-/// down (`__tcp_transmit_skb`, since 5.4).
+/// Only bursts that end with a full-sized segment count. A write rarely ends with a full-sized segment, so the
+/// application had already written more data. PSH does not show the end of a write here: Linux sets PSH on each piece
+/// that it passes down (`__tcp_transmit_skb`, since 5.4).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Paced {
-    /// When the current burst began, and its data.
+    /// When the current burst began, and its bytes of data.
     began_ns: Nullable,
     bytes: i64,
     pace: Steady,
 }
 
 impl Paced {
-    /// Takes a segment that leaves `wait_ns` after the previous one, which was small if `small` is set.
+    /// Adds a segment that was sent `wait_ns` after the previous one; `small` is true if the previous one was small.
     #[inline]
     pub(super) fn departs(&mut self, ts_ns: i64, wait_ns: i64, payload_bytes: i64, smss_bytes: i64, small: bool) {
         if wait_ns < CAUSAL_NS {
@@ -39,12 +39,13 @@ impl Paced {
         (self.began_ns, self.bytes) = (Some(ts_ns).into(), payload_bytes);
     }
 
-    /// Data of a burst at the pace, and the time from its start to the start of the next one.
+    /// Bytes of data in a burst at the most common pace, and the time from the start of the burst to the start of the
+    /// next one.
     pub(super) fn pace(self) -> (Nullable, Nullable) {
         self.pace.pace()
     }
 
-    /// The number of bursts at that pace, less the number of others.
+    /// The number of bursts at the most common pace, less the number of other bursts.
     pub(super) fn bursts(self) -> u32 {
         self.pace.segments().1
     }
@@ -56,8 +57,8 @@ mod tests {
 
     const FULL: i64 = 1448;
 
-    /// Departures as (ns since the previous one, data, whether the previous one was small) → the pace, and the number
-    /// of bursts at that pace less the number of others.
+    /// Returns the most common pace of bursts (bytes, ns), and the number of bursts at this pace less the number of
+    /// others. A segment is given as (ns since the previous one, bytes of data, whether the previous one was small).
     fn after(departures: &[(i64, i64, bool)]) -> (Option<i64>, Option<i64>, u32) {
         let (mut paced, mut ts_ns) = (Paced::default(), 0);
         for (wait_ns, bytes, small) in departures {

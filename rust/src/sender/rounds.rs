@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Two flights are equal if they differ by less than 1/20 (a heuristic).
+/// Two flights count as equal if they differ by less than 1/20 (a heuristic).
 const LEVEL_PART: i64 = 20;
 /// If the peer's application sends data, only flights of at least this many segments show a level. An application that
-/// sends a request and waits for the response makes equal flights, too (a heuristic).
+/// sends a request and waits for the response also makes equal flights (a heuristic).
 const LEVEL_SEGMENTS: i64 = 2;
 
 /// After this many rounds without growth by one segment, the congestion window does not limit the flights. A full
@@ -23,7 +23,7 @@ pub(super) struct Rounds {
     /// The largest flight of all earlier rounds since the sender last restarted or reduced its congestion
     /// window.
     highest: i64,
-    /// The last flight that exceeded all earlier ones by a segment, and the number of rounds since.
+    /// The last flight that exceeded all earlier ones by a segment, and the number of rounds since that flight.
     grown: i64,
     steady: u16,
     /// The sender reduced its congestion window in this round, so its flight includes lost segments.
@@ -33,7 +33,7 @@ pub(super) struct Rounds {
     /// not always fill its buffer equally.
     now: Level,
     before: Level,
-    /// The two levels with the most consecutive rounds before any loss, the longer first.
+    /// The two levels with the most consecutive rounds before any loss, the level with more rounds first.
     longest: [Level; 2],
     /// The largest flights before any loss, consecutive or not.
     top: Level,
@@ -55,7 +55,7 @@ impl Level {
 }
 
 impl Rounds {
-    /// Takes a departure. Everything below `snd_max` was sent, and everything below `una` is acknowledged.
+    /// Updates the rounds after a segment was sent. Everything below `snd_max` was sent, and everything below `una` is acknowledged.
     pub(super) fn departs(&mut self, una: i64, snd_max: i64, smss_bytes: i64, after_loss: bool) {
         if una >= self.ends {
             if self.ends > 0 {
@@ -99,7 +99,7 @@ impl Rounds {
         }
     }
 
-    /// Stores the current level if it is one of the longest.
+    /// Stores the current level if it is one of the two with the most rounds.
     fn record_level(&mut self) {
         let [first, second] = &mut self.longest;
         if first.has(self.now.flight) {
@@ -138,7 +138,7 @@ impl Rounds {
         self.highest
     }
 
-    /// Whether an earlier round had this much in flight since the sender last restarted or reduced its
+    /// Whether an earlier round had at least `flight` bytes in flight since the sender last restarted or reduced its
     /// congestion window. After a loss, the flights must also have stopped growing.
     pub(super) fn had_in_flight(&self, flight: i64, after_loss: bool) -> bool {
         0 < flight && flight <= self.highest && (!after_loss || self.steady >= STEADY_ROUNDS)
@@ -154,7 +154,7 @@ impl Rounds {
         (Some(self.top.flight).filter(|_| self.top.rounds > 0).into(), self.top.rounds)
     }
 
-    /// The two flight sizes with the most consecutive rounds, and the number of those rounds.
+    /// The two flight sizes with the most consecutive rounds, and the number of rounds of each.
     pub(super) fn levels(&self) -> [(Nullable, u16); 2] {
         self.longest.map(|level| (Some(level.flight).filter(|_| level.rounds > 0).into(), level.rounds))
     }
@@ -164,7 +164,7 @@ impl Rounds {
 mod tests {
     use super::Rounds;
 
-    /// Flights of these sizes in bytes; each is acknowledged before the next leaves.
+    /// Flights of these sizes in bytes; each is acknowledged before the next is sent.
     fn after(flights: &[i64], after_loss: bool) -> Rounds {
         between(Rounds { peer_sent_data: true, ..Rounds::default() }, flights, after_loss)
     }

@@ -1,28 +1,29 @@
-//! How long a segment occupies the sender's line. The estimate uses the shortest intervals between departures, and
-//! round trips.
+//! How long a segment occupies the sender's line. The estimate uses the shortest intervals between segments, and round
+//! trips.
 
 use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
 /// Overhead of a segment on Ethernet: IPv4 and TCP headers, frame, preamble and inter-packet gap (IEEE 802.3). Other
-/// links add about as much. It is little compared with a full-sized segment.
+/// links add about as much. The overhead is small compared with a full-sized segment.
 pub(crate) const AROUND_BYTES: i64 = 78;
 /// Bytes that a SYN occupies on Ethernet, with padding.
 const SYN_LINE_BYTES: i64 = 84;
-/// Payload of one ATM cell (ITU-T I.361). Over ATM, a segment occupies whole cells. After its headers (40
-/// bytes) come an AAL5 trailer and LLC/SNAP, 16 bytes together (ITU-T I.363.5, RFC 2684). A SYN with any
-/// options occupies two cells.
+/// Payload of one ATM cell (ITU-T I.361). Over ATM, a segment occupies whole cells. After the headers of the segment
+/// (40 bytes) come an AAL5 trailer and LLC/SNAP, 16 bytes together (ITU-T I.363.5, RFC 2684). A SYN with any options
+/// occupies two cells.
 pub(crate) const CELL_BYTES: i64 = 48;
 pub(crate) const AROUND_IN_CELLS_BYTES: i64 = 40 + 16;
 const SYN_CELLS: i64 = 2;
 /// Bytes that the timestamp option adds to each segment after the SYN (RFC 7323, appendix A).
 pub(crate) const TIMESTAMP_BYTES: i64 = 12;
-/// A shorter SYN round trip is only the time of the receiver itself: the capture point is at the receiver, behind the
-/// line.
+/// If the SYN's round trip is shorter than this, it is only the time of the receiver itself: the capture point is at
+/// the receiver, behind the line.
 const MIN_PATH_NS: i64 = 20_000;
 /// If a segment is less than `FEW_BYTES` longer than the SYN, and its round trip is at most `NOISE_NS` longer than the
-/// SYN's, clock ticks and host jitter explain the difference (a heuristic). It says nothing about the line.
+/// SYN's, clock ticks and host jitter explain the difference (a heuristic). The difference then shows nothing about the
+/// line.
 const FEW_BYTES: i64 = 64;
 const NOISE_NS: i64 = 20_000;
 /// Two estimates of the line rate agree if they differ by less than 1/20 (a heuristic).
@@ -31,7 +32,7 @@ const AGREE_PART: u64 = 20;
 /// clock is rounded.
 const AGREE_IN_CELLS_PART: u64 = 50;
 
-/// A number of bytes, or cells, in a time.
+/// A pace: a number of bytes or ATM cells, and the time that they take.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Pace {
     bytes: i64,
@@ -39,7 +40,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Keeps the faster of the two paces. Returns whether it is the new one.
+    /// Keeps the faster of the two paces. Returns whether the new pace is the faster one.
     fn keep_faster(&mut self, bytes: i64, ns: i64) -> bool {
         let faster = self.bytes == 0 || ns.saturating_mul(self.bytes) < self.ns.saturating_mul(bytes);
         if faster {
@@ -54,45 +55,47 @@ impl Pace {
     }
 }
 
-/// Where a departure is captured.
+/// Where a segment is captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Seen {
-    /// At its sender, before the line carries it.
+    /// The capture point is at the sender, before the line carries the segment.
     #[default]
     AtSender,
-    /// Away from its sender, after the line has carried all of it.
+    /// The capture point is away from the sender, after the line has carried the whole segment.
     Away,
-    /// At one of two hosts with no distance between them; which of the two is unknown.
+    /// The capture point is at one of two hosts with no distance between them; it is unknown at which one.
     AtEither,
 }
 
-/// The shortest interval between departures and the shortest round trip, relative to the bytes sent.
+/// The shortest interval between segments and the shortest round trip, relative to the bytes sent.
 ///
-/// Nothing can leave while the line is busy with the previous segment. The time from one segment to the next is
-/// therefore an upper bound for its serialization time. The excess of its round trip over that of the SYN is another
-/// upper bound. An application that writes small segments at its own pace spaces them as well, so small segments count
-/// only if both bounds agree.
+/// No segment can be sent while the line is busy with the previous segment. The time from one segment to the next is
+/// therefore an upper bound for the serialization time of the first. The excess of a segment's round trip over that of
+/// the SYN is another upper bound. An application that writes small segments at its own pace spaces them as well, so
+/// small segments count only if both bounds agree.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Spacing {
-    /// The pace of the closest departure after a full-sized segment, and after any segment.
+    /// The pace of the segment that followed a full-sized segment most closely, and of the segment that followed any
+    /// segment most closely.
     full: Pace,
     any: Pace,
-    /// The first RTT sample: that of the SYN, if it was captured.
+    /// The first RTT sample: the RTT of the SYN, if the SYN was captured.
     first_rtt_ns: Nullable,
     /// The first RTT sample was of data: no SYN was captured, so the SMSS is unknown too.
     begun_late: bool,
     /// The smallest increase of a data segment's RTT over the first RTT sample, per additional byte.
     longer: Pace,
-    /// The smallest such increase per additional ATM cell.
+    /// The smallest increase of a data segment's RTT over the first RTT sample, per additional ATM cell.
     longer_by_cells: Pace,
-    /// For a round trip with data in both directions: the increase of its time, and the number of additional ATM cells.
+    /// For the fastest round trip with data in both directions: additional time for additional bytes, and the number of
+    /// additional ATM cells.
     exchange: Pace,
     exchange_cells: i64,
-    /// Away from the sender, the shortest time from data to a FIN without data.
+    /// In a capture away from the sender, the shortest time from data to a FIN without data.
     fin_ns: Nullable,
     /// Bytes of TCP options in each segment.
     option_bytes: i64,
-    /// Where the last departure was captured.
+    /// Where the last segment was captured.
     seen: Seen,
 }
 
@@ -104,17 +107,17 @@ impl Spacing {
     }
 
     /// Adds a segment of `own_bytes`, sent `wait_ns` after a segment of `before_bytes`. In a capture at the sender, the
-    /// size of the earlier segment counts. Elsewhere, the size of the later one counts, because a segment is captured
-    /// when all of it has arrived. If the capture point may be at either host, the smaller size counts, so that the
-    /// time remains an upper bound.
+    /// size of the earlier segment counts. In other captures, the size of the later segment counts, because a segment
+    /// is captured when all of it has arrived. If the capture point may be at either host, the smaller size counts, so
+    /// that the time remains an upper bound.
     #[inline]
     pub(super) fn departs(&mut self, wait_ns: i64, before_bytes: i64, own_bytes: i64, smss_bytes: i64, seen: Seen) {
         self.seen = seen;
         let bytes = match seen {
             Seen::Away => own_bytes,
             Seen::AtEither if own_bytes > 0 => before_bytes.min(own_bytes),
-            // A segment without data is a FIN. If the capture point may be at either host, the size of the segment
-            // before the FIN counts: only a round trip could show that the FIN followed at once.
+            // Here, a segment without data is a FIN. If the capture point may be at either host, the size of the
+            // segment before the FIN counts: only a round trip could show that the FIN followed at once.
             Seen::AtEither | Seen::AtSender => before_bytes,
         };
         if seen == Seen::Away && own_bytes == 0 && before_bytes > 0 {
@@ -129,8 +132,8 @@ impl Spacing {
         }
     }
 
-    /// Takes an RTT sample of a segment with `payload_bytes`, acknowledged by one with `back_bytes`. Both
-    /// directions are assumed to have equal rates.
+    /// Adds the RTT sample of a segment with `payload_bytes` of data that a segment with `back_bytes` of data
+    /// acknowledged. Both directions are assumed to have equal rates.
     #[inline]
     pub(super) fn rtt_sampled(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
         let Some(first_ns) = self.first_rtt_ns.get() else {
@@ -159,13 +162,13 @@ impl Spacing {
         (payload_bytes + self.option_bytes + AROUND_IN_CELLS_BYTES + CELL_BYTES - 1) / CELL_BYTES
     }
 
-    /// Payload of the segment with the closest next departure, and the time until that departure.
+    /// Payload of the segment that the next segment followed most closely, and the time between the two.
     pub(super) fn closest(&self) -> (Nullable, Nullable) {
         if self.any.bytes == 0 { Default::default() } else { payload_and_time(self.any, self.any.ns) }
     }
 
-    /// The fastest round trip with data in both directions, relative to the SYN's: additional bytes on both
-    /// lines, additional cells, additional time. Null if no SYN was captured.
+    /// For the fastest round trip with data in both directions, compared with that of the SYN: additional bytes on both
+    /// lines, additional ATM cells, additional time. The values are null if no SYN was captured.
     pub(super) fn exchange(&self) -> (Nullable, Nullable, Nullable) {
         if self.begun_late || self.exchange.bytes == 0 {
             return Default::default();
@@ -174,7 +177,7 @@ impl Spacing {
         (Some(bytes).into(), Some(self.exchange_cells).into(), Some(ns).into())
     }
 
-    /// Away from the sender, the shortest time from data to a FIN.
+    /// In a capture away from the sender, the shortest time from data to a FIN.
     pub(super) fn fin_ns(&self) -> Nullable {
         self.fin_ns
     }
@@ -196,7 +199,7 @@ impl Spacing {
         if self.is_too_slow_for_the_handshake(line) { Default::default() } else { payload_and_time(line, line.ns) }
     }
 
-    /// Whether the line may need `wait_ns` for a segment of `payload_bytes`; true if the line rate is unknown.
+    /// Whether the line may need `wait_ns` for a segment of `payload_bytes`; false if the line rate is unknown.
     pub(super) fn may_carry(&self, payload_bytes: i64, wait_ns: i64) -> bool {
         let (line_bytes, serialization_ns) = self.line();
         line_bytes.get().zip(serialization_ns.get()).is_some_and(|(bytes, ns)| {
@@ -205,7 +208,7 @@ impl Spacing {
         })
     }
 
-    /// Whether departures and round trips give the same line rate, in bytes or in cells.
+    /// Whether the intervals between segments and the round trips give the same line rate, in bytes or in ATM cells.
     fn round_trips_agree(&self) -> bool {
         let Self { any, longer, longer_by_cells, .. } = *self;
         let agrees = |pace: Pace, size: i64, part: u64| {
@@ -217,7 +220,7 @@ impl Spacing {
 
     /// Whether a line of this rate, equal in both directions, would need more time for the SYN and its answer than
     /// their round trip took. If so, the line is faster: the application wrote late, or the receiver's delayed-ACK
-    /// timer lengthened the round trip. A SYN takes no longer than any data, even in whole cells.
+    /// timer lengthened the round trip. On the line, a SYN takes no longer than any data, even in whole cells.
     fn is_too_slow_for_the_handshake(&self, line: Pace) -> bool {
         self.seen != Seen::Away
             && self
@@ -235,7 +238,8 @@ fn payload_and_time(pace: Pace, ns: i64) -> (Nullable, Nullable) {
 mod tests {
     use super::{NOISE_NS, Seen, Spacing};
 
-    /// At 10 Mb/s, 1,460 bytes of payload take 1,538 bytes on Ethernet, or 1.2304 ms. 500 bytes take 578.
+    /// At 10 Mb/s, 1,460 bytes of payload take 1,538 bytes on Ethernet, or 1.2304 ms. 500 bytes of payload take 578
+    /// bytes.
     const FULL_NS: i64 = 1_230_400;
     const SMALL_NS: i64 = 462_400;
 
@@ -314,8 +318,8 @@ mod tests {
 
     #[test]
     fn over_atm_round_trips_and_what_follows_at_once_agree_in_cells() {
-        // At 45 Mb/s a cell takes 9,422 ns. 100 bytes of payload take four cells, a SYN two. Counted in bytes, the two
-        // estimates would differ by 5%.
+        // At 45 Mb/s a cell takes 9,422 ns. 100 bytes of payload take four cells, a SYN takes two. Counted in bytes,
+        // the two estimates would differ by 5%.
         const CELL_NS: i64 = 9_422;
         let mut spacing = after(&[(4 * CELL_NS, 100, 100)], Seen::AtSender);
         spacing.rtt_sampled(90_000_000 + 4 * CELL_NS, 100, 100);
@@ -327,8 +331,8 @@ mod tests {
 
     #[test]
     fn the_quickest_exchange_of_messages_is_kept_by_what_it_had_more_than_the_syns() {
-        // 1,000 bytes take 1,078 on the line, 994 more than a SYN, and 22 cells, 20 more. Data that is only
-        // acknowledged is no exchange.
+        // 1,000 bytes of data take 1,078 bytes on the line, 994 more than a SYN, or 22 cells, 20 more than a SYN. Data
+        // that a segment without data acknowledges is no exchange.
         let mut spacing = after(&[], Seen::AtSender);
         assert_eq!(spacing.exchange().2.get(), None);
         for (longer_ns, back) in [(1_700_000, 1_000), (1_590_400, 1_000), (100_000, 0)] {
@@ -361,8 +365,8 @@ mod tests {
 
     #[test]
     fn a_receivers_timer_that_is_about_as_late_as_the_next_write_reveals_no_line_that_the_syn_outran() {
-        // 500 bytes every 50 ms, acknowledged after 43 ms: 87 µs for each of 494 bytes beyond a SYN, and 87 µs
-        // for each of 578 bytes in 50 ms.
+        // The sender sends 500 bytes every 50 ms, acknowledged after 43 ms: 87 µs for each of the 494 bytes more than a
+        // SYN, and 87 µs for each of the 578 bytes on the line in 50 ms.
         let serialization_ns = |syn_ns| {
             let mut spacing = Spacing::default();
             spacing.rtt_sampled(syn_ns, 0, 0);

@@ -1,4 +1,4 @@
-//! The state of one sender, as its departures and arrivals show it.
+//! The state of one sender, as the segments that it sends and receives show it.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +15,11 @@ use super::writes::Writes;
 use crate::connection::{CAUSAL_NS, RetransmitTrigger};
 use crate::nullable::Nullable;
 
-/// This many small segments in a row that waited for the ACK of everything outstanding show that Nagle's
-/// algorithm delays them again (a heuristic).
+/// If this many small segments in a row waited for the ACK of everything in flight, Nagle's algorithm delays small
+/// segments again (a heuristic).
 const WAITS_IN_A_ROW: u16 = 3;
 
-/// A sender's state, as its departures and arrivals show it.
+/// The state of one sender, as the segments that it sends and receives show it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SenderState {
     pub(super) arrivals: Arrivals,
@@ -28,39 +28,41 @@ pub(crate) struct SenderState {
     /// first ACK that covers the last small segment.
     pub(super) captured_ack: Nullable,
     pub(super) small_acked_ns: Nullable,
-    /// Arrivals reach the sender earlier than the shortest observed round trip implies, by this much. The last
-    /// departure after a wait showed it.
+    /// How much earlier arrivals reach the sender than the shortest observed round trip implies, as the last segment
+    /// after a wait showed.
     pub(super) earlier_ns: i64,
     /// Right edge of the receive window.
     pub(super) edge: Nullable,
     pub(super) snd_max: i64,
     pub(super) smss_bytes: i64,
     pub(super) since: Since,
-    /// SMSS of the last departure that consisted of full-sized segments only.
+    /// SMSS when the last departure consisted of full-sized segments only.
     pub(super) whole_bytes: i64,
-    /// Sequence offset after the last small segment. That segment may be the tail of several captured as one.
+    /// Sequence offset after the last small segment. The small segment may be the tail of several segments captured as
+    /// one.
     pub(super) small_end: Nullable,
     /// `snd_max` when the last loss recovery began (`recover` of RFC 6582), and what triggered the last
     /// retransmission.
     pub(super) recover: Nullable,
     pub(super) repairs_by: Option<RetransmitTrigger>,
     pub(super) after_loss: bool,
-    /// The last timeout, until something new is acknowledged.
+    /// The last retransmission timeout; `None` once something new is acknowledged.
     pub(super) timeout: Option<Timeout>,
     /// The only segment lost so far is the SYN.
     pub(super) only_syn_lost: bool,
     pub(super) rtt_sample_ns: Nullable,
-    /// When the segment of that RTT sample was captured, and the RTT sample of the segment next to it in the flight.
+    /// When the segment of `rtt_sample_ns` was captured, and the RTT sample of the neighbouring segment in the flight.
     pub(super) sampled_ns: Nullable,
     pub(super) previous_rtt_sample_ns: Nullable,
     /// Smoothed RTT of the sender's own samples (RFC 6298, 2.3).
     pub(super) srtt_ns: Nullable,
-    /// When duplicate ACKs or SACK blocks first signalled a loss that is not yet repaired. Once they suffice for a
-    /// retransmission, it is the time when they first did.
+    /// When duplicate ACKs or SACK blocks first signalled a loss that is not yet repaired. Once these signals suffice
+    /// for a retransmission, the field is the time at which they first did.
     pub(super) loss_signalled_ns: Nullable,
     /// Whether the duplicate ACKs or SACK blocks suffice for a retransmission.
     pub(super) loss_confirmed: bool,
-    /// Departures of new data with bytes in flight: the number that an ACK released at once, and the number of others.
+    /// Segments of new data that were sent with bytes in flight: the number that an ACK released at once, and the
+    /// number that no ACK released at once.
     pub(super) clocked: u32,
     pub(super) unclocked: u32,
     /// Small segments sent while an earlier small segment was in flight.
@@ -88,23 +90,23 @@ pub(super) struct Timeout {
 /// Small segments that waited until everything was acknowledged, as Nagle's algorithm requires.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SmallWaits {
-    /// Waits behind a small segment: the number since a small segment was last sent behind another, and the largest
-    /// such number.
+    /// How many small segments waited behind a small one since a small segment was last sent without waiting, and the
+    /// largest such number so far.
     pub(super) run: u16,
     pub(super) longest_run: u16,
     /// Small segments behind full-sized ones only: how many waited for the ACK, and how many did not. The tail of one
     /// write is not counted.
     pub(super) over_full: u16,
     pub(super) passed_full: u16,
-    /// Segments that left immediately after a small segment which had waited for the ACK of another small one.
+    /// Segments that were sent immediately after a small segment which had waited for the ACK of another small one.
     pub(super) went_on: u16,
-    /// Segments that left with the ACK of a small one before all of the answer to that came, and those that left with a
-    /// part of the answer that came after the ACK.
+    /// Small segments that were sent with the ACK of the previous small one before all of its answer came, and small
+    /// segments that were sent with a part of the answer that came after the ACK.
     pub(super) before_answer: u16,
     pub(super) after_answer: u16,
 }
 
-/// What happened since the last departure.
+/// What happened since the sender's last segment.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub(super) struct Since {
@@ -116,9 +118,9 @@ pub(super) struct Since {
     pub(super) was_held: bool,
     pub(super) had_waited_behind_small: bool,
     pub(super) last_small: LastSmall,
-    /// After the last departure, the sender knew of a loss or was recovering from one.
+    /// Just after its last segment, the sender knew of a loss or was recovering from one.
     pub(super) loss_known: bool,
-    /// Bytes in flight (`FlightSize`) and usable receive window just after the last departure.
+    /// Bytes in flight (`FlightSize`) and usable receive window just after the sender's last segment.
     pub(super) previous_round_flight_bytes: Nullable,
     pub(super) usable_window_bytes: Nullable,
     pub(super) all_acked_ns: Nullable,
@@ -134,14 +136,16 @@ pub(super) struct Since {
     pub(super) peer_data_ns: Nullable,
     pub(super) peer_payload_bytes: Nullable,
     pub(super) kept_alive: bool,
-    /// Segments with data of the peer that acknowledged everything sent.
+    /// Number of the peer's data segments that acknowledged everything sent.
     pub(super) answer_pieces: u8,
-    /// The last departure was small and left with the ACK of a small one. No data of the peer came since.
+    /// The sender's last segment was small and was sent with the ACK of a small one. No data of the peer has come since
+    /// then.
     pub(super) left_with_ack: bool,
 }
 
 impl SenderState {
-    /// Takes the RTT sample of a segment with `payload_bytes` of data that a segment with `back_bytes` acknowledged.
+    /// Adds the RTT sample of a segment with `payload_bytes` of data that a segment with `back_bytes` of data
+    /// acknowledged.
     #[inline]
     pub(crate) fn rtt_sampled(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
         self.spacing.rtt_sampled(rtt_ns, payload_bytes, back_bytes);
@@ -160,8 +164,8 @@ impl SenderState {
         self.smss_bytes == payload_bytes || flight.max(self.rounds.highest()) >= 2 * payload_bytes
     }
 
-    /// Bytes missing from the capture between everything sent before and `start`. Away from the sender, only
-    /// acknowledged ones count, because others may have been lost before the capture point.
+    /// Bytes that are missing from the capture between the highest byte sent so far and `start`. In a capture away from
+    /// the sender, only acknowledged bytes count, because others may have been lost before the capture point.
     fn missed_bytes(&self, start: i64, shift_ns: i64) -> i64 {
         let arrived = if shift_ns > 0 { self.una.get().map_or(self.snd_max, |una| una.min(start)) } else { start };
         (arrived - self.snd_max).max(0)
@@ -172,7 +176,7 @@ impl SenderState {
         una < self.recover.value()
     }
 
-    /// A departure within this time of an ACK may have been caused by the ACK.
+    /// A segment that is sent within this time after an ACK may have been released by the ACK.
     pub(super) fn causal_ns(&self, shift_ns: i64) -> i64 {
         CAUSAL_NS.max(shift_ns.saturating_add(self.rtt_sample_ns.get().unwrap_or(0)) / 10)
     }
@@ -180,7 +184,7 @@ impl SenderState {
     #[inline]
     pub(super) fn wait(&self, departure: &Departure, shift_ns: i64) -> Wait {
         let since = &self.since;
-        // An arrival that the estimate placed after this departure has arrived by now.
+        // An arrival that the estimate placed after this segment has arrived by now, so its age is at least 0.
         let age = |then: Nullable| Nullable::from(then.get().map(|then| departure.ts_ns.saturating_sub(then).max(0)));
         let una = self.una.get();
         let missed_bytes = since.left_ns.get().map(|_| self.missed_bytes(departure.start, shift_ns));

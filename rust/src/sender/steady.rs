@@ -1,4 +1,4 @@
-//! The interval at which most segments of a direction leave. Only segments that the application had written earlier
+//! The interval at which most segments of a direction are sent. Only segments that the application had written earlier
 //! count. In a capture at the sender, segments that an ACK released do not count.
 
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use crate::nullable::Nullable;
 const ALIKE_PART: u64 = 8;
 
 /// The pace of most segments or bursts whose predecessor did not end a write (RFC 9293, 3.9.1: PSH). The application
-/// had therefore written them earlier.
+/// had therefore written these segments earlier.
 ///
 /// The pace is found by majority vote (Boyer & Moore 1981): a segment at the current pace votes for it, any other votes
-/// against it. When no votes are left, the pace of the next segment replaces it. Outliers of a busy host therefore do
-/// no harm.
+/// against it. When no votes are left, the pace of the next segment replaces the current pace. Outliers of a busy host
+/// therefore do no harm.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Steady {
     bytes: i64,
@@ -21,15 +21,15 @@ pub(super) struct Steady {
     votes: u32,
     /// Bytes of link and protocol overhead per segment.
     around_bytes: i64,
-    /// All segments, at the pace or not.
+    /// Number of all segments, at the pace or not.
     all: u32,
-    /// Segments at the pace whose size differs.
+    /// Number of segments at the pace whose size differs from the usual one.
     other_sizes: u32,
 }
 
 impl Steady {
-    /// Takes a segment of `payload_bytes` and `around_bytes` of overhead, which left `wait_ns` after a segment that did
-    /// not end a write.
+    /// Adds a segment of `payload_bytes` and `around_bytes` of overhead, which was sent `wait_ns` after a segment that
+    /// did not end a write.
     #[inline]
     pub(super) fn came(&mut self, wait_ns: i64, payload_bytes: i64, around_bytes: i64) {
         let bytes = payload_bytes.saturating_add(around_bytes);
@@ -45,7 +45,7 @@ impl Steady {
         }
     }
 
-    /// Payload of a segment at the pace, and the interval since the segment before it.
+    /// Payload of a segment at the pace, and the interval since the previous segment.
     pub(super) fn pace(self) -> (Nullable, Nullable) {
         if self.votes == 0 {
             return Default::default();
@@ -53,8 +53,8 @@ impl Steady {
         (Some(self.bytes - self.around_bytes).into(), Some(self.ns).into())
     }
 
-    /// The number of segments whose predecessor did not end a write; the number at the pace less the number of others;
-    /// and how many at the pace differ in size.
+    /// Three numbers: the segments whose predecessor did not end a write; the segments at the pace less the others; and
+    /// the segments at the pace that differ in size.
     pub(super) fn segments(self) -> (u32, u32, u32) {
         (self.all, self.votes, self.other_sizes)
     }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_time_that_segments_take_for_their_size_is_the_pace_and_outliers_move_it_not() {
-        // At 1 Mb/s, 1,460 bytes with overhead take 12.304 ms; 422 bytes take 4 ms.
+        // At 1 Mb/s, 1,460 bytes of payload with overhead take 12.304 ms; 422 bytes take 4 ms.
         let came = [(12_304_000, 1460), (12_400_000, 1460), (4_000_000, 422), (5_000, 1460), (12_200_000, 1460)];
         assert_eq!(after(&came), (Some(1460), Some(12_304_000), 5, 3, 1));
     }

@@ -1,26 +1,26 @@
-//! The distance between capture point and sender, and how close in time cause and effect are.
+//! The distance between capture point and sender, and how soon an effect must follow its cause.
 
 /// Nanoseconds in a millisecond.
 pub(crate) const NS_PER_MS: i64 = 1_000_000;
 /// The capture point counts as at the sender if the round trip to the sender is less than 1/10 of the whole (a
 /// heuristic).
 const NEAR_SENDER_PART: i64 = 10;
-/// A shorter round trip consists of the hosts' own time and does not show which host is near. The order of the packets
-/// decides instead.
+/// A round trip shorter than this consists of the hosts' own time and does not show which host is near the capture
+/// point. The order of the packets then shows which host is near.
 pub(crate) const NO_DISTANCE_NS: i64 = 50_000;
-/// The bound that replaces [`NO_DISTANCE_NS`] if the handshake was not captured. Then only the response times of the
-/// applications are known, not those of the TCP stacks (`HOST_NS` of `hosts/vantage.rs`).
+/// The bound that replaces [`NO_DISTANCE_NS`] if the handshake was not captured. Without a handshake, only the response
+/// times of the applications are known, not those of the TCP stacks (`HOST_NS` of `hosts/vantage.rs`).
 const NO_DISTANCE_OF_PROGRAMS_NS: i64 = 500_000;
-/// The round trip to the sender is reduced by 1/32, because the shortest one observed may not be the shortest
+/// The round trip to the sender is reduced by 1/32, because the shortest observed round trip may not be the shortest
 /// possible.
 pub(super) const TOLERANCE_PART: i64 = 32;
 /// The longest connection whose waits are judged: 2^57 ns, about 4.5 years (a heuristic: no capture is that long). Sums
-/// of 60 such times, and products with numbers up to 60, fit in an i64. If a connection is longer, the times of its
-/// packets are invalid.
+/// of 60 times of this length, and products with numbers up to 60, fit in an i64. If a connection is longer, the times
+/// of its packets are invalid.
 pub const LONGEST_NS: i64 = 1 << 57;
 
-/// Whether both hosts are so near that the capture point may be at either, even if the sender answers later than the
-/// receiver.
+/// Whether both hosts are so near that the capture point may be at either host, even if the sender answers later than
+/// the receiver.
 #[inline]
 pub(crate) fn at_either(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) -> bool {
     let near = |(sender_ns, receiver_ns): (i64, i64)| {
@@ -29,8 +29,8 @@ pub(crate) fn at_either(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) 
     to_sender_ns.zip(to_receiver_ns).is_some_and(near)
 }
 
-/// By how much an arrival is moved later, to compare its arrival at the sender with the capture times of departures:
-/// about the shortest round trip between capture point and sender. 0 in a capture at the sender.
+/// By how much an arrival is moved later, to compare its arrival at the sender with the capture times of the sender's
+/// segments: about the shortest round trip between capture point and sender. 0 in a capture at the sender.
 #[inline]
 pub(crate) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, begun: bool) -> i64 {
     let Some(to_sender_ns) = to_sender_ns else { return 0 };
@@ -44,7 +44,7 @@ pub(crate) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, b
 }
 
 /// The shortest round trip between capture point and sender. [`shift_ns`] is slightly shorter, so that every segment
-/// that may have arrived counts as arrived. This value says when it arrived.
+/// that may have arrived counts as arrived. This function returns the whole round trip, which shows when the segment arrived.
 pub(super) fn whole_ns(shift_ns: i64) -> i64 {
     shift_ns.saturating_add(shift_ns / (TOLERANCE_PART - 1))
 }

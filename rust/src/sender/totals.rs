@@ -1,4 +1,4 @@
-//! What a whole direction shows about its sender.
+//! The totals of a direction: what all of its segments together show about its sender.
 
 use super::departure::Departure;
 use super::state::SenderState;
@@ -7,8 +7,8 @@ use super::wait::SenderTotals;
 use crate::nullable::Nullable;
 
 impl SenderState {
-    /// The totals of a direction whose connection ends at `last_ts_ns`. Arrivals still in transit count as arrived by
-    /// then.
+    /// The totals of a direction whose connection ends at `last_ts_ns`. Arrivals still in transit count as arrived at
+    /// the end of the connection.
     pub(crate) fn totals(&self, last_ts_ns: Nullable, shift_ns: i64) -> SenderTotals {
         let mut state = self.clone();
         while let Some(arrival) = state.arrivals.pop() {

@@ -1,4 +1,4 @@
-//! The record of one wait per departure, and the totals of a whole direction.
+//! The record of the wait before each segment, and the totals of a whole direction.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,10 +8,10 @@ use crate::nullable::Nullable;
 /// An ACK may have ended a wait if it arrived within the last 1/8 of that wait (a heuristic).
 pub(crate) const RELEASE_PART: i64 = 8;
 
-/// One wait, and what the sender knew when a departure ended it.
+/// One wait, and what the sender knew when a segment ended it.
 ///
-/// Each time runs from an event to the departure, with four exceptions: the lag of the last ACK, the last RTT sample,
-/// the RTT sample of the neighbouring segment, and the smoothed RTT.
+/// Each time runs from an event to the segment that ended the wait, with four exceptions: the lag of the last ACK, the
+/// last RTT sample, the RTT sample of the neighbouring segment, and the smoothed RTT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each field name states its fact
 #[allow(clippy::struct_excessive_bools)] // they are columns of a table, not states
@@ -33,15 +33,16 @@ pub struct Wait {
     pub window_opened_ns: Nullable,
     pub peer_first_ns: Nullable,
     pub peer_last_ns: Nullable,
-    /// Time from the last data of the peer, or its SYN, to the end of the wait. It exceeds `peer_last_ns` if a FIN
-    /// without data came last.
+    /// Time from the last data of the peer, or its SYN, to the end of the wait. This time exceeds `peer_last_ns` if a
+    /// FIN without data came last.
     pub peer_data_ns: Nullable,
     pub peer_payload_bytes: Nullable,
     pub payload_before_bytes: Nullable,
     pub flight_before_bytes: Nullable,
     pub flight_after_bytes: Nullable,
     pub missed_bytes: Nullable,
-    /// Time from the ACK of all bytes before the departure to the departure, if some of them are missing from the capture.
+    /// Time from the ACK of all bytes before the segment to the segment, if some of these bytes are missing from the
+    /// capture.
     pub missed_acked_ns: Nullable,
     pub left_out_segments: Nullable,
     pub usable_window_before_bytes: Nullable,
@@ -67,17 +68,17 @@ pub struct Wait {
 /// The state of the last small segment when a wait began (`snd_sml` of Linux; Minshall's variant of Nagle's algorithm).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LastSmall {
-    /// It was acknowledged, or there was none.
+    /// The last small segment was acknowledged, or there was none.
     #[default]
     Acked,
-    /// It was in flight.
+    /// The last small segment was in flight.
     InFlight,
-    /// It was in flight, and the last ACK of new data was the one that covered it.
+    /// The last small segment was in flight, and the last ACK of new data was the ACK that covered it.
     JustAcked,
 }
 
 impl LastSmall {
-    /// Whether it was in flight when the wait began.
+    /// Whether the last small segment was in flight when the wait began.
     #[must_use]
     pub fn was_in_flight(self) -> bool {
         self != Self::Acked
@@ -91,7 +92,7 @@ impl Wait {
     }
 }
 
-/// Totals of a direction that only all of its waits and departures together show.
+/// Totals of a direction, which follow from all of its waits and segments together.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // each field name states its fact
 pub struct SenderTotals {
@@ -142,7 +143,7 @@ pub struct SenderTotals {
     pub other_emptied_times: u16,
 }
 
-/// The departure at which the waits of a direction begin.
+/// The first segment of a direction, at which its waits begin.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct FirstDeparture {

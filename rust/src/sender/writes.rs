@@ -1,38 +1,38 @@
 //! Compares two explanations of when a burst begins: the application writes by its own clock, or an ACK releases data
-//! that it has already written.
+//! that the application has already written.
 //!
-//! Each explanation predicts when the next burst begins. By its own clock, it begins one interval after the last burst;
-//! by an ACK, it begins as soon as the ACK arrives. Each burst is a vote for the explanation with the much smaller
-//! error.
+//! Each explanation predicts when the next burst begins. If the application writes by its own clock, the burst begins
+//! one interval after the last burst; if an ACK releases data, the burst begins as soon as the ACK arrives. Each burst
+//! is a vote for the explanation with the much smaller error.
 
 use serde::{Deserialize, Serialize};
 
 use crate::connection::CAUSAL_NS;
 use crate::nullable::Nullable;
 
-/// A prediction is better if its error is at most this part of the other's (a heuristic).
+/// A prediction is better if its error is at most half of the other prediction's error (a heuristic).
 const BETTER_PART: i64 = 2;
 /// A host reacts to an ACK within this time. If a burst began that soon after an ACK, the clock's prediction cannot be
 /// better (a heuristic: five times what a host needs for one segment).
 pub(crate) const REACTION_NS: i64 = 100_000;
 /// An application that an ACK wakes writes within this time (a heuristic: twice what the kernel needs).
 pub(crate) const SLOW_REACTION_NS: i64 = 200_000;
-/// A departure followed an ACK early if it left within this part of the time to the next ACK, and late if it left after
-/// `LATE_PART` of it. By chance, half as many departures are early as are late.
+/// A segment is early if it was sent within 1/[`EARLY_PART`] of the time from one ACK to the next, and late if it was
+/// sent after 1/[`LATE_PART`] of this time. By chance, half as many segments are early as are late.
 const EARLY_PART: i64 = 4;
 const LATE_PART: i64 = 2;
 
 /// The bursts of one direction that began after the end of a write, and the votes for each explanation.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Writes {
-    /// When the current burst began, the interval before it, and the time from the last ACK to its start.
+    /// When the current burst began, the interval before the burst, and the time from the last ACK to its start.
     began_ns: Nullable,
     interval_ns: Nullable,
     reaction_ns: i64,
     votes: Votes,
     /// The sum of all intervals that the clock predicted.
     clock_ns: i64,
-    /// The last departure that an ACK may have released: when that ACK arrived, and the time from it to the departure.
+    /// The last segment that an ACK may have released: when the ACK arrived, and the time from the ACK to the segment.
     after_ack: Option<(i64, i64)>,
     chance: Chance,
     reactions: Reactions,
@@ -41,14 +41,14 @@ pub(super) struct Writes {
 /// Reaction times are counted by powers of two in nanoseconds; the first is 2^`MIN_POWER` (8 µs).
 const MIN_POWER: u32 = 13;
 const POWERS: usize = 18;
-/// A cluster of reaction times ends where two consecutive powers of two each have fewer than one in this many of the
+/// A cluster of reaction times ends at two consecutive powers of two whose counts are at most 1/[`VALLEY_PART`] of the
 /// cluster's largest count (a heuristic).
 const VALLEY_PART: u16 = 8;
 
-/// A cluster has at least this many departures (a heuristic).
+/// The largest count of a cluster is at least this many segments (a heuristic).
 const MIN_CLUSTER: u16 = 5;
 
-/// Counts of departures by their time since the last ACK, in powers of two.
+/// Counts of segments by the time since the last ACK, in powers of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Reactions([u16; POWERS]);
 
@@ -61,7 +61,7 @@ impl Reactions {
         }
     }
 
-    /// The longest reaction time of the first cluster, if a valley ends it.
+    /// The longest reaction time of the first cluster; `None` if no valley ends the cluster.
     fn longest_ns(self) -> Option<i64> {
         let (mut most, mut last) = (0, None);
         for (power, count) in self.0.into_iter().enumerate() {
@@ -83,23 +83,23 @@ pub(super) struct Votes {
     pub(super) ack: u32,
 }
 
-/// How many departures left early and late between two ACKs.
+/// How many segments were sent early and late between two ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Chance {
     pub(super) early: u32,
     pub(super) late: u32,
 }
 
-/// A departure of new data, with the facts that the two explanations use.
+/// A segment of new data, with the facts that the two explanations use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Left {
     pub(super) ts_ns: i64,
-    /// Time since the previous departure, and since the last ACK if one came in that time.
+    /// Time since the previous segment, and since the last ACK if an ACK came in that time.
     pub(super) wait_ns: i64,
     pub(super) since_ack_ns: Option<i64>,
     /// The previous segment was small and therefore ended a write.
     pub(super) small_before: bool,
-    /// Data of the peer arrived since the previous departure.
+    /// Data of the peer arrived since the previous segment.
     pub(super) answers: bool,
 }
 
@@ -143,7 +143,7 @@ impl Writes {
         }
     }
 
-    /// Takes an ACK that arrives at `now_ns`.
+    /// Processes an ACK that arrives at `now_ns`.
     #[inline]
     pub(super) fn acked(&mut self, now_ns: i64) {
         let Some((ack_ns, late_ns)) = self.after_ack.take() else { return };
@@ -167,7 +167,8 @@ impl Writes {
         self.votes
     }
 
-    /// The longest time in which this sender reacts to an ACK, if reactions are clearly faster than other departures.
+    /// The longest time in which this sender reacts to an ACK, if its reactions are clearly faster than its other
+    /// segments.
     pub(super) fn reaction_ns(self) -> Nullable {
         self.reactions.longest_ns().into()
     }
@@ -184,7 +185,7 @@ mod tests {
     const MS: i64 = 1_000_000;
     const US: i64 = 1_000;
 
-    /// Writes that begin at these times, each `since_ack_ns` after an ACK. The sender is silent between them.
+    /// Writes that begin at these times, each `since_ack_ns` after an ACK. The sender is silent between these writes.
     fn after(writes: &[(i64, i64)]) -> Writes {
         let (mut rivals, mut before_ns) = (Writes::default(), 0);
         for (ts_ns, since_ack_ns) in writes {
@@ -203,11 +204,11 @@ mod tests {
 
     #[test]
     fn an_even_interval_predicts_what_acks_at_any_time_do_not() {
-        // One write every 5 ms to within 20 µs. The last ACK came 0.2 to 0.8 ms before it.
+        // The application writes every 5 ms to within 20 µs. The last ACK came 0.2 to 0.8 ms before each write.
         let writes: Vec<_> =
             (1..=10).map(|n| (n * 5 * MS + 20 * US * (n % 2), 200 * US + 150 * US * (n % 5))).collect();
         let rivals = after(&writes);
-        // The first interval is from the second write on, and the first prediction from the third.
+        // The second write gives the first interval, and the third write the first prediction.
         assert_eq!(rivals.votes(), Votes { clock: 8, ack: 0 });
         assert!((4_960 * US..=5_040 * US).contains(&rivals.interval_ns().get().unwrap()));
     }
@@ -217,31 +218,32 @@ mod tests {
         let times = [10, 31, 49, 72, 90, 112, 129, 151];
         let writes: Vec<_> = times.into_iter().map(|ms| (ms * MS, 30 * US)).collect();
         assert_eq!(after(&writes).votes(), Votes { clock: 0, ack: 6 });
-        // Even if the intervals are even, no prediction beats an ACK within a host's reaction time, nor one that is
-        // equally exact.
+        // Even intervals predict no better than an ACK within a host's reaction time, and no better than an equally
+        // exact ACK.
         let kernel: Vec<_> = (1..=8).map(|n| (n * 20 * MS + 20 * US * (n % 2), 30 * US + 5 * US * (n % 2))).collect();
         assert_eq!(after(&kernel).votes(), Votes { clock: 0, ack: 6 });
         let woken: Vec<_> = (1..=8).map(|n| (n * 20 * MS + 20 * US * (n % 2), 150 * US + 30 * US * (n % 2))).collect();
         assert_eq!(after(&woken).votes(), Votes { clock: 0, ack: 0 });
-        // A receiver's timer of 40 ms to within 20 µs, and a sender that goes on 90 to 120 µs after each of its ACKs.
+        // The receiver's timer sends an ACK every 40 ms to within 20 µs, and the sender continues 90 to 120 µs after
+        // each ACK.
         let delayed: Vec<_> = (1..=9).map(|n| (n * 40 * MS + 20 * US * (n % 2), 90 * US + 15 * US * (n % 3))).collect();
         assert_eq!(after(&delayed).votes(), Votes { clock: 0, ack: 4 });
     }
 
     #[test]
     fn a_prediction_that_is_not_twice_as_good_has_no_vote() {
-        // Intervals vary by 1 ms, and ACKs come 1.5 ms before.
+        // Intervals vary by 1 ms, and ACKs come 1.5 ms before each write.
         let writes: Vec<_> = (1..=8).map(|n| (n * 20 * MS + MS * (n % 2) / 2, 3 * MS / 2)).collect();
         assert_eq!(after(&writes).votes(), Votes { clock: 0, ack: 0 });
     }
 
     #[test]
     fn between_two_acks_a_reaction_is_early_and_others_are_late_by_chance() {
-        // ACKs every 10 ms; departures 3, 7 and 1 ms after them in turn. No ACK follows the last one.
+        // ACKs arrive every 10 ms; segments are sent 3, 7 and 1 ms after them in turn. No ACK follows the last segment.
         let behind_ns = |n: i64| [MS, 3 * MS, 7 * MS][n as usize % 3];
         let writes: Vec<_> = (1..=9).map(|n| (n * 10 * MS + behind_ns(n), behind_ns(n))).collect();
         assert_eq!(after(&writes).chance(), Chance { early: 2, late: 3 });
-        // ACKs that arrive together in one batch say nothing.
+        // ACKs that arrive together in one batch show nothing.
         let batch: Vec<_> = (1..=9).map(|n| (n * 100 * US, 60 * US)).collect();
         assert_eq!(after(&batch).chance(), Chance { early: 0, late: 0 });
     }
@@ -253,9 +255,9 @@ mod tests {
             after(&writes).reaction_ns().get()
         };
         let fast = [20, 25, 28, 30, 31, 22];
-        // 20 to 31 µs are below 2^15 ns, and no departure is between that and 5 ms.
+        // The reactions of 20 to 31 µs are below 2^15 ns, and no other segment follows its ACK within less than 5 ms.
         assert_eq!(of(&[&fast[..], &[5_000, 9_000]].concat()), Some(1 << 15));
-        // Every power of two has equally many, so there is no valley before the longest.
+        // Every power of two has equally many reactions, so there is no valley before the longest.
         assert_eq!(of(&[20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240].repeat(6)), Some(1 << 24));
         assert_eq!(of(&fast[..4]), None, "too few");
     }

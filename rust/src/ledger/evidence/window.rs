@@ -1,4 +1,4 @@
-//! How much room the receiver window had, when it opened, and whether its opening released the departure.
+//! How much room the receiver window had, when it opened, and whether its opening released the segment.
 
 use super::{Evidence, MIN_OVERRIDE_NS, MIN_RTO_NS, are, is};
 use crate::connection::CAUSAL_NS;

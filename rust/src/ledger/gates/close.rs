@@ -1,9 +1,10 @@
-//! Close: a retransmission delays no byte that an application waits for, however long its timer runs.
+//! Close: the connection is closing, so a retransmission delays no byte that an application waits for, however long the
+//! retransmission timer runs.
 //!
-//! - **Closed** when a FIN is retransmitted, nothing but the FIN is unacknowledged, and the peer sends no data later. Also
-//!   closed when anything is retransmitted to a receiver that had closed: its FIN came before the wait, both sides have
-//!   sent their FIN, and it answers with a RST or never acknowledges new data again. Without the RST, the cause is only
-//!   *possible*, because the path of a half-closed connection may have failed.
+//! - **Closed** when a FIN is retransmitted, only the FIN is unacknowledged, and the peer sends no data later. The gate
+//!   is also closed when anything is retransmitted to a receiver that had closed: the receiver's FIN came before the
+//!   wait, both hosts have sent a FIN, and the receiver answers with a RST or never acknowledges new data again.
+//!   Without a RST, the cause `close` is only *possible*, because the path of a half-closed connection may have failed.
 //! - **Opened by** the retransmission.
 //! - **Disproved by** data of the peer after the FIN, or an ACK of the retransmitted bytes.
 //! - **Source:** RFC 9293, 3.6; `docs/how-it-decides.md`, 4.2.
@@ -62,7 +63,7 @@ mod tests {
         );
     }
 
-    /// 31 bytes and the FIN are sent again to a receiver that sent its FIN 500 ms before.
+    /// A retransmission of 31 bytes and the FIN, to a receiver that sent its own FIN 500 ms before.
     fn to_closed(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::DirectionFacts) {
         timed_out(wait, direction);
         wait.flags = TcpFlags(TcpFlags::FIN);

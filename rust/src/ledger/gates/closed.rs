@@ -1,20 +1,20 @@
-//! The answer of a gate: it was closed until the departure.
+//! The result of a gate that was closed until the segment was sent.
 
 use super::super::cause::Cause;
 use super::super::rivals::Rivals;
 use crate::connection::Confidence;
 
-/// A gate that was closed until the departure, or until shortly before it.
+/// The result of a gate that was closed until the segment at the end of the wait was sent, or until some time before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// The cause that owns the time.
+    /// The cause of the time for which the gate was closed.
     pub cause: Cause,
     /// Confidence in that cause.
     pub confidence: Confidence,
-    /// For a window, nanoseconds from its opening to the departure; this time has another cause. `None`: the gate
-    /// opened with the departure.
+    /// For a receiver window, nanoseconds from its opening to the segment; this time has another cause. `None`: the
+    /// gate was closed until the segment was sent.
     pub opened_ago_ns: Option<i64>,
-    /// The causes between which the wait is undecided, if the cause is unknown.
+    /// The causes that explain the wait equally well, if its cause is unknown.
     pub rivals: Rivals,
 }
 
@@ -27,17 +27,17 @@ impl Closed {
         Self { confidence: Confidence::Consistent, ..Self::proved(cause) }
     }
 
-    /// The cause is unknown: it is one of several.
+    /// The cause is unknown, but it is one of `rivals`.
     pub(super) fn one_of(rivals: Rivals) -> Self {
         Self { rivals, confidence: Confidence::Possible, ..Self::proved(Cause::Unknown) }
     }
 
-    /// Sets how many nanoseconds before the departure the gate opened.
+    /// Sets how many nanoseconds before the segment was sent the gate opened.
     pub(super) fn opened_before(self, ns: i64) -> Self {
         Self { opened_ago_ns: Some(ns), ..self }
     }
 
-    /// Lowers the confidence to possible if `doubted`: something else explains the wait as well.
+    /// Lowers the confidence to *possible* if `doubted` is true: something else explains the wait as well.
     pub(super) fn but_possible_if(self, doubted: bool) -> Self {
         if doubted { Self { confidence: Confidence::Possible, ..self } } else { self }
     }

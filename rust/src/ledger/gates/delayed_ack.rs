@@ -1,11 +1,11 @@
-//! Delayed ACK: the sender has used up its window or buffer and waits for an ACK that the receiver delays. If Nagle's
-//! algorithm is why it waits, the cause is `nagle-delayed-ack` instead.
+//! Delayed ACK: the sender has used up its window or buffer and waits for an ACK that the receiver delays. If the
+//! sender waits because of Nagle's algorithm, the cause is `nagle-delayed-ack` instead.
 //!
-//! - **Closed** when a late ACK without data released the departure. That ACK covers less than two full-sized segments
-//!   or everything in flight, or the ACK just before it was in time.
+//! - **Closed** when a late ACK without data released the segment. This ACK covers less than two full-sized segments or
+//!   everything in flight, or the ACK just before it was in time.
 //! - **Opened by** the receiver's delayed-ACK timer.
-//! - **Disproved by** equally long RTTs without a pause, by an ACK that carries data, and by an ACK that leaves out
-//!   bytes which left long before.
+//! - **Disproved by** equally long RTTs without a pause, by an ACK that carries data, and by an ACK that does not cover
+//!   bytes which were sent long before.
 //! - **Source:** RFC 5681, 4.2; `docs/how-it-decides.md`, 4.9.
 
 use super::super::cause::Cause;

@@ -1,4 +1,4 @@
-//! Handshake: the departure carries a SYN or SYN-ACK, retransmissions included.
+//! Handshake: the segment is a SYN or SYN-ACK, or a retransmission of one.
 //!
 //! - **Closed** until the SYN is answered.
 //! - **Opened by** the answer.

@@ -1,10 +1,10 @@
-//! Loss recovery: the sender repairs a loss, or what it takes for one.
+//! Loss recovery: the sender retransmits lost segments, or segments that it treats as lost.
 //!
-//! - **Closed** when the departure repairs a loss, when the sender is in recovery, or when the ACK of a repair released
-//!   the departure. Only a repair proves the cause, because something else may have delayed new data. The cause is only
-//!   *possible* for new data away from the sender and for a tail-loss probe, which shows no loss by itself (RFC 8985,
-//!   7.3). It is also only *possible* if the sender's IP identifications are the only evidence of a loss before the
-//!   capture point, because packets to other hosts leave the same gaps.
+//! - **Closed** when the segment repairs a loss, when the sender is in recovery, or when the ACK of a repair released
+//!   the segment. Only a repair proves the cause, because something else may have delayed new data. The cause is only
+//!   *possible* for new data in a capture away from the sender and for a tail-loss probe, which shows no loss by itself
+//!   (RFC 8985, 7.3). The cause is also only *possible* if the sender's IP identifications are the only evidence of a
+//!   loss before the capture point, because packets to other hosts leave the same gaps.
 //! - **Opened by** the ACK that ends recovery.
 //! - **Disproved by** ACKs that had covered the bytes before they were retransmitted.
 //! - **Source:** RFC 5681, 3.2; RFC 6675; RFC 8985; `docs/how-it-decides.md`, 4.6.
@@ -20,21 +20,22 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     if wait.is_repair() {
         return Some(Closed::proved(Cause::LossRecovery).but_possible_if(lost_before_capture || wait.is_tail_probe()));
     }
-    // New data that left during recovery, or with the ACK that ended it. Away from the sender, something else may have
-    // delayed it as well.
+    // New data that was sent during recovery, or with the ACK that ended recovery. In a capture away from the sender,
+    // something else may have delayed the new data as well.
     (lost_before_capture || wait.was_repaired() || recovering()).then(|| {
         let far = !wait.direction.near_sender;
         Closed::consistent(Cause::LossRecovery).but_possible_if(lost_before_capture || far)
     })
 }
 
-/// What limited the sender before it learned of the loss. The sender waited for an ACK, as at other gates, but that ACK
-/// did not come. The conditions of those gates apply, except that no ACK has to release the departure.
+/// What limited the sender before it learned of the loss. The sender waited for an ACK that did not come. The
+/// conditions of the gates that wait for an ACK apply, except that no ACK has to release the segment.
 pub(in super::super) fn before_signal(wait: &Evidence<'_>) -> Cause {
     if !wait.window_is_known() {
         Cause::Unknown
     } else if wait.wait.small_before {
-        // The previous segment was small, so the application had written nothing more: the sender was not limited.
+        // The previous segment was small, so the application had written nothing more, and TCP did not limit the
+        // sender.
         Cause::Network
     } else if wait.room().is_some_and(|room| room < wait.smss_bytes) {
         Cause::ReceiverWindow

@@ -1,10 +1,10 @@
 //! Nagle's algorithm: a small segment waits for the ACK of the data in flight.
 //!
-//! - **Closed** when a small segment was held and an ACK released it. If the receiver delayed that ACK, the cause is
-//!   `nagle-delayed-ack` (RFC 1122, 4.2.3.2), else `nagle`.
-//! - **Closed** also if data of the peer acknowledged the segment before, and the application does not wait for answers.
-//! - **Opened by** the ACK of everything in flight; in Minshall's form, by the ACK of the last small segment.
-//! - **Disproved by** a small segment that leaves while an earlier small one is in flight.
+//! - **Closed** when Nagle's algorithm delayed a small segment and an ACK released the segment. If the receiver delayed
+//!   the ACK, the cause is `nagle-delayed-ack` (RFC 1122, 4.2.3.2), else `nagle`. - **Closed** also if data of the peer
+//!   acknowledged the previous segment, and the application does not wait for answers.
+//! - **Opened by** the ACK of everything in flight; in Minshall's variant, by the ACK of the last small segment.
+//! - **Disproved by** a small segment that is sent while an earlier small one is in flight.
 //! - **Source:** RFC 896; RFC 9293, 3.7.4; Linux `net/ipv4/tcp_output.c` (`tcp_nagle_check`, Minshall's form);
 //!   `docs/how-it-decides.md`, 4.7.
 
@@ -12,7 +12,7 @@ use super::super::cause::Cause;
 use super::super::evidence::Evidence;
 use super::closed::Closed;
 
-/// A full send buffer explains the wait as well, because a flight was never much larger.
+/// A full send buffer explains the wait as well, because no flight was ever much larger.
 fn buffer_may_hold_it(wait: &Evidence<'_>) -> bool {
     wait.may_fill_buffer() && !wait.more_was_buffered()
 }
@@ -22,7 +22,7 @@ fn waits_for_ack(wait: &Evidence<'_>) -> bool {
     wait.is_small() && ((wait.was_released_by_ack() && wait.was_held_by_nagle()) || wait.was_released_late())
 }
 
-/// Nagle's algorithm waited for an ACK that the receiver delayed.
+/// Because of Nagle's algorithm, a small segment waited for an ACK that the receiver delayed.
 #[inline]
 pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.ack_was_late() && waits_for_ack(wait)).then(|| {

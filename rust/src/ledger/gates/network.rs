@@ -1,10 +1,10 @@
 //! Network: the rate of the path, or a queue before the bottleneck, spaces the segments.
 //!
-//! - **Closed** when departures form one burst, when ACKs arrive one by one through a queue or as a train, when
-//!   segments are spread evenly over the RTT away from the sender, or when the sender's timestamps prove a delay on the
-//!   path. The cause is only *possible* for a train without a queue, because slow start looks the same, and where
-//!   pacing would look the same: without timestamps, a sender that spaces its segments evenly looks like a narrow path
-//!   or a shaper on its own host.
+//! - **Closed** when segments are sent in one burst, when ACKs arrive one by one through a queue or as a train, when
+//!   segments are spread evenly over the RTT in a capture away from the sender, or when the sender's timestamps prove a
+//!   delay on the path. The cause is only *possible* for a train without a queue, because slow start looks the same,
+//!   and if pacing would look the same: without timestamps, a sender that spaces its segments evenly looks like a
+//!   narrow path or a shaper on its own host.
 //! - **Opened** as the bottleneck drains.
 //! - **Disproved by** RTTs at their minimum while the sender waits.
 //! - **Source:** RFC 6349, 3.3 (RTT under load); the fractions are heuristics; `docs/how-it-decides.md`, 4.10.
@@ -17,8 +17,8 @@ use crate::sender::{AROUND_BYTES, RELEASE_PART};
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let by_sender_or_path = is_steady(wait) || (wait.left_at_its_pace() && !wait.was_paced_by_sender());
-    // After data from the peer, a path delay of known length is only a part of the wait. The timeline gives it an
-    // interval of its own.
+    // After data from the peer, a path delay of known length is only a part of the wait. The timeline makes a separate
+    // interval of this delay.
     let delayed = || wait.was_delayed_on_path() && !(wait.peer_spoke() && wait.says_when());
     let spaced_by_path = (wait.is_in_burst() && !wait.is_small())
         || by_sender_or_path
@@ -27,13 +27,13 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
         || delayed()
         || wait.is_in_own_queue()
         || wait.is_probe_of_new_data();
-    // Without a queue, a train shows only that the segments before were spaced; slow start looks the same.
+    // Without a queue, a train shows only that earlier segments were spaced; slow start looks the same.
     let in_train = || wait.is_in_train() && !wait.is_after_loss() && !wait.is_on_plateau() && !wait.nagle_may_hold();
     (spaced_by_path || in_train())
         .then(|| Closed::consistent(Cause::Network).but_possible_if(by_sender_or_path || !spaced_by_path))
 }
 
-/// ACKs release the departure while the flight drains through a queue.
+/// ACKs release the segment while the flight drains through a queue.
 fn is_draining(wait: &Evidence<'_>) -> bool {
     let released = || wait.was_released_by_ack() && (!wait.was_acked_at_once() || wait.was_drained_bit_by_bit());
     let still_out = || {
@@ -55,7 +55,7 @@ fn share_of_round_trip(wait: &Evidence<'_>) -> Option<f64> {
     wait.flight_before().map(|flight| payload as f64 * wait.rtt_ns() as f64 / flight as f64)
 }
 
-/// Enough segments are in flight to tell even spacing from flights with pauses between them.
+/// Enough segments are in flight to distinguish even spacing from flights with pauses between them.
 fn has_many(wait: &Evidence<'_>) -> bool {
     wait.flight_before().is_some_and(|flight| flight >= MIN_SPREAD_SEGMENTS * wait.smss_bytes)
 }
@@ -68,10 +68,10 @@ fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
     (3 * wait.wait_ns) as f64 <= 4.0 * share_ns
 }
 
-/// Away from the sender and without timestamps: segments are spread evenly over the RTT, without a pause; intervals
-/// differ from the mean by at most a quarter. At the full rate of the path, rate × RTT bytes arrive in each RTT, so the
-/// flight seems to be on a plateau, whatever the sender has in flight. A full send buffer would instead release flights
-/// with pauses between them.
+/// In a capture away from the sender and without timestamps: segments are spread evenly over the RTT, without a pause;
+/// intervals differ from the mean by at most a quarter. At the full rate of the path, rate × RTT bytes arrive in each
+/// RTT, so the flight seems to be on a plateau, whatever the sender has in flight. A full send buffer would instead
+/// release flights with pauses between them.
 fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
         return false;
@@ -81,10 +81,10 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
 }
 
 /// In a direction without timestamps: the interval before the segment is at most a quarter longer than the bottleneck
-/// needs for a segment of its size. The rate of the bottleneck comes from segments that were followed by others of the
-/// same write: the application had already written those, so they did not wait for it. In a capture at the sender, a
-/// further condition is that no ACK released the segment. Then its own host delays it (a shaper on the captured
-/// interface).
+/// needs for a segment of its size. The rate of the bottleneck comes from segments that follow other segments of the
+/// same write: the application had already written them, so they did not wait for the application. In a capture at the
+/// sender, a further condition is that no ACK released the segment. If no ACK released the segment, the sender's own
+/// host delays it (a shaper on the captured interface).
 fn is_steady(wait: &Evidence<'_>) -> bool {
     let direction = wait.direction;
     let totals = &direction.totals;

@@ -1,12 +1,13 @@
 //! Receiver window: the window has no room for the next segment.
 //!
-//! - **Closed** when the window has less room than a full-sized segment and than the departure. Also closed for a small
-//!   segment that fills the window to the byte after the override timer, for Linux TSO deferral, and, away from the
-//!   sender, for trains whose flight filled the window in the RTT before. Only a full window at the sender proves the
-//!   cause. A window that was nearly full is only *possible* (measured: right in 60 of 100 seconds).
+//! - **Closed** when the window has less room than a full-sized segment and less than the segment needs. The gate is
+//!   also closed for a small segment that fills the window to the byte after the override timer, for Linux TSO
+//!   deferral, and, in a capture away from the sender, for trains whose flight filled the window in the previous RTT.
+//!   Only a full window in a capture at the sender proves the cause. If the window was only nearly full, the cause is
+//!   *possible* (measured: it was right for 60 of 100 seconds).
 //! - **Opened by** the first ACK that makes enough room.
 //! - **Disproved by** room for a full-sized segment, and for a third of the window, before the ACK that released the
-//!   departure.
+//!   segment.
 //! - **Source:** RFC 9293, 3.8.6; Linux `net/ipv4/tcp_output.c`; `docs/how-it-decides.md`, 4.5.
 
 use super::super::cause::Cause;
@@ -31,10 +32,10 @@ fn was_full(wait: &Evidence<'_>) -> bool {
     wait.window_was_full() && (wait.window_opened() || wait.ack_just_came()) && wait.window_released_it()
 }
 
-/// Away from the sender, the room in the window is not known exactly. The window therefore counts as full if it has
-/// room for fewer than two full-sized segments. There are two exceptions. If a flight grows while there is room for a
-/// full-sized segment, it has not reached the edge of the window. If a sender sends beyond the window, the window does
-/// not limit it.
+/// In a capture away from the sender, the room in the window is not known exactly. The window therefore counts as full
+/// if it has room for fewer than two full-sized segments. There are two exceptions. If a flight grows while there is
+/// room for a full-sized segment, it has not reached the edge of the window. If a sender sends beyond the window, the
+/// window does not limit it.
 fn was_nearly_full(wait: &Evidence<'_>) -> bool {
     let Some(room) = wait.room().filter(|room| !wait.direction.near_sender && *room >= 0) else { return false };
     let grows_with_room = room >= wait.smss_bytes
@@ -55,9 +56,9 @@ fn was_cut(wait: &Evidence<'_>) -> bool {
         && wait.window_released_it()
 }
 
-/// Away from the sender, several ACKs within one tick of their timestamps may have released this segment. So it is
-/// unknown how full the window was. But the flight of the RTT before had filled it, and the window is no larger now.
-/// The ACKs of that flight release this train, at the spacing of the path.
+/// In a capture away from the sender, several ACKs within one tick of their timestamps may have released this segment.
+/// So it is unknown how full the receiver window was. But the flight of the previous RTT had filled the window, and the
+/// window is no larger now. The ACKs of the previous flight release this train of segments, at the spacing of the path.
 fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
     let filled = || match (wait.previous_round_flight(), wait.flight_before(), wait.room()) {
         (Some(before), Some(now), Some(room)) => before + wait.smss_bytes > now + room,

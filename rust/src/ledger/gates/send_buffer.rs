@@ -1,9 +1,10 @@
-//! Send buffer: unacknowledged bytes fill it.
+//! Send buffer: the buffer is full of unacknowledged bytes.
 //!
-//! - **Closed** when flights are on a plateau well below the receiver window and an ACK released the departure, or when
-//!   the application refilled the buffer just after that ACK. The cause is only *possible* in a current stack, because
-//!   with real programs hardly any such wait is one; and where equal small segments leave one per RTT, because the
-//!   application may have written them one by one, while Nagle's algorithm delayed them.
+//! - **Closed** when flights are on a plateau well below the receiver window and an ACK released the segment, or when
+//!   the application refilled the buffer just after the ACK. The cause is only *possible* in a current stack, because
+//!   with real programs the send buffer is hardly ever the cause of such a wait. The cause is also only *possible* if
+//!   the sender sends one small segment per RTT, always of the same size: the application may have written these
+//!   segments one by one, while Nagle's algorithm delayed them.
 //! - **Opened by** the first ACK that makes room.
 //! - **Disproved by** flights that still grow, by an earlier loss, or by an application that answers ACKs late.
 //! - **Source:** Abrams and Chen 1991; Siekkinen and others 2005 (limitation by the transport layer);
@@ -16,7 +17,7 @@ use super::closed::Closed;
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let one_by_one = wait.was_taken_one_by_one();
-    // Behind a small segment, Nagle's algorithm or the application explains the wait as well.
+    // After a small segment, Nagle's algorithm or the application explains the wait as well.
     let ends_small = || wait.wait.small_before && wait.nagle_may_hold();
     let stands =
         || wait.is_bulk() && !ends_small() && (wait.is_on_plateau() || wait.is_no_larger() || wait.has_stopped());

@@ -1,4 +1,4 @@
-//! Test waits for the gates: a bulk transfer captured at its sender, which each table row changes.
+//! Test data for the gates: a wait in a bulk transfer captured at its sender, which each table row changes.
 
 use super::super::cause::Cause;
 use super::super::direction::DirectionFacts;
@@ -12,15 +12,14 @@ use crate::sender::{NS_PER_MS, Wait};
 
 pub(in super::super) const MS: i64 = NS_PER_MS;
 
-/// One table row: a name for the case, how the wait differs from [`bulk`], and the expected answer.
+/// One table row: a name for the case, how the wait differs from [`bulk`], and the expected result.
 pub(in super::super) type Row<E> = (&'static str, fn(&mut WaitRecord, &mut DirectionFacts), E);
 
 pub(in super::super) fn some(value: i64) -> Nullable {
     Some(value).into()
 }
 
-/// A full-sized segment of 1,000 bytes over an RTT of 20 ms. 10 segments were in flight, and an ACK that came 50 µs
-/// before released this one.
+/// The wait before a full-sized segment of 1,000 bytes, with an RTT of 20 ms.
 pub(in super::super) fn bulk() -> (WaitRecord, DirectionFacts) {
     let wait = Wait {
         wait_ns: some(10 * MS),
@@ -73,7 +72,8 @@ pub(in super::super) fn bulk() -> (WaitRecord, DirectionFacts) {
     (record, direction)
 }
 
-/// A small segment that left once everything was acknowledged. The previous segment was small, too.
+/// Changes the segment to a small one that was sent once everything was acknowledged. The previous segment was also
+/// small.
 pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &mut DirectionFacts) {
     record.payload_bytes = 100;
     record.wait.small = true;
@@ -87,7 +87,7 @@ pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &
     direction.holds_small = true;
 }
 
-/// The retransmission timer retransmits the oldest segment.
+/// Changes the segment to the oldest one, which the retransmission timer retransmits.
 pub(in super::super) fn timed_out(record: &mut WaitRecord, _: &mut DirectionFacts) {
     record.retransmit_trigger = Some(RetransmitTrigger::Timeout);
     record.kind = Kind::RtoRetransmit;
@@ -95,7 +95,7 @@ pub(in super::super) fn timed_out(record: &mut WaitRecord, _: &mut DirectionFact
     record.wait.since_ack_ns = Nullable::NULL;
 }
 
-/// Checks the answer of one gate alone.
+/// Checks the result of one gate alone.
 pub(in super::super) fn check_gate(gate: fn(&Evidence<'_>) -> Option<Closed>, rows: &[Row<Option<Confidence>>]) {
     for (name, change, expected) in rows {
         let (mut record, mut direction) = bulk();

@@ -1,11 +1,11 @@
-//! Retransmission timeout (RTO): the sender's timer ends the wait, or the ACK of what the timer retransmitted does.
+//! Retransmission timeout (RTO): the sender's retransmission timer ends the wait, or the ACK of its retransmission
+//! does.
 //!
-//! - **Closed** when the timer retransmitted the departure, or the ACK of such a retransmission released it. It is
-//!   never proved: a timer also expires when only the answer is lost or late. The cause is only *possible* if the
-//!   retransmission was spurious, or if one segment was in flight and neither SACK nor timestamps are in use: the
-//!   receiver may have delayed its ACK. A spurious retransmission into a full window does not count, because the window
-//!   limited the sender.
-//! - **Opened by** the timer, or by that ACK.
+//! - **Closed** when the timer retransmitted the segment, or when the ACK of a retransmission by the timer released the
+//!   segment. The cause is never proved: a timer also expires when only the answer is lost or late. The cause is only
+//!   *possible* if the retransmission was spurious, or if one segment was in flight and neither SACK nor timestamps are
+//!   in use: the receiver may then have delayed its ACK. A spurious retransmission into a full window does not count,
+//!   because the window limited the sender. - **Opened by** the timer, or by the ACK of its retransmission.
 //! - **Disproved by** ACKs or other segments within the timeout.
 //! - **Source:** RFC 6298; Linux `net/ipv4/tcp_timer.c` (at least 200 ms); `docs/how-it-decides.md`, 4.3.
 
@@ -15,7 +15,7 @@ use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
-    // A spurious retransmission into a full window: without the timer, nothing would have left before the ACK.
+    // A spurious retransmission into a full window: without the timer, nothing would have been sent before the ACK.
     let behind_full_window = || wait.is_needless() && wait.window_was_full();
     ((wait.is_timed_out() && !behind_full_window()) || wait.was_repaired_by_timeout()).then(|| {
         Closed::consistent(Cause::Timeout).but_possible_if(wait.may_have_timed_out_early() || wait.is_needless())

@@ -2,7 +2,7 @@
 //!
 //! - **Closed** while the window is 0, or until a window probe.
 //! - **Opened by** a window update, or by the probe.
-//! - **Disproved by** a window that had room for the segment before it left.
+//! - **Disproved by** a window that had room for the segment before the segment was sent.
 //! - **Source:** RFC 9293, 3.8.6.1; `docs/how-it-decides.md`, 4.4.
 
 use super::super::cause::Cause;

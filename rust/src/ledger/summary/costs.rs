@@ -1,14 +1,14 @@
-//! The largest costs of a capture: which connections lose enough time for a finding. They are updated while the capture
-//! is read.
+//! The largest costs of a capture: which connections lose enough time for a finding. The costs are updated while the
+//! capture is read.
 
 use std::cmp::Reverse;
 
 use super::super::cause::{CAUSES, Cause};
 use crate::flows::ConnectionRow;
 
-/// Number of costs kept per capture, unless the caller sets another. The largest are kept.
+/// Number of costs kept per capture, unless the caller sets another. The largest costs are kept.
 pub const MOST: usize = 50;
-/// Number of connections with a failed handshake kept per capture. The longest are kept.
+/// Number of connections with a failed handshake kept per capture. The connections with the longest life are kept.
 pub const MAX_FAILED: usize = 1000;
 
 /// Nanoseconds of each cause in one direction.
@@ -21,11 +21,11 @@ pub struct Worth {
     pub cause: Cause,
     /// Minimum time in nanoseconds.
     pub ns: i64,
-    /// Minimum share of the direction's active time.
+    /// Minimum share of the direction's active time, which is its life without idle time.
     pub share: f64,
-    /// Counts only in the client's direction.
+    /// The cause counts only in the client's direction.
     pub of_client_alone: bool,
-    /// Counts only in directions with data.
+    /// The cause counts only in directions with data.
     pub of_data_alone: bool,
 }
 
@@ -43,19 +43,20 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The order of costs: the largest first, then by connection, the client's direction before the server's.
+    /// The order of costs: the largest first, equal ones by connection number, the client's direction before the
+    /// server's.
     fn order(&self) -> (Reverse<i64>, u32, bool, u8) {
         (Reverse(self.ns), self.conn, !self.from_client, self.cause as u8)
     }
 }
 
-/// The life of a connection; `None` without times.
+/// The life of a connection in nanoseconds; `None` if the connection has no times.
 pub(super) fn life_ns(row: &ConnectionRow) -> Option<i64> {
     row.last_ts_ns.since(row.first_ts_ns).get()
 }
 
-/// Whether the handshake failed: nobody answered the client's SYN, or a RST did. If the client sends more than SYN and
-/// RST, it got answers that the capture misses.
+/// Whether the handshake failed: nobody answered the client's SYN, or a RST answered it. If the client sent more than
+/// SYN and RST, it received answers that the capture lacks.
 pub(super) fn has_failed(row: &ConnectionRow) -> bool {
     let [client, server] = &row.directions;
     let asked = client.syn_segments;
@@ -112,7 +113,7 @@ impl Costs {
         any
     }
 
-    /// Whether a cost of this size would be among the largest.
+    /// Whether a cost of `ns` nanoseconds would be among the largest.
     pub(super) fn may_take(&self, ns: i64) -> bool {
         self.largest.len() < self.most || self.largest.last().is_some_and(|least| ns >= least.ns)
     }
@@ -131,7 +132,7 @@ pub(super) struct Failed {
 }
 
 impl Failed {
-    /// Adds a connection, if it is among those that lived longest. Returns whether it is.
+    /// Adds a connection, if it is among the failed connections with the longest life. Returns whether it is.
     pub(super) fn add(&mut self, row: &ConnectionRow) -> bool {
         let Some(life_ns) = life_ns(row) else { return false };
         let this = (Reverse(life_ns), row.conn);
@@ -157,7 +158,7 @@ mod tests {
     use super::{Cost, Costs, MOST};
     use crate::ledger::Cause;
 
-    /// Costs of connections, in any order.
+    /// Random costs of connections, in any order.
     fn costs() -> impl Strategy<Value = Vec<Vec<Cost>>> {
         let of_one = prop::collection::vec((any::<bool>(), 0..3_usize, 0_i64..30), 0..4);
         prop::collection::vec((0_u32..1000, of_one), 0..200).prop_map(|connections| {

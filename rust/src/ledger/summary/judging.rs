@@ -36,7 +36,7 @@ const SHARE_RECORDS: u64 = if cfg!(test) {
 /// would take longer.
 const DETAILS_AT_ONCE_RECORDS: u64 = if cfg!(feature = "small-limits") { 30 } else { 4096 };
 
-/// What the caller wants to know about waits, besides their sums.
+/// The results about waits that the caller wants in addition to their sums.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wanted {
     pub intervals: bool,
@@ -47,11 +47,11 @@ pub(super) struct Wanted {
 /// A share: consecutive blocks of one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
-    /// The direction, by its sender: 0 client, 1 server.
+    /// The sender of the direction: 0 client, 1 server.
     side: usize,
     blocks: Range<usize>,
     pub records: u64,
-    /// It is the first share of its direction.
+    /// This share is the first of its direction.
     is_first: bool,
     is_last: bool,
 }
@@ -80,7 +80,7 @@ impl Part {
         Self { details: wanted.details.then(Box::default), ..Self::default() }
     }
 
-    /// An empty part for later waits of the same direction.
+    /// Creates an empty part for later waits of the same direction.
     fn behind(&self) -> Self {
         let details = self
             .details
@@ -172,7 +172,8 @@ pub(super) struct Judging {
     blocks: [Vec<StoredBlock>; 2],
     /// Shares not judged yet, in order.
     pub shares: VecDeque<Share>,
-    /// The connection contains a wait long enough to be idle, and only the lengths of its pauses tell whether it is.
+    /// The connection contains a wait long enough to be idle, and the lengths of its pauses are needed to decide
+    /// whether the wait is idle.
     pub needs_pauses: bool,
     pauses: [Pauses; 2],
     parts: [Part; 2],
@@ -225,14 +226,14 @@ impl Judging {
         }
     }
 
-    /// Sets the length from which silence is idle, in both directions.
+    /// Sets how long silence must last to be idle, in both directions.
     pub(super) fn set_idle_bounds(&mut self) {
         let bounds_ns = std::mem::take(&mut self.pauses).map(Pauses::idle_after_ns);
         set_idle_bounds(&mut self.directions, bounds_ns);
     }
 
-    /// Judges the waits of a share. The first share includes the time before the first departure, the last one the time
-    /// after the last.
+    /// Judges the waits of a share. The first share includes the time before the first segment of the direction; the
+    /// last share includes the time after the last segment.
     pub(super) fn judged(&self, share: &Share) -> io::Result<Part> {
         let mut part = self.parts.get(share.side).map_or_else(Part::default, Part::behind);
         let Some(direction) = self.directions.get(share.side).and_then(Option::as_ref) else { return Ok(part) };
@@ -245,7 +246,7 @@ impl Judging {
         Ok(part)
     }
 
-    /// The wait that `frame` ended, as it is judged, with the facts of its direction.
+    /// The wait that `frame` ended, with the kind of segment as it was revised, and the facts of the direction.
     pub(super) fn wait_before(mut self, frame: u64) -> io::Result<Option<(WaitRecord, DirectionFacts)>> {
         let shares = std::mem::take(&mut self.shares);
         if self.needs_pauses {
@@ -273,7 +274,7 @@ impl Judging {
         }
     }
 
-    /// Nanoseconds of each cause, per direction; `None` without times.
+    /// Nanoseconds of each cause, per direction; `None` if the connection has no times.
     pub(super) fn sums(&self) -> Option<[Sums; 2]> {
         let known = self.directions.iter().all(Option::is_some);
         known.then(|| self.parts.each_ref().map(|part| part.sums))
@@ -284,7 +285,7 @@ impl Judging {
         self.parts.each_ref().map(|part| part.rivals.of_most())
     }
 
-    /// The number and the details of a connection whose waits are all judged.
+    /// The connection number and the details of a connection whose waits are all judged.
     pub(super) fn into_details(mut self) -> io::Result<(u32, [Option<DirectionDetails>; 2])> {
         if !self.wanted.details {
             self.judge_again_for_details()?;
@@ -305,7 +306,7 @@ impl Judging {
     }
 }
 
-/// Sets the length from which silence is idle: of the client's direction, then of the server's.
+/// Sets how long silence must last to be idle: in the client's direction, then in the server's.
 fn set_idle_bounds(directions: &mut [Option<DirectionFacts>; 2], [client_ns, server_ns]: [i64; 2]) {
     for (direction, bounds_ns) in directions.iter_mut().zip([(client_ns, server_ns), (server_ns, client_ns)]) {
         if let Some(direction) = direction {
@@ -314,8 +315,8 @@ fn set_idle_bounds(directions: &mut [Option<DirectionFacts>; 2], [client_ns, ser
     }
 }
 
-/// Divides the blocks of a direction into shares. There is at least one, because the edges of the direction belong to a
-/// share.
+/// Divides the blocks of a direction into shares. There is always at least one share, because the edges of the
+/// direction belong to a share.
 fn shares(blocks: &[StoredBlock], side: usize) -> Vec<Share> {
     let mut shares = vec![Share { side, blocks: 0..0, records: 0, is_first: true, is_last: false }];
     for (block, place) in blocks.iter().zip(0..) {

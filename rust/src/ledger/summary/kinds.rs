@@ -15,11 +15,11 @@ pub struct Kind {
     pub waits: u64,
     /// Number of intervals whose cause is proved or consistent, not only possible.
     pub sure_waits: u64,
-    /// Sum of those intervals.
+    /// Sum of the intervals whose cause is proved or consistent.
     pub sure_ns: i64,
     /// Sum of the intervals whose cause is proved.
     pub proved_ns: i64,
-    /// Median of their lengths.
+    /// Median length of the intervals.
     pub median_ns: f64,
 }
 
@@ -77,7 +77,8 @@ impl Lengths {
     }
 }
 
-/// The median: the middle number, or the mean of the middle two; `None` if there are no numbers. Reorders them.
+/// The median: the middle number, or the mean of the middle two; `None` if there are no numbers. The numbers are
+/// reordered.
 pub(super) fn median(numbers: &mut [i64]) -> Option<f64> {
     let count = numbers.len();
     if count == 0 {

@@ -1,12 +1,13 @@
 //! Throughput deadlocks: consecutive rounds that only the delayed-ACK timer ends (`docs/how-it-decides.md`, 1.5).
 //!
-//! M is the SMSS, R the receive buffer, W the largest window. The receiver delays its ACK until A = min(2M, ⌈R/2⌉)
-//! bytes have arrived (4.4BSD; less in older stacks). The sender keeps queued data back until it has H = min(M, W/2)
-//! bytes, or until everything is acknowledged. A capture does not show R, so W is used instead.
+//! M is the SMSS, R the receive buffer, W the largest receiver window. The receiver delays its ACK until A = min(2M,
+//! ⌈R/2⌉) bytes have arrived (4.4BSD; less in older stacks). The sender delays queued data until H = min(M, W/2) bytes
+//! are queued, or until everything is acknowledged. A capture does not show the receive buffer R, so the largest window
+//! W is used instead.
 //!
-//! Three or more consecutive waits show a deadlock. A late ACK of everything ends each of them. In each, an equal
-//! number of bytes u is in flight, or two sizes alternate, if the rest of one write makes the next round longer.
-//! Between two of these waits u bytes are sent, and the peer sends no data.
+//! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each of these waits. In
+//! each wait, an equal number of bytes u is in flight, or two sizes alternate, if the rest of one write makes the next
+//! round longer. Between two of these waits u bytes are sent, and the peer sends no data.
 
 use super::super::evidence::DELAYED_ACK_NS;
 use super::super::judged::{JudgedWait, Round};
@@ -16,37 +17,37 @@ use crate::nullable::Nullable;
 
 /// Minimum number of consecutive rounds that show a deadlock.
 const MIN_ROUNDS: usize = 3;
-/// The frames of at most this many rounds are reported, from the first one on.
+/// The frames of at most this many rounds are reported, beginning with the first round.
 const EVIDENCE_ROUNDS: usize = 10;
-/// 4.4BSD sends an ACK at once when 1/2 of the receive buffer can be advertised (`tcp_output`).
+/// 4.4BSD sends an ACK at once when the advertised window can grow by 1/2 of the receive buffer (`tcp_output`).
 const BUFFER_PART: i64 = 2;
 
 /// A throughput deadlock of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// Bytes in flight in each round; the larger of two sizes.
+    /// Bytes in flight in each round; the larger size if two sizes alternate.
     pub flight_bytes: i64,
-    /// The smaller of two sizes in flight; equal to `flight_bytes` if there is only one.
+    /// The smaller number of bytes in flight if two sizes alternate; else equal to `flight_bytes`.
     pub min_flight_bytes: i64,
-    /// The most bytes in one small segment that the ACK at the end of a round released; 0 if none was small.
+    /// Bytes in the largest small segment that the ACK at the end of a round released; 0 if none was small.
     pub queued_bytes: i64,
     /// The most bytes in flight and queued in one round. The send buffer is at least this large.
     pub min_buffer_bytes: i64,
     /// The SMSS.
     pub smss_bytes: i64,
-    /// The largest window.
+    /// The largest receiver window.
     pub window_bytes: i64,
     /// Number of rounds.
     pub rounds: u64,
-    /// Total time of their waits.
+    /// Total time of the waits in these rounds.
     pub ns: i64,
-    /// Median of their waits.
+    /// Median length of the waits in these rounds.
     pub median_ns: i64,
-    /// Every segment that these ACKs released was small and followed a small one.
+    /// Every segment that the ACKs of these rounds released was small and followed a small one.
     pub nagle: bool,
-    /// A flight was never much larger, so a full send buffer explains the rounds as well.
+    /// No flight was ever much larger, so a full send buffer explains the rounds as well.
     pub may_fill_buffer: bool,
-    /// Frames of the first rounds, in order: the departures before and after each wait, and the late ACK.
+    /// Frames of the first rounds, in order: the segments before and after each wait, and the late ACK.
     pub frames: Vec<u64>,
 }
 
@@ -86,8 +87,8 @@ impl LateWait {
         })
     }
 
-    /// The wait as a round, if it can be one with this window: the bytes in flight are too few to make the receiver
-    /// send an ACK at once.
+    /// Returns the wait as a round, if the bytes in flight are too few to make the receiver send an ACK at once with
+    /// this window.
     fn fits(&self, window_bytes: i64) -> Option<LockedRound> {
         let round = self.round?;
         let smss_bytes = self.smss_bytes.get().filter(|bytes| *bytes > 0)?;
@@ -112,8 +113,8 @@ struct LockedRound {
 }
 
 impl LockedRound {
-    /// Whether this round continues where the round `before` ended. `earlier` is the wait before that one, if it can be
-    /// a round.
+    /// Whether this round continues where the round `before` ended. `earlier` is the wait before the wait of `before`,
+    /// if it can be a round.
     fn follows(&self, before: &Self, earlier: Option<&Self>) -> bool {
         let in_turn = earlier.is_some_and(|earlier| earlier.flight_bytes == self.flight_bytes);
         let same = self.flight_bytes == before.flight_bytes || in_turn;
@@ -123,7 +124,7 @@ impl LockedRound {
     }
 }
 
-/// Rounds with equal sizes in flight.
+/// A group of rounds that have the same sizes in flight.
 #[derive(Clone, Debug)]
 struct Group {
     lock: Lock,
@@ -133,7 +134,7 @@ struct Group {
 /// Finds the deadlocks of one direction. Its late waits are added in order of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locks {
-    /// The last two waits, newest first; `None` for one that cannot be a round.
+    /// The last two waits, newest first; `None` for a wait that cannot be a round.
     before: [Option<LockedRound>; 2],
     /// The current run of consecutive rounds.
     run: Vec<LockedRound>,
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn two_sizes_may_come_in_turn() {
         let lock = found(&rounds(&[4096, 2048, 4096, 2048])).unwrap();
-        // The second of the two sizes does not recur before, so the run begins with it.
+        // The size of the second round has not occurred before, so the run begins with the second round.
         assert_eq!((lock.min_flight_bytes, lock.flight_bytes, lock.rounds), (2048, 4096, 3));
         assert_eq!(found(&rounds(&[4096, 2048, 1024, 512])), None);
     }

@@ -21,17 +21,17 @@ pub const LONGEST_OF_CAUSE: usize = 10;
 pub struct KeptWait {
     /// The interval.
     pub interval: Interval,
-    /// What the sender knew; `None` before the first departure of a direction and after its last.
+    /// What the sender knew; `None` for the time before the first segment of a direction and after its last segment.
     pub proof: Option<Proof>,
     /// How many intervals of the direction are longer; `None` if [`LONGEST`] or more are.
     pub place: Option<u16>,
     /// How many intervals of the direction with this cause are longer; `None` if [`LONGEST_OF_CAUSE`] or more are.
     pub place_in_cause: Option<u16>,
-    /// It is long enough to be a stall.
+    /// The interval is long enough to be a stall.
     pub is_stall: bool,
 }
 
-/// The numbers that prove the cause of a wait, named as the columns of the stalls table.
+/// The numbers that prove the cause of a wait, named like the columns of the stalls table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Proof {
@@ -79,11 +79,11 @@ fn order(interval: &Interval) -> Order {
     (Reverse(interval.ns), interval.start_ns, interval.frame_after)
 }
 
-/// The first `MOST` of all candidates, in that order.
+/// The first `MOST` of all candidates, sorted by [`Order`].
 #[derive(Clone, Debug)]
 struct First<const MOST: usize> {
     candidates: Vec<Candidate>,
-    /// A candidate is kept only if it comes before this bound.
+    /// A candidate is kept only if it sorts before this bound.
     bound: Order,
 }
 
@@ -115,7 +115,7 @@ impl<const MOST: usize> First<MOST> {
         }
     }
 
-    /// An empty set with this set's bound, for later candidates.
+    /// Creates an empty set with the bound of this set, for later candidates.
     fn beyond(&self) -> Self {
         Self { candidates: Vec::new(), bound: self.bound }
     }
@@ -152,7 +152,8 @@ impl Longest {
         }
     }
 
-    /// An empty set for later waits. It skips intervals that are shorter than all intervals kept so far.
+    /// Creates an empty set for later waits. The new set skips intervals that are shorter than all intervals kept so
+    /// far.
     pub(super) fn beyond(&self) -> Self {
         Self { of_all: self.of_all.beyond(), by_cause: self.by_cause.each_ref().map(First::beyond) }
     }
@@ -165,8 +166,8 @@ impl Longest {
         }
     }
 
-    /// The intervals to keep of a direction of this life, in order of time: its longest ones, if they are long enough
-    /// or stalls, and the longest ones of each cause.
+    /// The intervals to keep if the direction lived for `life_ns`, in order of time: the longest ones of the direction,
+    /// if they are long enough or stalls, and the longest ones of each cause.
     pub(super) fn kept(self, life_ns: i64, stall_ns: i64) -> Vec<KeptWait> {
         let waits = |candidates: Vec<Candidate>| {
             candidates.into_iter().zip(0_u16..).map(move |((interval, proof), place)| {
@@ -215,7 +216,7 @@ mod tests {
         made
     }
 
-    /// The frames and places of the kept intervals, found by sorting all of them.
+    /// The frames and places of the intervals to keep, found by sorting all intervals.
     fn naive(all: &[Interval], life_ns: i64, stall_ns: i64) -> Vec<(Option<u64>, Option<u16>, Option<u16>)> {
         let mut sorted = all.to_vec();
         sorted.sort_by_key(|interval| (-interval.ns, interval.start_ns));

@@ -1,5 +1,5 @@
-//! Keeps connections until the end of the capture, and finds those between the same two hosts at the same time, so that
-//! the waits of each are judged with what the others show about the path ([`Neighbours`]).
+//! Keeps connections until the end of the capture, and finds connections between the same two hosts at the same time.
+//! The waits of each are then judged with what the others show about the path ([`Neighbours`]).
 
 use std::io;
 use std::net::IpAddr;
@@ -14,14 +14,14 @@ use super::super::waits::spool::Spool;
 use super::threads::by_threads;
 use crate::flows::ConnectionRow;
 
-/// In captures with more connections, each is judged alone. This bounds memory and time, because connections that may meet
-/// wait for each other.
+/// If a capture has more connections than this, each connection is judged alone. The limit bounds memory and time,
+/// because connections that may share a path have to wait for each other.
 pub const MAX_CONNECTIONS: usize = if cfg!(feature = "small-limits") { 8 } else { 1 << 10 };
-/// A direction needs this many waits before they are read for what they show about the path (a heuristic).
+/// A direction must have at least this many waits to be searched for queues on the path (a heuristic).
 const MIN_RECORDS: u32 = 20;
 /// Maximum number of samples of all connections together. Each takes 64 bytes.
 const MAX_SAMPLES: usize = 1 << 20;
-/// What shows queues, in both directions of a connection.
+/// The kinds of evidence for queues, each with a direction of the connection (0 client, 1 server).
 const WITNESSES: [(usize, Witness); 4] = [(0, Witness::Echo), (1, Witness::Echo), (0, Witness::Ack), (1, Witness::Ack)];
 
 /// A connection that has ended.
@@ -34,7 +34,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// Without neighbours.
+    /// Creates an ended connection without neighbours.
     pub(super) fn alone((row, waits): (ConnectionRow, EndedWaits)) -> Self {
         Self { row, waits, neighbours: [None, None] }
     }
@@ -45,7 +45,7 @@ impl Ended {
         if side == 0 { (client, server) } else { (server, client) }
     }
 
-    /// What the waits of direction `side` show about a host.
+    /// The queueing delays on the path to a host that the waits of direction `side` show.
     fn samples(&self, side: usize, of: Witness, most: usize) -> io::Result<Samples> {
         let (Some(log), Some(direction)) = (self.waits.directions.get(side), DirectionFacts::of(&self.row, side))
         else {
@@ -62,8 +62,8 @@ impl Ended {
         Ok(samples)
     }
 
-    /// Whether the waits of direction `side` can show something: about its sender only if the capture point is away from
-    /// that host, about its receiver only if it is away from that one.
+    /// Whether the waits of direction `side` can show queues: on the path to the sender only if the capture point is
+    /// away from the sender, on the path to the receiver only if it is away from the receiver.
     fn is_witness(&self, side: usize, of: Witness) -> bool {
         let records = self.waits.directions.get(side).map_or(0, EndedLog::records);
         let shows = |one: &DirectionFacts| {
@@ -78,7 +78,7 @@ impl Ended {
     }
 }
 
-/// What shows queues: segments of a host that ACKs released, or ACKs of a host.
+/// The kinds of evidence for queues: segments of a host that ACKs released, or ACKs of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Witness {
     Echo,
@@ -101,7 +101,8 @@ pub(super) struct Meeting {
 }
 
 impl Meeting {
-    /// For a capture with at least `in_capture` connections. Waits use at most `max_memory_bytes` of memory.
+    /// Creates an empty list for a capture with at least `in_capture` connections. Waits use at most `max_memory_bytes`
+    /// of memory.
     pub(super) fn of(in_capture: usize, max_memory_bytes: usize) -> Self {
         Self { connections: Vec::new(), in_capture, memory_bytes: 0, max_memory_bytes, spool: None }
     }
@@ -140,7 +141,7 @@ impl Meeting {
         self.in_capture > MAX_CONNECTIONS
     }
 
-    /// The connections, each with its neighbours unless there are too many.
+    /// Returns the connections, each with its neighbours unless the capture has too many connections.
     ///
     /// # Errors
     /// The spool cannot be read.
@@ -148,7 +149,8 @@ impl Meeting {
         if self.is_too_large() {
             return Ok(self.connections);
         }
-        // The number depends on the capture alone, so that a second pass over few connections has the same results.
+        // The number of samples depends on the capture alone, so that a second pass over few connections has the same
+        // results.
         let most = MAX_SAMPLES / (self.in_capture.max(1) * WITNESSES.len());
         let mut connections = self.connections;
         let has_company = company(&connections);
@@ -179,7 +181,7 @@ impl Meeting {
     }
 }
 
-/// Which connections share some of their time with another one between the same hosts.
+/// For each connection: whether another connection between the same hosts exists at the same time.
 fn company(connections: &[Ended]) -> Vec<bool> {
     let mut between: HashMap<Hosts, Vec<(i64, i64, usize)>, RandomState> = HashMap::default();
     for (place, connection) in connections.iter().enumerate() {
@@ -219,7 +221,7 @@ mod tests {
     const MS: i64 = 1_000_000;
     const QUEUED_MS: i64 = 40;
 
-    /// A segment between two hosts. The client, at which the packets are captured, has this port.
+    /// A segment between two hosts. The client, which has this port, is at the capture point.
     fn segment(ts_ms: i64, port: u16, from_client: bool, flags: u16, [seq, ack, bytes]: [u32; 3]) -> Segment {
         let host = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
         Segment {
@@ -236,8 +238,8 @@ mod tests {
         }
     }
 
-    /// The server is 20 ms away, and a queue delays all packets by 40 ms. An upload shows that: its ACKs come after 60 ms.
-    /// So do the answers to the requests of `port`, the other connection.
+    /// The server is 20 ms away, and a queue delays all packets by 40 ms. An upload shows the queue: its ACKs come
+    /// after 60 ms. The answers to the requests of the other connection, `port`, also come after 60 ms.
     fn exchange() -> Vec<Segment> {
         let mut segments = Vec::new();
         for (port, at_ms) in [(1000, 0), (2000, 1)] {
@@ -260,7 +262,7 @@ mod tests {
         (1..).zip(segments).map(|(frame, one)| Segment { frame, ..one }).collect()
     }
 
-    /// The time of the answers' direction that is the application's, in milliseconds.
+    /// Milliseconds with the cause `application` in the direction of the answers.
     fn application_ms(of: impl FnOnce(Summaries) -> Summaries, threads: usize) -> i64 {
         let (mut connections, mut rows) = (Connections::of(None, Accounting::Kept), Vec::new());
         let mut live = LiveWaits::default();

@@ -10,10 +10,10 @@ use super::kinds::Kind;
 use super::locks::Lock;
 use super::longest::{KeptWait, Proof};
 
-/// The bounds of one direction: from which length on a wait is a stall, and an ACK is late.
+/// The limits of one direction: how long a wait must last to be a stall, and from which RTT an ACK is late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// From this length on, a wait is a stall.
+    /// A wait of at least this length is a stall.
     pub threshold_ns: i64,
     /// Shortest RTT between the hosts, from which `threshold_ns` follows.
     pub rtt_ns: i64,
@@ -37,7 +37,7 @@ impl Bounds {
 pub struct AccountRow {
     /// The connection.
     pub conn: u32,
-    /// The client's direction, then the server's; `None` without times.
+    /// Time per cause in the client's direction, then in the server's; `None` if the connection has no times.
     pub sums: Option<[Sums; 2]>,
     /// The rivals of more than half of each direction's unknown time; empty if there are none.
     pub rivals: [Rivals; 2],
@@ -50,12 +50,12 @@ pub struct LedgerRow {
     pub conn: u32,
     pub from_client: bool,
     pub interval: Interval,
-    /// What the sender knew; `None` before the first departure of a direction and after its last.
+    /// What the sender knew; `None` for the time before the first segment of a direction and after its last segment.
     pub proof: Option<Proof>,
     pub bounds: Bounds,
 }
 
-/// What the messages need to know about a departure.
+/// Facts about the wait before a segment that are needed to judge messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct NoteRow {
@@ -79,10 +79,10 @@ pub struct JudgedRows {
 pub struct DirectionDetails {
     /// The final facts of the direction.
     pub direction: DirectionFacts,
-    /// Its causes.
+    /// The causes of the direction.
     pub kinds: Vec<Kind>,
-    /// Its longest intervals, in order of time.
+    /// The longest intervals of the direction, in order of time.
     pub waits: Vec<KeptWait>,
-    /// Its throughput deadlock.
+    /// The throughput deadlock of the direction.
     pub lock: Option<Lock>,
 }

@@ -5,10 +5,10 @@ use crate::connection::Kind;
 use crate::hosts::fixed_timer_ms;
 use crate::sender::NS_PER_MS;
 
-/// Longest ACK delay of a heartbeat of 200 ms, with a margin for the path (a heuristic).
+/// Longest ACK delay by a heartbeat timer of 200 ms, with a margin for the path (a heuristic).
 const HEARTBEAT_NS: i64 = 215 * NS_PER_MS;
 
-/// A timer, in the order of `STALL_TIMERS` in `tcptrace_lab/schema/`.
+/// A timer that can end a stall, in the order of `STALL_TIMERS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StallTimer {
@@ -35,7 +35,7 @@ pub enum StallTimer {
 pub struct Ended {
     /// The cause of the interval.
     pub cause: Cause,
-    /// The kind of the segment that ended its wait.
+    /// The kind of the segment that ended the wait.
     pub kind: Kind,
     /// How late the ACK was that arrived during the wait.
     pub ack_late_ns: Option<i64>,
@@ -44,7 +44,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// The timer that ended the interval, if one did.
+    /// The timer that ended the interval; `None` if no timer did.
     ///
     /// ```
     /// use tcptrace_lab_core::connection::Kind;

@@ -1,8 +1,8 @@
-//! Encodes waits in few bytes: a number is stored only if it differs from its prediction, which follows from the wait
-//! before.
+//! Encodes waits in few bytes: a number is stored only if it differs from its prediction, which is computed from the
+//! previous wait.
 //!
-//! A record begins with a bit set of the numbers that differ. Those numbers follow in a fixed order. The record of a
-//! segment within a burst takes about 8 bytes, that of a segment released by an ACK about 35.
+//! A record begins with a bit set that shows which numbers differ. The numbers that differ follow in a fixed order. The
+//! record of a segment within a burst takes about 8 bytes, the record of a segment released by an ACK about 35 bytes.
 
 #![expect(clippy::inline_always, reason = "measured: otherwise the numbers of a record are not kept in registers")]
 
@@ -52,23 +52,23 @@ const NULL: u64 = 0;
 const WHOLE: u64 = 1;
 /// A difference is written as its zigzag value plus this.
 const FIRST_DIFFERENCE: u64 = 2;
-/// The largest size of the numbers of a record: 64 of them, each with a token and eight bytes.
+/// Maximum size of the numbers of a record in bytes: 64 numbers, each with a token of one byte and eight more bytes.
 const MAX_NUMBERS_BYTES: usize = 64 * (1 + size_of::<i64>());
 
 /// Visits the numbers of a record in a fixed order, to write or to read them.
 trait Coder {
-    /// True for a reader, which turns the record before into the next one; false for a writer.
+    /// True for a reader, which changes the previous record into the next one; false for a writer.
     const READS: bool;
 
     /// Writes or reads `value`. A value equal to `expected` takes no bytes.
     fn number(&mut self, value: &mut Nullable, expected: Nullable);
 
-    /// Writes or reads `value`. A value equal to that of the record before takes no bytes. In a reader, `value` is still
-    /// that of the record before.
+    /// Writes or reads `value`. A value equal to the value in the previous record takes no bytes. In a reader, `value`
+    /// still has the value of the previous record when this is called.
     fn kept(&mut self, value: &mut Nullable, before: Nullable);
 }
 
-/// Encodes records. Its buffer is reused.
+/// Encodes records. The encoder's buffer is reused for each record.
 #[derive(Debug)]
 pub(super) struct Encoder {
     numbers: [u8; MAX_NUMBERS_BYTES],
@@ -131,7 +131,8 @@ impl Coder for Writer<'_> {
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     rest: &'a [u8],
-    /// The last record. The next one is decoded in its place, so that numbers which stay the same cost nothing.
+    /// The last record. The next record is decoded in the place of the last one, so that numbers which do not change
+    /// cost nothing.
     record: WaitRecord,
 }
 
@@ -150,8 +151,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Turns `record` into the one that follows it, at the front of `bytes`. Returns the bytes behind it; `None` if there are
-/// no more records.
+/// Decodes the record at the front of `bytes`: changes `record`, which is the previous record, into the decoded one.
+/// Returns the bytes after the decoded record; `None` if there are no more records.
 #[inline]
 fn next<'a>(mut bytes: &'a [u8], record: &mut WaitRecord) -> Option<&'a [u8]> {
     let different = take_token(&mut bytes)?;
@@ -227,19 +228,19 @@ fn take_number(expected: Nullable, rest: &mut &[u8]) -> Nullable {
     }
 }
 
-/// `value` plus `ns`, or null.
+/// Returns `value` plus `ns`, or null if `value` is null.
 #[inline(always)]
 fn later(value: Nullable, ns: i64) -> Nullable {
     value.get().map(|value| value.wrapping_add(ns)).into()
 }
 
-/// `value`, or `other` if it is null.
+/// Returns `value`, or `other` if `value` is null.
 #[inline(always)]
 fn or(value: Nullable, other: Nullable) -> Nullable {
     if value.is_some() { value } else { other }
 }
 
-/// Codes a number that is never null and that the record before has, too.
+/// Codes a number that is never null and is often equal to the number in the previous record.
 #[inline(always)]
 fn kept_whole(coder: &mut impl Coder, value: &mut i64, before: i64) {
     let mut number = Nullable::from(Some(*value));
@@ -255,8 +256,8 @@ fn whole(coder: &mut impl Coder, value: &mut i64, expected: i64) {
     *value = number.value();
 }
 
-/// Codes all numbers of `record`, beginning with those that differ most often. The expected value of each number
-/// follows from the record `before` and from the numbers already coded.
+/// Codes all numbers of `record`, beginning with the numbers that differ from their prediction most often. The expected
+/// value of each number is computed from the record `before` and from the numbers already coded.
 #[inline(always)]
 fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     let none = Nullable::NULL;
@@ -322,7 +323,7 @@ fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     coder.kept(&mut wait.smss_bytes, last.smss_bytes);
 }
 
-/// Codes the flags and enumerations of a record as one number: the bits that differ from the record before.
+/// Codes the flags and enumerations of a record as one number: the bits that differ from those of the previous record.
 #[inline(always)]
 fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRecord) {
     let expected = packed(before);
@@ -342,7 +343,7 @@ const RESENT_BY_AT: u32 = KIND_AT + 8;
 /// First bit, in a packed word, of the trigger of the retransmission that repaired a loss.
 const REPAIRED_BY_AT: u32 = RESENT_BY_AT + 3;
 
-/// The flags and enumerations of a record in one word; those that change often are in the low bits.
+/// The flags and enumerations of a record in one word; flags that change often are in the low bits.
 #[inline(always)]
 fn packed(record: &WaitRecord) -> u64 {
     let Wait { flown_before, window_closed, small, small_before, held_before, pushed_before, .. } = record.wait;
@@ -409,7 +410,7 @@ pub(super) mod tests {
     use crate::sender::{LastSmall, Wait};
     use crate::wire::TcpFlags;
 
-    /// Numbers of all sizes, and null.
+    /// Random numbers of all sizes, and null.
     fn number() -> impl Strategy<Value = Option<i64>> {
         prop_oneof![
             Just(None),
@@ -419,7 +420,7 @@ pub(super) mod tests {
         ]
     }
 
-    /// Any record. Every field is named, so that a new one cannot be forgotten.
+    /// A random record. Every field is named, so that the compiler reports a new field that is missing here.
     pub(crate) fn record() -> impl Strategy<Value = WaitRecord> {
         let codes = (0..KINDS.len(), 0..=RETRANSMIT_TRIGGERS.len(), 0..=RETRANSMIT_TRIGGERS.len());
         (prop::collection::vec(number(), 37), any::<u64>(), codes).prop_map(|(numbers, flags, codes)| {

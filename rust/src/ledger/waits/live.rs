@@ -12,7 +12,7 @@ use super::spool::Spool;
 use crate::connection::{Kind, Revision};
 use crate::flows::SegmentRow;
 
-/// Above this size of all logs together, they are written to the spool.
+/// When all logs together exceed this size, they are written to the spool.
 pub const MAX_MEMORY_BYTES: usize = 64 << 20;
 
 /// The waits of all open connections.
@@ -46,7 +46,7 @@ impl LiveWaits {
         }
     }
 
-    /// Adds the wait that a segment ended, if it ended one.
+    /// Adds the wait that a segment ended, if the segment ended a wait.
     #[inline]
     pub fn add(&mut self, row: &SegmentRow) {
         if let Some(mut record) = WaitRecord::of(row) {
@@ -64,14 +64,14 @@ impl LiveWaits {
         }
     }
 
-    /// Adds what a segment of connection `conn` showed about the kinds of earlier frames.
+    /// Adds the kinds of earlier frames as a later segment of connection `conn` revised them.
     #[cold]
     pub fn revise(&mut self, conn: u32, revisions: &[Revision]) {
         let verdicts = revisions.iter().map(|revision| (revision.frame, revision.kind));
         self.connections.entry(conn).or_default().revised.extend(verdicts.filter(|(_, kind)| *kind != Kind::default()));
     }
 
-    /// Reduces the memory for the waits of a connection that will hardly get more.
+    /// Reduces the memory for the waits of a connection that will hardly get more waits.
     pub fn compact(&mut self, conn: u32) {
         let logs = self.connections.get_mut(&conn).into_iter().flat_map(|log| &mut log.directions);
         let freed_bytes: usize = logs.map(WaitLog::compact).sum();
@@ -86,7 +86,8 @@ impl LiveWaits {
         log.ended(self.spool.as_ref().map(Spool::file))
     }
 
-    /// The error, if any, that prevented waits from being stored. Results would then lack these waits.
+    /// Returns the error that prevented waits from being stored, if there is one. After an error, the results lack
+    /// these waits.
     pub fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }

@@ -14,7 +14,8 @@ use super::record::WaitRecord;
 use super::spool::{self, Spool};
 use crate::connection::Kind;
 
-/// Size of a block, a few thousand records: large enough to read at once, small enough to divide among threads.
+/// Size of a block in bytes, a few thousand records: large enough to read at once, small enough to distribute among
+/// threads.
 const BLOCK_BYTES: usize = if cfg!(test) {
     2 << 10
 } else if cfg!(feature = "small-limits") {
@@ -23,7 +24,7 @@ const BLOCK_BYTES: usize = if cfg!(test) {
     128 << 10
 };
 
-/// Initial capacity of a block: one or two records, which suffices for most connections.
+/// Initial capacity of a block in bytes: one or two records, which suffices for most connections.
 const FIRST_BYTES: usize = 120;
 
 /// Consecutive encoded records.
@@ -33,14 +34,14 @@ pub(crate) struct Block {
     pub bytes: Vec<u8>,
 }
 
-/// The waits of one direction of an open connection. It takes only 64 bytes, because there may be a hundred thousand
-/// logs.
+/// The waits of one direction of an open connection. The struct takes only 64 bytes, because there may be a hundred
+/// thousand logs.
 #[derive(Debug, Default)]
 pub(super) struct WaitLog {
     open: Option<Box<OpenBlock>>,
     /// Blocks in memory that get no more records.
     full: Vec<Block>,
-    /// The newest block in the spool. Each block there contains the position of the one before it.
+    /// The newest block in the spool. Each block in the spool contains the position of the previous block.
     spooled: Option<NonZeroU64>,
     /// The longest wait.
     longest_ns: i64,
@@ -48,7 +49,7 @@ pub(super) struct WaitLog {
     records: u32,
 }
 
-/// The block that takes the next record.
+/// The block to which the next record is appended.
 #[derive(Debug, Default)]
 struct OpenBlock {
     block: Block,
@@ -115,7 +116,7 @@ impl WaitLog {
         Ok(())
     }
 
-    /// The log of a direction that has ended.
+    /// Converts this log into the log of an ended direction.
     fn ended(mut self, spool: Option<&Arc<File>>) -> EndedLog {
         let later = self.take_blocks().into_iter().map(StoredBlock::InMemory).collect();
         let Self { longest_ns, pauses, records, .. } = self;
@@ -128,7 +129,7 @@ impl WaitLog {
 pub struct EndedLog {
     /// The newest block in the spool of open connections.
     spooled: Option<(NonZeroU64, Arc<File>)>,
-    /// Later blocks.
+    /// The blocks after those in the spool.
     later: Vec<StoredBlock>,
     /// The longest wait.
     pub(crate) longest_ns: i64,
@@ -151,7 +152,7 @@ impl EndedLog {
         self.records
     }
 
-    /// The blocks, in order of time. Those in the spool are not read yet.
+    /// The blocks, in order of time. Blocks in the spool are not read yet.
     pub(crate) fn into_blocks(self) -> io::Result<Vec<StoredBlock>> {
         let mut blocks = self.earlier_blocks()?;
         blocks.extend(self.later);
@@ -189,7 +190,7 @@ impl StoredBlock {
         }
     }
 
-    /// Bytes of memory of its records.
+    /// Bytes of memory of the block's records.
     fn memory_bytes(&self) -> usize {
         match self {
             Self::InMemory(block) => block.bytes.capacity(),
@@ -197,7 +198,7 @@ impl StoredBlock {
         }
     }
 
-    /// Moves its records to a spool, if they are in memory.
+    /// Moves the records of the block to a spool, if they are in memory.
     fn spill(&mut self, spool: &mut Spool) -> io::Result<()> {
         if let Self::InMemory(block) = self {
             *self = Self::Spooled(spool.append_alone(block.records, &block.bytes)?, Arc::clone(spool.file()));
@@ -235,7 +236,7 @@ impl ConnectionLog {
 pub struct EndedWaits {
     /// The client's log, then the server's.
     pub directions: [EndedLog; 2],
-    /// Later verdicts on frames of this connection.
+    /// Frames of this connection that later proved to be of another kind.
     pub revised: Revised,
 }
 
@@ -251,18 +252,18 @@ impl EndedWaits {
         self.directions.iter().flat_map(|log| &log.later).map(StoredBlock::memory_bytes).sum()
     }
 
-    /// Moves all records to a spool. They can be read again when that is written.
+    /// Moves all records to a spool. The records can be read again when the spool has been written.
     pub(crate) fn spill(&mut self, spool: &mut Spool) -> io::Result<()> {
         self.directions.iter_mut().flat_map(|log| &mut log.later).try_for_each(|block| block.spill(spool))
     }
 }
 
-/// The last verdict on each frame that later proved to be of another kind.
+/// The final kind of each frame that later proved to be of another kind.
 #[derive(Clone, Debug, Default)]
 pub struct Revised(Vec<(u64, Kind)>);
 
 impl Revised {
-    /// Keeps the last verdict on each frame.
+    /// Keeps the last kind that was found for each frame.
     fn new(mut verdicts: Vec<(u64, Kind)>) -> Self {
         verdicts.sort_by_key(|(frame, _)| *frame);
         verdicts.dedup_by(|later, kept| {

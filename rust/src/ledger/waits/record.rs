@@ -1,4 +1,4 @@
-//! One wait as it is stored until its connection ends: numbers and frames, no judgement.
+//! One wait as it is stored until its connection ends: numbers and frames, without a cause.
 
 use crate::connection::{Kind, RetransmitTrigger};
 use crate::flows::SegmentRow;
@@ -6,7 +6,7 @@ use crate::nullable::Nullable;
 use crate::sender::Wait;
 use crate::wire::TcpFlags;
 
-/// One wait: the departure that ended it, and what its sender saw since the previous departure.
+/// One wait: the segment that ended it, and what its sender knew since it sent the previous segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each name is a fact of its own
 pub struct WaitRecord {

@@ -1,5 +1,5 @@
 //! The spool: one unnamed temporary file for logs that use too much memory. Each chunk of a log stores the position of
-//! the chunk before it.
+//! the previous chunk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,16 +8,16 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of bytes collected before they are written, so that even small logs need few system calls.
+/// This many bytes are collected before they are written, so that even small logs need few system calls.
 const WRITE_BYTES: usize = if cfg!(feature = "small-limits") { 1 << 10 } else { 1 << 20 };
-/// The start of the file. It ensures that no chunk has position 0.
+/// The start of the file. These bytes ensure that no chunk has position 0.
 const MAGIC: &[u8; 8] = b"waits\0\0\0";
 /// Size of a chunk header: position of the previous chunk of its log (0: none), number of records, number of bytes.
 const HEADER_BYTES: usize = 16;
 /// Maximum number of file names to try, because files with these names may exist.
 const MAX_NAMES: u64 = 1000;
 
-/// Creates an unnamed file. Its name is removed at once, and the file disappears when it is closed.
+/// Creates an unnamed file. The file's name is removed at once, and the file disappears when it is closed.
 fn nameless_file() -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let folder = std::env::temp_dir();
@@ -41,7 +41,7 @@ fn nameless_file() -> io::Result<File> {
 #[derive(Debug)]
 pub(crate) struct Spool {
     file: Arc<File>,
-    /// Bytes not written yet, and the position at which they begin.
+    /// Bytes that are not written yet, and the position in the file at which they begin.
     unwritten: Vec<u8>,
     begin: u64,
 }
@@ -56,7 +56,8 @@ impl Spool {
         Ok(Self { file: Arc::new(nameless_file()?), unwritten: MAGIC.to_vec(), begin: 0 })
     }
 
-    /// Appends a chunk of `records` records; `before` is the previous chunk of the same log. Returns its position.
+    /// Appends a chunk of `records` records; `before` is the previous chunk of the same log. Returns the position of
+    /// the new chunk.
     pub(super) fn append(&mut self, before: Option<NonZeroU64>, records: u32, bytes: &[u8]) -> io::Result<NonZeroU64> {
         let at = NonZeroU64::MIN.saturating_add(self.begin + self.unwritten.len() as u64 - 1);
         self.unwritten.extend_from_slice(&before.map_or(0, NonZeroU64::get).to_le_bytes());
@@ -69,13 +70,13 @@ impl Spool {
         Ok(at)
     }
 
-    /// Appends a block that belongs to no chain.
+    /// Appends a block without a link to a previous chunk.
     pub(super) fn append_alone(&mut self, records: u32, bytes: &[u8]) -> io::Result<Chunk> {
         let at = self.append(None, records, bytes)?;
         Ok(Chunk { records, begin: at.get() + HEADER_BYTES as u64, bytes: bytes.len() as u32 })
     }
 
-    /// Writes the collected bytes. They can be read only after that.
+    /// Writes the collected bytes. The bytes can be read only after they are written.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         (&*self.file).write_all(&self.unwritten)?;
         self.begin += self.unwritten.len() as u64;

@@ -1,4 +1,4 @@
-//! Numbers in as few bytes as they need.
+//! Tokens: numbers encoded in as few bytes as they need.
 
 #![expect(clippy::inline_always, reason = "measured: otherwise the numbers of a record are not kept in registers")]
 
@@ -26,7 +26,7 @@ pub(super) fn put_token(token: u64, bytes: &mut [u8]) -> usize {
     }
 }
 
-/// Takes a token off the front of `rest`; `None` if it is incomplete.
+/// Removes a token from the front of `rest` and returns its number; `None` if the token is incomplete.
 #[inline(always)]
 pub(super) fn take_token(rest: &mut &[u8]) -> Option<u64> {
     let word = if let Some(word) = rest.first_chunk() {

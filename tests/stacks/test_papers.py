@@ -1,4 +1,4 @@
-"""The published experiments: the models of stacks do what was measured. Longer runs: `benchmarks/papers/run.py`."""
+"""Published experiments: the stack models reproduce the measurements. Longer runs: `benchmarks/papers/run.py`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_each_pair_of_buffers_is_as_slow_or_as_fast_as_comer_and_lin_measured(no
 
 @pytest.mark.parametrize("no_delay", [False, True])
 def test_the_phase_of_the_heartbeats_locks_and_unlocks_nothing(no_delay: bool) -> None:  # noqa: FBT001
-    """The model misses the rate of at most two cells, at both phases."""
+    """With either phase of the heartbeats, the model's rate differs from the measured one in at most two pairs of buffer sizes."""
     measured = published.comer_lin(no_delay=no_delay)
     runs = [(cell, phase) for phase in comer_lin.PHASES_NS for cell in measured]
     assert len(runs) == 400
@@ -69,7 +69,7 @@ def test_with_a_rounded_segment_slow_pairs_do_not_lock() -> None:
 
 @pytest.mark.parametrize(("atm", "spans"), [(True, liu.published_atm()), (False, liu.published_ethernet())], ids=["atm", "ethernet"])
 def test_messages_stall_in_the_published_ranges_and_nowhere_else(atm: bool, spans: list[liu.Range]) -> None:  # noqa: FBT001
-    """Every size to 50 KB."""
+    """Every message size up to 50 KB is compared."""
     sizes = range(1, liu.LARGEST_BYTES + 1)
     assert [size for size in sizes if liu.stalls(size, atm=atm) != liu.inside(size, spans)] == []
     assert not any(liu.stalls(size, atm=atm, no_delay=True) for size in liu.edges(spans))
@@ -84,7 +84,10 @@ def test_without_one_rule_other_sizes_stall(atm: bool, rule: str) -> None:  # no
 
 
 def test_an_echo_of_8_kb_waits_200_ms_on_average_by_the_phases_of_two_heartbeats() -> None:
-    """Each direction waits for a uniform 0 to 200 ms; with fixed phases of the hosts, only the direction of the request varies."""
+    """Each direction waits for a time that is uniform between 0 and 200 ms.
+
+    The hosts have fixed phases, so only the wait of the request varies.
+    """
     means = []
     for server_ms in range(5, 200, 10):
         trips = liu.round_trips(8192, 20, every_ns=1_010 * NS_PER_MS, server_phase_ns=server_ms * NS_PER_MS)
@@ -110,7 +113,10 @@ def test_one_kilobyte_writes_lock_on_four_kilobyte_buffers() -> None:
 
 
 def test_three_segments_of_buffer_are_where_the_lock_ends() -> None:
-    """A buffer of less than three segments locks: 3 KB does, 5 KB does not. 4.4BSD rounds up to whole segments; there 4 KB do not lock."""
+    """A send buffer of less than three segments locks: one of 3 KB does, one of 5 KB does not.
+
+    4.4BSD rounds buffers up to whole segments, so 4 KB do not lock there.
+    """
     assert law.mbps(4379) < 0.045
     assert law.mbps(4380) > 4
     assert law.mbps(3072) < 0.045
@@ -145,7 +151,7 @@ def test_a_pc_sends_1460_and_588_and_then_stands_idle() -> None:
 
 
 def test_a_second_packet_of_receive_buffer_is_what_helps() -> None:
-    """Figure 8; the bound is 1,024 bytes per 3.469 ms and half of 0.477 ms: 2.209 Mb/s."""
+    """Figure 8 of the paper; the bound is 1,024 bytes per 3.469 ms and half of 0.477 ms, which is 2.209 Mb/s."""
     one, two, three = (abrams_chen.into_the_d310(kib * 1024).mbps for kib in (1, 2, 3))
     assert one == pytest.approx(1.677, rel=0.1)
     assert two == pytest.approx(2.06, rel=0.1)

@@ -1,6 +1,6 @@
-"""Which sizes stall, by the stacks' rules: against the ranges that Liu, Cheng, Bhargava and Zhao published and measured, size by size.
+"""Message sizes that stall by the rules of each stack, compared with the ranges that Liu, Cheng, Bhargava and Zhao published and measured.
 
-K is 1,024 bytes. Their formulas are written out here; ranges that they did not publish are calculated by hand beside the test.
+K is 1,024 bytes. The tests contain the formulas of this paper; other ranges are calculated by hand in the test.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SUNOS, BSD44, LINUX = STACKS["sunos4"], STACKS["bsd4.4"], STACKS["linux"]
 
 
 def slow_ack_ranges(mss: int, send: int, receive: int, last: int = 50 * K, copy: int = 4 * K) -> list[tuple[int, int]]:
-    """Ranges that stall if every ACK comes after the next piece was written, as the paper assumes."""
+    """Ranges of sizes that stall if every ACK arrives after the next piece was written, as the paper assumes."""
     asked = Settings(mss, send, receive, copy)
     return [(low, high) for low, high, stalled in runs(lambda size: SUNOS.stalled(asked, size, Acks.SLOW), 1, last) if stalled]
 
@@ -43,7 +43,7 @@ def always(found: tuple[Range, ...]) -> list[tuple[int, int]]:
 
 
 def test_atm_ranges_are_those_of_the_paper_for_every_size_to_50_k() -> None:
-    """(12n+4)K+1 to 12(n+1)K-1; the release threshold is half the window, 8,192, hence 4K + 8K."""
+    """The ranges are (12n+4)K+1 to 12(n+1)K-1: the ACK threshold is half the window (8,192 bytes), hence 4K + 8K."""
     published = [((12 * n + 4) * K + 1, min(12 * (n + 1) * K - 1, 50 * K)) for n in range(4)]
     assert slow_ack_ranges(ATM, 16 * K, 16 * K) == published
     assert always(predicted_ranges(SUNOS, Settings(ATM, 16 * K, 16 * K, 4 * K), 1, 50 * K)) == published
@@ -60,7 +60,7 @@ def test_sizes_that_the_paper_measured_fast_do_not(size: int) -> None:
 
 
 def test_ethernet_ranges_are_the_sentence_and_the_formula_of_the_paper() -> None:
-    """4K+1 to 4K+M-1 by the sentence; 4K+(2n+1)M+1 to 4K+(2n+2)M-1, n from 0, by the formula."""
+    """The paper's text says 4K+1 to 4K+M-1, its formula 4K+(2n+1)M+1 to 4K+(2n+2)M-1, with n from 0."""
     sentence = (4 * K + 1, 4 * K + ETHERNET - 1)
     formula = [(4 * K + (2 * n + 1) * ETHERNET + 1, 4 * K + (2 * n + 2) * ETHERNET - 1) for n in range(16)]
     published = [(low, min(high, 50 * K)) for low, high in (sentence, *formula) if low <= 50 * K]
@@ -76,7 +76,10 @@ def test_ethernet_ranges_are_the_sentence_and_the_formula_of_the_paper() -> None
     ],
 )
 def test_other_buffers_move_the_atm_ranges(send: int, receive: int, expected: list[tuple[int, int]]) -> None:
-    """4 KB leave when nothing is in flight; then M bytes must collect: 4096 + 9148 = 13,244 is the first size that does not wait."""
+    """4 KB are sent when nothing is in flight, and the next segment waits for M bytes.
+
+    So 4096 + 9148 = 13,244 is the first size that does not wait.
+    """
     assert slow_ack_ranges(ATM, send, receive)[: len(expected)] == expected
 
 
@@ -90,25 +93,27 @@ def test_without_nagles_algorithm_no_size_stalls() -> None:
 
 
 def test_without_nagle_a_window_that_35_percent_of_exceed_the_send_buffer_still_locks() -> None:
-    """S = 16K, R = 48K: the receiver waits for 17,204 bytes and the sender cannot have more than 16,384 unacknowledged."""
+    """With S = 16K and R = 48K, the receiver waits for 17,204 bytes, but the sender can have at most 16,384 bytes unacknowledged."""
     asked = Settings(ATM, 16 * K, 48 * K, 4 * K, nodelay=True)
     assert ack_bytes(ATM, 48 * K, SUNOS_PERCENT) == 17204
     assert always(predicted_ranges(SUNOS, asked)) == [(16 * K + 1, 64 * K)]
 
 
 def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
-    """An mbuf of 100 bytes leaves, and the rest waits for its ACK.
+    """The data of one mbuf (100 bytes) is sent, and the rest waits for its ACK.
 
-    From 208 bytes (MINCLSIZE) on, one cluster holds everything (Heidemann 1997).
+    From 208 bytes (MINCLSIZE) on, all data fits into one cluster (Heidemann 1997).
     """
     found = always(predicted_ranges(BSD44, Settings(ETHERNET, 16 * K, 16 * K, 2 * K), 1, 2 * K))
     assert found == [(101, 207)]
 
 
 def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
-    """Writes of 4,096 at M = 1448 end in 1,200. One small segment more waits for their ACK, if that is the timer's.
+    """With M = 1448, writes of 4,096 bytes end with a segment of 1,200.
 
-    It is, unless one ACK covers the whole write. A full segment more releases it. A 6.18 kernel did so from 4097, 8193, 12289 on.
+    Another small segment waits for the ACK of these 1,200 bytes, which stalls if the delayed-ACK timer sends this ACK. The timer sends it
+    unless one ACK covers the whole write. Another full segment releases the small one. A 6.18 kernel stalled from 4097, 8193 and 12289
+    bytes on.
     """
     found = predicted_ranges(LINUX, Settings(1448, 64 * K, 64 * K, 4 * K), 1, 20_000)
     assert [(one.from_bytes, one.to_bytes) for one in found] == [(4096 * n + 1, 4096 * n + 1447) for n in (1, 2, 3, 4)]
@@ -119,7 +124,7 @@ def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
 
 @pytest.mark.parametrize(("writes", "stalls"), [(100, True), (988, False)])
 def test_linux_model_agrees_with_what_a_kernel_did_on_loopback(writes: int, stalls: bool) -> None:  # noqa: FBT001
-    """Measured with M = 988: two writes of 100 took 44 ms, 988 and 100 none (docs/how-it-decides.md, 1.1)."""
+    """Measured with M = 988: two writes of 100 bytes take 44 ms, writes of 988 and 100 bytes do not wait (docs/how-it-decides.md, 1.1)."""
     asked = Settings(988, 64 * K, 64 * K, writes)
     assert {LINUX.stalled(asked, writes + 100, acks) for acks in Acks} == {stalls}
 
@@ -135,7 +140,7 @@ def test_buffers_that_cannot_lock_are_those_of_the_condition() -> None:
 
 
 def streamed_s(stack: str, asked: Settings) -> float:
-    """Seconds in which the model of the stack carries 100 KB over Ethernet, in writes of the pieces."""
+    """Seconds that the stack model takes for 100 KB over Ethernet, in writes of `copy_bytes`."""
     client = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, program=(Write(100_000, asked.copy_bytes),))
     server = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, phase_ns=33_000_000, program=(Read(),))
     line = Link(10_000_000, 5_000)
@@ -146,13 +151,16 @@ def streamed_s(stack: str, asked: Settings) -> float:
 @pytest.mark.parametrize(
     ("stack", "asked"),
     [
-        ("sunos4", Settings(ETHERNET, 3000, 4096, 1024)),  # 1,024 wait for 1,434; 1,024 are held; 952 are less than a cluster
-        ("bsd4.4", Settings(ETHERNET, 4380, 4380, 2048)),  # 2,048 wait for 2,190; 1,400 are held; 932 are less than a cluster
-        ("irix6.2", Settings(ETHERNET, 4096, 4096, 1024)),  # Law: two segments in force; 1,024 wait for 1,460; 872 are less than a write
+        ("sunos4", Settings(ETHERNET, 3000, 4096, 1024)),  # 1,024 in flight, ACK at 1,434; Nagle delays 1,024; 952 free < 1 cluster
+        ("bsd4.4", Settings(ETHERNET, 4380, 4380, 2048)),  # 2,048 in flight, ACK at 2,190; Nagle delays 1,400; 932 free < 1 cluster
+        ("irix6.2", Settings(ETHERNET, 4096, 4096, 1024)),  # Law: two segments; 1,024 in flight, ACK at 1,460; 872 free < 1 write
     ],
 )
 def test_a_buffer_that_suffices_locks_if_writes_leave_some_of_it_unused(stack: str, asked: Settings) -> None:
-    """S >= H + A, but the socket waits for more room than it has. The model of the stack runs at less than a twentieth of the line."""
+    """The buffers satisfy S >= H + A, but the socket waits for more room than there is.
+
+    The stack model reaches less than a twentieth of the line's rate.
+    """
     lock = deadlock(STACKS[stack], asked)
     assert lock is not None
     assert lock.send_buffer_bytes >= lock.needed_bytes
@@ -163,9 +171,9 @@ def test_a_buffer_that_suffices_locks_if_writes_leave_some_of_it_unused(stack: s
 @pytest.mark.parametrize(
     ("stack", "asked", "doubt"),
     [
-        ("sunos4", Settings(ETHERNET, 3000, 4096, 512), False),  # calls below a cluster take any room
+        ("sunos4", Settings(ETHERNET, 3000, 4096, 512), False),  # writes smaller than a cluster use any room
         ("irix6.2", Settings(ETHERNET, 4380, 4380, 1024), True),  # Law: where the lock ends
-        ("sunos4", Settings(ETHERNET, 4096, 4096, 1024), False),  # 1,460 + 1,434 + 1,023 are less
+        ("sunos4", Settings(ETHERNET, 4096, 4096, 1024), False),  # 1,460 + 1,434 + 1,023 are less than 4,096
     ],
 )
 def test_a_buffer_whose_every_byte_is_used_or_that_has_more_than_enough_does_not_lock(stack: str, asked: Settings, doubt: bool) -> None:  # noqa: FBT001
@@ -176,7 +184,7 @@ def test_a_buffer_whose_every_byte_is_used_or_that_has_more_than_enough_does_not
 
 
 def test_sizes_are_those_in_force() -> None:
-    """4.4BSD: an MSS of whole clusters, buffers of whole segments, more rather than less; IRIX: less."""
+    """4.4BSD rounds the MSS to whole clusters, and buffers up to whole segments; IRIX rounds buffers down."""
     assert BSD44.in_force(Settings(ATM, 16 * K, 16 * K, 2 * K)) == Settings(8192, 16 * K, 16 * K, 2 * K)
     assert BSD44.in_force(Settings(ETHERNET, 4096, 1000, 2 * K)) == Settings(ETHERNET, 4380, 1000, 2 * K)
     assert STACKS["irix6.2"].in_force(Settings(ETHERNET, 4096, 61_440, 2 * K)) == Settings(ETHERNET, 2920, 61_320, 2 * K)
@@ -187,7 +195,7 @@ def test_sizes_are_those_in_force() -> None:
 @pytest.mark.parametrize("key", ["sunos4", "bsd4.4"])
 @pytest.mark.parametrize("seed", range(40))
 def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, seed: int) -> None:
-    """Both methods agree for sizes and writes of any kind, over a line that takes some microseconds, with programs that take no time."""
+    """The rules and the simulation agree for any message and write sizes, if the line takes microseconds and the applications no time."""
     chance = random.Random(seed)  # noqa: S311 - the same every time
     rules, sizes = STACKS[key], (2048, 3000, 4096, 5120, 8192, 8760, 12_000, 16_384, 24_576)
     copy = chance.choice([rules.copy_bytes, 1460, 1024, 512, 100])
@@ -204,7 +212,7 @@ def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, 
 
 @given(mss=st.integers(1, 65_535), receive=st.integers(1, 2**30), percent=st.sampled_from([SUNOS_PERCENT, BSD44_PERCENT]))
 def test_three_full_segments_of_send_buffer_never_lock(mss: int, receive: int, percent: int) -> None:
-    """Comer and Lin's advice, for A <= 2M and H <= M."""
+    """Comer and Lin advise a send buffer of three full segments; this holds for A <= 2M and H <= M."""
     assert ack_bytes(mss, receive, percent) + min(mss, receive // 2) <= 3 * mss
 
 
@@ -228,7 +236,7 @@ def test_ranges_say_of_every_size_what_that_size_alone_says(key: str, mss: int, 
 
 
 def test_the_share_of_stalled_sizes_is_what_the_paper_says() -> None:
-    """Two thirds on ATM, counted over whole periods of 12K."""
+    """Over ATM, two thirds of all sizes stall, counted over whole periods of 12K."""
     found = predicted_ranges(SUNOS, Settings(ATM, 16 * K, 16 * K, 4 * K), 1, 48 * K)
     assert stalled_share(found, 1, 48 * K) == pytest.approx(2 / 3, abs=0.001)
 

@@ -1,4 +1,4 @@
-"""The model of stacks: what an exchange looks like, that time and bytes add up, and that a run is the same every time."""
+"""The stack models: what they send, sums of time and bytes, and identical results of repeated runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ TAXI = Link(100_000_000, 20_000, "atm")
 
 
 def exchange(size: int, **host: object) -> Run:
-    """One message over ATM between two SunOS hosts with 16 KB buffers, and its echo; heartbeats at multiples of 200 ms."""
+    """One message over ATM between two SunOS hosts with buffers of 16 KB, and its echo.
+
+    Heartbeats (delayed-ACK timers) are at multiples of 200 ms.
+    """
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Mark("sent"), Write(size), Read(size), Mark("echoed"), Think(MS)), **host)  # type: ignore[arg-type]
     server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(size), Write(size), Think(300 * MS)))
     return simulate(Setting(client, server, TAXI, TAXI, 9148, no_slow_start=True), truth=True)
 
 
 def test_a_message_of_two_writes_of_the_kernel_waits_for_the_heartbeat() -> None:
-    """8 KB are copied as 4 + 4: the first leaves at once, the second with the ACK that the heartbeat sends (Liu et al.)."""
+    """8 KB are copied in two parts of 4 KB: the first is sent at once, the second when the heartbeat's ACK arrives (Liu et al.)."""
     run = exchange(8 * KIB)
     data = [p for p in run.packets if p.payload_bytes]
     assert [(p.from_client, p.seq, p.payload_bytes) for p in data[:2]] == [(True, 1, 4096), (True, 4097, 4096)]
@@ -73,7 +76,7 @@ def test_a_run_is_the_same_every_time() -> None:
 
 
 def test_a_frame_waits_until_the_line_is_free() -> None:
-    """1,460 bytes are 1,538 on an Ethernet: 1,230.4 us at 10 Mb/s."""
+    """A segment of 1,460 bytes is 1,538 bytes on Ethernet, which take 1,230.4 µs at 10 Mb/s."""
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Write(4380),))
     run = simulate(
         Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), Link(10_000_000), Link(10_000_000), no_slow_start=True)
@@ -93,7 +96,7 @@ def test_a_slow_reader_closes_the_window() -> None:
 
 
 def test_interrupts_make_the_program_wait() -> None:
-    """The time of a processor is the sum of its tasks; copying 20 times 4 KB at 1 ms per KB takes 80 ms."""
+    """A processor's busy time is the sum of its tasks. Copying 20 times 4 KB at 1 ms per KB takes 80 ms."""
     costs = Costs(copy_in_ns_per_kib=MS, ack_in_ns=MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, costs=costs, program=(Mark("a"), Write(80 * KIB), Mark("b")))
     run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), TAXI, TAXI, 9148, no_slow_start=True))
@@ -120,7 +123,7 @@ def held(run: Run, cause: str) -> float:
 
 
 def bulk(rate_bps: int, send: int, receive: int, *, stack: str = "linux", no_delay: bool = True) -> Run:
-    """400 KB over a round trip of 40 ms."""
+    """A transfer of 400 KB over an RTT of 40 ms."""
     link = Link(rate_bps, 20 * MS)
     client = Host(STACKS[stack], send, receive, no_delay=no_delay, program=(Write(400_000, 8192),))
     server = Host(STACKS[stack], send, receive, no_delay=no_delay, program=(Read(),))
@@ -128,18 +131,18 @@ def bulk(rate_bps: int, send: int, receive: int, *, stack: str = "linux", no_del
 
 
 def test_the_ledger_blames_the_buffer_that_is_smaller_than_what_the_path_holds() -> None:
-    """A path of 100 Mb/s and 40 ms holds 500 KB. 16 KB keep the line busy for 1.5 ms of each RTT."""
+    """A path of 100 Mb/s and 40 ms has a bandwidth-delay product of 500 KB. 16 KB keep its line busy for 1.5 ms of each RTT."""
     assert held(bulk(100_000_000, 16_384, 131_072), "send-buffer") > 0.85
     assert held(bulk(100_000_000, 131_072, 16_384), "receiver-window") > 0.9
 
 
 def test_the_ledger_blames_the_line_that_never_stands_idle() -> None:
-    """A path of 2 Mb/s and 40 ms holds 10 KB; both buffers are larger."""
+    """A path of 2 Mb/s and 40 ms has a bandwidth-delay product of 10 KB, which is less than both buffers."""
     assert held(bulk(2_000_000, 65_536, 65_536), "network") > 0.9
 
 
 def test_the_ledger_blames_lost_packets() -> None:
-    """From a retransmit until its ACK is back: 10 ms of path, and 1.2 ms on the line for each of at most 64 KB before it."""
+    """Recovery lasts from a retransmission to its ACK: 10 ms of path, and 1.2 ms for each segment (64 KB at most) before it on the line."""
     link = Link(10_000_000, 5 * MS, lost=frozenset({20, 40, 60}))
     client = Host(STACKS["linux"], program=(Write(200_000, 8192),))
     run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),)), link, Link(10_000_000, 5 * MS)), truth=True)
@@ -151,7 +154,7 @@ def test_the_ledger_blames_lost_packets() -> None:
 
 
 def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_sender_and_not_the_loss() -> None:
-    """The first segment of a flight that fills the window is lost: most of the round trip after the flight is the window's."""
+    """The first segment of a flight that fills the window is lost. For most of the RTT after the flight, the window is the cause."""
     link = Link(100_000_000, 5 * MS, lost=frozenset({30}))
     client, server = (Host(STACKS["linux"], 65_536, 16 * 1460, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
     run = simulate(Setting(client, server, link, Link(100_000_000, 5 * MS), no_slow_start=True), truth=True)
@@ -166,7 +169,10 @@ def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_send
 
 @pytest.mark.parametrize(("stack", "send_bytes"), [("sunos4", 65_536), ("freebsd", 16 * 1460)], ids=["one segment again", "a full buffer"])
 def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str, send_bytes: int) -> None:
-    """The line has carried the retransmit; its ACK comes a round trip later. Tahoe's window, or the buffer, has room for no more."""
+    """After the line has carried the retransmission, its ACK arrives one RTT later.
+
+    Until then, Tahoe's congestion window or the send buffer has no more room.
+    """
     link = Link(100_000_000, 5 * MS, lost=frozenset({40}))
     client, server = (Host(STACKS[stack], send_bytes, 65_536, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
     run = simulate(Setting(client, server, link, Link(100_000_000, 5 * MS)), truth=True)
@@ -177,7 +183,10 @@ def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str,
 
 
 def test_small_writes_that_nothing_holds_need_no_window_for_a_full_segment() -> None:
-    """4.2BSD sends each 100 bytes at once. 8 KB of them fill its buffer, and half of the window of 16 KB, which is less than a segment."""
+    """4.2BSD sends each write of 100 bytes at once.
+
+    8 KB of such segments fill its send buffer and half of the window of 16 KB, and are less than a full segment.
+    """
     link = Link(45_000_000, 40 * MS, "atm")
     client, server = (Host(STACKS["bsd4.2"], 8 * KIB, 16 * KIB, program=program) for program in ((Write(100_000, 100),), (Read(),)))
     run = simulate(Setting(client, server, link, link, mss_bytes=9148), truth=True)
@@ -186,7 +195,7 @@ def test_small_writes_that_nothing_holds_need_no_window_for_a_full_segment() -> 
 
 
 def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_and_the_next_is() -> None:
-    """700 bytes every 10 ms, and a heartbeat's ACK now and then: a full segment leaves with the write that fills it."""
+    """The application writes 700 bytes every 10 ms, and heartbeats send ACKs. A full segment is sent by the write that fills it."""
     link = Link(10_000_000, MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Write(700), Think(10 * MS)), 60),))
     run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), link, link, no_slow_start=True), truth=True)
@@ -197,7 +206,10 @@ def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_
 
 
 def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_does_not_let_it_go() -> None:
-    """5,000 bytes every 50 ms to a receiver that delays ACKs by 50 ms: data delayed by Nagle's algorithm wait for the ACK of everything."""
+    """The application writes 5,000 bytes every 50 ms, and the receiver delays ACKs by 50 ms.
+
+    Data that Nagle's algorithm delays wait for the ACK of all data.
+    """
     link = Link(100_000_000, 40 * MS)
     solaris = STACKS["solaris2.5"]
     client = Host(solaris, 16 * KIB, 16 * KIB, program=(Repeat((Write(5000), Think(50 * MS)), 20),))
@@ -211,7 +223,10 @@ def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_doe
 
 @pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])
 def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay: bool, cause: str) -> None:
-    """16K/36K locks with 4 KB held; 16K/48K also with NODELAY, with nothing held (Comer & Lin, Liu et al.)."""
+    """Buffers of 16K and 36K lock while Nagle's algorithm delays 4 KB.
+
+    16K and 48K lock with NODELAY as well, with no delayed data (Comer & Lin, Liu et al.).
+    """
     receive = 48 * KIB if no_delay else 36 * KIB
     client = Host(SUNOS, 16 * KIB, receive, no_delay=no_delay, program=(Write(400_000, 4096),))
     run = simulate(Setting(client, Host(SUNOS, 16 * KIB, receive, program=(Read(),)), TAXI, TAXI, 9148, no_slow_start=True), truth=True)
@@ -219,7 +234,10 @@ def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay:
 
 
 def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -> None:
-    """Four segments of 536 bytes and less fill 4 KB. The heartbeat's ACK of one makes room for less than the program waits for (half)."""
+    """Segments of at most 536 bytes fill the send buffer of 4 KB.
+
+    The heartbeat's ACK of one segment makes less room than the half of the buffer for which the application waits.
+    """
     link = Link(155_000_000, 40 * MS)
     client, server = (
         Host(STACKS["irix6.2"], 4 * KIB, 32 * KIB, no_delay=True, program=program) for program in ((Write(50_000, 8192),), (Read(),))
@@ -232,7 +250,7 @@ def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -
 
 
 def test_the_ledger_says_what_was_built() -> None:
-    """8 KB and an answer of 8 KB, three times: both directions wait for a heartbeat each time; the client pauses for 10 ms three times."""
+    """Three times, the client sends 8 KB, receives 8 KB, and pauses for 10 ms. Both directions wait for a heartbeat each time."""
     steps = (Write(8 * KIB), Read(8 * KIB), Think(10 * MS))
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat(steps, 3),))
     server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Read(8 * KIB), Write(8 * KIB)), 3), Think(500 * MS)))
@@ -242,7 +260,7 @@ def test_the_ledger_says_what_was_built() -> None:
         if hold.from_client:
             spent[hold.cause] += hold.end_ns - hold.start_ns
     assert spent["application"] == pytest.approx(30 * MS, rel=0.02)
-    # by hand: heartbeats at 200 ms multiples; ways out end at 200, 600, 1000 ms, ways back at 400, 800, 1200
+    # by hand: heartbeats at multiples of 200 ms; requests are complete at 200, 600 and 1000 ms, answers at 400, 800 and 1200
     assert spent["nagle-delayed-ack"] == pytest.approx(200 * MS + 190 * MS + 190 * MS, rel=0.02)
     assert spent["peer"] == pytest.approx(3 * 200 * MS, rel=0.02)
 
@@ -273,7 +291,7 @@ def test_linux_acknowledges_the_first_segments_at_once() -> None:
     ids=str,
 )
 def test_freebsd_waits_40_ms_unless_a_second_segment_comes(writes: list[int], waits: bool) -> None:  # noqa: FBT001
-    """The receiver ACKs every second segment; Nagle's algorithm delays small segments (docs/how-it-decides.md, 1.1 and 1.3)."""
+    """The receiver ACKs every second segment, and Nagle's algorithm delays small segments (docs/how-it-decides.md, 1.1 and 1.3)."""
     trips = answered("freebsd", writes)
     assert all(trip == pytest.approx(40, abs=1) if waits else trip < 1 for trip in trips)
 
@@ -284,7 +302,7 @@ def test_no_delay_answers_without_a_wait(stack: str) -> None:
 
 
 def answered(stack: str, writes: list[int], *, no_delay: bool = False) -> list[float]:
-    """Milliseconds of six exchanges one after another over loopback: writes, then the read of an answer of 100 bytes."""
+    """Milliseconds of each of six exchanges over loopback: the writes, then the read of an answer of 100 bytes."""
     option_bytes = STACKS[stack].option_bytes
     steps: tuple[Step, ...] = (Mark("sent"), *(Write(size) for size in writes), Read(100), Mark("answered"))
     costs = Costs(write_call_ns=10_000)
@@ -297,7 +315,7 @@ def answered(stack: str, writes: list[int], *, no_delay: bool = False) -> list[f
 
 @pytest.mark.parametrize("seed", range(80))
 def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
-    """Stacks against others, buffers smaller than a segment, slow lines, losses: no lock is for ever, and the ledgers have no gaps."""
+    """Random pairs of stacks, buffers smaller than a segment, slow lines and losses: every transfer ends, and the ledgers have no gaps."""
     chance = Random(seed)  # noqa: S311 - the same every time
     buffers = (0, 1024, 2048, 5000, 16_384, 65_536)
     size, answer, times = chance.choice([1, 99, 1460, 5000, 30_000]), chance.choice([1, 100, 3000, 20_000]), chance.randint(1, 4)
@@ -325,7 +343,10 @@ def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
 
 @pytest.mark.parametrize(("stack", "wait_ms"), [("bsd4.2", 200), ("sunos4", 0)])
 def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str, wait_ms: int) -> None:
-    """2,048 bytes are two segments and an eighth of the buffer: 4.2BSD requires only 35% of it. Heartbeats come every 200 ms."""
+    """2,048 bytes are two segments and an eighth of the buffer; 4.2BSD sends an ACK at once only for 35% of the buffer.
+
+    Heartbeats come every 200 ms.
+    """
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(2 * KIB), Think(1000 * MS)))
     server = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(2 * KIB), Think(1000 * MS)))
     run = simulate(Setting(client, server, Link(10_000_000, MS), Link(10_000_000, MS), mss_bytes=1024, no_slow_start=True))
@@ -342,7 +363,10 @@ def test_4_2_bsd_advertises_less_than_a_quarter_of_its_buffer_as_zero_even_if_it
 
 @pytest.mark.parametrize("no_delay", [False, True])
 def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: FBT001
-    """tcp(7): a ceiling of 200 ms; in the source it is the timer of window probes, never below that (`tcp_probe0_base`)."""
+    """A cork holds data for at most 200 ms (tcp(7)).
+
+    In the source, this is the timer of window probes, which is at least 200 ms (`tcp_probe0_base`).
+    """
     client = Host(STACKS["linux"], no_delay=no_delay, cork=True, program=(Write(100), Write(100), Think(1000 * MS)))
     run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),))))
     (sent,) = [p for p in run.packets if p.payload_bytes]
@@ -351,9 +375,9 @@ def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: 
 
 @pytest.mark.parametrize("stack", ["bsd4.4", "solaris2.5", "freebsd", "linux"])
 def test_a_second_loss_of_a_window_is_repaired_without_a_timeout_if_duplicate_acks_follow(stack: str) -> None:
-    """Reno: the ACK of the first loss ends recovery; the data that it releases cause three duplicate ACKs for the second.
+    """With Reno, the ACK of the first loss ends the recovery, and the data that it releases cause three duplicate ACKs for the second loss.
 
-    NewReno retransmits the second at once.
+    NewReno retransmits the second lost segment at once.
     """
     client = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Write(120_000),))
     line = Link(10_000_000, 5 * MS, lost=frozenset({2, 2 + 17}))

@@ -1,4 +1,4 @@
-"""Timers of the models: window probes and retransmits come when the sources say, and a window that opens is used at once."""
+"""Timers of the stack models: window probes and retransmissions are sent when the sources say, and data as soon as the window opens."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ OPENS_NS = 150 * NS_PER_S
 
 
 def shut(stack: str, *, phase_ns: int = 0) -> Run:
-    """30 KB in writes of 1 KB to a program that does not read for 150 s, with a receive buffer of 4 KB."""
+    """A transfer of 30 KB in writes of 1 KB. The receiving application does not read for 150 s, and its receive buffer has 4 KB."""
     client = Host(STACKS[stack], 4 * KIB, 4 * KIB, phase_ns=phase_ns, program=(Write(30 * KIB, KIB),))
     server = Host(STACKS[stack], 4 * KIB, 4 * KIB, program=(Think(OPENS_NS), Read(30 * KIB)))
     return simulate(Setting(client, server, LINE, LINE, no_slow_start=True), truth=True)
 
 
 def probes(run: Run) -> list[int]:
-    """Times of the client's window probes."""
+    """The times (ns) at which the client sends window probes."""
     closed_ns = next(p.arrived_ns for p in run.packets if not p.from_client and p.ack > 1 and not p.window_bytes)
     return [p.sent_ns for p in run.packets if p.from_client and (closed_ns or 0) < p.sent_ns < OPENS_NS]
 
 
 @pytest.mark.parametrize("stack", ["sunos4", "bsd4.4", "bsd4.2"])
 def test_bsd_probes_after_5_s_three_times_then_doubles_up_to_a_minute(stack: str) -> None:
-    """The timer of 1 s, doubled each time, is 1, 2, 4, 8, 16, 32, 64 s, and no less than 5, no more than 60 (`tcp_setpersist`)."""
+    """The timer begins with 1 s and doubles: 1, 2, 4, 8, 16, 32, 64 s. `tcp_setpersist` limits it to 5 to 60 s."""
     steps = [(after - before) / NS_PER_S for before, after in pairwise(probes(shut(stack)))]
     assert steps == [5, 5, 8, 16, 32, 60][: len(steps)]
     assert len(steps) >= 5
 
 
 def test_linux_probes_after_200_ms_and_doubles() -> None:
-    """`tcp_probe0_when`: the retransmission timer (200 ms here), doubled each time, without BSD's least of 5 s."""
+    """Linux uses the retransmission timer (200 ms here) and doubles it each time (`tcp_probe0_when`), without BSD's minimum of 5 s."""
     steps = [(after - before) / MS for before, after in pairwise(probes(shut("linux")))]
     assert steps == [200 * 2**n for n in range(1, len(steps) + 1)]
     assert len(steps) >= 8
@@ -58,7 +58,7 @@ def test_bsd_probes_with_the_next_byte_and_linux_with_none_from_before_the_last_
 
 @pytest.mark.parametrize("stack", sorted(STACKS))
 def test_a_window_that_opens_is_used_at_once_however_many_probes_there_were(stack: str) -> None:
-    """A probe's byte is in no flight, so it is not resent when its timer runs out, and it shrinks no congestion window."""
+    """The byte of a probe does not count as in flight. So no timeout retransmits it, and it does not reduce the congestion window."""
     run = shut(stack)
     opened_ns = next(p.arrived_ns for p in run.packets if not p.from_client and p.sent_ns >= OPENS_NS and p.window_bytes)
     assert next(p.sent_ns for p in run.packets if p.from_client and p.sent_ns >= OPENS_NS) == opened_ns
@@ -69,7 +69,10 @@ def test_a_window_that_opens_is_used_at_once_however_many_probes_there_were(stac
 
 
 def test_a_byte_of_a_probe_that_a_bsd_receiver_has_room_for_is_taken_and_does_not_make_the_probes_frequent_again() -> None:
-    """The application reads 200 bytes of a full buffer. That is too little for a window update, but room for the byte of a probe."""
+    """The application reads 200 bytes of a full buffer.
+
+    These 200 bytes are too few for a window update, but leave room for the byte of a probe.
+    """
     client = Host(STACKS["sunos4"], 8192, 8192, program=(Write(20_000),))
     server = Host(STACKS["sunos4"], 4096, 4096, program=(Think(2 * NS_PER_S), Read(200), Think(OPENS_NS), Read()))
     run = simulate(Setting(client, server, LINE, LINE, no_slow_start=True))
@@ -81,7 +84,7 @@ def test_a_byte_of_a_probe_that_a_bsd_receiver_has_room_for_is_taken_and_does_no
 
 @pytest.mark.parametrize("phase_ms", [0, 100, 499])
 def test_a_timer_of_bsd_counts_beats_and_the_first_may_come_at_once(phase_ms: int) -> None:
-    """12 beats of 500 ms from the SYN on: 5.5 to 6 s (Stevens, TCP/IP Illustrated 1, 18.3: 5.8 s)."""
+    """The SYN timer is 12 ticks of 500 ms: 5.5 to 6 s (Stevens, TCP/IP Illustrated 1, 18.3: 5.8 s)."""
     for stack in ("sunos4", "bsd4.4"):
         client = Host(STACKS[stack], phase_ns=phase_ms * MS, program=(Write(1),))
         lost = Link(10_000_000, MS, lost=frozenset({0}))
@@ -95,9 +98,9 @@ def test_a_timer_of_bsd_counts_beats_and_the_first_may_come_at_once(phase_ms: in
     ("stack", "doubled"), [("sunos4", True), ("bsd4.4", True), ("solaris2.5", True), ("freebsd", False), ("linux", False)]
 )
 def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack: str, doubled: bool) -> None:  # noqa: FBT001
-    """Karn 1987; RFC 6298, 3; RFC 7323, 4: two segments are lost, and the repair of the second one, too.
+    """Two segments are lost, and so is the retransmission of the second one (Karn 1987; RFC 6298, 3; RFC 7323, 4).
 
-    The ACK of the first came of its retransmit.
+    The ACK of the first segment is for its retransmission.
     """
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, no_delay=True, program=(Write(2000), Think(20 * NS_PER_S)))
     line = Link(10_000_000, MS, lost=frozenset({2, 3, 5}))
@@ -113,7 +116,7 @@ def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack
     ("stack", "min_ms", "max_ms"), [("sunos4", 500, 1000), ("bsd4.4", 500, 1000), ("linux", 200, 210), ("freebsd", 230, 240)]
 )
 def test_the_timer_of_the_first_data_is_that_of_the_round_trip_and_not_that_of_the_syn(stack: str, min_ms: int, max_ms: int) -> None:
-    """The handshake took 2 ms, so the stack's minimum RTO applies, although the timer of the SYN would have expired much later."""
+    """The handshake takes 2 ms, so the minimum RTO of the stack applies, not the much longer timer of the SYN."""
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(1000), Think(20 * NS_PER_S)))
     line = Link(10_000_000, MS, lost=frozenset({2}))
     run = simulate(Setting(client, Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(),)), line, LINE))

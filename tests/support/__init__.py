@@ -1,1 +1,1 @@
-"""What tests share: exchanges written as text, commands, other programs, and captures."""
+"""Helpers of the tests: exchanges written as text, commands, other programs, and captures."""

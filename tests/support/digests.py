@@ -1,4 +1,4 @@
-"""Digests of all that is written of captures."""
+"""Digests of the output for captures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcptrace_lab.outputs.formats import Format, TableName
 
 
 def digests(*paths: str) -> list[str]:
-    """Digests of every table as NDJSON, and of the JSON document."""
+    """Digests of every table (as NDJSON) and of the JSON document."""
     found = []
     for path in paths:
         analysis = analyze(path)

@@ -1,4 +1,4 @@
-"""The engine as tests use it: one capture → its tables as Polars frames, and the engine's messages about the file."""
+"""The engine for tests: reads one capture into Polars frames, and keeps the engine's messages about the file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """All that the engine gives for one capture."""
+    """The engine's output for one capture."""
 
     segments: pl.DataFrame
     connections: pl.DataFrame
@@ -26,7 +26,7 @@ class Read:
 
     @property
     def loses_data(self) -> bool:
-        """True if something of the capture could not be used."""
+        """True if a part of the capture could not be used."""
         return any(problem["loses_data"] for problem in self.problems)
 
 
@@ -56,7 +56,7 @@ def column(table: pl.DataFrame, name: str, *frames: int) -> list[Any]:
 
 def _frame(stream: _core.ArrowStream, table: schema.Table) -> pl.DataFrame:
     """The batches as one frame with the types of `table`."""
-    data: Any = stream  # Polars knows the interface by its method, its type hints do not
+    data: Any = stream  # Polars accepts this object for its `__arrow_c_stream__`, but its type hints do not
     frame = pl.DataFrame(data).with_columns(pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values)
     assert frame.schema == pl.Schema(table.polars_schema())
     return frame

@@ -1,4 +1,4 @@
-"""`tcptrace-lab view` as a user starts it, and requests to it."""
+"""Starts `tcptrace-lab view` as a user does, and sends requests to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIME_LIMIT_S = 30
 
 
 class Answer(NamedTuple):
-    """Status, headers (lower case) and body of an answer."""
+    """A response: status, headers (names in lower case) and body."""
 
     status: int
     headers: dict[str, str]
@@ -47,7 +47,7 @@ class Explorer(NamedTuple):
         method: str = "GET",
         raw: str = "",
     ) -> Answer:
-        """One request for a path below the token; `raw` replaces the whole path."""
+        """Send one request for a path below the token; `raw` replaces the whole path."""
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIME_LIMIT_S)
         target = raw or parts.path + path + (f"?{urlencode(query)}" if query else "")
@@ -60,7 +60,7 @@ class Explorer(NamedTuple):
             return Answer(got.status, {name.lower(): value for name, value in got.getheaders()}, got.read())
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  (any JSON)
-        """The JSON at a path below the token, which must be there."""
+        """The JSON document at a path below the token; fails if there is none."""
         answer = self.ask(path, query)
         assert answer.status == 200, answer.body
         return answer.json()
@@ -68,7 +68,7 @@ class Explorer(NamedTuple):
 
 @contextlib.contextmanager
 def exploring(*arguments: str | Path, cache: Path, folder: Path | None = None) -> Iterator[Explorer]:
-    """Run `tcptrace-lab view` with these arguments; its cache is in `cache`."""
+    """Run `tcptrace-lab view` with these arguments and the cache folder `cache`."""
     command = [str(PROGRAM), "view", *map(str, arguments), "--no-browser"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TERM": "dumb"}
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

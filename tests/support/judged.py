@@ -1,4 +1,4 @@
-"""A capture → one row of `schema.CONNECTIONS` with all that is concluded of it, as tests ask for it."""
+"""Analyzes a capture with one connection, and returns its row of `schema.CONNECTIONS` with all conclusions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def judged(path: Path) -> dict[str, Any]:
-    """The only connection of the capture `path`."""
+    """The row of the only connection of the capture `path`."""
     tables = tcptrace_lab.read(path)
     (row,) = tables.connections.collect().to_dicts()
     found: dict[str, Any] = row
@@ -22,15 +22,15 @@ def judged(path: Path) -> dict[str, Any]:
 
 
 def judged_text(folder: Path, text: str) -> dict[str, Any]:
-    """The only connection of the exchange `text` (grammar of `packets`)."""
+    """The row of the only connection of the exchange `text` (grammar of `packets`)."""
     return judged(packets.capture(folder / "exchange.pcap", text))
 
 
 def scenarios() -> dict[str, dict[str, Any]]:
-    """Name of a committed capture → how it was made."""
+    """Name of a committed capture → the settings it was made with."""
     return {path.stem: json.loads(path.read_text()) for path in sorted(CAPTURES.glob("*.json"))}
 
 
 def scenario(name: str) -> dict[str, Any]:
-    """What is concluded of the committed capture `name`."""
+    """The row of the only connection of the committed capture `name`."""
     return judged(CAPTURES / scenarios()[name]["file"])

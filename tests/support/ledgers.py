@@ -1,4 +1,4 @@
-"""The ledger of a hand-written exchange, and the costs of its causes."""
+"""The ledger of a hand-written exchange, and the time of its causes."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def judged_text(tmp_path: Path, text: str) -> Tables:
 
 
 def advised(found: Tables) -> Advised:
-    """The findings on causes, from tables."""
+    """The findings about the causes in these tables."""
     return cause_findings.findings(found.accounts, found.segments, found.connections, found.details)
 
 
 def sums(found: Tables, *, from_client: bool) -> dict[str, int]:
-    """Nanoseconds of each cause that one direction of the first connection has time of."""
+    """Nanoseconds of each cause that occurs in one direction of the first connection."""
     side = "client" if from_client else "server"
     row = found.accounts.collect().row(0, named=True)
     reported = {cause: row[f"{side}_{cause.replace('-', '_')}_ns"] or 0 for cause in schema.CAUSES}
@@ -44,16 +44,16 @@ def sums(found: Tables, *, from_client: bool) -> dict[str, int]:
 
 
 def parts(found: Tables, frame: int) -> list[tuple[str, int]]:
-    """The intervals of the wait that one departure ended: cause and nanoseconds, in order of time."""
+    """The intervals of the wait that ended with segment `frame`: cause and nanoseconds, in order of time."""
     own = found.ledger.filter(pl.col("frame_after") == frame).sort("start_ns").collect()
     return [(cause, end - start) for cause, start, end in own.select("cause", "start_ns", "end_ns").iter_rows()]
 
 
 def lasted(tmp_path: Path, text: str) -> dict[str, float]:
-    """Milliseconds that the ledger of the client's direction gives to each cause."""
+    """Milliseconds of each cause in the ledger of the client's direction."""
     return {cause: ns / NS_PER_MS for cause, ns in sums(judged_text(tmp_path, text), from_client=True).items()}
 
 
 def lasted_of_server(tmp_path: Path, text: str) -> dict[str, float]:
-    """Milliseconds that the ledger of the server's direction gives to each cause."""
+    """Milliseconds of each cause in the ledger of the server's direction."""
     return {cause: ns / NS_PER_MS for cause, ns in sums(judged_text(tmp_path, text), from_client=False).items()}

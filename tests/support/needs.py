@@ -1,7 +1,8 @@
-"""What some tests need and a machine may lack: root, programs, captures of others. Tests without it are not run, and pytest ends with why.
+"""Requirements of some tests that a machine may lack: root, programs, shared captures.
 
-The captures of others are those of the folder in the environment variable `CAPTURES`, or of `../shared/captures`. A test that reads one has
-the mark `shared_captures`. Where there is a folder, a capture that a test names must be in it.
+A test whose requirement is missing is skipped, and pytest prints the reason. Shared captures (made by others) are in the folder of the
+environment variable `CAPTURES`, or in `../shared/captures`. A test that reads a shared capture has the mark `shared_captures`. If the
+folder exists, each shared capture that a test names must be in it.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ PACKAGES = {
 
 
 def each(paths: Iterable[Path]) -> list[ParameterSet]:
-    """Captures → parameters of a test, those of others with their mark."""
+    """Test parameters for these captures; shared captures get their mark."""
     return [pytest.param(path, marks=shared_captures if path.is_relative_to(SHARED) else (), id=path.name) for path in paths]
 
 
 @functools.cache
 def index() -> dict[str, dict[str, str]]:
-    """Name of each capture of others → its row of the index; empty if there are none here."""
+    """Name of each shared capture → its row of the index. Empty if there are no shared captures."""
     if why_no_captures():
         return {}
     with (SHARED / "INDEX.tsv").open(encoding="utf-8", newline="") as file:
@@ -55,13 +56,13 @@ def index() -> dict[str, dict[str, str]]:
 
 
 def why_no_captures() -> str | None:
-    """Why there are no captures of others; None if there are."""
+    """The reason why there are no shared captures; None if there are some."""
     return None if SHARED.is_dir() else f"no {os.path.relpath(SHARED, ROOT)}; CAPTURES=folder"
 
 
 @functools.cache
 def why_not_live() -> str | None:
-    """Why no transfers go over network namespaces of this machine; None if they do."""
+    """The reason why this machine cannot make transfers over network namespaces; None if it can."""
     if os.geteuid() != 0:
         return "not root"
     if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode != 0:
@@ -70,13 +71,13 @@ def why_not_live() -> str | None:
 
 
 def root() -> None:
-    """Leave the test out unless root runs it."""
+    """Skip the test unless root runs it."""
     if os.geteuid() != 0:
         pytest.skip("tests that mount or make captures (not root)")
 
 
 def program(name: str, *others: str) -> str:
-    """The path of a program, or of another that does as well. Without one the test is left out."""
+    """The path of a program, or of one of its substitutes `others`. Skips the test if none of them is installed."""
     path = next(filter(None, map(shutil.which, (name, *others))), None)
     if path is None:
         pytest.skip(f"tests with {name} (not installed; Debian: apt-get install {PACKAGES.get(name, name)})")
@@ -85,13 +86,13 @@ def program(name: str, *others: str) -> str:
 
 @functools.cache
 def _tshark_version() -> str:
-    """As `tshark --version` begins: "TShark (Wireshark) 4.0.17 (Git …"."""
+    """The first line of `tshark --version`: "TShark (Wireshark) 4.0.17 (Git …"."""
     said = subprocess.run([program("tshark"), "--version"], capture_output=True, text=True, check=True).stdout
     return next(word.rstrip(".") for word in said.split() if word[:1].isdigit())
 
 
 def tshark_4_0() -> None:
-    """Leave the test out unless tshark is of the release whose rules `tcptrace_lab.verify` knows; others have other rules."""
+    """Skip the test unless tshark has version 4.0, for which the rules of `tcptrace_lab.verify` are made."""
     program("tshark")
     if not _tshark_version().startswith("4.0."):
         pytest.skip(f"comparisons with tshark 4.0 ({_tshark_version()} is installed)")

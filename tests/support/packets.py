@@ -1,6 +1,6 @@
-"""A readable TCP exchange, written as text, turned into a capture file.
+"""Turns a readable TCP exchange, written as text, into a capture file.
 
-Tests write what happens on the wire in the manner of tcpdump and packetdrill; this module builds the packets (Scapy) and
+Tests describe the packets in a notation like that of tcpdump and packetdrill. This module builds the packets (Scapy) and
 writes them (dpkt) with exact integer times. One line is one frame:
 
     0.000  C > S  S   0:0(0)            win 65535  <mss 1460, wscale 7, sackOK, TS val 10 ecr 0>
@@ -20,13 +20,14 @@ Grammar; what stands in square brackets may be left out:
     options  =  mss N | wscale N | sackOK | sack A:B [A:B ...] | TS val N ecr N | nop | eol | opt KIND HEX, with commas
     header   =  id N | ttl N | ecn N | vlan N[/N ...] | ipopt HEX | ext NAME[/NAME ...] | pad N | iplen N | doff N | snap N
 
-- FIRST, END, ack and sack are offsets relative to the ISN of the host concerned: SYN = 0, first byte = 1. They may be
-  negative and may pass 4 GiB; on the wire they are taken modulo 2^32. LENGTH is END - FIRST and only checks the writer.
-- Left out: FIRST is where this sender's stream ends so far; ack is where the other's ends so far; win is the one before.
+- FIRST, END, ack and sack are offsets relative to the ISN of the host concerned: SYN = 0, first byte = 1. Offsets may be
+  negative or above 4 GiB; on the wire they are taken modulo 2^32. LENGTH is END - FIRST and only checks the writer.
+- If FIRST is left out, it is the end of this sender's stream so far; if ack, the end of the other host's stream so far; if win, the
+  last win of this sender.
 - win is the 16-bit field of the header, unscaled.
-- Known from the start: `host C 10.0.0.1:40000 isn 1000` and `host S 10.0.0.2:80 isn 5000`. A name declared again is a new
-  endpoint with a stream of its own, so a port that is used again is written as a second name with the same address.
-- vlan: tags from the outside in (802.1ad but for the innermost). ext: IPv6 extension headers hop, dst, rt, frag.
+- Declared by default: `host C 10.0.0.1:40000 isn 1000` and `host S 10.0.0.2:80 isn 5000`. A name declared again is a new
+  endpoint with a new stream, so a port that is reused is written as a second name with the same address.
+- vlan: tags from the outside in (802.1ad, the innermost 802.1Q). ext: IPv6 extension headers hop, dst, rt, frag.
   pad: bytes after the IP packet. iplen: the length field of the IP header. doff: the data offset in words.
   snap: captured bytes of this frame.
 """
@@ -84,7 +85,7 @@ _HOST = re.compile(r"host\s+(?P<name>\w+)\s+(?P<address>\[[^\]]+\]|[^\s:]+):(?P<
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame of a capture: its time, the bytes that are kept of it, and how long it was on the wire."""
+    """One frame of a capture: its time, its captured bytes, and its length on the wire."""
 
     ts_ns: int
     data: bytes
@@ -93,7 +94,7 @@ class Frame:
 
 @dataclass(slots=True)
 class Host:
-    """One endpoint and how far its stream has come."""
+    """One endpoint, and the sequence number that its stream has reached."""
 
     address: str
     port: int
@@ -116,7 +117,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """The braces of a line: what departs from plain headers."""
+    """The header fields in the braces of a line, which differ from those of a plain packet."""
 
     ip_id: int | None = None
     ttl: int = 64
@@ -132,7 +133,7 @@ class _Header:
 
 @dataclass(slots=True)
 class _Exchange:
-    """State while the lines are read."""
+    """The state of the exchange while its lines are read."""
 
     link: str
     now_ns: int = 0
@@ -199,7 +200,7 @@ def write_pcapng(path: Path, frames: list[Frame], *, link: str = "ethernet", sna
         for frame in frames:
             high, low = divmod(frame.ts_ns, 1 << 32)
             block = bytearray(bytes(dpkt.pcapng.EnhancedPacketBlockLE(ts_high=high, ts_low=low, pkt_data=frame.data)))
-            block[24:28] = frame.wire_bytes.to_bytes(4, "little")  # dpkt writes the captured length in both places
+            block[24:28] = frame.wire_bytes.to_bytes(4, "little")  # dpkt writes the captured length into both length fields
             file.write(block)
 
 
@@ -229,7 +230,7 @@ def _read_line(exchange: _Exchange, words: str) -> None:
 
 
 def _frame(exchange: _Exchange, transport: Packet, source: Host, target: Host, header: _Header) -> Frame:
-    """The finished frame, padded and cut as the header says."""
+    """The complete frame, padded and truncated as `header` says."""
     source.packets += 1
     packet = _network(source, target, header) / transport
     data = _linked(exchange.link, packet, source, target, header) + bytes(header.padding_bytes)
@@ -237,7 +238,7 @@ def _frame(exchange: _Exchange, transport: Packet, source: Host, target: Host, h
 
 
 def _transport(segment: re.Match[str], source: Host, target: Host, header: _Header) -> Packet:
-    """The TCP segment of one line; moves the sender's state."""
+    """The TCP segment of one line. Advances the sender's stream."""
     flags = sum(_FLAG_BITS[letter] for letter in segment["flags"])
     first = source.end if segment["first"] is None else int(segment["first"])
     payload_bytes = 0 if segment["first"] is None else int(segment["end"]) - first
@@ -260,7 +261,7 @@ def _transport(segment: re.Match[str], source: Host, target: Host, header: _Head
 
 
 def _tcp_option(words: list[str], other_isn: int) -> tuple[str | int, Any]:
-    """One TCP option as Scapy wants it."""
+    """One TCP option in Scapy's notation."""
     option: tuple[str | int, Any]
     match words:
         case ["mss" | "wscale" as name, value]:
@@ -282,7 +283,7 @@ def _tcp_option(words: list[str], other_isn: int) -> tuple[str | int, Any]:
 
 
 def _header(text: str) -> _Header:
-    """What the braces of a line say."""
+    """Parse the braces of a line."""
     values: dict[str, Any] = {}
     for item in _items(text):
         name, _, value = item.partition(" ")
@@ -302,7 +303,7 @@ def _header(text: str) -> _Header:
 
 
 def _network(source: Host, target: Host, header: _Header) -> Packet:
-    """The IP header with its options or extension headers."""
+    """The IP header with its IPv4 options or IPv6 extension headers."""
     if source.version == 4:
         ip_id = source.packets if header.ip_id is None else header.ip_id
         options = [IPOption(header.ip_options)] if header.ip_options else []
@@ -349,7 +350,7 @@ def _linked(link: str, packet: Packet, source: Host, target: Host, header: _Head
 
 
 def _payload(first: int, payload_bytes: int) -> bytes:
-    """Bytes that depend only on their offset, so a retransmitted byte is equal."""
+    """Payload bytes, which depend only on their offset, so that a retransmitted byte is equal to the original."""
     pattern = bytes(range(256))
     start = first % 256
     return (pattern * (payload_bytes // 256 + 2))[start : start + payload_bytes]

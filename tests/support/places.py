@@ -1,4 +1,4 @@
-"""Where things are: folders of this repository."""
+"""Folders of this repository."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ FOLDER = resources.files("tcptrace_lab").joinpath("outputs/schemas")
 
 
 def schema(name: str) -> dict[str, Any]:
-    """A JSON Schema by the name of its file, without `.schema.json`."""
+    """A JSON Schema, by its file name without `.schema.json`."""
     parsed: dict[str, Any] = json.loads(FOLDER.joinpath(f"{name}.schema.json").read_text(encoding="utf-8"))
     return parsed
 
 
 def check(name: str, document: object) -> None:
-    """Fail if a document is not as its schema says."""
+    """Fail if a document does not match its schema."""
     jsonschema.Draft202012Validator(schema(name)).validate(document)

@@ -1,6 +1,7 @@
 """Recordings of the terminal as text: `python -m tests.support.recordings` renews `tests/golden/terminal/`.
 
-Colours and the progress that is erased are left out; words, order and line breaks are compared. The captures are those of `captures/`.
+A recording has no colours and no erased progress lines; words, order and line breaks are compared. The commands read captures of
+`captures/`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _VOLATILE = ((re.compile(r"\d+(\.\d+)? (packets|captures)/s"), "N packets/s"), (
 
 
 class Recording(NamedTuple):
-    """A command; the width of its terminal, 0 for a pipe; and whether NO_COLOR is set."""
+    """A command, the width of its terminal (0 for a pipe), and whether NO_COLOR is set."""
 
     command: tuple[str, ...]
     columns: int = 0
@@ -45,7 +46,7 @@ RECORDINGS = {
 
 
 def shown(name: str, folder: Path) -> str:
-    """What the command of a recording shows when it runs in an empty folder that links to the captures."""
+    """The output of a recording's command, run in an empty folder that links to the captures."""
     recording = RECORDINGS[name]
     for part in recording.command:
         if part.endswith(".pcapng"):

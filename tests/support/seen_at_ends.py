@@ -1,4 +1,4 @@
-"""Segments with the times at which both ends saw them."""
+"""Adds to each segment the times at which its sender sent it and its receiver received it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import polars as pl
 
 
 def shifted(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the times at which the endpoints sent and received each segment, so that a rule is independent of the capture point.
+    """Add the times at which the endpoints sent and received each segment, so that a rule does not depend on the capture point.
 
-    A segment left its sender half of the sender's turnaround before its capture, and reached its receiver half of the receiver's turnaround
-    after it. These are estimates: they assume equal delay in both directions, and no queue or host delay in the shortest turnaround.
+    A segment was sent half of the sender's turnaround before it was captured, and reached its receiver half of the receiver's turnaround
+    after. These are estimates: they assume equal delay in both directions, and no queue or host delay in the shortest turnaround.
 
     Args:
         segments: rows of `schema.SEGMENTS`; at least `conn from_client ts_ns`.

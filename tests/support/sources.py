@@ -1,4 +1,4 @@
-"""The sources of this repository: which files there are, and what they import."""
+"""The source files of this repository, and what they import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.places import ROOT
 
 
 def tracked(*patterns: str) -> list[PurePosixPath]:
-    """The files of the repository that match git's patterns, or all, relative to its root."""
+    """The files of the repository that match git's patterns (all without patterns), relative to its root."""
     listed = subprocess.run(
         [needs.program("git"), "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--", *patterns],
         cwd=ROOT,
@@ -23,7 +23,7 @@ def tracked(*patterns: str) -> list[PurePosixPath]:
 
 
 def imported(tree: ast.AST) -> set[str]:
-    """Modules that are imported at run time, without those under `if TYPE_CHECKING`."""
+    """Modules that are imported at run time, excluding those under `if TYPE_CHECKING`."""
     found: set[str] = set()
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":

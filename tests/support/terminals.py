@@ -1,4 +1,4 @@
-"""The command on a terminal of its own."""
+"""Runs the command on a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def on_terminal(arguments: list[str], folder: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """Runs the command with all its streams on a pseudo-terminal; its exit code and all that it showed."""
+    """Runs the command with all its streams on a pseudo-terminal. Returns its exit code and its whole output."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [PROGRAM, *arguments], cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm", **environment}
@@ -24,7 +24,7 @@ def on_terminal(arguments: list[str], folder: Path, environment: dict[str, str])
     while True:
         try:
             chunk = os.read(ours, 4096)
-        except OSError:  # Linux says EIO when the last writer is gone
+        except OSError:  # Linux returns EIO when the last writer has closed the terminal
             break
         if not chunk:
             break

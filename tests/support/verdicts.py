@@ -1,4 +1,4 @@
-"""Verdicts on segments as tests compare them, and handshakes to begin an exchange with."""
+"""Verdicts on segments in a form that tests compare, and handshakes with which an exchange can begin."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Verdict = tuple[str, str, int | None, str]
 
 
 def verdicts(read: engine.Read, *frames: int) -> list[Verdict]:
-    """The verdicts on `frames`, or on all."""
+    """The verdicts on `frames`, or on all frames."""
     names = ("kind", "evidence", "evidence_frame", "confidence")
     return list(zip(*(engine.column(read.segments, name, *frames) for name in names), strict=True))
 
@@ -52,7 +52,7 @@ def figures(read: engine.Read, side: str, *names: str) -> tuple[Any, ...]:
 
 
 def of_nothing(findings: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The words of findings (as in the JSON) whose own count or cost is zero. Such a finding says that nothing happened."""
+    """The texts of findings (as in the JSON) whose own count or cost is zero. Such a finding would report that nothing happened."""
     reported = list(findings)
     free = [f"{one['id']}: no cost" for one in reported if one["cost_s"] is not None and one["cost_s"] <= 0]
     return free + [f"{one['id']}: {one[words]}" for one in reported for words in ("title", "mechanism") if NOTHING.search(one[words])]

@@ -1,7 +1,7 @@
-"""IP fragments: reassembled as Linux does, with bounded memory; missing fragments are reported.
+"""IP fragments are reassembled as in Linux, with bounded memory, and missing fragments are reported.
 
-Linux' rules are those of `net/ipv4/inet_fragment.c`, `net/ipv4/ip_fragment.c` and `net/ipv6/reassembly.c`; what tshark does likewise is
-compared with it.
+The rules of Linux are in `net/ipv4/inet_fragment.c`, `net/ipv4/ip_fragment.c` and `net/ipv6/reassembly.c`. Where tshark has the same rule,
+its result is compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SECOND_NS = 10**9
 
 
 def capture(path: Path, parts: Callable[[list[bytes]], list[bytes]], *, v6: bool = False, step_ns: int = 1000) -> Path:
-    """The exchange with the segment of data in fragments, rearranged by `parts`, each `step_ns` after the one before."""
+    """A capture of the exchange whose data segment is fragmented. `parts` rearranges the fragments, which are `step_ns` apart."""
     found: list[packets.Frame] = []
     late_ns = 0
     for number, frame in enumerate(exchange(v6)):
@@ -40,12 +40,12 @@ def capture(path: Path, parts: Callable[[list[bytes]], list[bytes]], *, v6: bool
 
 
 def sizes(read: engine.Read) -> list[int]:
-    """Bytes of data in each segment."""
+    """The payload bytes of each segment."""
     return read.segments["payload_bytes"].to_list()
 
 
 def problem_words(read: engine.Read) -> list[tuple[Any, ...]]:
-    """Where, how often, and whether data was lost."""
+    """For each problem: its frame, its number of occurrences, and whether data was lost."""
     return [(problem["frame"], problem["count"], problem["loses_data"]) for problem in read.problems]
 
 
@@ -88,7 +88,7 @@ def test_a_missing_fragment_is_named_and_gives_no_segment(missing: int, v6: bool
 
 
 def overlapping(packet: bytes, start: int, end: int) -> bytes:
-    """A fragment of an IPv4 packet from byte to byte of its payload, others following."""
+    """A fragment of an IPv4 packet with the payload bytes from `start` to `end`; more fragments follow."""
     whole = IP(packet)
     header = whole.copy()
     header.remove_payload()
@@ -98,7 +98,7 @@ def overlapping(packet: bytes, start: int, end: int) -> bytes:
 
 
 def test_fragments_that_overlap_give_their_packet_up_and_are_named(tmp_path: Path) -> None:
-    """RFC 5722; Linux does so for IPv4, too, since 4.19. Later fragments of the packet are never completed."""
+    """RFC 5722 requires this for IPv6, and Linux does the same for IPv4 since 4.19. Later fragments do not complete the packet."""
     whole = exchange()[DATA_FRAME].data
     path = capture(tmp_path / "fragments.pcap", lambda parts: [parts[0], overlapping(whole, 200, 600), *parts[1:]])
     read = engine.read(path)
@@ -108,7 +108,7 @@ def test_fragments_that_overlap_give_their_packet_up_and_are_named(tmp_path: Pat
 
 
 def test_a_fragment_within_what_came_is_ignored(tmp_path: Path) -> None:
-    """Linux' IPFRAG_DUP: it brings nothing new."""
+    """Such a fragment has no new data (IPFRAG_DUP in Linux)."""
     whole = exchange()[DATA_FRAME].data
     path = capture(tmp_path / "fragments.pcap", lambda parts: [*parts[:2], overlapping(whole, 200, 600), *parts[2:]])
     read = engine.read(path)
@@ -118,16 +118,16 @@ def test_a_fragment_within_what_came_is_ignored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("v6", "patience_s"), [(False, 30), (True, 60)], ids=["ipv4", "ipv6"])
 def test_fragments_wait_as_long_as_in_linux(v6: bool, patience_s: int, tmp_path: Path) -> None:  # noqa: FBT001
-    """Linux waits `ipfrag_time` or `ip6frag_time` from the first fragment on. The packet has four fragments."""
+    """Linux waits for `ipfrag_time` or `ip6frag_time` after the first fragment. The packet has four fragments."""
     in_time = capture(tmp_path / "in-time.pcap", list, v6=v6, step_ns=patience_s * SECOND_NS // 3)
     assert sizes(engine.read(in_time)) == [0, 0, WHOLE_BYTES, 0]
     too_late = engine.read(capture(tmp_path / "too-late.pcap", list, v6=v6, step_ns=patience_s * SECOND_NS // 3 + 1))
     assert sizes(too_late) == [0, 0, 0]
-    assert problem_words(too_late) == [(3, 2, True)]  # what came in time, and what came too late
+    assert problem_words(too_late) == [(3, 2, True)]  # the fragments that came in time, and those that came too late
 
 
 def test_fragments_of_other_packets_are_kept_apart(tmp_path: Path) -> None:
-    """By identification, addresses and protocol (RFC 791, 3.2)."""
+    """Fragments of a packet have the same identification, addresses and protocol (RFC 791, 3.2)."""
 
     def mixed(parts: list[bytes]) -> list[bytes]:
         other = [bytes(replace_fields(part, id=9)) for part in parts]
@@ -139,7 +139,7 @@ def test_fragments_of_other_packets_are_kept_apart(tmp_path: Path) -> None:
 
 
 def replace_fields(packet: bytes, **fields: int) -> IP:
-    """An IPv4 packet with other header fields."""
+    """A copy of an IPv4 packet with other header fields."""
     ip = IP(packet)
     for name, value in fields.items():
         setattr(ip, name, value)
@@ -148,7 +148,7 @@ def replace_fields(packet: bytes, **fields: int) -> IP:
 
 
 def test_a_cut_fragment_counts_with_its_full_length(tmp_path: Path) -> None:
-    """The first fragment has the TCP header; the snap length truncates each fragment after that length."""
+    """The first fragment has the TCP header, and the snaplen truncates each fragment after that many bytes."""
     path = tmp_path / "fragments.pcap"
     parts = [
         frame for number, packet in enumerate(exchange()) for frame in (in_parts(packet.data) if number == DATA_FRAME else [packet.data])

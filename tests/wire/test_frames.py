@@ -1,4 +1,4 @@
-"""How a segment is found in a frame: link headers, VLAN tags, IP options and extension headers, padding, cuts.
+"""How the engine finds a segment in a frame: link headers, VLAN tags, IP options and extension headers, padding, truncation.
 
 Expected values follow from the text of each exchange and from the RFC named beside a test.
 """
@@ -59,20 +59,20 @@ def test_vlan_tags_are_stepped_over(tmp_path: Path, link: str, tags: str) -> Non
 
 
 def test_ipv4_options_are_not_payload(tmp_path: Path) -> None:
-    """RFC 791: router alert, four bytes; the header is six words long."""
+    """The router alert option has four bytes, so the IPv4 header has six words (RFC 791)."""
     read = read_text(tmp_path, "0 C > S P. 1:101 ack 1 {ipopt 94040000}")
     assert column(read.segments, "payload_bytes") == [100]
 
 
 def test_ipv6_extension_headers_are_not_payload(tmp_path: Path) -> None:
-    """RFC 8200, 4; the fragment header is an atomic one (RFC 6946)."""
+    """IPv6 has extension headers (RFC 8200, 4), here with an atomic fragment header (RFC 6946)."""
     read = read_text(tmp_path, V6 + "3 A > B P. 101:151 ack 1 {ext hop/rt/dst}\n4 A > B P. 151:201 ack 1 {ext frag}")
     assert column(read.segments, "payload_bytes", 4, 5) == [50, 50]
     assert column(read.segments, "seq", 4, 5) == [101, 151]
 
 
 def test_ethernet_padding_is_not_payload(tmp_path: Path) -> None:
-    """A frame of 54 bytes is padded to 60 (IEEE 802.3); the IP length ends before."""
+    """A frame of 54 bytes is padded to 60 (IEEE 802.3); the IP length shows where the packet ends."""
     read = read_text(tmp_path, "0 C > S S 0:0(0) {pad 6}\n1 S > C S. 0:0(0) ack 1 {pad 2}\n2 C > S P. 1:3 ack 1 {pad 4}")
     assert column(read.segments, "payload_bytes") == [0, 0, 2]
     assert column(read.segments, "captured_payload_bytes") == [0, 0, 2]
@@ -80,7 +80,7 @@ def test_ethernet_padding_is_not_payload(tmp_path: Path) -> None:
 
 
 def test_payload_cut_by_the_snap_length_keeps_its_length(tmp_path: Path) -> None:
-    """96 bytes hold 14 + 20 + 20 bytes of headers and 42 of data."""
+    """The captured 96 bytes have 14 + 20 + 20 bytes of headers and 42 of data."""
     read = read_text(tmp_path, "0 C > S . 1:1461 ack 1\n1 C > S . 1461:1471 ack 1\n2 S > C . 1:1(0) ack 1471", snaplen_bytes=96)
     assert column(read.segments, "payload_bytes") == [1460, 10, 0]
     assert column(read.segments, "captured_payload_bytes") == [42, 10, 0]
@@ -90,7 +90,7 @@ def test_payload_cut_by_the_snap_length_keeps_its_length(tmp_path: Path) -> None
 
 
 def test_options_cut_by_the_snap_length_leave_the_segment(tmp_path: Path) -> None:
-    """60 bytes hold the fixed header and six of twelve option bytes; 68 would hold all."""
+    """The captured 60 bytes have the fixed header and six of twelve option bytes; 68 would have all options."""
     read = read_text(tmp_path, "0 C > S P. 1:101 ack 1 <nop, nop, TS val 7 ecr 8>", snaplen_bytes=60)
     assert column(read.segments, "payload_bytes") == [100]
     assert column(read.segments, "captured_payload_bytes") == [0]
@@ -98,7 +98,7 @@ def test_options_cut_by_the_snap_length_leave_the_segment(tmp_path: Path) -> Non
 
 
 def test_cut_tcp_header_is_counted_and_named(tmp_path: Path) -> None:
-    """14 + 20 + 10 bytes: the ports and the sequence number, no flags."""
+    """The captured 14 + 20 + 10 bytes have the ports and the sequence number, but not the flags."""
     read = read_text(tmp_path, "0 C > S P. 1:101 ack 1\n1 C > S P. 101:201 ack 1 {snap 44}\n2 C > S P. 201:301 ack 1")
     assert read.info["packets"] == 3
     assert column(read.segments, "frame") == [1, 3]
@@ -107,13 +107,13 @@ def test_cut_tcp_header_is_counted_and_named(tmp_path: Path) -> None:
 
 
 def test_data_offset_below_the_fixed_header_is_named(tmp_path: Path) -> None:
-    """RFC 9293, 3.1: the header has at least five words."""
+    """The TCP header has at least five words (RFC 9293, 3.1)."""
     read = read_text(tmp_path, "0 C > S P. 1:101 ack 1\n1 C > S P. 101:201 ack 1 {doff 4}")
     assert [problem["frame"] for problem in read.problems] == [2]
 
 
 def test_ip_length_zero_means_the_length_of_the_frame(tmp_path: Path) -> None:
-    """Segmentation offload leaves the total length 0 for the card to fill in."""
+    """With segmentation offload, a total length of 0 is left for the network card to fill in."""
     read = read_text(tmp_path, "0 C > S P. 1:10001 ack 1 {iplen 0}\n1 S > C . 1:1(0) ack 10001")
     assert column(read.segments, "payload_bytes") == [10_000, 0]
     assert column(read.segments, "acked_bytes", 2) == [10_000]

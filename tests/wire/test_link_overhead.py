@@ -1,4 +1,4 @@
-"""What the line below a connection carried and leaves for data: columns of the engine beside hand calculation and tshark."""
+"""The link overhead of a connection: what the line carries, and the share that data can have. Compared with hand calculation and tshark."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ def exchange(client_mss: int, server_mss: int, sent: int, *, stamped: bool = Fal
 
 
 def row_of(path: Path) -> dict[str, Any]:
-    """The only connection of a capture."""
+    """The row of the only connection of a capture."""
     (row,) = engine.read(path).connections.iter_rows(named=True)
     return row
 
 
 def figures(row: dict[str, Any], side: str) -> tuple[int | None, int | None, float | None]:
-    """Full segment, headers, and the share of the line that is data at best."""
+    """The size of a full segment, its header bytes, and the largest share of the line that data can have."""
     return row[f"{side}_full_segment_bytes"], row[f"{side}_header_bytes"], row[f"{side}_best_payload_share"]
 
 
 def over_atm(folder: Path, text: str, form: AtmForm, *, vci: int = 32, name: str = "x") -> Path:
-    """The exchange, taken on an ATM line."""
+    """A capture of the exchange, made on an ATM line."""
     source = packets.capture(folder / f"{name}.pcap", text)
     target = folder / f"{name}-{form}.atm"
     atm.convert(source, target, form, vci=vci)
@@ -65,17 +65,17 @@ def over_atm(folder: Path, text: str, form: AtmForm, *, vci: int = 32, name: str
 
 
 def test_segments_of_9148_bytes_leave_89_9_percent_of_the_cells_to_data(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """9148 + 40 + 8 of LLC/SNAP + 8 of trailer = 9204 bytes: 192 cells, 10,176 bytes of the line."""
+    """A PDU has 9148 + 40 + 8 (LLC/SNAP) + 8 (trailer) = 9204 bytes: 192 cells, which are 10,176 bytes on the line."""
     row = row_of(converted(LOSSY, AtmForm.ERF_CELLS).target)
     assert (row["link"], row["vpi"], row["vci"]) == ("atm", 3, 1077)
     assert figures(row, "client") == (9148, 48, 9148 / 10_176)
-    assert figures(row, "server") == (9148, None, None)  # it sent no data: its headers are those of ACKs
+    assert figures(row, "server") == (9148, None, None)  # the server sent no data, and the headers of its ACKs do not count
     assert round(row["client_best_payload_share"] * atm.OC3C_LINE_MBPS, 1) == 134.6
     assert round(row["client_best_payload_share"] * atm.TAXI_100_LINE_MBPS, 1) == 89.9
 
 
 def test_timestamps_take_12_bytes_of_each_segment(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """An MTU of 9180: MSS 9140, with timestamps 9128 + 52 + 8 + 8 = 9196 bytes, 192 cells, too."""
+    """An MTU of 9180: the MSS is 9140. A PDU with timestamps has 9128 + 52 + 8 + 8 = 9196 bytes, which are 192 cells, too."""
     row = row_of(converted("atm9180-nagle-on.pcapng", AtmForm.ERF_AAL5).target)
     assert figures(row, "client") == figures(row, "server") == (9128, 60, 9128 / 10_176)
 
@@ -95,21 +95,27 @@ def test_timestamps_take_12_bytes_of_each_segment(converted: Callable[[str, AtmF
     ],
 )
 def test_encapsulation_is_counted(tmp_path: Path, form: AtmForm, header_bytes: int, cells: int) -> None:
-    """1440 + 40 + 8 of trailer fill 31 cells to the last byte: LLC/SNAP (8), or a bridged Ethernet frame (24), costs another."""
+    """1440 + 40 bytes and the trailer of 8 fill 31 cells exactly.
+
+    LLC/SNAP (8 bytes) or a bridged Ethernet frame (24 bytes) needs another cell.
+    """
     row = row_of(over_atm(tmp_path, exchange(1440, 1440, 1440), form))
     assert figures(row, "client") == (1440, header_bytes, 1440 / (cells * 53))
 
 
 def test_the_bound_is_that_of_full_segments_whatever_was_sent(tmp_path: Path) -> None:
-    """The smaller MSS of the two counts: the other side's link may carry no more. 1428 + 60 + 8 = 1496 bytes, 32 cells."""
+    """The smaller MSS of the two hosts counts, because the other host's link may not carry more.
+
+    1428 + 60 + 8 = 1496 bytes are 32 cells.
+    """
     row = row_of(over_atm(tmp_path, exchange(9140, 1440, 100, stamped=True), AtmForm.SUNATM))
     assert figures(row, "client") == (1428, 60, 1428 / (32 * 53))
-    assert row["client_cells"] == 2 + 2 + 4  # SYN, ACK, data: 56, 52 and 152 bytes of IP, with LLC/SNAP and trailer 72, 68 and 168
+    assert row["client_cells"] == 2 + 2 + 4  # SYN, ACK and data have 56, 52 and 152 bytes of IP; 72, 68 and 168 with LLC/SNAP and trailer
     assert row["client_cell_payload_share"] == 100 / (row["client_cells"] * 53)
 
 
 def test_ethernet_leaves_1460_of_1538_bytes_and_12_less_with_timestamps(tmp_path: Path) -> None:
-    """Frame 1514, FCS 4, preamble 8, gap 12: the usual figures."""
+    """A frame of 1514 bytes, with FCS (4), preamble (8) and gap (12), has the well-known 1538 bytes."""
     shares = []
     for stamped in (False, True):
         row = row_of(packets.capture(tmp_path / "x.pcap", exchange(1460, 1460, 1000, stamped=stamped)))
@@ -158,7 +164,7 @@ def test_cells_of_a_direction_are_those_of_its_segments(converted: Callable[[str
 
 
 def test_a_channel_for_each_direction(tmp_path: Path) -> None:
-    """Two one-way circuits, merged: each direction's cells are those of its circuit, and the connection has no channel of its own."""
+    """Two one-way circuits are merged into one capture. Each direction has the cells of its circuit, and the connection has no channel."""
     lines = exchange(1440, 1440, 1440).strip().splitlines()
     paths = []
     for vci, host in ((32, "C"), (33, "S")):
@@ -172,7 +178,7 @@ def test_a_channel_for_each_direction(tmp_path: Path) -> None:
 
 
 def test_what_the_link_damaged_shows_no_headers(tmp_path: Path) -> None:
-    """The only data segment lost a cell: how long its headers were is not known for certain."""
+    """The only data segment lost a cell, so the length of its headers is not certain."""
     source = packets.capture(tmp_path / "x.pcap", exchange(1440, 1440, 1440))
     atm.convert(source, tmp_path / "lossy", AtmForm.ERF_CELLS, lose_cells=[20])
     row = row_of(tmp_path / "lossy")

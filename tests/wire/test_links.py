@@ -41,7 +41,7 @@ def test_tcp_is_found_behind_every_header(name: str, every_framing: Path, ours: 
     needs.tshark_4_0()
     frames = pl.col("frame").is_in(list(links.frames_of(name)))
     mine, theirs = ours.segments.filter(frames), tshark.opinion(every_framing).segments.filter(frames)
-    assert theirs["payload_bytes"].to_list() == [0, 0, 100, 3]  # as in the exchange: the framing is built right
+    assert theirs["payload_bytes"].to_list() == [0, 0, 100, 3]  # as in the exchange, so the test's framing is right
     assert differences(mine, theirs) == {}
     assert mine["captured_payload_bytes"].to_list() == [0, 0, 100, 3]
     if FRAMINGS[name].layers is not None:
@@ -109,7 +109,7 @@ def test_no_tcp_is_found_where_the_header_says_that_there_is_none(name: str, tmp
 
 FRAME = headers.ether(PACKET)
 NOT_READ = {
-    # The first part's checksum is changed by half, the second's is the whole frame's (IEEE 802.3br, 99.3).
+    # The checksum of the first part has half of its bits inverted; that of the second covers the whole frame (IEEE 802.3br, 99.3).
     "preempted": (
         274,
         [
@@ -117,9 +117,9 @@ NOT_READ = {
             b"\x55" * 6 + b"\x61\xe6" + FRAME[80:] + zlib.crc32(FRAME).to_bytes(4, "little"),
         ],
     ),
-    # Beginning and end (RFC 1990, 3).
+    # The two fragments have the beginning bit and the ending bit (RFC 1990, 3).
     "multilink": (9, [b"\xff\x03\0\x3d\x80\0\0\1" + headers.ppp(PACKET)[:60], b"\xff\x03\0\x3d\x40\0\0\2" + headers.ppp(PACKET)[60:]]),
-    # A route: family, offset and length 0 end it (RFC 1701).
+    # A source route, which ends with family, offset and length 0 (RFC 1701).
     "source routes": (1, 2 * [headers.outer(47, b"\x40\0\x08\0" + bytes(8) + PACKET)]),
 }
 """Frames that tshark finds TCP in and the engine does not: link type, frames."""
@@ -158,7 +158,7 @@ UNSUPPORTED = {
 
 @pytest.mark.parametrize("name", list(UNSUPPORTED))
 def test_a_link_type_that_is_not_read_is_named_with_its_number(name: str, tmp_path: Path) -> None:
-    """Names from the registry at tcpdump.org."""
+    """The engine names the link type as the registry of tcpdump.org does."""
     number = UNSUPPORTED[name]
     path = tmp_path / "unsupported.pcapng"
     links.write(path, [(number, [PACKET, PACKET])])
@@ -171,7 +171,7 @@ def test_a_link_type_that_is_not_read_is_named_with_its_number(name: str, tmp_pa
 
 @pytest.mark.parametrize("name", list(PLAIN))
 def test_a_header_that_the_capture_cut_is_named_or_holds_no_tcp(name: str, tmp_path: Path) -> None:
-    """Every cut of the first frame: a segment has a row as soon as its fixed header is captured."""
+    """The first frame is truncated at every length: a segment has a row as soon as its fixed header is captured."""
     frame = links.exchange_in(PLAIN[name], 0)[2]
     path = tmp_path / "cut.pcap"
     kept = [packets.Frame(packets.BASE_NS, frame[:length], len(frame)) for length in range(len(frame) + 1)]

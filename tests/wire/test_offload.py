@@ -1,6 +1,6 @@
-"""Super-segments of offload, compared with the segments that they become.
+"""Super-segments (offload), compared with the segments that they become on the wire.
 
-Hand-written, and a live transfer captured before and after the card.
+The captures are hand-written exchanges, and live transfers captured before and after the network card.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def split(path: Path) -> pl.DataFrame:
 
 
 def test_a_super_segment_becomes_full_segments_and_a_rest(tmp_path: Path) -> None:
-    """3,999 = 1,460 + 1,460 + 1,079; the last segment keeps PSH (8) and FIN (1), the first one the flags of a first segment."""
+    """3,999 bytes are split into 1,460 + 1,460 + 1,079.
+
+    Only the last segment has PSH (8) and FIN (1), and only the first one counts as the first segment.
+    """
     rows = split(packets.capture(tmp_path / "super.pcap", TEXT)).filter(pl.col("frame") == 4)
     assert rows.select("seq", "payload_bytes", "in_flight_bytes", "piece", "pieces").rows() == [
         (1, 1460, 0, 0, 3),
@@ -65,7 +68,7 @@ def test_segments_within_the_mss_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_pieces_add_up_to_what_was_counted() -> None:
     path = CAPTURES / "ethernet-offload-bulk.pcapng.gz"
-    (kernel,) = [1393]  # tcpi_data_segs_out in the JSON beside it
+    (kernel,) = [1393]  # tcpi_data_segs_out in the JSON file of the capture
     rows = split(path)
     assert rows.filter(pl.col("payload_bytes") > 0).height == judged(path)["client_wire_data_segments"] == kernel
     assert rows["payload_bytes"].sum() == 2_000_000
@@ -91,8 +94,8 @@ SAME = (
 
 @pytest.mark.live
 def test_before_and_behind_the_card_the_same_is_concluded(tmp_path: Path) -> None:
-    """One bulk transfer and one of small requests, each captured at two points at once: where the card has yet to cut, and where it has."""
-    path = PathModel(delay_s=0.01)  # no rate: ACKs are prompt or delayed, and none is near the bound between them
+    """A bulk transfer and one of small requests, each captured at the same time before and after the network card splits super-segments."""
+    path = PathModel(delay_s=0.01)  # without a rate, each ACK is clearly prompt or clearly delayed
     medium = Medium("tap", 1_500, offloads=True, forward=path, backward=path)
     programs: dict[str, Program] = {"bulk": Bulk(300_000), "exchanges": Exchanges(writes_bytes=(4_000, 100), answer_bytes=3_000, count=6)}
     for name, program in programs.items():

@@ -1,4 +1,4 @@
-"""The helper that builds captures from text, compared with tshark; and the reading of tshark's own numbers."""
+"""The test helper that builds captures from text, compared with tshark; and the parser of tshark's numbers."""
 
 from __future__ import annotations
 

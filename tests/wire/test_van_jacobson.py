@@ -1,4 +1,4 @@
-"""Compressed TCP/IP headers on PPP links (RFC 1144): rebuilt as sent, or counted as not read."""
+"""Compressed TCP/IP headers on PPP links (RFC 1144) are rebuilt as they were sent, or counted as undecoded."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SENDERS = [packet[12:16] == b"\x0a\0\0\x01" for packet in PACKETS]
 
 
 def _compressed() -> list[tuple[int, bytes]]:
-    """For each packet, its PPP protocol number and its frame with direction."""
+    """For each packet: the PPP protocol number, and the frame with its direction."""
     lines = {True: Compressor(), False: Compressor()}
     forms = [lines[sent].compress(packet) for packet, sent in zip(PACKETS, SENDERS, strict=True)]
     return [(number, bytes((sent,)) + b"\xff\x03\0" + bytes((number,)) + body) for (number, body), sent in zip(forms, SENDERS, strict=True)]
@@ -76,7 +76,7 @@ def _read(path: Path, frames: Sequence[bytes], link_type: int = PPP_WITH_DIRECTI
 
 
 def _undecoded(read: engine.Read) -> tuple[int | None, int]:
-    """The first frame that was not decoded, and their number."""
+    """The first frame that was not decoded, and the number of such frames."""
     [problem] = read.problems
     assert problem["loses_data"]
     assert "Van Jacobson's method" in problem["what"]
@@ -84,7 +84,7 @@ def _undecoded(read: engine.Read) -> tuple[int | None, int]:
 
 
 def test_rebuilt_segments_equal_those_that_were_sent_and_tsharks(tmp_path: Path) -> None:
-    """Some headers (data after a whole header, urgent data) are rebuilt wrongly by tshark 4.0, as its own checksum test shows."""
+    """Some headers (data after a whole header, urgent data) are rebuilt wrongly by tshark 4.0, as tshark's own checksum test shows."""
     numbers, frames = zip(*_compressed(), strict=True)
     assert (numbers.count(COMPRESSED), numbers.count(UNCOMPRESSED)) == (16, 7)
     ours = _read(tmp_path / "compressed.pcapng", frames)
@@ -103,16 +103,16 @@ def test_rebuilt_segments_equal_those_that_were_sent_and_tsharks(tmp_path: Path)
 @pytest.mark.parametrize(
     ("lost", "based"),
     [
-        (12, [13, 14, 16, 17, 19, 20]),  # it named its connection: the next segment seems to be of the other one, which is lost, too
+        (12, [13, 14, 16, 17, 19, 20]),  # it selects its connection: the next segment is taken for the other connection's and lost, too
         (13, [14, 17, 19, 20]),
         (15, [18]),
     ],
 )
 def test_after_a_loss_a_connection_waits_for_a_whole_header(lost: int, based: list[int], tmp_path: Path) -> None:
-    """`based`: the compressed segments of this direction before the connection's next whole header."""
+    """`based` lists the compressed segments of this direction before the connection's next whole header."""
     frames = [frame for _, frame in _compressed()]
     read = _read(tmp_path / "loss.pcapng", frames[:lost] + frames[lost + 1 :])
-    assert _undecoded(read) == (based[0], len(based))  # one frame less: the index is the number
+    assert _undecoded(read) == (based[0], len(based))  # one frame is missing, so the index is the number
     assert read.segments["frame"].to_list() == [at for at in range(1, len(frames)) if at not in based]
 
 
@@ -120,13 +120,13 @@ def test_a_segment_with_a_damaged_byte_is_not_one(tmp_path: Path) -> None:
     frames = [frame for _, frame in _compressed()]
     frames[13] = frames[13][:-1] + b"?"
     read = _read(tmp_path / "damaged.pcapng", frames)
-    undecoded = [14, 15, 18, 20, 21]  # and those that are based on it
+    undecoded = [14, 15, 18, 20, 21]  # the damaged segment and those that depend on it
     assert _undecoded(read) == (undecoded[0], len(undecoded))
     assert read.segments["frame"].to_list() == [number for number in range(1, len(frames) + 1) if number not in undecoded]
 
 
 def test_without_direction_only_whole_headers_are_read_as_by_tshark(tmp_path: Path) -> None:
-    """Exchanging both hosts' numbers does not change the checksum, so that it cannot tell the directions apart."""
+    """The checksum stays the same if the two hosts' numbers are exchanged, so it does not show the direction."""
     forms = _compressed()
     read = _read(tmp_path / "ppp.pcapng", [frame[1:] for _, frame in forms], PPP)
     first = next(at for at, (number, _) in enumerate(forms, 1) if number == COMPRESSED)
@@ -143,7 +143,7 @@ def test_a_segment_that_snaplen_truncates_cannot_be_confirmed(tmp_path: Path) ->
     data[20:24] = PPP_WITH_DIRECTION.to_bytes(4, "little")
     path.write_bytes(data)
     read = engine.read(path)
-    kept = 12  # before the second of the long segments; the first one has a whole header
+    kept = 12  # frames before the second long segment; the first one has a whole header
     assert [number for number, _ in forms[kept : kept + 2]] == [UNCOMPRESSED, COMPRESSED]
     assert _undecoded(read)[0] == kept + 2
     assert read.segments["frame"].to_list()[: kept + 1] == list(range(1, kept + 2))

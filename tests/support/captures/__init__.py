@@ -1,1 +1,1 @@
-"""Captures that tests make, change, or find."""
+"""Helpers that make, change or find captures."""

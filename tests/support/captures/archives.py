@@ -1,4 +1,4 @@
-"""Captures for archives, made in moments: a short transfer each, with addresses, times and faults of their own; and what archives hold."""
+"""Small captures for tests of archives, each a short transfer with its own addresses and times; and functions that read an archive."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _TEXT = """
 
 
 def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Path:
-    """A request and its answer, which begins `slow` seconds late. `number` makes it unique; it starts a number of hours after the first."""
+    """A capture of a request and its answer, which begins `slow` seconds late. `number` makes the capture unique.
+
+    It starts `hours` hours after the first capture.
+    """
     answer = 0.030 + slow
     text = _TEXT.format(
         host=number % 3 + 1, port=30_000 + number, answer=answer, later=answer + 0.001, acked=answer + 0.041, end=1500 + number
@@ -46,7 +49,7 @@ def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Pa
 
 
 def handshake(path: Path, number: int, time_s: float) -> Path:
-    """A connection of 10.0.0.1 with a request and an answer, and a given duration of the handshake. `number` makes it unique."""
+    """A capture of a connection from 10.0.0.1 with a request and an answer. The handshake takes `time_s`. `number` makes it unique."""
     text = _TEXT.format(host=1, port=30_000 + number, answer=0.030 + time_s, later=0.031 + time_s, acked=0.071 + time_s, end=1500)
     for plain in ("0.010", "0.011", "0.020"):
         text = text.replace(f"    {plain} ", f"    {float(plain) - 0.010 + time_s:.6f} ")
@@ -55,7 +58,7 @@ def handshake(path: Path, number: int, time_s: float) -> Path:
 
 
 def folder_of(path: Path, count: int) -> Path:
-    """A folder of `count` captures from two months."""
+    """Make a folder of `count` captures from two months."""
     path.mkdir()
     for number in range(count):
         capture(path / f"c{number:02}.pcap", number, slow=number % 4 / 10, hours=number * 100)
@@ -69,24 +72,24 @@ def made(sources: Path | list[Path], output: Path, *, reports: bool = False, apa
 
 
 def digest(data: bytes) -> str:
-    """SHA-256 of it."""
+    """The SHA-256 of `data`, as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 def tables(archive: Path) -> dict[str, str]:
-    """Name → hash of every file of the dataset, and of the index."""
+    """Name → hash of every file of the archive's dataset and of its index."""
     files = sorted([*(path for path in (archive / "tables").rglob("*") if path.is_file()), archive / "index.html"])
     return {path.relative_to(archive).as_posix(): digest(path.read_bytes()) for path in files}
 
 
 def parts(archive: Path) -> set[str]:
-    """Names of the captures that have parts."""
-    walked = os.walk(archive / "parts")  # not pathlib's glob, which fails if a run removes a folder meanwhile
+    """Names of the captures that have a file in the folder `parts`."""
+    walked = os.walk(archive / "parts")  # pathlib's glob fails if a run removes a folder meanwhile
     return {Path(name).stem for _, _, names in walked for name in names if name.endswith(".part")}
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another process does."""
+    """Wait until `condition` is true, which another process causes."""
     end = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < end, "it did not happen"

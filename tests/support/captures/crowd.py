@@ -1,4 +1,4 @@
-"""Captures of very many connections or UDP flows, each of a few bare packets: raw IPv4, built as one array (Scapy would take minutes)."""
+"""Captures of very many connections or UDP flows, each of a few packets: raw IPv4, built as one array (Scapy would take minutes)."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _RECORD = [("ts_s", "<u4"), ("ts_ns", "<u4"), ("captured", "<u4"), ("original", 
 def tcp(
     clients: ArrayLike, at_s: ArrayLike, flags: ArrayLike = SYN, *, from_client: ArrayLike = True, seq: ArrayLike = 1_000
 ) -> np.ndarray:
-    """Segments without data, one for each client (each has an address of its own), at seconds from `BASE_NS`.
+    """Segments without data, one for each client (an address of its own), at `at_s` seconds after `BASE_NS`.
 
-    A client's SYN has the number 1000, a server's 5000.
+    The SYN of a client has sequence number 1000, that of the server 5000.
     """
     records = _packets(clients, at_s, from_client, np.dtype(_RECORD + _IP + _PORTS + _TCP), 6)
     records["seq"], records["flags"], records["offset"], records["window"] = seq, flags, 5 << 4, 1_000
@@ -49,7 +49,7 @@ def tcp(
 
 
 def udp(clients: ArrayLike, at_s: ArrayLike, *, from_client: ArrayLike = True) -> np.ndarray:
-    """Datagrams without data, as `tcp` makes segments."""
+    """Datagrams without data; the arguments are those of `tcp`."""
     records = _packets(clients, at_s, from_client, np.dtype(_RECORD + _IP + _PORTS + _UDP), 17)
     records["udp_length"] = 8
     return records
@@ -71,7 +71,7 @@ def _packets(clients: ArrayLike, at_s: ArrayLike, from_client: ArrayLike, layout
 
 
 def write(path: Path, *packets: np.ndarray) -> Path:
-    """One capture of packets that come one after the other."""
+    """Write one capture that contains these packets, one array after the other."""
     header = struct.pack("<IHHiIII", _PCAP_NS_MAGIC, 2, 4, 0, 0, SNAPLEN_BYTES, LINKS["ipv4"])
     path.write_bytes(header + b"".join(part.tobytes() for part in packets))
     return path

@@ -1,8 +1,8 @@
-"""Captures that were begun late or ended early: what their ledger says beside that of the whole capture over the same time.
+"""Captures that begin late or end early: how their ledger differs from that of the whole capture for the same time.
 
     python tests/support/captures/cuts.py CAPTURE...
 
-tells of each cut that names other causes than the whole, for all captures of at most `MAX_CONNECTIONS` connections.
+prints each cut whose causes differ from those of the whole capture, for all captures of at most `MAX_CONNECTIONS` connections.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The ledger of one file, and which direction each frame belongs to."""
+    """The ledger of one file, and the direction that each frame belongs to."""
 
     spans: Mapping[Direction, list[Span]]
     directions: Mapping[int, Direction]
@@ -62,7 +62,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """One direction in which a cut ledger names other causes than the whole one."""
+    """A direction in which the ledger of the cut capture has other causes than that of the whole capture."""
 
     direction: Direction
     life_ns: int
@@ -71,20 +71,20 @@ class Otherwise:
 
     @property
     def share(self) -> float:
-        """Share of the direction's life that has another cause; 0 if that time is short enough to be allowed."""
+        """Share of the direction's lifetime that has another cause. It is 0 if that time is short enough to be allowed."""
         told_ns = sum(self.otherwise_ns.values())
         return told_ns / self.life_ns if told_ns > FLOOR_NS else 0.0
 
 
 def source(path: Path, folder: Path) -> tuple[int, list[damage.Packet]]:
-    """Link type and packets of a capture in any format of Wireshark's."""
+    """The link type and packets of a capture, in any format that Wireshark reads."""
     plain = folder / f"{path.name}.nsecpcap"
     subprocess.run([needs.program("editcap"), "-F", "nsecpcap", path, plain], check=True, capture_output=True)
     return damage.read(plain)
 
 
 def reported(path: Path, frames_before: int = 0) -> Told:
-    """The ledger of `path`, before whose first frame the whole capture has `frames_before` others."""
+    """The ledger of `path`. In the whole capture, `frames_before` frames precede its first frame."""
     tables = read(path, worth=())
     spans: dict[Direction, list[Span]] = defaultdict(list)
     rows = tables.ledger.sort("start_ns", maintain_order=True).collect()
@@ -95,12 +95,12 @@ def reported(path: Path, frames_before: int = 0) -> Told:
 
 
 def by_frames(part: tuple[float, float]) -> Callable[[list[damage.Packet]], slice]:
-    """A part of a capture, from one share of its frames to another."""
+    """A function that selects the part of a capture between two shares (0 to 1) of its frames."""
     return lambda packets: slice(int(len(packets) * part[0]), int(len(packets) * part[1]))
 
 
 def by_time(part: tuple[float, float]) -> Callable[[list[damage.Packet]], slice]:
-    """A part of a capture, from one share of its time to another."""
+    """A function that selects the part of a capture between two shares (0 to 1) of its time."""
 
     def cut(packets: list[damage.Packet]) -> slice:
         first_ns, last_ns = (of(packet.ts_ns for packet in packets) for of in (min, max))
@@ -121,7 +121,7 @@ CUTS: Final[Mapping[str, Callable[[list[damage.Packet]], slice]]] = {
 
 
 def _beside(whole: Told, cut: Told) -> dict[Direction, Direction]:
-    """Direction of the cut capture → that of the whole one, by their frames."""
+    """Direction of the cut capture → the same direction of the whole capture, found by their frames."""
     found: dict[Direction, Direction] = {}
     for frame, (conn, from_client) in cut.directions.items():
         of_whole, whole_client = whole.directions[frame]
@@ -131,7 +131,7 @@ def _beside(whole: Told, cut: Told) -> dict[Direction, Direction]:
 
 
 def _common(one: list[Span], other: list[Span]) -> Iterator[tuple[int, str, str]]:
-    """(nanoseconds, cause in one, cause in the other) of the time that both ledgers cover."""
+    """For the time that both ledgers cover: (nanoseconds, cause in `one`, cause in `other`)."""
     here = there = 0
     while here < len(one) and there < len(other):
         a, b = one[here], other[there]
@@ -145,7 +145,7 @@ def _common(one: list[Span], other: list[Span]) -> Iterator[tuple[int, str, str]
 
 
 def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
-    """For each direction: the time that both captures show, and how much of it has another cause in the cut one."""
+    """For each direction: the time that both captures show, and how much of this time has another cause in the cut capture."""
     for direction, of_whole in _beside(whole, cut).items():
         life_ns, otherwise_ns = 0, Counter[tuple[str, str]]()
         for both_ns, said, says in _common(whole.spans[of_whole], cut.spans[direction]):
@@ -157,7 +157,7 @@ def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
 
 
 def otherwise(path: Path, folder: Path) -> dict[str, list[Otherwise]]:
-    """Cut → the directions that it names otherwise for longer than it may, the worst first."""
+    """Cut → the directions in which other causes than in the whole capture last longer than allowed, the worst first."""
     link_type, packets = source(path, folder)
     whole = reported(damage.write(folder / "whole.pcap", link_type, packets))
     if len(packets) < MIN_FRAMES or not 0 < whole.connections <= MAX_CONNECTIONS:
@@ -178,7 +178,7 @@ def only_connection(whole: Told, packets: list[damage.Packet], conn: int) -> lis
 
 
 def turned(path: Path, packets: list[damage.Packet]) -> list[damage.Packet]:
-    """Each host has the address of the other one; sums of headers stay right, because these two are in both."""
+    """The packets with the addresses of the two hosts exchanged. Checksums stay right, because both addresses are in each packet."""
     ends = read(path).connections.select("client_addr", "server_addr").unique(maintain_order=True).collect()
     sides = [tuple(ip_address(end).packed for end in row) for row in ends.iter_rows()]
     both = [(one, other) for a, b in sides for one, other in ((a, b), (b, a))]

@@ -1,6 +1,6 @@
 """Common faults of captures: packets missing, duplicated, late, out of order or truncated; one direction missing; a coarse clock.
 
-Each of `KINDS` makes of the packets of a capture those of another one, at random by a generator that is given, so that it can be repeated.
+Each of `KINDS` changes the packets of a capture at random. The caller gives the random generator, so that a run can be repeated.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Packet:
 
 
 def missed(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some are not captured."""
+    """Some packets are not captured."""
     share = chance.choice((0.02, 0.1, 0.3))
     return [packet for packet in packets if chance.random() > share]
 
 
 def doubled(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some are captured twice."""
+    """Some packets are captured twice."""
     return [packet for packet in packets for _ in range(1 + (chance.random() < 0.1))]
 
 
 def swapped(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some come before the one that they followed; the times stay where they are."""
+    """Some packets change places with the packet before, but the timestamps keep their order."""
     order = list(packets)
     for at in range(len(order) - 1):
         if chance.random() < 0.1:
@@ -52,7 +52,7 @@ def swapped(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def late(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some follow one to seven that followed them."""
+    """Some packets are moved behind one to seven later packets."""
     order = list(packets)
     for _ in range(max(1, len(order) // 20)):
         at = chance.randrange(len(order))
@@ -63,7 +63,7 @@ def late(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def cut(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Packets truncated within or just after their headers."""
+    """All packets are truncated within or just after their headers."""
     snaplen = chance.choice(HEADERS_BYTES)
     return [replace(packet, data=packet.data[:snaplen]) for packet in packets]
 
@@ -84,7 +84,7 @@ def coarse(packets: list[Packet], _chance: random.Random) -> list[Packet]:
 
 
 def again(packets: list[Packet], _chance: random.Random) -> list[Packet]:
-    """All packets come a second time, an hour later."""
+    """All packets appear a second time, an hour later."""
     return packets + [replace(packet, ts_ns=packet.ts_ns + LATER_NS) for packet in packets]
 
 
@@ -94,7 +94,7 @@ KINDS: Mapping[str, Callable[[list[Packet], random.Random], list[Packet]]] = {
 
 
 def read(path: Path) -> tuple[int, list[Packet]]:
-    """Link type and packets of a plain pcap file of this machine's byte order."""
+    """Read the link type and packets of a pcap file in this machine's byte order."""
     data = path.read_bytes()
     head = dpkt.pcap.LEFileHdr(data[: dpkt.pcap.LEFileHdr.__hdr_len__])
     per_tick_ns = {dpkt.pcap.TCPDUMP_MAGIC: 1_000, dpkt.pcap.TCPDUMP_MAGIC_NANO: 1}[head.magic]
@@ -108,7 +108,7 @@ def read(path: Path) -> tuple[int, list[Packet]]:
 
 
 def write(path: Path, link_type: int, packets: list[Packet]) -> Path:
-    """The packets as a plain pcap file with nanoseconds."""
+    """Write the packets to a pcap file with nanosecond timestamps."""
     with path.open("wb") as file:
         file.write(bytes(dpkt.pcap.LEFileHdr(magic=dpkt.pcap.TCPDUMP_MAGIC_NANO, snaplen=1 << 18, linktype=link_type)))
         for packet in packets:

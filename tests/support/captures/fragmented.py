@@ -1,4 +1,4 @@
-"""Exchanges whose packets come in fragments."""
+"""Exchanges whose packets are IP fragments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def exchange(v6: bool = False) -> list[packets.Frame]:  # noqa: FBT001, FBT002  
 
 
 def in_parts(packet: bytes) -> list[bytes]:
-    """An IP packet in fragments, in order."""
+    """The fragments of an IP packet, in order."""
     scapy: Any = (fragment, fragment6)  # they have no types
     split, split_v6 = scapy
     if headers.version(packet) == 4:

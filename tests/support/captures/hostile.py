@@ -1,4 +1,4 @@
-"""A capture that names hosts wherever a capture can, and the search for these names in what was written."""
+"""A capture with host names and addresses wherever a capture can have them, and a search for these in all output."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ EXCHANGE = """
 
 
 def write(path: Path) -> Path:
-    """A capture whose interface, comment and payload name hosts."""
+    """Write a capture whose interface, comment and payload contain names of hosts."""
     packets.capture(path, EXCHANGE)
     data = path.read_bytes()
     request = f"GET /{NAMES[3]} HTTP/1.1\r\nHost: {NAMES[2]}\r\nX: 198.51.100.77\r\n\r\n".encode()
     head = struct.pack("!HHI", 40_000, 80, 1001)
-    payload = data.index(head, data.index(head) + 1) + 20  # of the second segment with this sequence number
+    payload = data.index(head, data.index(head) + 1) + 20  # the payload of the second segment with this sequence number
     data = data[:payload] + request + data[payload + len(request) :]
     assert len(request) <= 100
     comment = f"captured at {NAMES[1]} 198.51.100.77".encode()
@@ -80,13 +80,13 @@ def spellings() -> Iterator[bytes]:
         yield text.replace(".", "-").encode()
         yield str(int(address)).encode()
     for number in range(1, 7):
-        yield bytes((2, 0, 0, 0, 0, number))  # the MAC addresses that `packets` writes
+        yield bytes((2, 0, 0, 0, 0, number))  # MAC addresses as `packets` writes them
         yield f"02:00:00:00:00:{number:02x}".encode()
     yield from (name.encode() for name in NAMES)
 
 
 def written(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder with its name, and what is packed in pages, parts and Parquet files."""
+    """Path → content of every file in a folder, and of the data packed in pages, parts and Parquet files."""
     found: dict[str, bytes] = {}
     for path in folder.rglob("*"):
         if path.is_file():
@@ -96,7 +96,7 @@ def written(folder: Path) -> dict[str, bytes]:
 
 
 def leaks(outputs: Mapping[str, bytes]) -> list[tuple[bytes, str]]:
-    """Which of the spellings occur in which outputs, or in their names."""
+    """Pairs of a spelling and the output whose content or name contains it."""
     return [(secret, name) for secret in spellings() for name, data in outputs.items() if secret in data or secret in os.fsencode(name)]
 
 

@@ -1,4 +1,4 @@
-"""Sweeps of message sizes by modelled hosts."""
+"""Sweeps of message sizes, made by the stack models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ATM = [((12 * n + 4) * K + 1, 12 * (n + 1) * K - 1) for n in range(3)]
 
 
 def joined(ranges: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """The ranges as a sweep can show them: the sizes in them, those joined that no size keeps apart."""
+    """The ranges that a sweep of `sizes` can find. Two ranges with none of the sizes between them are joined."""
     slow = [any(low <= size <= high for low, high in ranges) for size in sorted(set(sizes))]
     found: list[tuple[int, int]] = []
     for size, is_slow, before in zip(sorted(set(sizes)), slow, [False, *slow], strict=False):

@@ -1,7 +1,7 @@
-"""Super-segments (offload) split into the segments that they are on the wire.
+"""Splits super-segments (offload) into the segments that they are on the wire.
 
-A capture at a sender with TSO or GSO shows data before the network card splits them; one at a receiver with GRO or LRO shows them merged.
-Code that counts segments, or uses the size of the last one, needs what the path carried: ⌈length / MSS⌉ segments, of which only the last
+A capture at a sender with TSO or GSO shows data before the network card splits it; one at a receiver with GRO or LRO shows merged segments.
+Code that counts segments, or uses the size of the last one, needs the segments on the wire: ⌈length / MSS⌉ of them, of which only the last
 may be smaller.
 """
 
@@ -16,9 +16,9 @@ _AT_THE_END = 0x01 | 0x08
 
 
 def split(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the segments as on the wire.
+    """Return the segments as they are on the wire.
 
-    Their times are those of the super-segment: the capture does not show when the pieces were sent.
+    Each has the timestamp of its super-segment, because the capture does not show when the pieces were sent.
 
     Args:
         segments: rows of `schema.SEGMENTS`, all columns.

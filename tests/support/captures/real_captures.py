@@ -1,4 +1,4 @@
-"""The captures that are compared with other programs."""
+"""The real captures whose analysis is compared with other programs."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ OPENED = """
 
 @dataclass(frozen=True)
 class Message:
-    """One request: its last segment is held for `held_ms` until a late ACK, or comes after `pause_ms` of the program's own."""
+    """One request. Its last segment waits `held_ms` for a delayed ACK, or is sent after a pause of the application of `pause_ms`."""
 
     size: int
     held_ms: float = 0.0
@@ -35,13 +35,13 @@ class Message:
 
 
 def ends(size: int) -> list[int]:
-    """Where the segments of a message end that is written in pieces of 4 KB."""
+    """The offsets at which the segments of a message end, if the application writes pieces of 4 KB."""
     pieces = [(start, min(start + PIECE, size)) for start in range(0, size, PIECE)]
     return [min(at + FULL, stop) for start, stop in pieces for at in range(start, stop, FULL)]
 
 
 def exchange(messages: Iterable[Message], client: str = "C") -> str:
-    """A connection with these requests, each answered with 50 bytes 1 ms later; a small segment waits for the ACK of the one before."""
+    """A connection with these requests, each answered with 50 bytes after 1 ms. A small segment waits for the ACK of the previous one."""
     lines, sent, got = [OPENED.format(c=client)], 1, 1
     for message in messages:
         wait, small_out = f"+{message.think_ms}ms", False

@@ -1,1 +1,1 @@
-"""Every encapsulation of IP, as bytes."""
+"""Helpers that make frames of every encapsulation of IP."""

@@ -1,4 +1,4 @@
-"""Captures of `captures/` rewritten as TCP over ATM, for the tests of it: what tshark sees in them, their cells and PDUs."""
+"""Captures of `captures/`, converted to TCP over ATM, and what tshark reads in them: segments, cells and PDUs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ as ATM_RFC1483."""
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A capture of `captures/` and what became of it."""
+    """A capture of `captures/` and its conversion to ATM."""
 
     source: Path
     target: Path
@@ -72,7 +72,7 @@ def tshark_rows(path: Path, fields: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def tcp_rows(path: Path) -> list[tuple[str, ...]]:
-    """What tshark says of each TCP segment, and that it finds nothing malformed."""
+    """The fields of each TCP segment by tshark. Fails if tshark finds a malformed packet."""
     rows = tshark_rows(path, (*TCP_FIELDS, "_ws.malformed"))
     assert [row for row in rows if row[-1]] == []
     return [row for row in rows if row[1]]
@@ -84,7 +84,7 @@ def source_rows(name: str) -> list[tuple[str, ...]]:
 
 
 def under_link_type(path: Path, link_type: int) -> Path:
-    """The pcap file with another link type in its header."""
+    """A copy of the pcap file with another link type in its header."""
     data = bytearray(path.read_bytes())
     data[20:24] = struct.pack("<I", link_type)
     other = path.with_suffix(f".{link_type}.pcap")
@@ -98,7 +98,7 @@ def source_read(name: str) -> engine.Read:
 
 
 def cell_records(path: Path, *, bare: bool) -> list[bytes]:
-    """The ERF records of a file of cells, in order, without stuffing."""
+    """The ERF records of a file of cells, in order, without padding."""
     if not bare:
         with path.open("rb") as file:
             return [bytes(data) for _, data in dpkt.pcap.Reader(file)]
@@ -115,7 +115,7 @@ def ends_pdu(record: bytes) -> bool:
 
 
 def payload_of(pdu: bytes) -> bytes:
-    """What a PDU carries. The CRC is zlib's CRC-32 with the bits of each byte, and of the result, the other way round."""
+    """What a PDU carries. The CRC of AAL5 is zlib's CRC-32, with the bits of each byte and of the result reversed."""
     mirrored = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
     assert int(f"{zlib.crc32(pdu[:-4].translate(mirrored)):032b}"[::-1], 2) == int.from_bytes(pdu[-4:], "big")
     assert pdu[-8:-6] == b"\0\0"
@@ -126,7 +126,7 @@ def payload_of(pdu: bytes) -> bytes:
 
 
 def reassembled(path: Path, *, bare: bool) -> Path:
-    """The PDUs of a file of cells as a capture of link type ATM_RFC1483, each at the time of its last cell in the ERF records."""
+    """Write the PDUs of a file of cells to a capture of link type ATM_RFC1483. Each has the time of its last cell in the ERF records."""
     target, pdu = path.with_suffix(".whole.pcap"), b""
     with target.open("wb") as file:
         file.write(bytes(dpkt.pcap.LEFileHdr(magic=dpkt.pcap.TCPDUMP_MAGIC_NANO, snaplen=packets.SNAPLEN_BYTES, linktype=100)))
@@ -154,7 +154,7 @@ IPV6 = "ethernet-ipv6-bulk.pcapng"
 
 @functools.cache
 def pdu_cells(name: str) -> list[tuple[int, int]]:
-    """First and last cell of each packet, by tshark's IP lengths."""
+    """The numbers of the first and last cell of each packet, computed from tshark's IP lengths."""
     ranges, first = [], 0
     for v4_bytes, v6_payload_bytes in tshark_rows(CAPTURES / name, ("ip.len", "ipv6.plen")):
         ip_bytes = int(v4_bytes) if v4_bytes else int(v6_payload_bytes) + 40
@@ -165,7 +165,7 @@ def pdu_cells(name: str) -> list[tuple[int, int]]:
 
 
 def converter(folder: Path) -> Callable[[str, AtmForm], Conversion]:
-    """Capture's name and form → the conversion, done once, into `folder`."""
+    """A function that converts a capture (name, ATM form) into `folder`, once."""
 
     @functools.cache
     def convert(name: str, form: AtmForm) -> Conversion:

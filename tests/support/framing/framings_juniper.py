@@ -1,4 +1,4 @@
-"""Juniper's link types: what follows the cookie of each card, with each form of the common header."""
+"""Frames of Juniper's link types: the packet after each card's cookie, with each form of the common header."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def behind(header: Callable[[bytes], bytes], wrap: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-    """What `wrap` makes of a packet, with a header before it."""
+    """A framing that puts `header` before the frame that `wrap` makes."""
     return lambda packet: header(wrap(packet))
 
 
 def juniper_framings() -> dict[str, Framing]:
-    """Juniper's link types: what follows the cookie, with each form of the header."""
+    """All framings of Juniper's link types, with each form of the common header."""
     services = {"in": bytes(16), "out": bytes(12), "ext": bytes(16), "old": bytes(12)}
     headers = {
         "in": juniper,
         "out": lambda payload: juniper(payload, flags=0),
         "ext": lambda payload: juniper(payload, extended=True),
-        "old": bytes,  # routers before JUNOS 7 wrote none
+        "old": bytes,  # routers before JUNOS 7 wrote no header
     }
     link: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
         "ethernet": (178, ether),

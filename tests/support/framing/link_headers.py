@@ -1,7 +1,7 @@
 """Headers before IP, each as a function from an IP packet (or a payload) to bytes.
 
-Headers that Scapy knows come from Scapy; the others are written out, after the document named beside them or, where there is not one, after
-Wireshark's dissector, which then is the only witness.
+Scapy makes the headers that it supports. The others are written out from the document named in the code or, if there is none, from
+Wireshark's dissector, which then is the only second source.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def version(packet: bytes) -> int:
 
 
 def station(number: int) -> str:
-    """A station's address."""
+    """The MAC address of a station."""
     return f"02:00:00:00:00:{number:02x}"
 
 
@@ -46,7 +46,7 @@ def ether(packet: Packet | bytes, kind: int | None = None) -> bytes:
 
 
 def fcs(frame: bytes) -> bytes:
-    """A frame with its checksum (IEEE 802.3, 3.2.9)."""
+    """An Ethernet frame with its checksum (IEEE 802.3, 3.2.9)."""
     return frame + zlib.crc32(frame).to_bytes(CRC_BYTES, "little")
 
 
@@ -56,12 +56,12 @@ def snap(packet: bytes) -> bytes:
 
 
 def bridged(packet: bytes) -> bytes:
-    """LLC with a bridged frame (RFC 2684, 5.2)."""
+    """An LLC header with a bridged frame (RFC 2684, 5.2)."""
     return bytes.fromhex("aaaa03 0080c2 0007 0000") + ether(packet)
 
 
 def osi(packet: bytes) -> bytes:
-    """LLC with a network-layer protocol identifier (RFC 2684, 5.1)."""
+    """An LLC header with a network-layer protocol identifier (RFC 2684, 5.1)."""
     return bytes.fromhex("fefe03") + NLPID[version(packet)] + packet
 
 
@@ -70,12 +70,12 @@ PSEUDOWIRE_STATIONS = bytes.fromhex("00000c000002 00000c000001")
 
 
 def ppp(packet: bytes) -> bytes:
-    """PPP without address and control."""
+    """A packet in PPP without address and control fields."""
     return PPP_PROTOCOL[version(packet)].to_bytes(2, "big") + packet
 
 
 def hdlc(packet: bytes) -> bytes:
-    """PPP in HDLC-like framing (RFC 1662)."""
+    """A packet in PPP with HDLC-like framing (RFC 1662)."""
     return b"\xff\x03" + ppp(packet)
 
 
@@ -85,27 +85,27 @@ def cisco_hdlc(packet: bytes) -> bytes:
 
 
 def frame_relay(packet: bytes) -> bytes:
-    """Frame Relay with an address of two bytes (RFC 2427)."""
+    """A packet in Frame Relay with an address of two bytes (RFC 2427)."""
     return b"\x18\x41\x03" + NLPID[version(packet)] + packet
 
 
 def mpls(packet: bytes) -> bytes:
-    """Two labels."""
+    """A packet behind two MPLS labels."""
     return bytes(MPLS(label=16, s=0) / MPLS(label=17, s=1) / Raw(packet))
 
 
 def udp(port: int, payload: Packet | bytes) -> bytes:
-    """In UDP to a port."""
+    """The payload in a UDP datagram to this port."""
     return ether(IP(src="192.0.2.1", dst="192.0.2.2") / UDP(sport=49_152, dport=port) / Raw(bytes(payload)))
 
 
 def outer(protocol: int, payload: Packet | bytes) -> bytes:
-    """In IPv4 with a protocol number."""
+    """The payload in an IPv4 packet with this protocol number."""
     return ether(IP(src="192.0.2.1", dst="192.0.2.2", proto=protocol) / Raw(bytes(payload)))
 
 
 def gre(ether_type: int, payload: bytes, **fields: Any) -> bytes:
-    """In GRE, perhaps with more of its fields."""
+    """The payload in GRE, optionally with more of its fields."""
     return outer(47, GRE(proto=ether_type, **fields) / Raw(payload))
 
 
@@ -122,13 +122,13 @@ def wifi_qos(packet: bytes, padding: bytes = b"") -> bytes:
 
 
 def decrypted(packet: bytes, vector: bytes) -> bytes:
-    """An 802.11 frame that the card has decrypted: the initialization vector before the data and the check value after it remain."""
+    """An 802.11 frame that the card has decrypted. The initialization vector before the data and the check value after it remain."""
     plain = wifi(packet, FCfield=TO_DISTRIBUTION_SYSTEM | PROTECTED)
     return plain[:24] + vector + plain[24:] + b"ICV."
 
 
 def prism(code: int) -> bytes:
-    """A Prism header of 144 bytes: message code, length, device, ten items of twelve bytes (linux-wlan-ng)."""
+    """A Prism header of 144 bytes: message code, length, device, and ten items of twelve bytes (linux-wlan-ng)."""
     items = b"".join(((number << 16) + code).to_bytes(4, "little") + bytes((0, 0, 4, 0)) + bytes(4) for number in range(1, 11))
     return code.to_bytes(4, "little") + (144).to_bytes(4, "little") + b"wlan0".ljust(16, b"\0") + items
 
@@ -141,7 +141,7 @@ AX25 = bytes.fromhex("a08884 a6a640 60 88968840404061")
 
 
 def pflog(header_bytes: int) -> Callable[[bytes], bytes]:
-    """OpenBSD's packet filter log: the length field excludes the padding to four bytes."""
+    """OpenBSD's packet filter log, whose length field excludes the padding to four bytes."""
 
     def wrap(packet: bytes) -> bytes:
         header = bytes((header_bytes, BSD_FAMILY[version(packet)], 0, 0)) + b"em0"
@@ -151,7 +151,7 @@ def pflog(header_bytes: int) -> Callable[[bytes], bytes]:
 
 
 def nsh(packet: bytes) -> bytes:
-    """RFC 8300: base header, service path, four words of context."""
+    """A Network Service Header (RFC 8300): base header, service path, four words of context."""
     return bytes((0x0F, 0xC6, 1, {4: 1, 6: 2}[version(packet)])) + bytes.fromhex("000001ff") + bytes(16) + packet
 
 
@@ -161,41 +161,41 @@ def sun(kind: int, payload: bytes) -> bytes:
 
 
 def juniper(payload: bytes, flags: int = 1, *, extended: bool = False) -> bytes:
-    """Juniper's header: magic, flags (1 incoming, 2 no link header), perhaps extensions."""
+    """Juniper's header: magic, flags (1 incoming, 2 no link header), and optional extensions."""
     return b"MGC" + (bytes((flags | 0x80, 0, 6, 1, 4, 0, 0, 0, 1)) if extended else bytes((flags,))) + payload
 
 
 def juniper_protocol(number: int, payload: bytes) -> bytes:
-    """A packet whose link header the router took off; its protocol in Juniper's numbers."""
+    """A packet whose link header the router removed, with its protocol in Juniper's numbers."""
     return juniper(number.to_bytes(4, "little") + payload, flags=3)
 
 
 def mpacket(delimiter: int, preamble_bytes: int = 7) -> Callable[[bytes], bytes]:
-    """IEEE 802.3br: preamble, delimiter, frame, checksum."""
+    """An mPacket (IEEE 802.3br): preamble, delimiter, frame, checksum."""
     return lambda packet: b"\x55" * preamble_bytes + bytes((delimiter,)) + fcs(ether(packet))
 
 
 def tzsp(kind: int, payload: bytes) -> bytes:
-    """TaZmen Sniffer Protocol: version, type, link; padding, a value, the end."""
+    """A packet in the TaZmen Sniffer Protocol: version, type, link; padding, a value, the end tag."""
     return bytes((1, 0, 0, kind, 0, 10, 1, 0xC0, 1)) + payload
 
 
 def pptp(packet: bytes) -> bytes:
-    """GRE of PPTP with sequence and acknowledgment numbers (RFC 2637, 4.1)."""
+    """A packet in the GRE header of PPTP, with sequence and acknowledgment numbers (RFC 2637, 4.1)."""
     return outer(47, b"\x30\x81\x88\x0b" + len(hdlc(packet)).to_bytes(2, "big") + bytes(10) + hdlc(packet))
 
 
 def eoip(packet: bytes) -> bytes:
-    """MikroTik's Ethernet over IP: GRE version 1 with a key of length and tunnel."""
+    """MikroTik's Ethernet over IP: GRE version 1, whose key contains the length and the tunnel number."""
     return outer(47, b"\x20\x01\x64\0" + len(ether(packet)).to_bytes(2, "big") + b"\1\0" + ether(packet))
 
 
 def l2tp(packet: bytes) -> bytes:
-    """L2TP with all its fields: length, tunnel, session, sequence numbers, offset (RFC 2661, 3.1)."""
+    """A packet in L2TP with all header fields: length, tunnel, session, sequence numbers, offset (RFC 2661, 3.1)."""
     inside = bytes.fromhex("0001 0002 0003 0004 0000") + hdlc(packet)
     return udp(1701, bytes.fromhex("4a02") + (len(inside) + 4).to_bytes(2, "big") + inside)
 
 
 def pktap(link_type: int, frame: bytes) -> bytes:
-    """PKTAP (XNU, `bsd/net/pktap.h`): length, record type, link type of the content, interface, flags, process, and so on."""
+    """A frame in PKTAP (XNU, `bsd/net/pktap.h`): length, record type, link type of the content, interface, flags, process, and so on."""
     return struct.pack("<III24sIIIIi20sIHH", 108, 1, link_type, b"en0", 2, 2, 14, 0, 99, b"curl", 0, 6, 0).ljust(108, b"\0") + frame

@@ -1,4 +1,4 @@
-"""All framings in one capture, and captures of frames of any link types."""
+"""One capture with all framings, and captures of frames with any link types."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ FRAMINGS: Mapping[str, Framing] = {**PLAIN, **juniper_framings()}
 
 
 def frames_of(name: str) -> range:
-    """The numbers of the frames that `write_all` makes of a framing."""
+    """The numbers of the frames that `write_all` writes for a framing."""
     first = 1 + EXCHANGE_FRAMES * list(FRAMINGS).index(name)
     return range(first, first + EXCHANGE_FRAMES)
 
 
 def exchange_in(framing: Framing, number: int) -> list[bytes]:
-    """The frames of the exchange in a framing; the number decides the client's port."""
+    """The frames of the exchange in a framing. `number` determines the client's port."""
     hosts = ("[2001:db8::1]", "[2001:db8::2]") if framing.v6 else ("10.0.0.1", "10.0.0.2")
     text = f"host A {hosts[0]}:{20_000 + number}\nhost B {hosts[1]}:9999\n" + EXCHANGE.format(client="A", server="B")
     return [bytes(framing.wrap(frame.data)) for frame in packets.frames(text, link="raw")]
 
 
 def write_all(path: Path) -> None:
-    """One capture with all framings, each on an interface of its own with a connection of its own."""
+    """Write one capture with all framings, each on its own interface and with its own connection."""
     write(path, [(framing.link_type, exchange_in(framing, number)) for number, framing in enumerate(FRAMINGS.values())])
 
 
 def write(path: Path, framed: list[tuple[int, list[bytes]]]) -> None:
-    """A pcapng file: for each link type in the list an interface, and its frames, a millisecond apart."""
+    """Write a pcapng file with an interface for each link type in the list, and the frames 1 ms apart."""
     blocks = [dpkt.pcapng.SectionHeaderBlockLE()]
     blocks += [dpkt.pcapng.InterfaceDescriptionBlockLE(linktype=link_type, snaplen=packets.SNAPLEN_BYTES) for link_type, _ in framed]
     ts_us = packets.BASE_NS // 1000

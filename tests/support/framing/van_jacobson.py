@@ -1,4 +1,4 @@
-"""Van Jacobson's compression of TCP/IP headers (RFC 1144) as a sender on a PPP link does it: IP packets → PPP frames."""
+"""Van Jacobson's compression of TCP/IP headers (RFC 1144), as the sender on a PPP link does it: IP packets → PPP frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_STEP = 65_535
 
 @dataclass
 class Headers:
-    """The fields of an IP packet's headers that compression looks at."""
+    """The header fields of an IP packet that the compression uses."""
 
     fixed: tuple[bytes, ...]
     """All that must not change."""
@@ -54,7 +54,7 @@ def _headers(packet: bytes) -> Headers:
 
 
 def _step(value: int) -> bytes:
-    """A difference: one byte, or 0 and two."""
+    """The encoding of a difference: one byte, or a zero byte and two bytes."""
     return bytes((value,)) if 0 < value < 256 else b"\0" + (value & 0xFFFF).to_bytes(2)
 
 
@@ -67,7 +67,7 @@ class Compressor:
     current: int | None = None
 
     def compress(self, packet: bytes) -> tuple[int, bytes]:
-        """The PPP protocol number and the content of the frame."""
+        """The PPP protocol number and the content of the frame for `packet`."""
         ip_bytes = (packet[0] & 15) * 4
         flags = packet[ip_bytes + 13]
         if packet[9] != TCP_NUMBER or flags & BEGINS_OR_ENDS or not flags & ACK:
@@ -91,7 +91,7 @@ class Compressor:
         steps = [after.urgent] * has_urgent + [value for value in (window, ack, seq) if value]
         sent = len(before.payload)
         if changes in {ECHO, DATA} or (not changes and (sent or not after.payload)):
-            return None  # a retransmission, or something that would be read as a special case
+            return None  # a retransmission, or a segment whose encoding would look like a special case
         if sent and seq == sent and changes == NEW_SEQ:
             changes, steps = DATA, []
         elif sent and seq == ack == sent and changes == NEW_SEQ | NEW_ACK:

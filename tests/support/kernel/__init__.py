@@ -1,1 +1,1 @@
-"""A kernel's reports about its sockets, written by hand."""
+"""Kernel records about sockets, written by hand."""

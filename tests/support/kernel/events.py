@@ -1,4 +1,7 @@
-"""Events of a kernel's sockets written by hand, for tests of the kernel's ledger. The sender's MSS is 1,000 bytes, and its first byte 0."""
+"""Events of kernel sockets, written by hand, for tests of the kernel's ledger.
+
+The sender's MSS is 1,000 bytes, and its first sequence number is 0.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,24 @@ CLIENT, SERVER = Endpoint("192.0.2.1", 40_001), Endpoint("192.0.2.2", 5_001)
 
 
 def event(at_ms: float, kind: str, **fields: int) -> Event:
-    """An event of an established sender whose window of 1 MB and congestion window of 100 segments hold nothing, unless `fields` say so."""
+    """An event of an established sender.
+
+    Unless `fields` change them, the window of 1 MB and the congestion window of 100 segments limit nothing.
+    """
     return Event(round(at_ms * MS), kind, **{"mss_cache": MSS, "snd_wnd": 1_000_000, "snd_cwnd": 100, **fields})
 
 
 def sending(unsent: int, flight: int, **fields: int) -> dict[str, int]:
-    """Fields of a sender with `unsent` bytes in one buffer at the end of its queue, and `flight` bytes in flight in full segments."""
+    """The fields of a sender with `unsent` bytes in one buffer at the end of its queue, and full segments of `flight` bytes in flight."""
     queue = {"write_seq": flight + unsent, "unsent_skb_bytes": unsent, "unsent_marks": 1 if unsent else 0}
     return {"snd_una": 0, "snd_nxt": flight, "packets_out": -(-flight // MSS), **queue, **fields}
 
 
 def client(*events: Event) -> Life:
-    """The life of the socket that opened the connection."""
+    """The events of the client's socket, which opened the connection."""
     return Life(CLIENT, SERVER, is_client=True, events=list(events))
 
 
 def server(*events: Event) -> Life:
-    """The life of the socket at the other end."""
+    """The events of the server's socket, at the other end."""
     return Life(SERVER, CLIENT, is_client=False, events=list(events))

@@ -39,7 +39,7 @@ A request takes 10 ms, the server's think time is 30 ms, its answer takes 10 ms,
 
 
 def exchange(from_client_ms: int) -> str:
-    """The packets that a capture at this distance from the client contains."""
+    """The packets in a capture that is `from_client_ms` away from the client."""
     question_late, answer_late = from_client_ms, 50 - from_client_ms
     lines = [
         *("host A 192.0.2.1:40001", "host B 192.0.2.2:5001"),
@@ -57,7 +57,7 @@ def exchange(from_client_ms: int) -> str:
 
 
 def kernel_rows(own_turn: str) -> list[tuple[object, ...]]:
-    """The kernel's ledger of the client's direction; `own_turn` is the cause of the client's think time."""
+    """The kernel's ledger of the client's direction. `own_turn` is the cause of the client's think time."""
     ends = ("192.0.2.1", 40_001, "192.0.2.2", 5_001, True)
     rows: list[tuple[object, ...]] = []
     for at_ms in QUESTION_MS:
@@ -74,7 +74,7 @@ def kernel_rows(own_turn: str) -> list[tuple[object, ...]]:
 
 
 def transfer(folder: Path, own_turn: str = "own-turn") -> Path:
-    """A folder as a transfer that was made."""
+    """Write the files of a finished transfer into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for point, from_client_ms in (("client", 0), ("middle", 5), ("server", 10)):
         packets.capture(folder / f"{point}.pcap", exchange(from_client_ms))

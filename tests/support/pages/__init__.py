@@ -1,1 +1,1 @@
-"""Reports: analyses written by hand, pages taken apart, and a browser."""
+"""Helpers for tests of reports: analyses written by hand, parsed pages, and a browser."""

@@ -1,4 +1,4 @@
-"""axe-core in a page: what keeps a reader out."""
+"""Runs axe-core in a page: accessibility faults that exclude readers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).v
 
 @pytest.fixture
 def serious() -> Callable[[Visit], list[list[Any]]]:
-    """What axe-core finds that keeps a reader out, with all that is folded unfolded. `make` fetches its script."""
+    """A function that returns the serious accessibility faults that axe-core finds, with all folded parts of the page open.
+
+    `make` fetches the script of axe-core.
+    """
     if not PLACE.is_file():
         pytest.skip("tests with axe-core (not fetched; python tests/browser/fetch_axe.py)")
 

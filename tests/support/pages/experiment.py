@@ -1,4 +1,4 @@
-"""Results of an experiment that was not run, for its table and its page."""
+"""Invented results of an experiment, for tests of its table and its page."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ENVIRONMENT = {"kernel": "Linux 6.18", "processors": 2, "real_time_priority": Tr
 
 
 def results(*, short: bool = False) -> Mapping[str, Any]:
-    """The document of three transfers per point: 40,960 bytes in 8.192 ms are 40 Mb/s; one of three fails."""
+    """The results document: three transfers per point of 40,960 bytes in 8.192 ms (40 Mb/s), of which one fails."""
     declared = experiment_file.parse("writes.toml", TEXT, short=short)
     measured = Measured(elapsed_ns=8_192_000, payload_bytes=40_960, latencies_ns=[8_192_000], port=40_000)
     runs = [

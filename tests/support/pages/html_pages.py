@@ -1,4 +1,4 @@
-"""A page of HTML, taken apart, and text that must not become markup."""
+"""Parses an HTML page; and text that must not become markup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Page(HTMLParser):
             self.scripts.append("")
 
     def handle_endtag(self, tag: str) -> None:
-        """Note the end of a script."""
+        """Record the end of a script."""
         self._script = self._script and tag != "script"
 
     def handle_data(self, data: str) -> None:

@@ -1,4 +1,4 @@
-"""Analyses written by hand, for tests of the report: tables as `schema` declares them, without engine or capture."""
+"""Analyses written by hand, for tests of the report: tables as `schema` declares them, made without the engine or a capture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
 
 @dataclass
 class HandMade:
-    """The parts of an analysis that `report.data` needs."""
+    """The parts of an analysis that `report.data` reads."""
 
     name: str
     capture: dict[str, Any]
@@ -40,7 +40,7 @@ class HandMade:
 
 @dataclass
 class Exchange:
-    """One connection, segment by segment: `send(ms, side, seq, payload, ack, window, kind)`."""
+    """One connection, segment by segment: `send(ms, side, seq, payload, ack, window, kind)` adds a segment."""
 
     conn: int = 0
     client: str = "10.0.0.1"
@@ -60,7 +60,7 @@ class Exchange:
         flags: int = 0,
         **columns: int,
     ) -> Exchange:
-        """Add one segment; `side` is "C" or "S", `kind` is guessed for plain data and ACKs."""
+        """Add one segment. `side` is "C" or "S"; without `kind`, it is derived for plain data and ACKs."""
         row = dict.fromkeys(schema.SEGMENTS.names)
         row |= {
             "frame": self.first_frame + len(self.rows),
@@ -80,7 +80,7 @@ class Exchange:
         return self
 
     def connection(self) -> dict[str, Any]:
-        """Its row of `schema.CONNECTIONS`: counted from the segments; what the report does not read stays null."""
+        """The connection's row of `schema.CONNECTIONS`, counted from the segments. Columns that the report does not read are null."""
         row: dict[str, Any] = dict.fromkeys(schema.CONNECTIONS.names)
         row |= {"conn": self.conn, "client_addr": self.client, "client_port": 40_000, "server_addr": self.server, "server_port": 80}
         row |= {"client_known_by": "syn", "closed_by": "end", "first_frame": self.rows[0]["frame"], "last_frame": self.rows[-1]["frame"]}
@@ -122,7 +122,7 @@ class Exchange:
 
 
 def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: object) -> HandMade:
-    """The exchanges as one analysis; `capture` overrides entries of its "capture" object."""
+    """One analysis of the exchanges. `capture` overrides entries of its "capture" object."""
     rows = sorted((row for exchange in exchanges for row in exchange.rows), key=lambda row: row["frame"])
     segments = pl.DataFrame(rows, schema=schema.SEGMENTS.polars_schema())
     connections = pl.DataFrame([exchange.connection() for exchange in exchanges], schema=schema.CONNECTIONS.polars_schema())
@@ -145,7 +145,10 @@ def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: obje
 
 
 def lossy_upload(conn: int = 0, first_frame: int = 1) -> Exchange:
-    """10 segments of 1,000 bytes, 10 ms apart, acknowledged 20 ms later; the fourth is lost and resent after three duplicate ACKs."""
+    """An upload of 10 segments of 1,000 bytes, 10 ms apart, each acknowledged after 20 ms.
+
+    The fourth is lost and retransmitted after three duplicate ACKs.
+    """
     exchange = Exchange(conn=conn, first_frame=first_frame)
     exchange.send(0, "C", 0, flags=SYN, window=64_000)
     exchange.send(20, "S", 0, ack=1, flags=SYN, window=64_000, rtt_ns=20 * MS, ack_lag_ns=20 * MS)

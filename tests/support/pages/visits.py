@@ -1,6 +1,6 @@
-"""A browser for the tests in this folder: Debian's Chromium, offline, with every message and request written down.
+"""A browser for the tests in this folder: Debian's Chromium, offline, with all messages and requests recorded.
 
-A plugin of pytest: test modules name it in `pytest_plugins`.
+This is a pytest plugin; test modules name it in `pytest_plugins`.
 """
 
 from __future__ import annotations
@@ -27,28 +27,29 @@ DRAWN = """[...document.querySelectorAll('.plot')].filter((plot) => plot.checkVi
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
-    """Playwright brings no browser of its own here."""
+    """Use the installed Chromium, because Playwright's own browser is not installed."""
     chromium = needs.program("chromium", "chromium-browser")
     return {**browser_type_launch_args, "executable_path": chromium, "args": ["--no-sandbox"]}
 
 
 @dataclass
 class Visit:
-    """An open report, and the messages of the browser."""
+    """An open page, and the messages of the browser about it."""
 
     page: Page
     messages: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
     def refuse(self, dialog: Dialog) -> None:
-        """Record the question of a script's dialog, and close it."""
+        """Record the message of a script's dialog, and close the dialog."""
         self.messages.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     def until(self, condition: str, given: object = None) -> None:
         """Wait until a JavaScript expression (in which `given` may occur) is true.
 
-        Looked at before each frame, in one evaluation: Playwright's own waiting evaluates strings, which the page's policy forbids.
+        The condition is evaluated before each animation frame, within one call: Playwright's own waiting evaluates strings, which the
+        page's policy forbids.
         """
         script = f"""(given) => new Promise((resolve, reject) => {{
             const start = performance.now();
@@ -62,13 +63,13 @@ class Visit:
         self.page.evaluate(script, given)
 
     def draw_all(self) -> None:
-        """Scroll through the page until every figure that can be seen is drawn."""
+        """Scroll through the page until every visible figure is drawn."""
         for plot in self.page.locator(".plot:visible").all():
             plot.scroll_into_view_if_needed()
         self.until(DRAWN)
 
     def axis(self, axis: str, side: str) -> list[list[float]]:
-        """The ranges of all drawn figures of one direction of the first connection."""
+        """The ranges of this axis in all drawn figures of one direction of the first connection."""
         script = """([axis, side]) => [...document.querySelector('.connection').querySelectorAll('figure')]
             .filter((figure) => [side, 'both'].includes(figure.dataset.by) && figure.dataset.drawn === 'yes')
             .map((figure) => figure.querySelector('.plot')._fullLayout[axis].range)"""
@@ -78,7 +79,7 @@ class Visit:
 
 @pytest.fixture
 def new_visit(browser: Browser) -> Iterator[Any]:
-    """A function that makes a visit with a new context, and nothing opened yet."""
+    """A function that returns a visit with a new browser context and an empty page."""
     contexts: list[BrowserContext] = []
 
     def made(**context_options: Any) -> Visit:
@@ -98,7 +99,7 @@ def new_visit(browser: Browser) -> Iterator[Any]:
 
 @pytest.fixture
 def visit(new_visit: Callable[..., Visit], tmp_path: Path) -> Callable[..., Visit]:
-    """A function that opens a page, given as text, from a file, at a place of it (such as `#findings`)."""
+    """A function that saves a page (given as text) to a file and opens it, optionally at an anchor such as `#findings`."""
 
     def open_page(html: str, at: str = "", **context_options: Any) -> Visit:
         visited = new_visit(offline=True, **context_options)

@@ -1,1 +1,1 @@
-"""Other programs as a second opinion."""
+"""Other programs, with which results are compared."""

@@ -1,4 +1,4 @@
-"""Two segment tables of one capture, compared column by column: the engine's and tshark's, by the package's own comparison."""
+"""Compares the segment tables of one capture, the engine's and tshark's, column by column, with the package's own comparison."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """How often a column differs, and in which frame first."""
+    """The number of rows in which a column differs, and the first such frame."""
 
     rows: int
     first_frame: int
 
 
 def differences(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[str, Differs]:
-    """Columns in which the segments of one capture differ; empty where both agree.
+    """The columns that differ between two segment tables of one capture. Empty if both agree.
 
     Args:
         ours: the engine's segments (`schema.SEGMENTS`).
@@ -40,5 +40,5 @@ def differences(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[str, Differs]:
 
 
 def count_differences(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Figure → (ours, theirs), if they differ."""
+    """Figure → (our value, the other program's), for figures that differ."""
     return {name: (ours[name], theirs[name]) for name in theirs if ours[name] != theirs[name]}

@@ -1,6 +1,6 @@
-"""Where the engine and tshark 4.0 do not read the same in headers: how often each rule of `tcptrace_lab.verify.rules` explains it.
+"""Differences between the engine and tshark 4.0 in headers: how many of them each rule of `tcptrace_lab.verify.rules` explains.
 
-It holds exactly: an entry that grows, shrinks or vanishes makes its test fail.
+The numbers must match exactly: a test fails if an entry grows, shrinks or disappears.
 """
 
 from __future__ import annotations

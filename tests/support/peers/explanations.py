@@ -1,4 +1,4 @@
-"""What `verify` says of an exchange."""
+"""The differences that `verify` finds in an exchange, and its explanations."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
 
 
 def reported(folder: Path, text: str, rule: str) -> dict[tuple[int | None, str], str]:
-    """The explanations of one rule: (frame, item) → words."""
+    """The explanations by one rule: (frame, item) → text."""
     return {(one.frame, one.item): one.words for one in differences(folder, text).get(rule, [])}

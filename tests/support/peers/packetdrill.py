@@ -1,8 +1,8 @@
-"""A small reader and player of packetdrill's scripts, for what `replay script` writes.
+"""A small parser and player of packetdrill scripts, to test what `replay script` writes.
 
-Made after the public grammar (google/packetdrill, gtests/net/packetdrill: parser.y, lexer.l) and README; not the program itself, which no
-package has. `python tests/support/peers/packetdrill.py FILE` plays a script against this machine's kernel over a tun interface, in the
-network namespace where it is started (`unshare --net`); it exits with 1 where the kernel does something else, and says what.
+It follows the public grammar (google/packetdrill, gtests/net/packetdrill: parser.y, lexer.l) and README. The program itself is in no
+package. `python tests/support/peers/packetdrill.py FILE` plays a script against this machine's kernel over a tun interface, in the network
+namespace where it is started (`unshare --net`). If the kernel does something else, it prints the difference and exits with 1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COMMAND = re.compile(r"`(?P<command>[^`]*)`")
 
 @dataclass(frozen=True)
 class Packet:
-    """`> P. 1:101(100) ack 1`; relative numbers, SYN is 0."""
+    """A packet such as `> P. 1:101(100) ack 1`; numbers are relative, and the SYN has 0."""
 
     outbound: bool
     flags: str
@@ -50,7 +50,7 @@ class Packet:
 
 @dataclass(frozen=True)
 class Call:
-    """`write(3, ..., 100) = 100`, at the latest done at `until_s` where it may block."""
+    """A system call such as `write(3, ..., 100) = 100`. A call that may block must return by `until_s`."""
 
     name: str
     arguments: tuple[str, ...]
@@ -81,7 +81,10 @@ class Script:
 
 
 def read(text: str) -> Script:
-    """Every line is a comment, an option (before all events), or an event with its time; any other line is refused."""
+    """Parse a script.
+
+    Every line must be a comment, an option (before all events), or an event with its time; any other line is an error.
+    """
     script = Script()
     now_s = 0.0
     for line in text.splitlines():
@@ -141,7 +144,7 @@ class Differs(Exception):
 
 
 class Player:
-    """Plays one script against the kernel."""
+    """Plays one script against this machine's kernel."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -155,7 +158,7 @@ class Player:
         threading.Thread(target=self._sniff, daemon=True).start()
 
     def play(self) -> None:
-        """Event by event, each at its time. Raises Differs."""
+        """Play all events, each at its time. Raises Differs."""
         for event in self.script.events:
             if not (isinstance(event.what, Packet) and event.what.outbound):
                 time.sleep(max(0.0, self.begin_s + event.at_s - time.monotonic()))
@@ -194,7 +197,7 @@ class Player:
             raise Differs(f"{event.line}: left at {left_s:.6f}")
 
     def _comes(self, packet: Packet) -> None:
-        from scapy.layers.inet import IP, TCP  # noqa: PLC0415  (slow to import, and only the player needs it)
+        from scapy.layers.inet import IP, TCP  # noqa: PLC0415 (slow to import, and only the player needs it)
 
         flags = sum(BITS[letter] for letter in packet.flags)
         ack = 0 if packet.ack is None else (packet.ack + self.own_start) % 2**32
@@ -286,7 +289,7 @@ def _options(text: str) -> list[tuple[str, Any]]:
 
 
 def _tun(mtu: int) -> int:
-    """The interface tun0 with its address, as packetdrill makes one."""
+    """Create the interface tun0 with its address, as packetdrill does."""
     made = os.open("/dev/net/tun", os.O_RDWR)
     fcntl.ioctl(made, 0x400454CA, struct.pack("16sH22x", b"tun0", 0x1001))  # TUNSETIFF: IFF_TUN, IFF_NO_PI
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:

@@ -1,4 +1,7 @@
-"""The figures of UDP flows a second time: datagram by datagram, in plain Python, as their definitions read; nothing is shared."""
+"""A second implementation of the figures of UDP flows, in plain Python, datagram by datagram, from their definitions.
+
+It shares no code with the engine.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ BUCKET = 0.001
 
 @dataclass
 class Direction:
-    """What one side of a flow sent."""
+    """The datagrams that one side of a flow sent."""
 
     times_ns: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -51,7 +54,7 @@ class Direction:
 
 
 def flows(datagrams: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """The columns of `schema.FLOWS` per flow, without its endpoints; `datagrams` are rows of `schema.DATAGRAMS` in order."""
+    """The columns of `schema.FLOWS` for each flow, without its endpoints. `datagrams` are rows of `schema.DATAGRAMS`, in order."""
     sides: dict[tuple[int, bool], Direction] = {}
     echoes_ns: dict[int, list[int]] = {}
     for row in datagrams:
@@ -85,12 +88,12 @@ def flows(datagrams: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
 
 
 def nearest_rank(values: list[int], share: float) -> int | None:
-    """By the definition of the nearest rank."""
+    """The quantile `share` of `values`, by the nearest-rank definition."""
     return sorted(values)[math.ceil(share * len(values)) - 1] if values else None
 
 
 def told_by(ip_ids: list[int]) -> tuple[int | None, int | None]:
-    """How many datagrams are missing and how many came late, by their identifications."""
+    """The numbers of missing and of late datagrams, by their IP identifications."""
     ip_ids = without_copies(ip_ids)
     steps = [(later - earlier + 32_768) % 65_536 - 32_768 for earlier, later in pairwise(ip_ids)]
     if len(steps) < 10 or sum(1 <= step <= 1_000 for step in steps) < 0.95 * len(steps):
@@ -105,7 +108,7 @@ def told_by(ip_ids: list[int]) -> tuple[int | None, int | None]:
 
 
 def without_copies(ip_ids: list[int]) -> list[int]:
-    """Each number once, if it comes again while it is one of the 64 up to the highest so far."""
+    """The identifications without duplicates: a number is dropped if it appears again among the 64 numbers up to the highest so far."""
     kept: list[int] = []
     place, seen = 0, set[int]()
     for ip_id in ip_ids:
@@ -119,7 +122,7 @@ def without_copies(ip_ids: list[int]) -> list[int]:
 
 
 def near(name: str, value: Any) -> Any:  # noqa: ANN401  (any cell)
-    """What a figure may be, beside its exact value."""
+    """The exact value, or a `pytest.approx` with the engine's tolerance for this figure."""
     if value is None:
         return None
     if "_p50_" in name or "_p95_" in name:

@@ -1,6 +1,6 @@
-"""tcptrace 6.6.7 as the second opinion on connections: a capture → the figures of its long listing (`tcptrace -lrW --csv`).
+"""Runs tcptrace 6.6.7 for comparison: a capture → the connection figures of its long listing (`tcptrace -lrW --csv`).
 
-tcptrace reads only pcap with microseconds, so both programs get the same copy of a capture, written by editcap.
+Since tcptrace reads only pcap with microseconds, both programs read the same copy of a capture, written by editcap.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIME_LIMIT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One connection as tcptrace lists it: its ends, and the figures that each of them has as the sender, as printed."""
+    """One connection as tcptrace lists it: its two ends, and the printed figures of each end as the sender."""
 
     ends: tuple[End, End]
     figures: tuple[Mapping[str, str], Mapping[str, str]]
@@ -36,7 +36,7 @@ class Listed:
 
 
 def readable(capture: Path, folder: Path) -> Path | None:
-    """A copy of `capture` as pcap in microseconds; None if editcap cannot make one (several link types, another format)."""
+    """A copy of `capture` as pcap with microseconds; None if editcap cannot make one (several link types, another format)."""
     copy = folder / f"{capture.name}.pcap"
     command = [needs.program("editcap"), "-F", "pcap", str(capture), str(copy)]
     done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=False)
@@ -44,14 +44,14 @@ def readable(capture: Path, folder: Path) -> Path | None:
 
 
 def run(capture: Path, *options: str, folder: Path | None = None) -> str:
-    """What tcptrace prints; empty if it refuses the file (a link type that it does not know)."""
+    """The output of tcptrace. It is empty if tcptrace refuses the file (unknown link type)."""
     command = [needs.program("tcptrace"), "-n", *options, str(capture)]
     done = subprocess.run(command, cwd=folder, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
 
 
 def listed(capture: Path) -> list[Listed]:
-    """All connections, in tcptrace's order: that of their first segments."""
+    """All connections, in tcptrace's order, which is that of their first segments."""
     names: list[str] = []
     found: list[Listed] = []
     for line in run(capture, "-lrW", "--csv").splitlines():
@@ -74,5 +74,5 @@ def _end(host: str, port: str) -> End:
 
 
 def address(host: str) -> str:
-    """An address as we write it; `:0001` is how tcptrace writes ::1."""
+    """An address in our notation; tcptrace writes ::1 as `:0001`."""
     return str(ipaddress.ip_address(f":{host}" if host.startswith(":") and not host.startswith("::") else host))

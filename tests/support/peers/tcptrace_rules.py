@@ -1,8 +1,8 @@
-"""Why a figure of tcptrace 6.6.7 differs from ours: how tcptrace computes it from our figure, and what else it does.
+"""Reasons why a figure of tcptrace 6.6.7 differs from ours: tcptrace computes it in another way, or from other segments.
 
-Two kinds of reasons. `printed` computes from our figures what tcptrace must print; where it holds, both say the same in their own ways,
-and nothing more needs to be said (`tcptrace_figures` tells each of these ways). `reason` names a difference that our figures show but
-cannot predict. The differences that it explains are counted per capture, and the counts are kept in `golden/tcptrace-deviations.tsv`.
+Two kinds of reasons. `printed` computes from our figures what tcptrace must print. If this matches, the two programs agree, and the
+difference needs no other explanation (`tcptrace_figures` describes each such computation). `reason` names a difference that our figures
+show but cannot predict. Differences that `reason` explains are counted per capture in `golden/tcptrace-deviations.tsv`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _equal(ours: Value, theirs: str, figure: Figure) -> bool:
 
 
 def printed(figure: Figure, direction: Direction) -> list[Any]:
-    """What tcptrace prints for our figure: as a number or text, or one of several."""
+    """The values that tcptrace may print for our figure, as numbers or text."""
     ours = figure.value(direction)
     way = _WAYS.get(figure.name)
     if way is not None and ours is not None:
@@ -69,23 +69,23 @@ def _mean_size(_: int, direction: Direction) -> list[Any]:
 
 
 def _resent_bytes(ours: int, direction: Direction) -> list[Any]:
-    """With a byte for each SYN and FIN that was retransmitted."""
+    """The count of tcptrace includes a byte for each retransmitted SYN and FIN."""
     controls = sum(max(direction[column] - 1, 0) for column in ("syn_segments", "fin_segments"))
     return [ours + controls, ours]
 
 
 def _one_more(ours: int, _: Direction) -> list[Any]:
-    """The FIN, which tcptrace leaves out, makes up for the byte too many."""
+    """The value of tcptrace is one byte too high. If a FIN is in flight, which tcptrace omits, the value is right."""
     return [ours + 1, ours]
 
 
 def _least_in_flight(ours: int, _: Direction) -> list[Any]:
-    """Before the first ACK it is one more yet."""
+    """The value of tcptrace is one byte too high, or two bytes before the first ACK."""
     return [1, ours, ours + 1, ours + 2]
 
 
 def _mean_in_flight(ours: int, _: Direction) -> list[Any]:
-    return [ours + 1, ours, ours + 2]  # cut, where ours is rounded; of FINs, see `_one_more`
+    return [ours + 1, ours, ours + 2]  # tcptrace truncates, we round; for FINs see `_one_more`
 
 
 def _both_scale(direction: Direction) -> bool:
@@ -98,18 +98,21 @@ def _least_window(ours: int, direction: Direction) -> list[Any]:
 
 
 def _mean_window(ours: int, direction: Direction) -> list[Any]:
-    """The sum of all windows, divided by all segments, including those without a window. Windows of SYNs count unless both sides scale."""
+    """The mean of tcptrace is the sum of all windows, divided by the number of all segments, including those without a window.
+
+    The sum includes the windows of SYNs unless both sides scale.
+    """
     bare = direction["segments"] - direction["syn_segments"] - direction["rst_segments"]
     total = ours * bare + (direction["syn_window_bytes"] or 0) * direction["syn_segments"]
     spread = range(-1, 2)
     if _both_scale(direction):
-        counted = {bare + direction["rst_segments"], direction["segments"]}  # the latter if the other side sent nothing but its SYN
+        counted = {bare + direction["rst_segments"], direction["segments"]}  # all segments if the other side sent only its SYN
         return [ours * bare // count + one for count in counted if count for one in spread]
     return [total // direction["segments"] + one for one in spread]
 
 
 def _handshake_flags(ours: str, direction: Direction) -> list[Any]:
-    """Timestamps in any segment count; we have no figure for segments without SYN."""
+    """In tcptrace, timestamps in any segment count; we have no figure for segments other than SYNs."""
     return [ours, "N/Y"] if direction["syn_segments"] == 0 else [ours]
 
 
@@ -167,14 +170,14 @@ def _number(figure: Figure, direction: Direction) -> float:
 
 
 def _is_open(direction: Direction, figure: Figure, theirs: str) -> bool:
-    """Not closed by both FINs or a RST."""
+    """The connection was not closed by two FINs or a RST."""
     both = (direction, direction.other)
     closed = all(one["fin_segments"] for one in both) or any(one["rst_segments"] for one in both)
     return not closed and float(theirs) >= _number(figure, direction)
 
 
 def _one_byte_segments(direction: Direction, _: Figure, __: str) -> bool:
-    """The direction has SYNs, FINs or data of one byte, of which tcptrace takes RTT samples."""
+    """The direction has SYNs, FINs or data of one byte, from which tcptrace takes RTT samples."""
     return bool(direction["syn_segments"] + direction["fin_segments"] > 0 or direction["min_segment_bytes"] == 1)
 
 
@@ -299,7 +302,7 @@ PARTED = "parted"
 
 
 def reason(figure: Figure, direction: Direction, theirs: str) -> str | None:
-    """Why tcptrace's figure is not ours, if there is a reason."""
+    """The name of the reason why tcptrace's figure differs from ours; None if no reason fits."""
     for one in REASONS:
         if (not one.figures or figure.name in one.figures) and one.shows(direction, figure, theirs):
             return one.name

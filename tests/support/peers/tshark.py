@@ -24,7 +24,7 @@ __all__ = ["PREFERENCES", "Opinion", "frames", "opinion", "time_ns"]
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What tshark says of one capture.
+    """tshark's output for one capture.
 
     Attributes:
         packets: frames, TCP or not.
@@ -38,14 +38,14 @@ class Opinion:
 
     @property
     def connections(self) -> int:
-        """Number of distinct streams, as Wireshark counts them."""
+        """Number of streams, as Wireshark counts them."""
         highest = self.segments["conn"].max()
         return 0 if highest is None else int(str(highest)) + 1
 
 
 @functools.cache
 def opinion(path: Path) -> Opinion:
-    """The segments of the capture `path` by tshark, which runs once per session.
+    """The segments of the capture `path` by tshark, which runs once per session for each capture.
 
     Raises:
         subprocess.CalledProcessError: tshark refuses the file. From a truncated file, it returns what it can read.
@@ -62,14 +62,17 @@ def opinion(path: Path) -> Opinion:
 
 
 def frames(path: Path, names: Sequence[str]) -> Iterator[Mapping[str, str]]:
-    """The fields `names` of each frame as tshark prints them: several values with commas between them."""
+    """The fields `names` of each frame as tshark prints them. Several values of a field are separated by commas."""
     needs.program("tshark")
     for line in tshark.fields(str(path), names):
         yield dict(zip(names, line.split("\t"), strict=True))
 
 
 def time_ns(text: str) -> int | None:
-    """`frame.time_epoch` as nanoseconds, as `verify.tshark.nanoseconds` reads it; None if it is missing or needs more than 64 bits."""
+    """The value of `frame.time_epoch` in nanoseconds, read by `verify.tshark.nanoseconds`.
+
+    None if the time is missing or does not fit into 64 bits.
+    """
     found = re.match(r"(-?)(\d+)(?:\.(\d+))?", text)
     if found is None:
         return None

@@ -25,9 +25,9 @@ pub(super) fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> 
     Arc::new(PrimitiveArray::<T>::new(values.into(), validity(rows, |row| value(row).is_some())))
 }
 
-/// Numbers that few rows have. A batch in which no row has one costs almost nothing.
+/// Numbers that few rows have. A batch without any such number costs almost no time.
 pub(super) fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
-    // No early exit, because it would prevent vectorization.
+    // All rows are checked: an early exit would prevent vectorization.
     if rows.iter().fold(false, |any, row| any | value(row).is_some()) {
         return maybe::<T, R>(rows, value);
     }
@@ -51,16 +51,16 @@ pub(super) fn flags<R>(rows: &[R], value: impl Fn(&R) -> bool) -> ArrayRef {
     Arc::new(BooleanArray::new(bits(rows, value), None))
 }
 
-/// A mask of the rows that are not null; `None` if all are.
+/// A mask of the rows whose value is not null; `None` if no value is null.
 pub(super) fn validity<R>(rows: &[R], is_some: impl Fn(&R) -> bool) -> Option<NullBuffer> {
     Some(NullBuffer::new(bits(rows, is_some))).filter(|nulls| nulls.null_count() > 0)
 }
 
-/// One bit per row. Values are first stored as bytes of 0 and 1, then packed eight at a time, which is several times
-/// faster than packing bit by bit.
+/// A bit mask with one bit per row. Values are first stored as bytes of 0 or 1. Then eight bytes at a time are packed,
+/// which is several times faster than packing bit by bit.
 pub(super) fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
-    /// Multiplier that moves the lowest bit of each of eight bytes into the highest byte of the product, in order and
-    /// without carry.
+    /// Multiplying eight bytes of value 0 or 1 by this number collects their bits, in order, in the highest byte of the
+    /// product.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let mut bytes: Vec<u8> = rows.iter().map(|row| u8::from(value(row))).collect();
     bytes.resize(rows.len().next_multiple_of(8), 0);
@@ -73,19 +73,19 @@ pub(super) fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
 pub(super) fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
         columns.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
-    // A batch without columns has no rows.
+    // If a batch has no columns, its number of rows is 0.
     let options = RecordBatchOptions::new().with_row_count(Some(arrays.first().map_or(0, |array| array.len())));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
 }
 
-/// The layer path of each row, as a dictionary of the names known so far.
+/// The layer path of each row, as a dictionary column with the path names known so far.
 pub(super) fn dictionary(paths_of_rows: Vec<u16>, paths: &PathNames) -> ArrayRef {
     let rows = paths_of_rows.len();
     let keys = PrimitiveArray::<UInt16Type>::new(paths_of_rows.into(), None);
     let names: StringArray = paths.so_far().iter().map(Some).collect();
     match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
         Ok(array) => Arc::new(array),
-        // Each path has a name before any row refers to it, so this does not occur.
+        // This case does not occur, because a path gets its name before any row refers to the path.
         Err(_) => arrow_array::new_null_array(&layers_type(), rows),
     }
 }

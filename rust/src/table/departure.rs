@@ -1,4 +1,4 @@
-//! Columns about waits, for segments and for the directions of connections.
+//! The columns about waits: those of the segments table, and those of each direction in the connections table.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
 use crate::sender::SenderTotals;
 
-/// Columns of the segments table. Null for segments that occupy no sequence space.
+/// Columns of the segments table. The values are null for segments without data, SYN and FIN.
 pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("wait_ns", |rows, _| value(rows, |block| &block.wait_ns)),
     ("smss_bytes", |rows, _| value(rows, |block| &block.smss_bytes)),
@@ -23,7 +23,8 @@ fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayR
     amounts(rows, column, nulls)
 }
 
-/// Adds the columns of one direction (0 the client's, 1 the server's), with `prefix` before their names.
+/// Adds the columns of one direction. `at` is 0 if the client sends, 1 if the server sends; `prefix` is put before the
+/// column names.
 pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<&SenderTotals> = rows.iter().filter_map(|row| row.waits.get(at)).collect();
     let amount = |value: fn(&SenderTotals) -> Nullable| nullable(&rows, |row| value(row));

@@ -1,4 +1,4 @@
-//! One direction of a connection, as the columns need it.
+//! One direction of a connection, as needed to build columns.
 
 use crate::accounts::{Acking, Behaviour, Counts, Nagle, StatisticsFigures};
 use crate::connection::DirectionFigures;
@@ -14,7 +14,7 @@ pub(super) struct DirectionRow<'a> {
 }
 
 impl<'a> DirectionRow<'a> {
-    /// The client's direction (0) or the server's (1).
+    /// The direction in which the client (`at` = 0) or the server (`at` = 1) sends.
     pub(super) fn of(connection: &'a ConnectionRow, at: usize) -> Option<Self> {
         let (figures, counts) = (connection.directions.get(at)?, connection.counts.get(at)?);
         let (statistics, behaviour) = (connection.statistics.get(at)?, connection.behaviours.get(at)?);

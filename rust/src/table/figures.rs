@@ -1,4 +1,4 @@
-//! The rows from which figures are made, and the tables of what is drawn.
+//! Reads the tables from which plots are made, and builds the tables with the items to draw.
 
 use arrow_array::RecordBatch;
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt64Type};
@@ -10,10 +10,10 @@ use crate::figures::{Band, Burst, Mark, Point, Segment, Tracked};
 use crate::ledger::Cause;
 use crate::wire::TcpFlags;
 
-/// Segments of one connection, with known times. Categories are codes.
+/// Reads the segments of one connection. All timestamps must be known, and categories must be codes.
 ///
 /// # Errors
-/// A column is missing, or has another type.
+/// Returned if a column is missing or has another type.
 pub fn segments(rows: &RecordBatch) -> Result<impl Iterator<Item = Segment<'_>>, ArrowError> {
     let (frame, from_client) = (values::<UInt64Type>(rows, "frame")?, booleans(rows, "from_client")?);
     let (flag, kind) = (values::<UInt16Type>(rows, "flags")?, values::<UInt8Type>(rows, "kind")?);
@@ -37,10 +37,10 @@ pub fn segments(rows: &RecordBatch) -> Result<impl Iterator<Item = Segment<'_>>,
     }))
 }
 
-/// What [`tracked()`] wrote.
+/// Reads the rows of a table that [`tracked()`] built.
 ///
 /// # Errors
-/// A column is missing, or has another type.
+/// Returned if a column is missing or has another type.
 pub fn tracked_rows(rows: &RecordBatch) -> Result<impl Iterator<Item = Tracked>, ArrowError> {
     let (t_ns, mine) = (values::<Int64Type>(rows, "t_ns")?, booleans(rows, "mine")?);
     let number = |name| values::<Int64Type>(rows, name);
@@ -58,10 +58,10 @@ pub fn tracked_rows(rows: &RecordBatch) -> Result<impl Iterator<Item = Tracked>,
     }))
 }
 
-/// The columns that tracking adds to those of segments.
+/// The table of the columns that tracking adds to the columns of segments.
 ///
 /// # Errors
-/// None in practice: all columns have one value per row.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn tracked(rows: &[Tracked]) -> Result<RecordBatch, ArrowError> {
     let optional = |value: fn(&Tracked) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
     batch(vec![
@@ -76,10 +76,10 @@ pub fn tracked(rows: &[Tracked]) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// Waits of one direction, in order of time. Categories are codes.
+/// Reads the waits of one direction, in order of time. Categories must be codes.
 ///
 /// # Errors
-/// A column is missing, or has another type.
+/// Returned if a column is missing or has another type.
 pub fn waits(rows: &RecordBatch) -> Result<impl Iterator<Item = Band>, ArrowError> {
     let (start_ns, end_ns) = (values::<Int64Type>(rows, "start_ns")?, values::<Int64Type>(rows, "end_ns")?);
     let cause = values::<UInt8Type>(rows, "cause")?;
@@ -92,7 +92,7 @@ pub fn waits(rows: &RecordBatch) -> Result<impl Iterator<Item = Band>, ArrowErro
 /// The table of bursts.
 ///
 /// # Errors
-/// None in practice, as for all tables here.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn bursts(rows: &[Burst]) -> Result<RecordBatch, ArrowError> {
     let number = |value: fn(&Burst) -> i64| numbers::<Int64Type, _>(rows, value);
     batch(vec![
@@ -107,10 +107,10 @@ pub fn bursts(rows: &[Burst]) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// Points of a line, as [`line()`] writes them.
+/// Reads the points of a line from a table that [`line()`] built.
 ///
 /// # Errors
-/// A column is missing, or has another type.
+/// Returned if a column is missing or has another type.
 pub fn points(rows: &RecordBatch) -> Result<impl Iterator<Item = Point>, ArrowError> {
     let (t_ns, y) = (values::<Int64Type>(rows, "t_ns")?, values::<Int64Type>(rows, "y")?);
     let frame = values::<UInt64Type>(rows, "frame")?;
@@ -121,10 +121,10 @@ pub fn points(rows: &RecordBatch) -> Result<impl Iterator<Item = Point>, ArrowEr
     }))
 }
 
-/// The table of a line.
+/// The table with the points of a line.
 ///
 /// # Errors
-/// None in practice.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn line(rows: &[Point]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("t_ns".into(), numbers::<Int64Type, _>(rows, |row| row.t_ns)),
@@ -136,7 +136,7 @@ pub fn line(rows: &[Point]) -> Result<RecordBatch, ArrowError> {
 /// The table of marks.
 ///
 /// # Errors
-/// None in practice.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn marks(rows: &[Mark]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("t_ns".into(), numbers::<Int64Type, _>(rows, |row| row.t_ns)),
@@ -149,7 +149,7 @@ pub fn marks(rows: &[Mark]) -> Result<RecordBatch, ArrowError> {
 /// The table of throughput bins.
 ///
 /// # Errors
-/// None in practice.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn throughput(rows: &[(i64, i64)]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("t_ns".into(), numbers::<Int64Type, _>(rows, |row| row.0)),

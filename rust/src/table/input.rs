@@ -1,4 +1,4 @@
-//! Columns of tables that come from Python.
+//! Reads columns of tables that Python code passes.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int64Type};
@@ -23,15 +23,15 @@ pub(super) fn booleans<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a Bool
     found.ok_or_else(|| ArrowError::SchemaError(format!("the column {name:?} is not Boolean")))
 }
 
-/// The value at a place; `None` for null.
+/// The value at index `place`; `None` if the value is null.
 pub(super) fn at<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, place: usize) -> Option<T::Native> {
     array.is_valid(place).then(|| array.value(place))
 }
 
-/// The lists of a column, each as a slice; empty for null.
+/// Returns a function that gives the list in a row of the column as a slice. The slice is empty if the row is null.
 ///
 /// # Errors
-/// The column is missing, or has another type.
+/// Returned if the column is missing or has another type.
 pub(super) fn lists<'a>(rows: &'a RecordBatch, name: &str) -> Result<impl Fn(usize) -> &'a [i64], ArrowError> {
     let wrong = || ArrowError::SchemaError(format!("the column {name:?} is not List(Int64)"));
     let lists = column(rows, name)?.as_list_opt::<i64>().ok_or_else(wrong)?;

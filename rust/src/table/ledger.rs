@@ -1,4 +1,4 @@
-//! The tables of judged waits: accounts, ledger, notes, and the input of findings.
+//! The tables about waits and their causes: accounts, ledger, notes, and the tables from which findings are derived.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::nullable::Nullable;
 /// One batch of the accounts table.
 ///
 /// # Errors
-/// None in practice: all columns have one value per row.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
     let mut columns: Vec<Column> = vec![("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn))];
     for (side, name) in ["client", "server"].into_iter().enumerate() {
@@ -34,15 +34,15 @@ pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
     batch(columns)
 }
 
-/// The schema of accounts batches.
+/// The schema of the batches of the accounts table.
 ///
 /// # Errors
-/// None in practice, because only an empty batch is built.
+/// No error occurs in practice, because only an empty batch is built.
 pub fn accounts_schema() -> Result<SchemaRef, ArrowError> {
     accounts(&[]).map(|batch| batch.schema())
 }
 
-/// An interval of one direction, with the numbers of the wait that contains it.
+/// An interval of one direction, with the figures of the wait that contains the interval.
 struct IntervalRow {
     conn: u32,
     from_client: bool,
@@ -81,7 +81,8 @@ impl IntervalRow {
 
 type MakeColumn = fn(&[IntervalRow]) -> ArrayRef;
 
-/// The columns of an interval: those of the ledger, and those of the wait that contains it (`schema.WAITS`).
+/// The columns of an interval: the columns of the ledger, and those of the wait that contains the interval
+/// (`schema.WAITS`).
 const WAIT_COLUMNS: [(&str, MakeColumn); 25] = [
     ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
     ("from_client", |rows| flags(rows, |row| row.from_client)),
@@ -117,7 +118,7 @@ fn proved(rows: &[IntervalRow], value: fn(&Proof) -> Nullable) -> ArrayRef {
     maybe::<Int64Type, _>(rows, |row| value(&row.proof?).get())
 }
 
-/// The names of the ledger's columns.
+/// The column names of the ledger.
 #[must_use]
 pub fn ledger_column_names() -> [&'static str; WAIT_COLUMNS.len()] {
     WAIT_COLUMNS.map(|(name, _)| name)
@@ -126,7 +127,7 @@ pub fn ledger_column_names() -> [&'static str; WAIT_COLUMNS.len()] {
 /// One batch of the ledger with the given columns.
 ///
 /// # Errors
-/// None in practice: all columns have one value per row.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn ledger(rows: &[LedgerRow], columns: &[String]) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<IntervalRow> = rows.iter().map(IntervalRow::from).collect();
     let wanted = WAIT_COLUMNS.iter().filter(|(name, _)| columns.iter().any(|column| column == name));
@@ -136,7 +137,7 @@ pub fn ledger(rows: &[LedgerRow], columns: &[String]) -> Result<RecordBatch, Arr
 /// One batch of notes.
 ///
 /// # Errors
-/// None in practice: all columns have one value per row.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn notes(rows: &[NoteRow]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -149,10 +150,10 @@ pub fn notes(rows: &[NoteRow]) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// The schema of batches of notes.
+/// The schema of the batches of the notes table.
 ///
 /// # Errors
-/// None in practice, because only an empty batch is built.
+/// No error occurs in practice, because only an empty batch is built.
 pub fn notes_schema() -> Result<SchemaRef, ArrowError> {
     notes(&[]).map(|batch| batch.schema())
 }
@@ -164,7 +165,7 @@ struct Of<'a, T> {
     value: &'a T,
 }
 
-/// The columns that identify the direction of a row.
+/// The key columns of a row: connection and direction.
 fn keys<T>(rows: &[Of<'_, T>]) -> Vec<Column> {
     vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -182,10 +183,10 @@ fn rows_of<'a, T>(
         .collect()
 }
 
-/// The time and the number of waits of each cause in each direction.
+/// The table with the total time and the number of waits for each cause in each direction.
 ///
 /// # Errors
-/// None in practice: all columns have one value per row.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, Kind>> = rows_of(details, |of| &of.kinds);
     let mut columns = keys(&rows);
@@ -201,10 +202,10 @@ pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     batch(columns)
 }
 
-/// The longest waits of each direction and each cause, with their evidence.
+/// The table of the longest waits for each cause in each direction, with their evidence.
 ///
 /// # Errors
-/// None in practice: all columns have one value per row.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, KeptWait>> = rows_of(details, |of| &of.waits);
     let intervals: Vec<IntervalRow> = rows.iter().map(IntervalRow::from).collect();
@@ -215,16 +216,17 @@ pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     columns.extend([
         ("place".into(), place(|wait| wait.place)),
         ("place_in_cause".into(), place(|wait| wait.place_in_cause)),
-        // All intervals of a direction have the same threshold, so the stalls are its longest intervals.
+        // A stall is an interval longer than a threshold, which is equal for all intervals of a direction. So the
+        // stalls are the longest intervals, and have the same places.
         ("place_in_stalls".into(), place(|wait| wait.place.filter(|_| wait.is_stall))),
     ]);
     batch(columns)
 }
 
-/// The throughput deadlocks, at most one per direction.
+/// The table of throughput deadlocks, with at most one row per direction.
 ///
 /// # Errors
-/// None in practice: all columns have one value per row.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, Lock>> = rows_of(details, |of| of.lock.as_slice());
     let bytes = |value: fn(&Lock) -> i64| numbers::<Int64Type, _>(&rows, |row| value(row.value));
@@ -252,10 +254,10 @@ pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     batch(columns)
 }
 
-/// Distances and round trips of the directions.
+/// The table with the capture point and the base RTT of each direction.
 ///
 /// # Errors
-/// None in practice: all columns have one value per row.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn direction_facts<'a>(
     details: impl Iterator<Item = (u32, &'a DirectionDetails)>,
 ) -> Result<RecordBatch, ArrowError> {

@@ -1,4 +1,4 @@
-//! The table of messages, and the columns of segments and notes from which it is made.
+//! Builds the messages table, and reads the columns of segments and notes from which messages are derived.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::connection::Confidence;
 use crate::ledger::{Cause, Note};
 use crate::messages::{Message, Noted, Segment};
 
-/// Segments from a batch with the columns that messages need. Categories are codes.
+/// Reads segments from a batch with the columns that messages are derived from. Categories must be codes.
 ///
 /// # Errors
-/// A column is missing, or has another type.
+/// Returned if a column is missing or has another type.
 pub fn segments_of_messages(rows: &RecordBatch) -> Result<impl Iterator<Item = Segment>, ArrowError> {
     let (frame, conn) = (values::<UInt64Type>(rows, "frame")?, values::<UInt32Type>(rows, "conn")?);
     let from_client = booleans(rows, "from_client")?;
@@ -40,10 +40,10 @@ pub fn segments_of_messages(rows: &RecordBatch) -> Result<impl Iterator<Item = S
     }))
 }
 
-/// Notes from a batch of the notes table. Categories are codes.
+/// Reads notes from a batch of the notes table. Categories must be codes.
 ///
 /// # Errors
-/// A column is missing, or has another type.
+/// Returned if a column is missing or has another type.
 pub fn noted(rows: &RecordBatch) -> Result<impl Iterator<Item = Noted>, ArrowError> {
     let (frame, cause) = (values::<UInt64Type>(rows, "frame")?, values::<UInt8Type>(rows, "stall_cause")?);
     let caused_ns = values::<Int64Type>(rows, "caused_ns")?;
@@ -64,7 +64,7 @@ pub fn noted(rows: &RecordBatch) -> Result<impl Iterator<Item = Noted>, ArrowErr
 /// One batch of the messages table.
 ///
 /// # Errors
-/// None in practice: all columns have one value per row.
+/// No error occurs in practice: all columns of the batch have the same length.
 pub fn messages(rows: &[Message]) -> Result<RecordBatch, ArrowError> {
     let number = |value: fn(&Message) -> i64| numbers::<Int64Type, _>(rows, value);
     let optional = |value: fn(&Message) -> Option<i64>| maybe::<Int64Type, _>(rows, value);

@@ -1,5 +1,5 @@
-//! The columns of the connections table about drained queues, slow readers, and messages that a buffer cuts into
-//! pieces.
+//! The columns of the connections table about the rates at which a queue drains and a receiver reads, and about
+//! messages that a full buffer splits.
 
 use arrow_array::ArrayRef;
 use arrow_array::types::Int64Type;
@@ -8,8 +8,8 @@ use super::columns::{Column, rare};
 use crate::accounts::Rates;
 use crate::flows::ConnectionRow;
 
-/// Adds the columns of one direction (0 the client's, 1 the server's), with `prefix` before their names. Null if the
-/// direction has little data.
+/// Adds the columns of one direction. `at` is 0 if the client sends, 1 if the server sends; `prefix` is put before the
+/// column names. Values are null if the direction has little data.
 pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<Option<&Rates>> = rows.iter().filter_map(|row| Some(row.rates.get(at)?.as_deref())).collect();
     let amount = |value: fn(&Rates) -> i64| rare::<Int64Type, _>(&rows, |row| row.map(value));

@@ -1,7 +1,9 @@
-//! Segment rows before they become Arrow columns, already stored by column in blocks of 64.
+//! The rows of the segments table before they are converted to Arrow columns. They are already stored by column, in
+//! blocks of 64 rows.
 //!
-//! The worker writes each value directly into its column. The other thread only copies whole columns and finds the
-//! nulls. Rows stored one by one would have to be read again for each column, after they have left the cache.
+//! The worker thread writes each value directly into its column. Another thread only copies whole columns and finds the
+//! nulls. If the rows were stored one after the other, that thread would have to read all rows again for each column,
+//! when they are no longer in the cache.
 
 #![expect(clippy::inline_always, reason = "measured: otherwise rows are built in memory before columns are filled")]
 
@@ -9,7 +11,7 @@ use crate::flows::{SegmentRow, SegmentSink};
 use crate::nullable::Nullable;
 use crate::wire::AtmFacts;
 
-/// Rows per block: the number of bits in a word of a validity mask.
+/// Number of rows per block: the number of bits in a word of a validity mask.
 pub(super) const BLOCK_ROWS: usize = 64;
 /// The code that means "none" in a column of codes.
 pub(super) const NO_CODE: u8 = u8::MAX;
@@ -17,8 +19,8 @@ pub(super) const NO_CODE: u8 = u8::MAX;
 /// A column of one block.
 pub(super) type Of<T> = [T; BLOCK_ROWS];
 
-/// The columns of a block, named as in [`SegmentRow`]. Where `departs` is false, `wait_ns` and `smss_bytes` are
-/// those of an earlier batch: nobody may read them.
+/// The columns of a block, named as in [`SegmentRow`]. In rows where `departs` is false, `wait_ns` and `smss_bytes` are
+/// old values of an earlier batch and must not be read.
 #[derive(Debug)]
 pub(super) struct Block {
     pub len: usize,
@@ -43,11 +45,11 @@ pub(super) struct Block {
     pub ect: Of<u8>,
     pub kind: Of<u8>,
     pub evidence: Of<u8>,
-    /// Frame number; 0 if there is none.
+    /// Number of the frame that is the evidence; 0 if there is none.
     pub evidence_frame: Of<u64>,
     pub confidence: Of<u8>,
     pub retransmit_trigger: Of<u8>,
-    /// Number of transmissions; 0 if the segment occupies no sequence space.
+    /// Number of transmissions of the segment's bytes; 0 if the segment has no data, SYN or FIN.
     pub transmission: Of<u8>,
     pub dsack: Of<bool>,
     pub reset_kind: Of<u8>,
@@ -122,7 +124,7 @@ impl Block {
         }
     }
 
-    /// Appends a row; there must be space for it.
+    /// Appends a row. The block must not be full.
     #[inline(always)]
     fn put(&mut self, row: &SegmentRow) {
         let at = self.len % BLOCK_ROWS;
@@ -177,22 +179,22 @@ impl Block {
 
 #[inline(always)]
 fn set<T>(column: &mut Of<T>, at: usize, value: T) {
-    // The compiler sees that `at` is below the length.
+    // The compiler knows here that `at` is less than the length, and removes the check.
     if let Some(place) = column.get_mut(at) {
         *place = value;
     }
 }
 
-/// The rows of one batch of the segments table. [`SegmentRows::clear`] keeps the memory for the next batch.
+/// The rows of one batch of the segments table. The memory is reused for the next batch after [`SegmentRows::clear`].
 #[derive(Debug, Default)]
 pub struct SegmentRows {
-    /// All blocks in use are full except the last.
+    /// The blocks with the rows. All blocks in use are full except the last one.
     blocks: Vec<Box<Block>>,
     len: usize,
-    /// Values that few rows have, with the index of the row.
+    /// Values that only few rows have, as (index of the row, value).
     pub(super) sack_blocks: Vec<(usize, Box<[i64]>)>,
     pub(super) atm: Vec<(usize, AtmFacts)>,
-    /// Number of segments seen, including those without a row.
+    /// Number of segments in the capture's part that this batch covers, including segments without a row.
     pub seen: u64,
 }
 
@@ -210,7 +212,7 @@ impl SegmentRows {
         self.len == 0
     }
 
-    /// Removes the rows and keeps the memory.
+    /// Removes the rows, but does not release the memory.
     pub fn clear(&mut self) {
         for block in self.blocks.iter_mut().take(self.len.div_ceil(BLOCK_ROWS)) {
             block.len = 0;

@@ -1,4 +1,4 @@
-//! The columns of the segments table, built from rows that are already stored by column ([`SegmentRows`]).
+//! Builds the columns of the segments table from rows that are already stored by column ([`SegmentRows`]).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::departure;
 use super::rows::{BLOCK_ROWS, NO_CODE, SegmentRows};
 use crate::wire::{AtmFacts, Ecn, PathNames};
 
-/// The columns in the order of the table; [`departure::SEGMENT_COLUMNS`] follow.
+/// The first columns of the table, in order. The columns in [`departure::SEGMENT_COLUMNS`] follow.
 const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("frame", |rows, _| numbers::<UInt64Type>(rows, |block| &block.frame)),
     ("ts_ns", |rows, _| nullable(rows, |block| &block.ts_ns)),
@@ -71,7 +71,7 @@ fn all_columns() -> impl Iterator<Item = &'static (&'static str, SegmentColumn)>
     SEGMENT_COLUMNS.iter().chain(departure::SEGMENT_COLUMNS)
 }
 
-/// The segments table, or some of its columns: builds its batches.
+/// Builds batches of the segments table, with all columns or only some of them.
 ///
 /// ```
 /// use tcptrace_lab_core::table::Segments;
@@ -89,7 +89,8 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// The table with the columns in `wanted` (all if `None`), in the table's order.
+    /// Selects the columns in `wanted`, or all columns if `wanted` is `None`. The columns are always in the order of
+    /// the table.
     #[must_use]
     pub fn new(wanted: Option<&[String]>) -> Self {
         let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
@@ -102,7 +103,7 @@ impl Segments {
         Self { columns, schema: Arc::new(Schema::new(fields)), has_departures }
     }
 
-    /// Whether any of its columns needs the waits of departures.
+    /// Whether a selected column needs the waits before segments.
     #[must_use]
     pub fn has_departures(&self) -> bool {
         self.has_departures
@@ -117,13 +118,13 @@ impl Segments {
     /// One batch.
     ///
     /// # Errors
-    /// None in practice: all columns have one value per row.
+    /// No error occurs in practice: all columns of the batch have the same length.
     pub fn batch(&self, rows: &SegmentRows, paths: &PathNames) -> Result<RecordBatch, ArrowError> {
         RecordBatch::try_new(self.schema(), self.columns.iter().map(|make| make(rows, paths)).collect())
     }
 }
 
-/// A column of ATM values, which few rows have.
+/// A column of ATM values. Only few rows have such values.
 fn of_atm(rows: &SegmentRows, value: impl Fn(AtmFacts) -> Option<u16>) -> ArrayRef {
     if rows.atm.is_empty() {
         return Arc::new(PrimitiveArray::<UInt16Type>::new_null(rows.len()));
@@ -165,10 +166,10 @@ mod tests {
     use arrow_array::cast::AsArray;
     use proptest::prelude::*;
 
-    /// Rows whose numbers decide which values they have.
+    /// Rows for the test. Each number determines which values its row has.
     fn rows(numbers: &[Option<u16>]) -> SegmentRows {
         let mut rows = SegmentRows::default();
-        // Use the memory before, to leave stale values.
+        // Fill the memory first, so that old values remain in it.
         for _ in 0..100 {
             let departure = Wait { wait_ns: Some(-1).into(), ..Wait::default() };
             rows.push(SegmentRow { departure: Some(departure), dsack: true, ..SegmentRow::default() });

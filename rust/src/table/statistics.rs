@@ -16,7 +16,7 @@ fn ratio(sum: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum as f64 / count as f64)
 }
 
-/// Adds the columns of one direction, with `prefix` before their names.
+/// Adds the columns of one direction. `prefix` is put before the column names.
 pub(super) fn statistics(prefix: &str, rows: &[DirectionRow<'_>], columns: &mut Vec<Column>) {
     let named = counts(rows).into_iter().chain(sizes(rows)).chain(acks(rows)).chain(times(rows));
     columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
@@ -36,8 +36,8 @@ fn share(rows: &[DirectionRow<'_>], value: fn(&DirectionRow<'_>) -> Option<f64>)
     maybe::<Float64Type, _>(rows, value)
 }
 
-/// Segments with congestion marks. A SYN cannot get one (RFC 3168, 6.1.1), so where every segment has this value, the field
-/// of the IP header is used for something else.
+/// Number of segments with a CE mark. A SYN cannot have a CE mark (RFC 3168, 6.1.1). So if all segments have this
+/// value, the field of the IP header is used for another purpose, and the number is 0.
 fn ce_segments(row: &DirectionRow<'_>) -> u64 {
     Some(row.statistics.rare.ce_segments).filter(|marked| *marked < row.figures.segments).unwrap_or(0)
 }
@@ -67,7 +67,7 @@ fn counts(rows: &[DirectionRow<'_>]) -> Named {
     ]
 }
 
-/// Columns in bytes: segments, windows, flight, stream.
+/// Columns with sizes in bytes: of segments, windows, data in flight, and the stream.
 fn sizes(rows: &[DirectionRow<'_>]) -> Named {
     vec![
         ("window_scale_offered", maybe::<UInt8Type, _>(rows, |row| row.figures.syn_options?.window_scale)),
@@ -75,7 +75,7 @@ fn sizes(rows: &[DirectionRow<'_>]) -> Named {
         ("mean_segment_bytes", amount(rows, |row| mean(row.counts.payload_bytes, row.figures.data_segments))),
         ("truncated_bytes", count(rows, |row| row.statistics.usual.truncated_bytes)),
         ("mean_window_bytes", {
-            // While the window scale is unknown, only windows of 0 are known, so there is no mean.
+            // If the window scale is unknown, only windows of 0 are known, so there is no mean.
             let samples =
                 |row: &DirectionRow<'_>| row.figures.window_scale.map(|_| row.statistics.usual.window_samples);
             maybe::<Int64Type, _>(rows, |row| mean(row.statistics.usual.window_sum_bytes, samples(row)?))
@@ -92,7 +92,7 @@ fn sizes(rows: &[DirectionRow<'_>]) -> Named {
     ]
 }
 
-/// Columns about the ACKs of this host and the ACKs of its data.
+/// Columns about the ACKs that this host sends, and about the ACKs of this host's data.
 fn acks(rows: &[DirectionRow<'_>]) -> Named {
     vec![
         ("advancing_acks", count(rows, |row| row.statistics.usual.advancing_acks)),
@@ -111,7 +111,7 @@ fn acks(rows: &[DirectionRow<'_>]) -> Named {
     ]
 }
 
-/// Columns about round trips and waits.
+/// Columns about RTTs and waits.
 fn times(rows: &[DirectionRow<'_>]) -> Named {
     let mut named: Named = vec![
         ("max_gap_ns", nullable(rows, |row| row.statistics.usual.max_gap_ns)),
@@ -130,7 +130,7 @@ fn times(rows: &[DirectionRow<'_>]) -> Named {
     named
 }
 
-/// The names of the columns for one set of samples.
+/// The column names for one set of samples: number, minimum, mean, maximum, standard deviation.
 type Names = [&'static str; 5];
 
 const TIMESTAMP_NAMES: Names = [
@@ -182,7 +182,7 @@ fn if_it_acks(row: &DirectionRow<'_>, value: u32) -> Option<i64> {
     (row.statistics.usual.advancing_acks > 0).then_some(value.into())
 }
 
-/// Length of the stream, if its SYN (offset 0) and its FIN were captured.
+/// Length of the stream in bytes, if SYN (offset 0) and FIN of the direction were captured.
 fn stream_bytes(row: &DirectionRow<'_>) -> Option<i64> {
     let fin = row.statistics.usual.stream_end.get()?;
     (row.figures.syn_segments > 0).then_some(fin - 1)

@@ -1,23 +1,22 @@
-//! AAL5 (ITU-T I.363.5): reassembles 53-byte cells into PDUs, per virtual channel.
+//! Reassembles AAL5 PDUs (ITU-T I.363.5) from 53-byte ATM cells, for each virtual channel.
 //!
-//! The receiver's adaptation layer discards a PDU that lost a cell or fails its CRC. Such a PDU is still
-//! returned here, marked as damaged. The segment in it was sent, so later stages must not count it as "not
-//! captured".
+//! If a PDU has lost a cell or has a wrong CRC, the receiver's adaptation layer discards the PDU. This module returns
+//! such a PDU, marked as damaged, because the segment in the PDU was sent and must not count as "not captured".
 
 use std::collections::VecDeque;
 
 use super::segment::AtmFacts;
 
-/// Payload of a cell.
+/// Number of payload bytes in a cell.
 pub(super) const CELL_BYTES: usize = 48;
 /// Length of the trailer: CPCS-UU, CPI, length, CRC-32.
 const TRAILER_BYTES: usize = 8;
-/// Maximum number of cells in a PDU: the 16-bit length field allows 65,535 bytes, plus padding and trailer.
+/// Maximum number of cells in a PDU. The 16-bit length field allows 65,535 bytes; padding and trailer are added.
 const MAX_CELLS: usize = (65_535 + TRAILER_BYTES).div_ceil(CELL_BYTES);
-/// Maximum number of channels with an incomplete PDU. Beyond it, the oldest PDU is given up.
+/// Maximum number of channels with an incomplete PDU. If there are more, the oldest PDU is dropped.
 const MAX_CHANNELS: usize = 2048;
 
-/// Frame number and time of a cell.
+/// Frame number and capture time of a cell.
 pub(super) type Seen = (u64, Option<i64>);
 
 /// A virtual channel: (VPI, VCI).
@@ -27,13 +26,13 @@ pub(super) type Channel = (u16, u16);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pdu {
     pub atm: AtmFacts,
-    /// Its last captured cell.
+    /// Frame number and capture time of the PDU's last captured cell.
     pub seen: Seen,
-    /// CPCS payload without padding and trailer; as received if damaged.
+    /// CPCS payload of the PDU, without padding and trailer. If the PDU is damaged, these are the bytes as received.
     pub data: Vec<u8>,
-    /// Whether the receiver's adaptation layer discarded it.
+    /// Whether the receiver's adaptation layer discarded the PDU.
     pub damaged: bool,
-    /// Length of the payload as sent, from the trailer; `None` if the trailer is lost.
+    /// Length of the payload that was sent, from the trailer; `None` if the trailer is lost.
     pub payload_bytes: Option<usize>,
 }
 
@@ -41,7 +40,7 @@ pub(super) struct Pdu {
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     under_way: VecDeque<UnderWay>,
-    /// PDUs that never became complete: the frame with the first cell of the first of them, and their number.
+    /// The frame with the first cell of the first PDU that never became complete, and the number of incomplete PDUs.
     unfinished: Option<(u64, u64)>,
 }
 
@@ -50,13 +49,13 @@ struct UnderWay {
     channel: Channel,
     first_frame: u64,
     bytes: Vec<u8>,
-    /// Frame and time of each cell.
+    /// Frame number and capture time of each cell.
     seen: Vec<Seen>,
 }
 
 impl Cells {
-    /// Adds a user cell. The last cell of a PDU returns that PDU. If the last cell of the previous PDU was
-    /// lost, which the length in the trailer reveals, both PDUs are returned as damaged.
+    /// Adds a user cell. If the cell is the last one of a PDU, the PDU is returned. If the length in its trailer shows
+    /// that the last cell of the previous PDU was lost, both PDUs are returned as damaged.
     pub(super) fn add(&mut self, channel: Channel, payload: &[u8; CELL_BYTES], last: bool, seen: Seen) -> Vec<Pdu> {
         let at = self.under_way.iter().position(|pdu| pdu.channel == channel).unwrap_or_else(|| {
             if self.under_way.len() == MAX_CHANNELS {
@@ -75,8 +74,8 @@ impl Cells {
         self.under_way.remove(at).map_or_else(Vec::new, |pdu| pdu.pdus())
     }
 
-    /// Ends the capture. Returns the frame with the first cell of the first PDU that never became complete, and the
-    /// number of such PDUs.
+    /// Called at the end of the capture. Returns the frame with the first cell of the first PDU that never became
+    /// complete, and the number of incomplete PDUs.
     pub(super) fn finish(mut self) -> Option<(u64, u64)> {
         while !self.under_way.is_empty() {
             self.give_up_oldest();
@@ -93,7 +92,7 @@ impl Cells {
 }
 
 impl UnderWay {
-    /// Splits the cells up to an end-of-PDU cell into one PDU or two.
+    /// Splits the cells up to an end-of-PDU cell into one or two PDUs.
     fn pdus(&self) -> Vec<Pdu> {
         let (bytes, cells) = (self.bytes.as_slice(), self.seen.len());
         let length = payload_length(bytes);
@@ -109,13 +108,13 @@ impl UnderWay {
         }
     }
 
-    /// A PDU made of `bytes` with padding, and with a trailer if its `length` is known. `end` is the number of
-    /// cells up to its last.
+    /// Makes a PDU of `bytes`, which include padding, and the trailer if `length` is known. `end` is the number of
+    /// cells up to the last cell of the PDU.
     fn pdu(&self, bytes: &[u8], end: usize, length: Option<usize>, damaged: bool) -> Pdu {
         let atm = AtmFacts { channel: Some(self.channel), cells: (bytes.len() / CELL_BYTES) as u16 };
         let seen = end.checked_sub(1).and_then(|last| self.seen.get(last)).copied().unwrap_or((self.first_frame, None));
-        // The length is used only if its PDU has at least this many cells. Otherwise it belongs to another PDU, or is
-        // damaged itself.
+        // The length is used only if a PDU of this length has at least as many bytes. Otherwise the length belongs to
+        // another PDU, or is damaged itself.
         let payload_bytes = length.filter(|length| padded_length(*length) >= bytes.len());
         let behind_payload = payload_bytes.map_or(0, |length| padded_length(length) - length);
         let data = bytes.get(..bytes.len().saturating_sub(behind_payload)).unwrap_or(bytes).to_vec();
@@ -123,12 +122,12 @@ impl UnderWay {
     }
 }
 
-/// Number of bytes in cells for a payload with padding and trailer.
+/// Number of bytes that a payload takes in cells, with padding and trailer.
 fn padded_length(payload_bytes: usize) -> usize {
     aal5_cells(payload_bytes) * CELL_BYTES
 }
 
-/// Number of cells for a payload with padding and trailer.
+/// Number of cells that a payload takes, with padding and trailer.
 ///
 /// ```
 /// use tcptrace_lab_core::wire::aal5_cells;
@@ -141,19 +140,18 @@ pub fn aal5_cells(payload_bytes: usize) -> usize {
     (payload_bytes + TRAILER_BYTES).div_ceil(CELL_BYTES)
 }
 
-/// Whether `pdu` (with padding and trailer) has the number of cells that its length field requires, and the
-/// right CRC.
+/// Whether `pdu` (with padding and trailer) has the number of cells that its length field requires, and a correct CRC.
 pub(super) fn is_whole(pdu: &[u8]) -> bool {
     payload_length(pdu).is_some_and(|length| padded_length(length) == pdu.len()) && crc32(pdu) == GOOD_CRC
 }
 
-/// The length field of the trailer; `None` if 0, which means an abort.
+/// The length field of the trailer. Returns `None` if the field is 0, which means that the sender aborted the PDU.
 pub(super) fn payload_length(pdu: &[u8]) -> Option<usize> {
     let [.., high, low, _, _, _, _] = *pdu else { return None };
     Some(usize::from(u16::from_be_bytes([high, low]))).filter(|length| *length > 0)
 }
 
-/// Value of the CRC register after a PDU with the right CRC (the remainder of I.363.5, 9.2.1.2).
+/// Value of the CRC register after a PDU with a correct CRC (the remainder in I.363.5, 9.2.1.2).
 const GOOD_CRC: u32 = 0xc704_dd7b;
 const POLYNOMIAL: u32 = 0x04c1_1db7;
 
@@ -173,7 +171,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// A PDU with padding, length and CRC.
+    /// Makes a PDU with padding, length and CRC for the tests.
     fn pdu(payload: &[u8]) -> Vec<u8> {
         let mut bytes = payload.to_vec();
         bytes.resize((payload.len() + TRAILER_BYTES).div_ceil(CELL_BYTES) * CELL_BYTES - 6, 0);
@@ -218,7 +216,8 @@ mod tests {
         assert!(send(&mut cells, &pdu(&[7; 100]), &[2]).is_empty());
         let given = send(&mut cells, &pdu(&[8; 200]), &[]);
         assert_eq!(given.iter().map(|pdu| (pdu.damaged, pdu.data[0])).collect::<Vec<_>>(), [(true, 7), (true, 8)]);
-        // Each PDU has the frame of its own last captured cell: the second of three, the fifth of five.
+        // Each PDU has the frame number of its own last captured cell. That is frame 2 for the first PDU and frame 5
+        // for the second.
         assert_eq!(given.iter().map(|pdu| pdu.seen.0).collect::<Vec<_>>(), [2, 5]);
     }
 

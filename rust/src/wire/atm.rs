@@ -1,16 +1,16 @@
-//! The content of AAL5 PDUs, and the headers that capture tools put before them (RFC 2684, RFC 2225).
+//! Reads the content of AAL5 PDUs (RFC 2684, RFC 2225), and the headers that capture tools put before a PDU.
 
 use super::aal5::{Channel, aal5_cells};
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
 use super::segment::AtmFacts;
 
-/// The ATM facts of a PDU of which only the payload was captured.
+/// Channel and number of cells of a PDU, if only the PDU's payload was captured.
 pub(super) fn facts(channel: Option<Channel>, payload_bytes: usize) -> AtmFacts {
     AtmFacts { channel, cells: aal5_cells(payload_bytes).min(usize::from(u16::MAX)) as u16 }
 }
 
-/// `SunATM`: a pseudo-header with direction and traffic type, VPI and VCI.
+/// Reads a `SunATM` pseudo-header, which has direction and traffic type, VPI and VCI.
 pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result<Layer, Stop> {
     const LANE: u8 = 1;
     const MANAGEMENT: u8 = 5;
@@ -23,21 +23,23 @@ pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result
             Ok(Layer::Ethernet)
         }
         MANAGEMENT | SIGNALLING => Err(Stop::NotTcp),
-        // Type 2 is LLC multiplexing; the driver leaves the other types unspecified. The content decides.
+        // Traffic type 2 is LLC multiplexing, and the driver does not specify other types, so the layer is recognized
+        // by the content.
         _ => Ok(Layer::Aal5),
     }
 }
 
-/// The content of an AAL5 PDU: LLC, a bridged frame or PPP on a channel of its own, or IP directly (VC
-/// multiplexing, Fore IP).
+/// Recognizes the first layer in an AAL5 PDU: LLC, a bridged frame, PPP or IP. Without LLC, a channel carries only one
+/// protocol (VC multiplexing, Fore IP).
 pub(super) fn payload(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data {
-        // A bridged PDU on a channel of its own begins with two bytes of padding and has no LLC header (RFC 2684, 6.2).
+        // On a channel only for bridged frames, a PDU begins with two bytes of padding and has no LLC header (RFC 2684,
+        // 6.2).
         [0, 0, ..] => {
             cursor.take::<2>("bridged AAL5 header")?;
             Ok(Layer::Ethernet)
         }
-        // PPP on a channel of its own begins with its protocol number (RFC 2364, 4).
+        // On a channel only for PPP, a PDU begins with the PPP protocol number (RFC 2364, 4).
         [0, 0x21 | 0x57, ..] => Ok(Layer::PPP),
         [first, ..] if first >> 4 == 4 => Ok(Layer::Ipv4),
         [first, ..] if first >> 4 == 6 => Ok(Layer::Ipv6),

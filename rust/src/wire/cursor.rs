@@ -1,31 +1,31 @@
-//! The bytes of a frame that are not parsed yet, and the reasons to stop.
+//! The bytes of a frame that are not dissected yet, and the reasons why dissection stops.
 
 use crate::capture::LinkType;
 
-/// The rest of a frame: its captured bytes, and its length on the wire.
+/// The part of a frame that is not dissected yet: its captured bytes, and its length on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
-    /// The captured bytes that remain.
+    /// The captured bytes that are not dissected yet.
     pub(super) data: &'a [u8],
-    /// The number of bytes that remain on the wire: at least the captured ones.
+    /// Length on the wire of the part that is not dissected yet; at least the number of captured bytes.
     pub(super) wire_bytes: usize,
-    /// Whether a header must prove that it is one.
+    /// How reliable the bytes are. In a damaged frame, a header must prove by its checksum that it is a header.
     pub(super) trust: Trust,
 }
 
-/// How far the bytes of a frame can be trusted.
+/// How reliable the bytes of a frame are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// They are as sent.
+    /// The bytes are as they were sent.
     Whole,
-    /// The link damaged some of them; their number is known.
+    /// The link damaged or lost some bytes; the number of bytes that were sent is known.
     LengthOnly,
-    /// The link damaged some of them and lost others.
+    /// The link damaged or lost some bytes; the number of bytes that were sent is unknown.
     Nothing,
 }
 
 impl<'a> Cursor<'a> {
-    /// Takes a header of `N` bytes off the front.
+    /// Returns the next `N` bytes, which are a header, and moves the cursor after them.
     #[inline]
     pub(super) fn take<const N: usize>(&mut self, header: &'static str) -> Result<&'a [u8; N], Stop> {
         match self.data.split_first_chunk::<N>() {
@@ -39,7 +39,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes `count` bytes off the front.
+    /// Returns the next `count` bytes, and moves the cursor after them.
     #[inline]
     pub(super) fn take_slice(&mut self, count: usize, header: &'static str) -> Result<&'a [u8], Stop> {
         match self.data.split_at_checked(count) {
@@ -53,7 +53,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Drops everything after `wire_bytes`: padding and trailers after a packet whose header states its length.
+    /// Limits the remaining bytes to `wire_bytes`, the length in a packet's header. Padding and trailers after the
+    /// packet are dropped.
     #[inline]
     pub(super) fn limit(&mut self, wire_bytes: usize) {
         if wire_bytes < self.wire_bytes {
@@ -63,7 +64,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Why dissection of a frame ended before a TCP segment was read.
+/// The reason why dissection of a frame ended before a TCP segment was read.
 ///
 /// ```
 /// use tcptrace_lab_core::capture::Frame;
@@ -76,23 +77,25 @@ impl<'a> Cursor<'a> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stop {
-    /// Valid content other than TCP.
+    /// The frame has valid content that is not TCP.
     NotTcp,
-    /// The capture contains too little of this header (snaplen).
+    /// The capture truncated this header (snaplen).
     Cut(&'static str),
-    /// This header contradicts itself or its context.
+    /// This header contradicts itself or the headers around it.
     Malformed(&'static str),
-    /// A fragment of an IP packet that does not complete it.
+    /// The frame has a fragment of an IP packet, and other fragments are still missing.
     Fragment,
-    /// A link type that this engine does not read.
+    /// This engine does not read the frame's link type.
     UnknownLink(LinkType),
-    /// Further link types that this engine does not read, beyond those counted one by one.
+    /// This engine does not read the frame's link type, and so many such types occur that this type is not counted
+    /// separately.
     MoreUnknownLinks,
-    /// A TCP header whose length contradicts itself or the packet. Its segment is returned without data.
+    /// The TCP header's length contradicts itself or the packet. The segment is returned without data.
     BadDataOffset,
-    /// An AAL5 PDU of which the link lost a part, including the headers.
+    /// The link lost a part of the AAL5 PDU, including its headers.
     DamagedPdu,
-    /// Content that is split and not reassembled here, or several packets in one frame; the text names which.
+    /// The content is split over several frames and not reassembled here, or the frame has several packets. The text
+    /// says which.
     NotRead(&'static str),
     /// More nested headers than [`MAX_LAYERS`].
     TooDeep,

@@ -1,25 +1,26 @@
-//! Endace's Extensible Record Format (ERF): a record header before each packet or cell.
+//! Reads records of Endace's Extensible Record Format (ERF), which has a record header before each packet or cell.
 
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
 
-/// Bit of the type field: extension headers follow.
+/// This bit of the type field means that extension headers follow.
 const EXTENSION_HEADERS: u8 = 0x80;
-/// Length of the record header: time, type, flags, lengths, loss counter.
+/// Length of the record header, which has time, type, flags, lengths and loss counter.
 const HEADER_BYTES: usize = 16;
 
 /// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    /// It begins with this layer.
+    /// The content of the record begins with this layer.
     Layer(Layer),
-    /// One ATM cell: a header of 4 bytes (without HEC) and 48 bytes of payload.
+    /// The record contains one ATM cell: a header of 4 bytes (without HEC) and 48 bytes of payload.
     Cell,
-    /// An ATM header of 4 bytes, then an AAL5 PDU with padding and trailer.
+    /// The record contains an ATM header of 4 bytes, then an AAL5 PDU with padding and trailer.
     Aal5,
 }
 
-/// Takes off the record header, its extension headers, and the bytes that some types put before the packet.
+/// Reads the record header, the extension headers, and the bytes that some record types have before the packet. Returns
+/// the kind of content.
 pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
     let header = cursor.take::<HEADER_BYTES>("ERF header")?;
     let (kind, wire_bytes) = (header[8], u16::from_be_bytes([header[14], header[15]]));
@@ -28,7 +29,8 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
         more = cursor.take::<8>("ERF extension header")?[0] & EXTENSION_HEADERS;
     }
     let record = match kind & !EXTENSION_HEADERS {
-        // HDLC, also per channel or colour: PPP or Cisco HDLC, distinguished by the first byte.
+        // These record types contain HDLC, with or without a channel or colour. The first byte distinguishes PPP and
+        // Cisco HDLC.
         1 | 10 | 15 | 19 => Record::Layer(Layer::HDLC),
         5 | 17 => {
             cursor.take::<4>("ERF channel header")?;
@@ -52,7 +54,7 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
         23 => Record::Layer(Layer::Ipv6),
         _ => return Err(Stop::NotTcp),
     };
-    // The record is padded to a multiple of eight bytes after the packet.
+    // Padding after the packet extends the record to a multiple of eight bytes.
     if record != Record::Cell {
         cursor.limit(usize::from(wire_bytes));
     }

@@ -1,4 +1,4 @@
-//! Ethernet (IEEE 802.3), VLAN tags (IEEE 802.1Q) and LLC with SNAP (IEEE 802.2).
+//! Reads Ethernet headers (IEEE 802.3), VLAN tags (IEEE 802.1Q), and LLC with SNAP (IEEE 802.2).
 
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
@@ -7,11 +7,11 @@ use super::tunnel;
 
 pub(super) const ETHER_IPV4: u16 = 0x0800;
 pub(super) const ETHER_IPV6: u16 = 0x86dd;
-/// 802.1Q, 802.1ad, and the two numbers used before 802.1ad.
+/// The Ethernet types of VLAN tags: 802.1Q, 802.1ad, and two numbers that were used before 802.1ad.
 const ETHER_VLAN: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
-/// Up to this value, an Ethernet type field is the length of an 802.3 frame.
+/// If the Ethernet type field is at most this, it contains the length of an 802.3 frame.
 pub(super) const ETHER_MAX_LENGTH: u16 = 1500;
-/// From this value on, an Ethernet type field is a type (IEEE 802.3, 3.2.6).
+/// If the Ethernet type field is at least this, it contains a type (IEEE 802.3, 3.2.6).
 const ETHER_MIN_TYPE: u16 = 1536;
 
 /// Reads an Ethernet II or IEEE 802.3 header.
@@ -28,13 +28,13 @@ pub(super) fn ethernet_ii(cursor: &mut Cursor<'_>) -> Result<u16, Stop> {
     Ok(u16::from_be_bytes([header[12], header[13]]))
 }
 
-/// Reads a frame with a length instead of a type: 802.3, or Cisco's Inter-Switch Link, which begins with a
-/// group address of its own and contains a whole frame after 26 bytes.
+/// Reads a frame that has a length instead of a type. This is an 802.3 frame, or a frame of Cisco's Inter-Switch Link
+/// (ISL). An ISL frame begins with a special multicast address, and contains a whole Ethernet frame after 26 bytes.
 #[cold]
 fn short(header: &[u8; 14], value: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ISL_REST_BYTES: usize = 26 - 14;
     match *header {
-        // The lower half of the sixth byte is the user's; the upper half 0 means Ethernet.
+        // In the sixth byte of an ISL frame, the upper half is 0 for Ethernet, and the lower half contains user bits.
         [0x01 | 0x0c, 0x00, 0x0c, 0x00, 0x00, 0x00..=0x0f, ..] => {
             cursor.take::<ISL_REST_BYTES>("ISL header")?;
             Ok(Layer::Ethernet)
@@ -62,14 +62,14 @@ pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads the tag after a VLAN type, and the next type.
+/// Reads a VLAN tag and the type or length after it.
 pub(super) fn vlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let tag = cursor.take::<4>("VLAN tag")?;
     Ok(type_or_length(u16::from_be_bytes([tag[2], tag[3]]), cursor))
 }
 
-/// IEEE 802.2 LLC. SNAP contains an Ethernet type (RFC 1042, IEEE 802.1H) or announces a bridged frame (RFC
-/// 2684, 5.2). IP and OSI have SAPs of their own.
+/// Reads an LLC header (IEEE 802.2). SNAP after LLC contains an Ethernet type (RFC 1042, IEEE 802.1H), or says that a
+/// bridged frame follows (RFC 2684, 5.2). IP and OSI have their own SAP numbers.
 pub(super) fn llc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const SNAP: [u8; 3] = [0xaa, 0xaa, 0x03];
     const IP_SAP: [u8; 3] = [0x06, 0x06, 0x03];

@@ -1,24 +1,25 @@
-//! A fast path for nearly all frames: complete headers of Ethernet II, IPv4 without options, and TCP. All other
-//! frames are dissected header by header. Both paths give equal results.
+//! A fast path for nearly all frames. It reads frames with complete headers of Ethernet II, IPv4 without options, and
+//! TCP. All other frames are dissected header by header. The fast path and the dissection header by header give the
+//! same results.
 
 use super::segment::{Ecn, FlowKey, IpFacts, Packet, Segment, TcpFlags};
 use super::{ethernet, ip, layers, tcp};
 use crate::capture::Frame;
 
-/// End of the Ethernet header, of the IPv4 header and of the TCP header, all without options.
+/// Offsets of the end of the Ethernet header, the IPv4 header and the TCP header, if none of them has options.
 const ETHERNET_BYTES: usize = 14;
 const IP_END: usize = ETHERNET_BYTES + 20;
 const HEADERS_BYTES: usize = IP_END + 20;
-/// IPv4 with a header of five words.
+/// First byte of an IPv4 header with a length of five words, which has no options.
 const NO_IP_OPTIONS: u8 = 0x45;
 
-/// A frame of the usual shape: its headers and what follows them.
+/// A frame that the fast path reads: its headers, and the TCP options and payload after them.
 struct Usual<'a> {
     headers: &'a [u8; HEADERS_BYTES],
     key: FlowKey,
     from_low: bool,
     options: &'a [u8],
-    /// Length on the wire; `payload` is what was captured of it.
+    /// Length of the TCP payload on the wire; `payload` contains the captured bytes.
     payload_bytes: usize,
     payload: &'a [u8],
 }
@@ -34,8 +35,8 @@ fn four([a, b, c, d]: [u8; 4]) -> u32 {
 }
 
 impl<'a> Usual<'a> {
-    /// `None` if this path does not cover the frame.
-    #[allow(clippy::inline_always)] // the compiler then drops what a caller does not use
+    /// Reads the headers of a frame; `None` if the fast path does not handle the frame.
+    #[allow(clippy::inline_always)] // the compiler then removes the work whose result a caller does not use
     #[inline(always)]
     fn of(frame: &Frame<'a>) -> Option<Self> {
         let (h, rest) = frame.data.split_first_chunk::<HEADERS_BYTES>()?;
@@ -47,7 +48,8 @@ impl<'a> Usual<'a> {
         let behind_ethernet = (frame.original_bytes as usize).max(frame.data.len()) - ETHERNET_BYTES;
         let ip_bytes = usize::from(two(h[16], h[17])).min(behind_ethernet);
         let tcp_bytes = usize::from(h[46] >> 4) * 4;
-        // The rest of the packet after the shortest headers, and how much of it is options.
+        // `left` is the number of bytes after the TCP header without options; `option_bytes` is the part of `left` that
+        // is TCP options.
         let left = ip_bytes.checked_sub(HEADERS_BYTES - ETHERNET_BYTES)?;
         let option_bytes = tcp_bytes.checked_sub(HEADERS_BYTES - IP_END)?;
         let (options, payload) = rest.get(..left).unwrap_or(rest).split_at_checked(option_bytes)?;
@@ -58,14 +60,14 @@ impl<'a> Usual<'a> {
     }
 }
 
-/// The flow of the segment in an Ethernet frame. `None` if this path does not cover the frame.
+/// The flow of the segment in an Ethernet frame. `None` if the fast path does not handle the frame.
 #[inline]
 pub(super) fn flow(frame: &Frame<'_>) -> Option<FlowKey> {
     Usual::of(frame).map(|usual| usual.key)
 }
 
-/// Adds the segment in an Ethernet frame to `packets`. Returns false, without effect, if this path does not
-/// cover the frame.
+/// Adds the segment in an Ethernet frame to `packets`. If the fast path does not handle the frame, returns false and
+/// adds nothing.
 #[inline]
 pub(super) fn read(frame: &Frame<'_>, packets: &mut Vec<Packet>) -> bool {
     let Some(Usual { headers: h, key, from_low, options, payload_bytes, payload }) = Usual::of(frame) else {
@@ -104,7 +106,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The fields that select the path mostly have their normal value, but each of them sometimes has another.
+        /// The fields that decide whether the fast path handles a frame mostly have their usual values here. Sometimes
+        /// one of them has another value.
         #[test]
         fn the_header_by_header_path_gives_the_same_packets(
             mut data in prop::collection::vec(any::<u8>(), 50..130),

@@ -1,39 +1,40 @@
-//! Reassembly of IP fragments (RFC 791, 3.2; RFC 8200, 4.5), limited in memory and age.
+//! Reassembles IP fragments (RFC 791, 3.2; RFC 8200, 4.5), with limits on memory and waiting time.
 //!
-//! The rules follow Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). A datagram with
-//! overlapping fragments is given up as a whole (RFC 5722; for IPv4 since Linux 4.19), and a fragment that adds nothing
-//! is ignored. Fragments truncated by the capture count with their full length: only the first one contains the TCP
-//! header, and only the lengths of the others are needed.
+//! The rules are those of Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). If fragments
+//! overlap, the whole datagram is dropped (RFC 5722; for IPv4 since Linux 4.19). A fragment without new bytes is
+//! ignored. If the capture truncated a fragment, its full length is used: only the first fragment contains the TCP
+//! header, and only the lengths of the other fragments are needed.
 
 use std::collections::VecDeque;
 
 use super::layers::{FragmentPlace, Layer};
 use super::segment::{Ecn, IpEndpoints, IpFacts};
 
-/// How long IPv4 fragments wait for the others, from the first one (Linux `ipfrag_time`).
+/// Maximum time from the first fragment of an IPv4 datagram until the datagram is complete (Linux `ipfrag_time`).
 const MAX_AGE_NS: i64 = 30_000_000_000;
-/// How long IPv6 fragments wait for the others (Linux `ip6frag_time`; 60 seconds in RFC 8200, 4.5).
+/// Maximum time from the first fragment of an IPv6 datagram until the datagram is complete (Linux `ip6frag_time`; 60
+/// seconds in RFC 8200, 4.5).
 const MAX_AGE_V6_NS: i64 = 60_000_000_000;
-/// The length of every fragment but the last is a multiple of this.
+/// The length of every fragment except the last is a multiple of this unit.
 const UNIT_BYTES: usize = 8;
-/// Maximum number of incomplete datagrams. Beyond it, the oldest is given up.
+/// Maximum number of incomplete datagrams. If there are more, the oldest datagram is dropped.
 const MAX_DATAGRAMS: usize = 1024;
-/// Maximum number of bytes of incomplete datagrams (Linux `ipfrag_high_thresh`).
+/// Maximum number of stored bytes of all incomplete datagrams together (Linux `ipfrag_high_thresh`).
 const MAX_BYTES: usize = 4 << 20;
-/// Memory overhead per fragment.
+/// Additional memory for each stored fragment, in bytes.
 const PART_BYTES: usize = 64;
-/// Largest datagram of IPv4, and of IPv6 without jumbograms, which must not be fragmented.
+/// Largest datagram of IPv4 and IPv6. (IPv6 jumbograms are larger, but must not be fragmented.)
 const MAX_DATAGRAM_BYTES: usize = 65_535;
 
-/// One fragment as its IP header describes it.
+/// One IP fragment, as described by its IP header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fragment<'a> {
     pub facts: IpFacts,
     pub endpoints: IpEndpoints,
     pub place: FragmentPlace,
-    /// Captured bytes of its payload.
+    /// Captured bytes of the fragment's payload.
     pub data: &'a [u8],
-    /// Length of its payload on the wire.
+    /// Length of the fragment's payload on the wire.
     pub wire_bytes: usize,
 }
 
@@ -42,7 +43,7 @@ struct Key {
     source: [u64; 2],
     destination: [u64; 2],
     identification: u32,
-    /// 0 for IPv6, which does not use it to distinguish datagrams (RFC 8200, 4.5).
+    /// IP protocol number; 0 for IPv6, where the protocol number does not distinguish datagrams (RFC 8200, 4.5).
     protocol: u8,
 }
 
@@ -53,7 +54,8 @@ struct Part {
     captured: Vec<u8>,
 }
 
-/// Adjacent bytes that arrived in order, or a single fragment. A fragment that lies inside a run is ignored as a copy.
+/// The bytes of one fragment, or of several adjacent fragments that arrived in order. A fragment inside a run is
+/// ignored as a duplicate.
 #[derive(Debug)]
 struct Run {
     start: usize,
@@ -66,15 +68,15 @@ struct Datagram {
     max_age_ns: i64,
     first_ts_ns: Option<i64>,
     first_frame: u64,
-    /// Known from the last fragment.
+    /// Length of the datagram's payload, known when the last fragment has arrived.
     total_bytes: Option<usize>,
-    /// By offset, without overlap.
+    /// The fragments, in order of their offsets and without overlap.
     parts: Vec<Part>,
-    /// The received bytes as runs, by offset.
+    /// The received bytes as runs, in order of their offsets.
     runs: Vec<Run>,
-    /// IP facts and protocol from the first fragment.
+    /// The fields of the IP header and the protocol number, both from the first fragment.
     head: Option<(IpFacts, u8)>,
-    /// Whether any fragment has a CE mark, and so the whole datagram (RFC 3168, 5.3).
+    /// Whether any fragment has a CE mark. If so, the reassembled datagram has a CE mark too (RFC 3168, 5.3).
     met_congestion: bool,
 }
 
@@ -86,13 +88,14 @@ pub(crate) struct Reassembled {
     pub layer: Layer,
     /// Number of fragments.
     pub fragments: u16,
-    /// Captured bytes up to the first missing one.
+    /// Captured bytes of the payload, up to the first byte that was not captured.
     pub data: Vec<u8>,
     /// Length of the datagram's payload.
     pub wire_bytes: usize,
 }
 
-/// Datagrams that were given up: for each reason, the frame of the first and their number.
+/// Datagrams that were dropped. For each reason, this is the first frame of the first such datagram, and the number of
+/// datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GivenUp {
     pub incomplete: Option<(u64, u64)>,
@@ -103,11 +106,11 @@ pub(crate) struct GivenUp {
 /// Why a fragment ends the reassembly of its datagram.
 enum Broken {
     Overlap,
-    /// The fragment is empty, ends after the largest datagram or after the last fragment, or claims to be the last one
-    /// although later bytes have arrived.
+    /// The fragment is impossible: it is empty, exceeds the largest datagram, ends after the last fragment, or is
+    /// marked as the last fragment although later bytes have arrived.
     Impossible,
-    /// It ends inside a unit or after the largest datagram. It is ignored, and its datagram continues to wait
-    /// (IPv6).
+    /// The IPv6 fragment ends inside a unit or exceeds the largest datagram. Only this fragment is ignored, and its
+    /// datagram still waits for other fragments.
     Unfit,
 }
 
@@ -120,7 +123,7 @@ pub(crate) struct Reassembler {
 }
 
 impl Reassembler {
-    /// Adds a fragment. Returns the datagram if it is now complete.
+    /// Adds a fragment. Returns the datagram if the fragment completes it.
     pub(crate) fn add(&mut self, fragment: &Fragment<'_>, frame: u64, ts_ns: Option<i64>) -> Option<Reassembled> {
         self.expire(ts_ns);
         let key = Key {
@@ -168,7 +171,8 @@ impl Reassembler {
         self.remove(at)?.reassemble(fragment.endpoints)
     }
 
-    /// At the end of the capture, everything that was given up, including datagrams that still wait.
+    /// Called at the end of the capture. Returns all datagrams that were dropped, including those that are still
+    /// incomplete.
     pub(crate) fn finish(mut self) -> GivenUp {
         while !self.waiting.is_empty() {
             self.give_up(0);
@@ -176,7 +180,7 @@ impl Reassembler {
         self.given_up
     }
 
-    /// Gives up a datagram: its missing fragments will not arrive.
+    /// Drops an incomplete datagram.
     fn give_up(&mut self, at: usize) {
         if let Some(datagram) = self.remove(at) {
             note(&mut self.given_up.incomplete, datagram.first_frame);
@@ -215,17 +219,17 @@ impl Datagram {
         }
     }
 
-    /// Whether the datagram waited too long. Unknown times have no age.
+    /// Whether the datagram has waited too long for its fragments; false if a capture time is unknown.
     fn is_too_old(&self, now_ns: Option<i64>) -> bool {
         now_ns.zip(self.first_ts_ns).is_some_and(|(now, first)| now.saturating_sub(first) > self.max_age_ns)
     }
 
-    /// The end of the last fragment received so far.
+    /// The offset after the last byte received so far.
     fn reach(&self) -> usize {
         self.parts.last().map_or(0, |part| part.end)
     }
 
-    /// Adds a fragment. Returns the memory used for it, or `None` if it adds nothing.
+    /// Adds a fragment. Returns the memory used for the fragment, or `None` if the fragment has no new bytes.
     fn add(&mut self, fragment: &Fragment<'_>) -> Result<Option<usize>, Broken> {
         let place = fragment.place;
         let start = usize::from(place.offset);
@@ -253,7 +257,8 @@ impl Datagram {
         Ok(Some(kept_bytes))
     }
 
-    /// The end of a fragment. If more fragments follow, it must end with a unit; IPv4 drops the excess bytes.
+    /// The offset after a fragment. If more fragments follow, the fragment must end at a multiple of eight bytes;
+    /// excess bytes are dropped in IPv4 and an error in IPv6.
     fn end(fragment: &Fragment<'_>) -> Result<usize, Broken> {
         let v6 = fragment.endpoints.v6;
         let end = usize::from(fragment.place.offset).saturating_add(fragment.wire_bytes);
@@ -266,9 +271,9 @@ impl Datagram {
         }
     }
 
-    /// Records received bytes; returns false if they add nothing. As in Linux, a run grows only if a fragment continues
-    /// the end of the datagram. A fragment that repeats several earlier ones is therefore recognized as a copy only if
-    /// those arrived in order.
+    /// Records received bytes. Returns false if all these bytes were received before. As in Linux, a run is extended
+    /// only if a fragment continues the last run. A fragment that repeats several earlier fragments is therefore
+    /// recognized as a duplicate only if the earlier fragments arrived in order.
     fn add_run(&mut self, start: usize, end: usize) -> Result<bool, Broken> {
         let at = self.runs.partition_point(|run| run.end <= start);
         match self.runs.get(at) {

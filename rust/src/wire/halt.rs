@@ -1,19 +1,19 @@
-//! Why a walk through headers halts before TCP or UDP.
+//! The reasons why a walk through headers halts before it reaches TCP or UDP.
 
 use super::cursor::Stop;
 use super::fragments::Fragment;
 use super::vj;
 use super::wifi_fragments::Place;
 
-/// What ends a walk before TCP or UDP.
+/// Why a walk halts before it reaches TCP or UDP.
 pub(super) enum Halt<'a> {
     Stop(Stop),
     Fragment(Fragment<'a>),
-    /// A fragment of an 802.11 frame.
+    /// The walk reached a fragment of an 802.11 frame.
     WifiFragment(Place),
-    /// An 802.11 frame with several packets.
+    /// The walk reached an 802.11 frame that contains several packets (A-MSDU).
     Aggregate,
-    /// A packet in Van Jacobson's form.
+    /// The walk reached a packet with Van Jacobson header compression.
     VanJacobson(vj::Form),
 }
 

@@ -1,4 +1,4 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200) with their options and extension headers.
+//! Reads headers of IPv4 (RFC 791) and IPv6 (RFC 8200), with their options and extension headers.
 
 use super::cursor::{Cursor, Stop, Trust};
 use super::layers::{FragmentPlace, Layer};
@@ -15,12 +15,12 @@ const HOST_IDENTITY: u8 = 139;
 const SHIM6: u8 = 140;
 /// The "more fragments" flag of IPv4.
 pub(super) const MORE_FRAGMENTS: u16 = 0x2000;
-/// The bits of the fragment offset in units of eight bytes (IPv4).
+/// The bits of the IPv4 fragment offset, which counts units of eight bytes.
 pub(super) const FRAGMENT_UNITS: u16 = 0x1fff;
-/// Hop-by-hop option with the length of a packet longer than 65,535 bytes (RFC 2675).
+/// Type of the hop-by-hop option that contains the length of a packet of more than 65,535 bytes (RFC 2675).
 const JUMBO_OPTION: u8 = 0xc2;
 
-/// IPv4 or IPv6, by the version nibble.
+/// Returns the layer IPv4 or IPv6, which the version in the first four bits distinguishes.
 #[inline]
 pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data.first().map(|byte| byte >> 4) {
@@ -33,8 +33,9 @@ pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
 
 /// Reads an IPv4 header.
 ///
-/// A total length of 0 occurs in captures taken before segmentation offload (TSO) and with BIG TCP; the frame's
-/// own length then counts. A total length beyond the end of the frame is limited to it, as in Wireshark.
+/// The total length in the header is 0 in captures taken before segmentation offload (TSO) and with BIG TCP; the length
+/// of the frame is then used. If the total length is greater than the length of the frame, the length of the frame is
+/// used too, as in Wireshark.
 #[inline]
 pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
@@ -73,15 +74,16 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
     Ok(Layer::IpProtocol(h[9]))
 }
 
-/// Whether a packet of `total_bytes` can fill a damaged PDU of known length, apart from the padding and
-/// checksum of a bridged Ethernet frame. If not, the bytes are data that happens to look like a header.
+/// Whether a packet of `total_bytes` fills a damaged PDU of known length, except for the padding and checksum of a
+/// bridged Ethernet frame. If not, the supposed header is data that looks like a header by chance.
 fn fills(cursor: &Cursor<'_>, total_bytes: usize) -> bool {
     const MAX_PADDING: usize = 46 - 20 + 4;
     cursor.trust != Trust::LengthOnly
         || cursor.wire_bytes.checked_sub(total_bytes).is_some_and(|rest| rest <= MAX_PADDING)
 }
 
-/// Whether the checksum is right: the words of a header with its checksum add up to all ones (RFC 1071).
+/// Whether the header checksum is correct. It is correct if the sum of all 16-bit words of the header is 0xffff (RFC
+/// 1071).
 fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
     let words = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum::<u32>();
     let sum = words(header) + words(options);
@@ -90,8 +92,8 @@ fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
 
 /// Reads an IPv6 header.
 ///
-/// A payload length of 0 is a jumbogram (RFC 2675) if a hop-by-hop option says so. Linux's BIG TCP omits the
-/// option; the frame's own length then counts.
+/// If the payload length is 0 and a hop-by-hop option contains the length, the packet is a jumbogram (RFC 2675).
+/// Linux's BIG TCP may omit this option; the length of the frame is then used.
 pub(super) fn v6(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
     let h = cursor.take::<40>("IPv6 header")?;
@@ -114,8 +116,8 @@ fn word(header: &[u8; 40], at: usize) -> u64 {
     header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Reads an IPv6 extension header (the authentication header also occurs in IPv4), or returns the layer of the
-/// protocol number.
+/// Reads an IPv6 extension header, or returns the layer for another protocol number. (The authentication header also
+/// occurs in IPv4.)
 pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match number {
         HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HOST_IDENTITY | SHIM6 => {
@@ -134,7 +136,8 @@ pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Sto
         FRAGMENT => {
             let head = cursor.take::<8>("IPv6 fragment header")?;
             let fragment = u16::from_be_bytes([head[2], head[3]]);
-            // Offset 0 without "more fragments" is an atomic fragment (RFC 6946), which is complete.
+            // A fragment with offset 0 and without "more fragments" is an atomic fragment (RFC 6946), which is a
+            // complete packet.
             if fragment & 0xfff9 == 0 {
                 return Ok(Layer::IpProtocol(head[0]));
             }
@@ -149,7 +152,7 @@ pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Sto
     }
 }
 
-/// Applies the jumbo payload option, if present. `cursor` is after the hop-by-hop header.
+/// Applies the jumbo payload option, if there is one. `cursor` is after the hop-by-hop header.
 fn limit_to_jumbo(options: &[u8], cursor: &mut Cursor<'_>) {
     let mut rest = options;
     while let [kind, tail @ ..] = rest {

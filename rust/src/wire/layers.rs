@@ -1,19 +1,19 @@
-//! The headers that can follow one another, and the path of headers that leads to a segment.
+//! The layers that the dissector reads, and the path of layers that leads to a segment.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{tcp, vj};
 
-/// Maximum number of headers in one frame. Real stacks of tunnels have fewer than ten.
+/// Maximum number of headers in one frame. In real captures, even frames with nested tunnels have fewer than ten.
 pub(super) const MAX_LAYERS: usize = 24;
 
-/// The position of a fragment in its packet.
+/// The position of a fragment in its IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentPlace {
     pub identification: u32,
-    /// Protocol number of the whole packet's content.
+    /// Protocol number of the content of the whole packet.
     pub protocol: u8,
-    /// Offset in the packet, in bytes.
+    /// Offset of the fragment in the packet, in bytes.
     pub offset: u16,
     /// Whether more fragments follow.
     pub more: bool,
@@ -23,7 +23,7 @@ pub(crate) struct FragmentPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
     Ethernet,
-    /// A 16-bit Ethernet type and what it announces.
+    /// The header that a 16-bit Ethernet type stands for.
     EtherType(u16),
     /// IEEE 802.1Q and 802.1ad.
     Vlan,
@@ -37,25 +37,27 @@ pub(crate) enum Layer {
     Macsec,
     Nsh,
     Trill,
-    /// IEEE 802.2 LLC, perhaps with SNAP.
+    /// IEEE 802.2 LLC, with or without SNAP.
     Llc,
     /// IPv4 or IPv6, distinguished by the version nibble.
     Ip,
     Ipv4,
     Ipv6,
-    /// What the IP protocol number or next-header number announces.
+    /// The header that an IP protocol number or next-header number stands for.
     IpProtocol(u8),
     /// A fragment of an IP packet.
     Fragment(FragmentPlace),
-    /// HDLC framing of PPP or Cisco. `sent`: whether the capturing host sent the frame, if the link type records it.
+    /// HDLC framing of PPP or Cisco. `sent` says whether the capturing host sent the frame, if the link type records
+    /// the direction.
     Hdlc {
         sent: Option<bool>,
     },
-    /// PPP (RFC 1661), with or without HDLC address and control. `sent` as above.
+    /// PPP (RFC 1661), with or without HDLC address and control. `sent` says whether the capturing host sent the frame,
+    /// if the link type records the direction.
     Ppp {
         sent: Option<bool>,
     },
-    /// IP and TCP with a header that Van Jacobson's method compresses (RFC 1144).
+    /// TCP/IP with Van Jacobson header compression (RFC 1144).
     VanJacobson(vj::Form),
     /// PPP over Ethernet (RFC 2516).
     Pppoe,
@@ -63,13 +65,13 @@ pub(crate) enum Layer {
     Mpls,
     /// GRE (RFC 2784, RFC 2890, RFC 2637).
     Gre,
-    /// ERSPAN type II, whose header is present if GRE has a sequence number.
+    /// ERSPAN type I or II. Type II has a header, and its GRE header has a sequence number.
     Erspan2 {
         sequenced: bool,
     },
     Erspan3,
     Wccp,
-    /// UDP, which may carry a tunnel.
+    /// UDP, which may contain a tunnel.
     Udp,
     Vxlan,
     Geneve,
@@ -82,27 +84,27 @@ pub(crate) enum Layer {
     VxlanGpe,
     Tzsp,
     EtherIp,
-    /// IEEE 802.11 data frame. `padded`: the header is padded to words. `opened`: the card has decrypted the
-    /// frame.
+    /// IEEE 802.11 data frame. `padded` says that the header is padded to a multiple of four bytes; `opened` says that
+    /// the card has decrypted the frame.
     Wifi {
         padded: bool,
         opened: bool,
     },
-    /// An AAL5 PDU: LLC/SNAP, a bridged frame, or IP directly (RFC 2684, Fore IP).
+    /// The content of an AAL5 PDU: LLC/SNAP, a bridged frame, PPP or IP (RFC 2684, Fore IP).
     Aal5,
 }
 
 impl Layer {
-    /// An IEEE 802.11 frame as it was on the air.
+    /// An IEEE 802.11 frame as it was transmitted, without padding.
     pub(super) const WIFI: Self = Self::Wifi { padded: false, opened: false };
     /// An IEEE 802.11 frame that the card has decrypted, although its header says that it is encrypted.
     pub(super) const WIFI_OPENED: Self = Self::Wifi { padded: false, opened: true };
-    /// HDLC framing on a link that does not record who sent a frame.
+    /// HDLC framing with a link type that does not record which host sent a frame.
     pub(super) const HDLC: Self = Self::Hdlc { sent: None };
-    /// PPP on a link that does not record who sent a frame.
+    /// PPP with a link type that does not record which host sent a frame.
     pub(super) const PPP: Self = Self::Ppp { sent: None };
 
-    /// Its name in a path; `None` if it is no header of its own.
+    /// The name of the layer in a path; `None` if the layer has no name, because a more specific layer follows.
     fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::Ethernet => "eth",
@@ -144,7 +146,7 @@ impl Layer {
     }
 }
 
-/// The named layers of one frame, outermost first.
+/// The named layers of one frame, the outermost layer first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Path {
     names: [Option<&'static str>; MAX_LAYERS],
@@ -165,13 +167,14 @@ impl Path {
     }
 }
 
-/// Number of the path of most frames, `eth/ip/tcp`, which needs no lookup.
+/// Number of the path `eth/ip/tcp`. Most frames have this path, and its number needs no lookup.
 pub(super) const ETHERNET_IP_TCP: u16 = 0;
-/// Name of all paths beyond 65,535. Only a hostile capture has so many.
+/// The name of all paths after the first 65,535. Only a malicious capture has so many paths.
 const MANY: &str = "…";
 const MAX_PATHS: usize = u16::MAX as usize;
 
-/// Names of paths by their numbers. Grows while the capture is read; another thread reads it.
+/// The names of paths, indexed by path number. Names are added while the capture is read; another thread reads the
+/// names.
 #[derive(Clone, Debug)]
 pub struct PathNames(Arc<Mutex<Vec<String>>>);
 
@@ -196,7 +199,7 @@ impl PathNames {
 /// Assigns a number to each path.
 #[derive(Debug)]
 pub(super) struct Paths {
-    /// The paths in the order of their numbers.
+    /// The known paths, in order of their numbers.
     known: Vec<Path>,
     latest: usize,
     pub(super) names: PathNames,

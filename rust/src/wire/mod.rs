@@ -1,11 +1,11 @@
-//! Extracts the TCP segment or UDP datagram from a frame. It reports what the bytes say, not what they mean for
-//! a connection. Its only state is what a packet in parts or a compressed header needs: fragments of IP packets
-//! ([`fragments`]) and of 802.11 frames ([`wifi_fragments`]), cells of AAL5 PDUs ([`aal5`]), and the headers that
-//! compressed ones are based on ([`vj`]).
+//! Extracts the TCP segment or UDP datagram from a frame. This module does not analyze TCP connections. It stores only
+//! data that is needed to read later frames: fragments of IP packets ([`fragments`]) and of 802.11 frames
+//! ([`wifi_fragments`]), cells of AAL5 PDUs ([`aal5`]), and the previous headers of connections with header compression
+//! ([`vj`]).
 //!
-//! A loop over [`Layer`]s dissects a frame. Each step reads one header, takes it off the front of the
-//! [`Cursor`] and names the next layer. The depth is limited, so nesting cannot hang the loop. A truncated or
-//! contradictory header ends the loop with a [`Stop`] that says why; it never panics.
+//! A loop over [`Layer`]s dissects a frame. Each step reads one header, moves the [`Cursor`] after the header, and
+//! returns the next layer. The number of headers is limited, so deep nesting cannot hang the loop. A truncated or
+//! contradictory header ends the loop with a [`Stop`], which contains the reason. No input causes a panic.
 
 mod aal5;
 mod atm;
@@ -47,21 +47,22 @@ use vj::Decompressor;
 use walk::{Innermost, walk};
 use wifi_fragments::WifiFragments;
 
-/// Maximum length of an AAL5 PDU: the length field reaches 65,535, plus padding and trailer.
+/// Maximum length of the payload of an AAL5 PDU in bytes, rounded up: the length field has 16 bits.
 const MAX_PDU_BYTES: usize = 1 << 16;
 
-/// An incident that affects several frames: the first frame and how often it occurred.
+/// A problem that affects several frames, with the first frame and the number of occurrences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incident {
     /// What happened, for users.
     pub what: &'static str,
-    /// Frame number of the first.
+    /// Frame number of the first occurrence.
     pub first_frame: u64,
-    /// How often it occurred.
+    /// Number of occurrences.
     pub count: u64,
 }
 
-/// Dissects frames. Its only state is fragments and cells that wait for the rest, and headers of compressed connections.
+/// Dissects frames. Stores incomplete packets (their fragments or cells), and the previous headers of connections with
+/// header compression.
 ///
 /// ```
 /// use tcptrace_lab_core::capture::Capture;
@@ -81,12 +82,12 @@ pub struct Dissector {
     wifi_fragments: WifiFragments,
     cells: Cells,
     decompressor: Decompressor,
-    /// Reasons why a packet was not read, with its frame, where the frame contains or ends several.
+    /// Reasons why a packet was not read, with the frame number, if one frame contains or completes several packets.
     asides: Vec<(Stop, u64)>,
     paths: Paths,
 }
 
-/// The IP header around reassembled content.
+/// The IP header of a reassembled datagram.
 #[derive(Clone, Copy)]
 struct Around {
     facts: IpFacts,
@@ -94,14 +95,14 @@ struct Around {
     fragments: u16,
 }
 
-/// Where a walk is: the headers before it, and how often it was halted.
+/// The position of a walk through headers: the layers read so far, and how often the walk halted.
 #[derive(Clone, Copy)]
 struct Position {
     path: Path,
     halts: usize,
 }
 
-/// The flow of a frame's segment, for frames that the fast path covers. `None` says nothing about the frame.
+/// The flow of the segment in a frame. `None` means only that the fast path does not handle the frame.
 #[inline]
 #[must_use]
 pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {
@@ -109,24 +110,24 @@ pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {
 }
 
 impl Dissector {
-    /// Stops in addition to those that `read` returned, with their frames, since the last call.
+    /// The stops since the last call, with their frame numbers, that `read` has not returned.
     pub fn asides(&mut self) -> impl Iterator<Item = (Stop, u64)> + '_ {
         self.asides.drain(..)
     }
 
-    /// The names of the layer paths, by the numbers in [`Segment::path`].
+    /// The names of the layer paths, indexed by the numbers in [`Segment::path`].
     #[must_use]
     pub fn path_names(&self) -> PathNames {
         self.paths.names.clone()
     }
 
-    /// Dissects a frame and adds its TCP segment or UDP datagram to `packets`. It adds none if it returns a
-    /// [`Stop`], and several if an 802.11 frame has several or one ATM cell ended two PDUs. A reassembled packet belongs
-    /// to the frame with its last missing part, as in Wireshark. A PDU whose last cell was lost has the frame and time of its last
-    /// captured cell, although it is recognized only when the next PDU of its channel ends.
+    /// Dissects a frame and adds its TCP segment or UDP datagram to `packets`. If the function returns a [`Stop`], no
+    /// packet is added. Several packets are added if an 802.11 frame contains several, or if an ATM cell ends two PDUs.
+    /// A reassembled packet has the number of the frame that completes it, as in Wireshark. If the last cell of a PDU
+    /// was lost, the PDU is recognized only when the next PDU of its channel ends; it then has the frame number and
+    /// time of its last captured cell.
     ///
-    /// # Errors
-    /// A [`Stop`] that says why there is no packet.
+    /// # Errors A [`Stop`] with the reason why the frame gives no packet.
     #[inline]
     pub fn read(&mut self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
@@ -156,7 +157,8 @@ impl Dissector {
         packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
         let mut path = Path::default();
-        // A record header or pseudo-header before the frame was not on the line.
+        // A record header or pseudo-header before the frame was not transmitted, so header bytes are counted only if
+        // the frame begins with Ethernet or AAL5.
         let data = if matches!(layer, Layer::Ethernet | Layer::Aal5) { cursor.data } else { &[] };
         let frame = &Frame { data, ..*frame };
         match walk(layer, cursor, &mut path) {
@@ -195,9 +197,9 @@ impl Dissector {
         }
     }
 
-    /// Reads an ERF record: a packet, a PDU, or a cell that may end one or two PDUs.
+    /// Reads an ERF record, which contains a packet, a PDU, or a cell that may end one or two PDUs.
     fn record(&mut self, cursor: &mut Cursor<'_>, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
-        /// User cells have payload types 0 to 3. An odd type ends a PDU (I.361, 2.2.4).
+        /// User cells have payload types 0 to 3. An odd payload type marks the last cell of a PDU (I.361, 2.2.4).
         const MAX_USER_TYPE: u8 = 3;
         let record = match erf::record(cursor)? {
             erf::Record::Layer(layer) => return self.inside(layer, cursor, frame, packets),
@@ -223,7 +225,7 @@ impl Dissector {
         if packets.len() > before { Ok(()) } else { Err(Stop::NotTcp) }
     }
 
-    /// Reads a PDU captured in one piece. If snaplen truncated it, its CRC cannot be checked.
+    /// Reads a PDU that was captured as a whole, not as cells. If snaplen truncated the PDU, its CRC cannot be checked.
     fn whole_pdu(
         &mut self,
         channel: aal5::Channel,
@@ -248,8 +250,8 @@ impl Dissector {
     }
 
     fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
-        // The missing part of a damaged PDU was on the wire. Its length is in the trailer, or else in the IP
-        // header.
+        // The missing part of a damaged PDU was sent. The length that was sent is in the trailer; if the trailer is
+        // lost, it is in the IP header.
         let (wire_bytes, trust) = match (pdu.damaged, pdu.payload_bytes) {
             (false, _) => (pdu.data.len(), Trust::Whole),
             (true, Some(length)) => (length.max(pdu.data.len()), Trust::LengthOnly),
@@ -265,7 +267,7 @@ impl Dissector {
         Ok(())
     }
 
-    /// Continues after `halt`. `cursor` is where the walk halted.
+    /// Continues a walk after `halt`. `cursor` is at the position where the walk halted.
     #[cold]
     fn continued(
         &mut self,
@@ -320,7 +322,7 @@ impl Dissector {
             Ok(inner) => inner,
             Err(halt) => return self.continued(&halt, cursor, &at, frame, packets),
         };
-        // The IP header next to the packet counts, not that of a surrounding tunnel.
+        // The innermost IP header is used, not the IP header of a tunnel around it.
         if let Some(around) = around.filter(|_| !inner.endpoints.is_set()) {
             (inner.ip, inner.endpoints) = (around.facts, around.endpoints);
         }
@@ -328,7 +330,8 @@ impl Dissector {
         self.innermost(&inner, cursor, &at.path, fragments, frame, packets)
     }
 
-    /// Reads the packets of an 802.11 frame that has several. Reasons why one gave none are asides.
+    /// Reads the packets in an 802.11 frame that contains several. If a packet cannot be read, the reason is added to
+    /// the asides.
     fn aggregate(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -337,7 +340,7 @@ impl Dissector {
         packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
         let before = packets.len();
-        // No packet has the whole frame for itself, so none has header bytes.
+        // The packets share the frame, so header bytes are not counted for any of them.
         let frame = &Frame { data: &[], ..*frame };
         while let Some(part) = wifi::subframe(cursor) {
             let read = part.and_then(|mut part| self.onwards(Layer::Llc, &mut part, None, at, frame, packets));
@@ -348,7 +351,7 @@ impl Dissector {
         if packets.len() > before { Ok(()) } else { Err(Stop::NotTcp) }
     }
 
-    /// At the end of the capture, the incidents of packets that did not arrive completely.
+    /// Called at the end of the capture. Returns the problems with packets of which fragments or cells are missing.
     #[must_use]
     pub fn incidents(self) -> Vec<Incident> {
         let given_up = self.reassembler.finish();
@@ -370,13 +373,13 @@ impl Dissector {
     }
 }
 
-/// Records the AAL5 PDU of the last packet, or of its last fragment. `pdu_bytes` is the PDU's payload without padding,
-/// if known.
+/// Records the AAL5 PDU that carried the last packet, or the last fragment of that packet. `pdu_bytes` is the length of
+/// the PDU's payload without padding, if known.
 fn set_pdu(packets: &mut [Packet], atm: AtmFacts, pdu_bytes: Option<usize>, damaged: bool) {
     let Some(Packet::Tcp(segment)) = packets.last_mut() else { return };
     segment.atm = Some(atm);
     segment.damaged = damaged;
-    // Bytes after the data (the FCS of a bridged frame) count as header bytes.
+    // Bytes after the TCP payload, such as the FCS of a bridged frame, count as header bytes.
     let beside_data = pdu_bytes.and_then(|bytes| bytes.checked_sub(segment.payload_bytes as usize));
     segment.header_bytes = match beside_data.and_then(|bytes| u16::try_from(bytes).ok()) {
         _ if damaged || segment.header_bytes == 0 => 0,

@@ -1,20 +1,20 @@
-//! The content of one TCP segment, as plain data.
+//! The types for the fields of a TCP segment and of a UDP datagram.
 
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The unordered pair of endpoints that identifies a flow; equal for both directions.
+/// The pair of endpoints that identifies a flow. The key is equal for both directions of the flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowKey {
     low: [u64; 2],
     high: [u64; 2],
-    /// Port of `low`, port of `high` << 16, and 1 << 32 for IPv6.
+    /// The port of `low` in bits 0 to 15, the port of `high` in bits 16 to 31; bit 32 is set for IPv6.
     ports: u64,
 }
 
 const IPV6_BIT: u64 = 1 << 32;
 
-/// Consistent with `Eq`. Words that are 0 for IPv4 are omitted.
+/// The hash is consistent with `Eq`. Words that are always 0 for IPv4 are omitted from the hash.
 impl Hash for FlowKey {
     #[allow(clippy::inline_always)] // measured: a call costs 33 instructions per packet
     #[inline(always)]
@@ -33,19 +33,20 @@ impl Hash for FlowKey {
 }
 
 impl FlowKey {
-    /// The part of the flow if all flows are divided into 2^`bits` parts (at most 2^8). It is equal in every run.
+    /// Divides all flows into 2^`bits` groups (at most 2^8), and returns the group of this flow. The group is the same
+    /// in every run.
     #[inline]
     #[must_use]
     pub(crate) fn part(&self, bits: u32) -> u8 {
-        // The factors are odd numbers without a pattern (golden ratio, SplitMix64), so that the high bits depend on all
-        // bits.
+        // The factors are odd numbers with irregular bits (golden ratio, SplitMix64), so that the high bits of the
+        // result depend on all bits of the key.
         let low = (self.low[0] ^ self.low[1]).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let high = (self.high[0] ^ self.high[1]).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (low ^ high ^ self.ports).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed >> (u64::BITS - bits)) as u8
     }
 
-    /// The key of a segment from `source` to `destination`, and whether the source is its low endpoint.
+    /// The key of a segment from `source` to `destination`, and whether the source is the low endpoint of the key.
     #[inline]
     #[must_use]
     pub(super) fn new(ip: &IpEndpoints, source_port: u16, destination_port: u16) -> (Self, bool) {
@@ -59,7 +60,8 @@ impl FlowKey {
         }
     }
 
-    /// The key of an IPv4 segment, given as (address, port), and whether the source is its low endpoint.
+    /// The key of an IPv4 segment between two endpoints (address, port), and whether the source is the low endpoint of
+    /// the key.
     #[inline]
     pub(super) fn v4(source: (u32, u16), destination: (u32, u16)) -> (Self, bool) {
         let from_low = source <= destination;
@@ -68,7 +70,7 @@ impl FlowKey {
         (Self { low: [0, low.0.into()], high: [0, high.0.into()], ports }, from_low)
     }
 
-    /// The key of the flow between two endpoints, in either order.
+    /// The key of the flow between two endpoints. The order of the endpoints does not matter.
     ///
     /// ```
     /// use tcptrace_lab_core::wire::FlowKey;
@@ -140,7 +142,7 @@ impl TcpFlags {
     pub const ACK: u16 = 16;
     /// The urgent pointer is valid.
     pub const URG: u16 = 32;
-    /// ECN-Echo: a CE mark was received (RFC 3168).
+    /// ECN-Echo: the sender of the segment received a CE mark (RFC 3168).
     pub const ECE: u16 = 64;
     /// Congestion window reduced (RFC 3168).
     pub const CWR: u16 = 128;
@@ -164,7 +166,7 @@ impl Ecn {
     pub const CE: u8 = 3;
 }
 
-/// Up to four SACK blocks (RFC 2018); the option space has room for no more.
+/// Up to four SACK blocks (RFC 2018), the most that fit in the option space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     edges: [(u32, u32); 4],
@@ -172,7 +174,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block. More than four cannot occur in one header and are dropped.
+    /// Adds a block. Blocks after the fourth are dropped, because four are the most that fit in a TCP header.
     pub(crate) fn push(&mut self, left: u32, right: u32) {
         if let Some(edge) = self.edges.get_mut(usize::from(self.count)) {
             *edge = (left, right);
@@ -180,7 +182,7 @@ impl SackBlocks {
         }
     }
 
-    /// The blocks as (left edge, right edge) in sequence numbers, in the order of the option.
+    /// The SACK blocks as (left edge, right edge) in sequence numbers, in the same order as in the option.
     #[must_use]
     pub fn as_slice(&self) -> &[(u32, u32)] {
         self.edges.get(..usize::from(self.count)).unwrap_or(&[])
@@ -197,18 +199,18 @@ impl SackBlocks {
 /// The Fast Open option (RFC 7413, 4.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastOpen {
-    /// A request for a cookie: the option is empty.
+    /// The option is empty: it requests a cookie.
     Request,
     /// The option contains a cookie.
     Cookie,
 }
 
-/// The TCP options that matter for timing; `None` if absent.
+/// The TCP options of a segment that the analysis uses. `None` means that the option is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Maximum segment size (RFC 9293, 3.7.1).
     pub mss: Option<u16>,
-    /// Window scale (RFC 7323, 2.2) as in the option, not limited to 14.
+    /// Window scale (RFC 7323, 2.2). This is the value in the option, which may exceed the limit of 14.
     pub window_scale: Option<u8>,
     /// SACK permitted (RFC 2018).
     pub sack_permitted: bool,
@@ -218,15 +220,15 @@ pub struct TcpOptions {
     pub fast_open: Option<FastOpen>,
     /// SACK blocks (RFC 2018).
     pub sack: SackBlocks,
-    /// Whether the capture truncated them. Options that are absent here may have been on the wire.
+    /// Whether the capture truncated the options. If so, an option that is absent here may have been sent.
     pub cut: bool,
-    /// Kinds of the options in order, if they were read one by one (as in a SYN). Each has four bits that
-    /// contain the kind plus one, at most 15; the first is in the lowest bits.
+    /// Kinds of the options in order, if the options were read one by one (as in a SYN). Each option has four bits,
+    /// which contain its kind plus one, at most 15. The first option has the lowest bits.
     pub kinds: u64,
 }
 
 impl TcpOptions {
-    /// The echoed timestamp. Stacks without a timestamp to echo send 0 (RFC 7323, 3.2; Linux `tcp_ack`:
+    /// The echoed timestamp. If a host has no timestamp to echo, it sends 0 (RFC 7323, 3.2; Linux `tcp_ack`:
     /// `rcv_tsecr` 0 means none).
     ///
     /// ```
@@ -243,7 +245,7 @@ impl TcpOptions {
     }
 }
 
-/// A packet found in a frame.
+/// A TCP or UDP packet in a frame.
 #[derive(Clone, Copy, Debug)]
 pub enum Packet {
     /// A TCP segment.
@@ -252,7 +254,7 @@ pub enum Packet {
     Udp(Datagram),
 }
 
-/// One UDP datagram as its headers describe it.
+/// One UDP datagram, as described by its headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Datagram {
     /// 1-based frame number.
@@ -271,11 +273,11 @@ pub struct Datagram {
     pub fragments: u16,
     /// Its IP header.
     pub ip: IpFacts,
-    /// Number of the layer path that leads to it.
+    /// Number of the layer path of the datagram.
     pub path: u16,
 }
 
-/// One TCP segment as its headers describe it.
+/// One TCP segment, as described by its headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Segment {
     /// 1-based frame number.
@@ -292,37 +294,36 @@ pub struct Segment {
     pub ack: u32,
     /// Flags.
     pub flags: TcpFlags,
-    /// Window field of the header, not scaled.
+    /// Window field of the header, without scaling.
     pub window: u16,
     /// Urgent pointer; valid only with the URG flag.
     pub urgent: u16,
-    /// Length of its frame on the link.
+    /// Length of the segment's frame on the link, in bytes.
     pub frame_bytes: u32,
     /// Payload bytes according to the lengths in the headers.
     pub payload_bytes: u32,
     /// Payload bytes captured.
     pub captured_payload_bytes: u32,
-    /// The first four captured payload bytes, big-endian; 0 if there are fewer.
+    /// The first four captured payload bytes as a big-endian number; 0 if fewer than four were captured.
     pub payload_start: u32,
     /// Options.
     pub options: TcpOptions,
     /// Its IP header.
     pub ip: IpFacts,
-    /// Number of the layer path that leads to it; see `Dissector::path_names`.
+    /// Number of the layer path of the segment; see `Dissector::path_names`.
     pub path: u16,
-    /// The AAL5 PDU that carried it.
+    /// The AAL5 PDU that carried the segment.
     pub atm: Option<AtmFacts>,
-    /// Bytes before its payload in the Ethernet frame, or beside it in the AAL5 PDU. 0 on other links, for a
-    /// fragmented packet, and for a damaged one.
+    /// Number of bytes before the payload in the Ethernet frame, or before and after the payload in the AAL5 PDU. 0 for
+    /// other links, fragmented packets and damaged packets.
     pub header_bytes: u16,
-    /// Whether the header's length contradicts itself or the packet, so that the start of the payload is
-    /// unknown.
+    /// Whether the header's length contradicts itself or the packet. If so, the start of the payload is unknown.
     pub bad_data_offset: bool,
-    /// Whether the link lost a part of it, so that the receiver discarded it.
+    /// Whether the link lost a part of the segment. If so, the receiver discarded the segment.
     pub damaged: bool,
 }
 
-/// The ATM facts of the PDU that carried a segment.
+/// Channel and number of cells of the AAL5 PDU that carried a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtmFacts {
     /// VPI and VCI, if the capture records them.
@@ -331,7 +332,7 @@ pub struct AtmFacts {
     pub cells: u16,
 }
 
-/// The fields of the IP header that say something about the path.
+/// The fields of the IP header that the analysis uses, except the addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpFacts {
     /// IPv4 identification; `None` for IPv6.
@@ -342,7 +343,7 @@ pub struct IpFacts {
     pub ecn: Ecn,
 }
 
-/// The addresses of an IP header. IPv4 addresses are in the low 32 bits.
+/// The addresses in an IP header. An IPv4 address is stored in the low 32 bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IpEndpoints {
     pub source: [u64; 2],
@@ -351,7 +352,7 @@ pub(super) struct IpEndpoints {
 }
 
 impl IpEndpoints {
-    /// Whether an IP header was read into it.
+    /// Whether the addresses were set by an IP header.
     pub(super) fn is_set(&self) -> bool {
         self.v6 || self.source != [0; 2] || self.destination != [0; 2]
     }

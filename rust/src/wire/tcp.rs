@@ -1,4 +1,4 @@
-//! The TCP header and its options (RFC 9293, RFC 7323, RFC 2018).
+//! Reads the TCP header and its options (RFC 9293, RFC 7323, RFC 2018).
 
 use super::cursor::{Cursor, Stop};
 use super::segment::{FastOpen, FlowKey, IpEndpoints, IpFacts, Packet, Segment, TcpFlags, TcpOptions};
@@ -15,7 +15,7 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const FAST_OPEN: u8 = 34;
-/// Experimental option (RFC 6994), and the experiment identifier of Fast Open (RFC 7413, 4.1.1).
+/// Kind of an experimental option (RFC 6994), and the experiment identifier of TCP Fast Open (RFC 7413, 4.1.1).
 const EXPERIMENT: u8 = 254;
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
@@ -24,8 +24,8 @@ pub(super) const FLAGS: u16 = 0x01ff;
 
 /// Reads the TCP header at `cursor` and adds its segment to `packets`.
 ///
-/// A data offset below 5 or beyond the end of the packet gives a segment without data, because the start of the
-/// data is unknown. Options truncated by the capture are read as far as they were captured.
+/// If the data offset is below 5 or after the end of the packet, the start of the data is unknown, and the segment is
+/// returned without data. If the capture truncated the options, only the captured options are read.
 #[inline]
 pub(super) fn read(
     cursor: &mut Cursor<'_>,
@@ -70,7 +70,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Offset of the payload in the frame; 0 if `options` lies in a packet that was reassembled from several frames.
+/// Offset of the payload in the frame; 0 if the packet with `options` was reassembled from several frames.
 #[inline]
 fn header_bytes(frame: &Frame<'_>, options: &[u8], option_bytes: Option<usize>) -> u16 {
     let start = options.as_ptr().addr().wrapping_sub(frame.data.as_ptr().addr());
@@ -82,7 +82,7 @@ fn header_bytes(frame: &Frame<'_>, options: &[u8], option_bytes: Option<usize>) 
 
 #[inline]
 pub(super) fn read_options(options: &[u8]) -> TcpOptions {
-    // Nearly every segment of a connection with timestamps has exactly these options.
+    // If a connection uses timestamps, nearly every segment has exactly these options.
     if let [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, times @ ..] = options
         && let Ok(times) = times.try_into()
     {

@@ -1,5 +1,5 @@
-//! Encapsulation of packets in packets. A tunnel is entered only if its header identifies it without doubt; a
-//! port number alone proves nothing.
+//! Encapsulation of packets in packets. A tunnel is read only if its header is unambiguous; a port number alone is not
+//! enough.
 
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
@@ -12,19 +12,19 @@ const ETHER_MPLS: [u16; 2] = [0x8847, 0x8848];
 const ETHER_PPPOE_SESSION: u16 = 0x8864;
 const ETHER_ERSPAN_2: u16 = 0x88be;
 const ETHER_ERSPAN_3: u16 = 0x22eb;
-/// IEEE 802.1ah: a tag of 4 bytes, then a frame with its addresses.
+/// Ethernet type of IEEE 802.1ah: a tag of 4 bytes and a whole Ethernet frame follow.
 const ETHER_PBB: u16 = 0x88e7;
-/// Cisco `FabricPath`: a tag of 2 bytes, then a frame with its addresses.
+/// Ethernet type of Cisco `FabricPath`: a tag of 2 bytes and a whole Ethernet frame follow.
 const ETHER_FABRIC_PATH: u16 = 0x8903;
-/// Intel Centrino cards write overheard 802.11 frames with this type.
+/// Ethernet type that Intel Centrino cards write for 802.11 frames of other stations.
 const ETHER_CENTRINO: u16 = 0x2452;
-/// Aruba access points number their GRE tunnels upwards from here; 802.11 frames follow.
+/// Ethernet types that Aruba access points use as numbers of their GRE tunnels; 802.11 frames follow.
 const ETHER_ARUBA: std::ops::RangeInclusive<u16> = 0x8200..=0x83ff;
-/// Ethernet over IP of `MikroTik`, in GRE.
+/// Ethernet type of `MikroTik`'s Ethernet over IP, which is carried in GRE.
 const ETHER_EOIP: u16 = 0x6400;
-/// Cisco metadata with a security group tag.
+/// Ethernet type of Cisco metadata with a security group tag.
 const ETHER_METADATA: u16 = 0x8909;
-/// High-availability Seamless Redundancy (IEC 62439-3).
+/// Ethernet type of High-availability Seamless Redundancy (HSR, IEC 62439-3).
 const ETHER_HSR: u16 = 0x892f;
 /// `MACsec` (IEEE 802.1AE).
 const ETHER_MACSEC: u16 = 0x88e5;
@@ -33,7 +33,7 @@ const ETHER_NSH: u16 = 0x894f;
 /// TRILL (RFC 6325).
 const ETHER_TRILL: u16 = 0x22f3;
 
-/// The layer of an Ethernet type that is neither IP nor a VLAN tag.
+/// The layer for an Ethernet type other than IP and VLAN tags.
 pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     match value {
         ETHER_TRANSPARENT_BRIDGING => Ok(Layer::Ethernet),
@@ -64,7 +64,7 @@ pub(super) fn fabric_path(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// Cisco metadata: version, length, options (the only one in use has four bytes), Ethernet type.
+/// Reads Cisco metadata: version, length, options, Ethernet type. The only option in use has four bytes.
 pub(super) fn metadata(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.take::<8>("Cisco metadata")? {
         [1, 1, _, _, _, _, high, low] => Ok(Layer::EtherType(u16::from_be_bytes([*high, *low]))),
@@ -72,13 +72,14 @@ pub(super) fn metadata(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// HSR: path and length, sequence number, Ethernet type.
+/// Reads an HSR tag: path and length, sequence number, Ethernet type.
 pub(super) fn hsr(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let tag = cursor.take::<6>("HSR tag")?;
     Ok(Layer::EtherType(u16::from_be_bytes([tag[4], tag[5]])))
 }
 
-/// `MACsec` without encryption: flags, length, packet number, optional channel, Ethernet type.
+/// Reads a `MACsec` tag: flags, length, packet number, optional channel, Ethernet type. Only frames without encryption
+/// are read.
 pub(super) fn macsec(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ENCRYPTED_OR_CHANGED: u8 = 0x0c;
     const HAS_CHANNEL: u8 = 0x20;
@@ -92,7 +93,7 @@ pub(super) fn macsec(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes(*cursor.take::<2>("Ethernet type behind MACsec")?)))
 }
 
-/// Network Service Header: flags with its length in words, next protocol, service path.
+/// Reads a Network Service Header: flags and length in words, next protocol, service path.
 pub(super) fn nsh(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LENGTH: u8 = 0x3f;
     let &[_, length, _, next] = cursor.take::<4>("NSH header")?;
@@ -101,7 +102,7 @@ pub(super) fn nsh(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     service_protocol(next)
 }
 
-/// The protocol numbers of NSH and VXLAN-GPE (RFC 8300, 2.2).
+/// The layer for a protocol number of NSH or VXLAN-GPE (RFC 8300, 2.2).
 pub(super) fn service_protocol(number: u8) -> Result<Layer, Stop> {
     match number {
         1 => Ok(Layer::Ipv4),
@@ -113,7 +114,7 @@ pub(super) fn service_protocol(number: u8) -> Result<Layer, Stop> {
     }
 }
 
-/// TRILL: flags with the length of options in words, hop count, two nicknames, then Ethernet.
+/// Reads a TRILL header: flags and length of the options in words, hop count, two nicknames. An Ethernet frame follows.
 pub(super) fn trill(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const OPTION_WORDS: u16 = 0x07c0;
     let &[high, low, ..] = cursor.take::<6>("TRILL header")?;
@@ -122,7 +123,7 @@ pub(super) fn trill(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// The layer of an IP protocol number other than TCP.
+/// The layer for an IP protocol number other than TCP.
 pub(super) fn ip_protocol(protocol: u8) -> Result<Layer, Stop> {
     match protocol {
         4 => Ok(Layer::Ipv4),
@@ -135,7 +136,7 @@ pub(super) fn ip_protocol(protocol: u8) -> Result<Layer, Stop> {
     }
 }
 
-/// PPP over Ethernet, session stage (RFC 2516).
+/// Reads a header of PPP over Ethernet in the session stage (RFC 2516).
 pub(super) fn pppoe(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const VERSION_AND_TYPE: u8 = 0x11;
     let header = cursor.take::<6>("PPPoE header")?;
@@ -146,8 +147,8 @@ pub(super) fn pppoe(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::PPP)
 }
 
-/// PPP. Address and control may be omitted, and so may the first byte of a protocol number below 256 (RFC 1661,
-/// 2).
+/// Reads a PPP header. Senders may omit address and control, and the first byte of a protocol number below 256 (RFC
+/// 1661, 2).
 pub(super) fn ppp(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
     if cursor.data.starts_with(&ADDRESS_AND_CONTROL) {
@@ -161,7 +162,7 @@ pub(super) fn ppp(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, 
         u16::from_be_bytes([first, second])
     };
     match protocol {
-        // Some implementations write the Ethernet type, which is no valid PPP protocol number (RFC 1661, 2).
+        // Some implementations write the Ethernet type instead, which is not a valid PPP protocol number (RFC 1661, 2).
         0x0021 | 0x0800 => Ok(Layer::Ipv4),
         0x0057 => Ok(Layer::Ipv6),
         0x002d => Ok(Layer::VanJacobson(vj::Form { compressed: true, sent })),
@@ -173,7 +174,7 @@ pub(super) fn ppp(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, 
     }
 }
 
-/// Bridged frames in PPP (RFC 3518): flags, kind of network, optional network number.
+/// Reads the header of a bridged frame in PPP (RFC 3518): flags, kind of network, optional network number.
 fn bridged(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const HAS_NETWORK: u8 = 0x40;
     const CONTROL: u8 = 0x10;
@@ -188,7 +189,7 @@ fn bridged(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// PPP Multilink (RFC 1990) with long sequence numbers. Only unfragmented packets are read.
+/// Reads a header of PPP Multilink (RFC 1990) with long sequence numbers. Only unfragmented packets are read.
 fn multilink(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const FIRST_AND_LAST: u8 = 0xc0;
     let header = cursor.take::<4>("PPP multilink header")?;
@@ -198,15 +199,16 @@ fn multilink(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop>
     Ok(Layer::Ppp { sent })
 }
 
-/// Ethernet in IP (RFC 3378).
+/// Reads a header of Ethernet in IP (EtherIP, RFC 3378).
 pub(super) fn ether_ip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const VERSION: u8 = 3;
     let header = cursor.take::<2>("EtherIP header")?;
     if header[0] >> 4 == VERSION { Ok(Layer::Ethernet) } else { Err(Stop::NotTcp) }
 }
 
-/// MPLS: labels down to the bottom of the stack. The next protocol is not stated. IP shows its version; a first
-/// nibble of 0 is the control word of a pseudowire (RFC 4385), mostly followed by Ethernet.
+/// Reads MPLS labels down to the bottom of the stack. MPLS does not say which protocol follows. The first four bits
+/// after the labels are 4 or 6 for IP, and 0 for the control word of a pseudowire (RFC 4385), which mostly carries
+/// Ethernet.
 pub(super) fn mpls(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const BOTTOM: u8 = 1;
     while cursor.take::<4>("MPLS label")?[2] & BOTTOM == 0 {}
@@ -222,7 +224,7 @@ pub(super) fn mpls(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// GRE, versions 0 (RFC 2784, 2890) and 1 (PPTP, RFC 2637).
+/// Reads a GRE header of version 0 (RFC 2784, 2890) or 1 (PPTP, RFC 2637).
 pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const CHECKSUM: u8 = 0x80;
     const ROUTING: u8 = 0x40;
@@ -258,7 +260,7 @@ pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// ERSPAN. Type II has a header; type I (without GRE sequence number) has none.
+/// Reads a header of ERSPAN type II. ERSPAN type I, without GRE sequence number, has no header.
 pub(super) fn erspan_2(sequenced: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if sequenced {
         cursor.take::<8>("ERSPAN header")?;
@@ -275,7 +277,7 @@ pub(super) fn erspan_3(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// WCCP. Version 2 has 4 bytes before the redirected IPv4 packet, version 1 none.
+/// Reads a WCCP header. Version 2 has a header of 4 bytes before the redirected IPv4 packet; version 1 has no header.
 pub(super) fn wccp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.first().is_none_or(|byte| byte >> 4 != 4) {
         cursor.take::<4>("WCCP header")?;

@@ -1,17 +1,17 @@
-//! Tunnels in UDP. A port number alone proves nothing; the content must also look like the tunnel.
+//! Tunnels in UDP. A port number alone is not enough: the content must also look like the header of the tunnel.
 
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
 use super::{link, tunnel};
 
-/// What follows a UDP header.
+/// The content after a UDP header.
 pub(super) enum Udp {
     Tunnel(Layer),
-    /// No known tunnel: a datagram, with source and destination port.
+    /// The content is not a known tunnel. Source and destination port are returned.
     Ports((u16, u16)),
 }
 
-/// Reads a UDP header (RFC 768). It carries a tunnel only if both port and content say so.
+/// Reads a UDP header (RFC 768). A datagram contains a tunnel only if both port and content are those of the tunnel.
 pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
     const TEREDO: u16 = 3544;
     const AYIYA: u16 = 5072;
@@ -48,7 +48,7 @@ pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
     Ok(tunnel.map_or(Udp::Ports((ports[0], ports[1])), Udp::Tunnel))
 }
 
-/// VXLAN (RFC 7348): the flag for a valid network identifier is always set.
+/// Whether the data looks like VXLAN (RFC 7348): the flag for a valid network identifier is always set.
 fn is_vxlan(data: &[u8]) -> bool {
     const HAS_IDENTIFIER: u8 = 0x08;
     data.first().is_some_and(|flags| flags & HAS_IDENTIFIER != 0)
@@ -59,14 +59,14 @@ pub(super) fn vxlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe): a flag says that the fourth byte contains the protocol.
+/// Reads a VXLAN-GPE header (draft-ietf-nvo3-vxlan-gpe). A flag says whether the fourth byte contains the protocol.
 pub(super) fn vxlan_gpe(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const NAMES_PROTOCOL: u8 = 0x04;
     let header = cursor.take::<8>("VXLAN-GPE header")?;
     if header[0] & NAMES_PROTOCOL == 0 { Ok(Layer::Ethernet) } else { tunnel::service_protocol(header[3]) }
 }
 
-/// L2TP version 2 (RFC 2661) with data. Its reserved bits are 0.
+/// Whether the data looks like a data message of L2TP version 2 (RFC 2661): the reserved bits are 0.
 fn is_l2tp(data: &[u8]) -> bool {
     const CONTROL_AND_RESERVED: u8 = 0x80 | 0x34;
     const VERSION: u8 = 2;
@@ -87,7 +87,7 @@ pub(super) fn l2tp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::PPP)
 }
 
-/// LISP (RFC 9300): a header of eight bytes, then IP of either version.
+/// Whether the data looks like LISP (RFC 9300): a header of eight bytes, then IPv4 or IPv6.
 fn is_lisp(data: &[u8]) -> bool {
     matches!(data.get(8).map(|byte| byte >> 4), Some(4 | 6))
 }
@@ -97,12 +97,12 @@ pub(super) fn lisp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// GRE in UDP (RFC 8086): version 0, no routing, a protocol that can lead to TCP.
+/// Whether the data looks like GRE in UDP (RFC 8086): version 0, no routing, and a protocol that can lead to TCP.
 fn is_gre(data: &[u8]) -> bool {
     matches!(data, [first, 0, 0x08, 0x00, ..] | [first, 0, 0x86, 0xdd, ..] | [first, 0, 0x65, 0x58, ..] if first & 0x4f == 0)
 }
 
-/// MPLS in UDP (RFC 7510): a label stack that ends, then IP.
+/// Whether the data looks like MPLS in UDP (RFC 7510): a complete label stack, then IP.
 fn is_mpls(data: &[u8]) -> bool {
     const BOTTOM: u8 = 1;
     let (labels, rest) = data.as_chunks::<4>();
@@ -111,7 +111,7 @@ fn is_mpls(data: &[u8]) -> bool {
     depth < labels.len() && matches!(behind.map(|byte| byte >> 4), Some(4 | 6))
 }
 
-/// GENEVE (RFC 8926), version 0.
+/// Whether the data looks like GENEVE (RFC 8926), version 0.
 fn is_geneve(data: &[u8]) -> bool {
     data.first().is_some_and(|byte| byte >> 6 == 0)
 }
@@ -122,8 +122,8 @@ pub(super) fn geneve(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
 }
 
-/// GTP version 1, user plane (3GPP TS 29.281): a subscriber's packet after optional fields and extension
-/// headers.
+/// Whether the data looks like the user plane of GTP version 1 (3GPP TS 29.281). Optional fields, extension headers and
+/// a subscriber's packet follow its header.
 fn is_gtp_user(data: &[u8]) -> bool {
     const VERSION_AND_TYPE: u8 = 0x30;
     const USER_PACKET: u8 = 0xff;
@@ -148,7 +148,7 @@ pub(super) fn gtp_user(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// Teredo (RFC 4380): optional authentication and origin indication, then IPv6.
+/// Whether the data looks like Teredo (RFC 4380): optional authentication and origin indication, then IPv6.
 fn is_teredo(data: &[u8]) -> bool {
     matches!(data, [0, 0 | 1, ..]) || data.first().is_some_and(|byte| byte >> 4 == 6)
 }
@@ -167,8 +167,8 @@ pub(super) fn teredo(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// AYIYA (Anything In Anything): identity and signature with stated lengths, then the content of an IP protocol
-/// number.
+/// Whether the data looks like AYIYA (Anything In Anything). Its header has an identity and a signature of variable
+/// length, and an IP protocol number for the content.
 fn is_ayiya(data: &[u8]) -> bool {
     const FORWARD: u8 = 1;
     data.get(2).is_some_and(|byte| byte & 0x0f == FORWARD)

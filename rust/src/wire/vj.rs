@@ -1,13 +1,13 @@
-//! Van Jacobson's compression of TCP/IP headers on PPP links (RFC 1144, RFC 1332).
+//! Decompresses TCP/IP headers on PPP links with Van Jacobson compression (RFC 1144, RFC 1332).
 //!
-//! A compressed header has only what changed since the previous segment of its connection and direction. An
-//! uncompressed header begins anew: the IP protocol field has the number of the connection. A rebuilt header counts
-//! only if the TCP checksum confirms it. Otherwise something before it is missing or damaged, and no segment of that
-//! connection can be read until its next uncompressed header.
+//! A compressed header contains only the changes since the previous segment of the same connection and direction. An
+//! uncompressed header contains all fields, with the connection number in the IP protocol field. A decompressed header
+//! is used only if the TCP checksum is correct. If the checksum is wrong, an earlier segment is missing or damaged.
+//! Segments of that connection can then be read only after its next uncompressed header.
 //!
-//! The two directions have states of their own. A link type that does not record who sent a frame is not enough: both
-//! ends use the same connection numbers, and the checksum does not distinguish the directions, because exchanging
-//! addresses, ports, sequence and acknowledgment numbers leaves the sum as it is.
+//! Each direction has its own state, so the link type must record which host sent a frame. Nothing else distinguishes
+//! the directions: both ends use the same connection numbers, and the checksum does not change if addresses, ports,
+//! sequence number and acknowledgment number are swapped.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const NOT_CONFIRMED: &str = "a TCP header compressed by Van Jacobson's method th
 
 /// Offset of the protocol field in an IPv4 header.
 const PROTOCOL_AT: usize = 9;
-/// Flags in the byte that says what changed (RFC 1144, 3.2.2).
+/// Flags in the first byte of a compressed header, which says which fields changed (RFC 1144, 3.2.2).
 const NEW_CONNECTION: u8 = 0x40;
 const NEW_ID: u8 = 0x20;
 const PUSH: u8 = 0x10;
@@ -28,7 +28,7 @@ const NEW_SEQ: u8 = 0x08;
 const NEW_ACK: u8 = 0x04;
 const NEW_WINDOW: u8 = 0x02;
 const URGENT: u8 = 0x01;
-/// Combinations with a meaning of their own: echoed characters, and data in one direction.
+/// Two combinations of flags have special meanings: echoed characters, and data in one direction.
 const SPECIAL: u8 = NEW_SEQ | NEW_ACK | NEW_WINDOW | URGENT;
 const ECHO: u8 = NEW_SEQ | NEW_WINDOW | URGENT;
 const DATA: u8 = SPECIAL;
@@ -36,30 +36,30 @@ const DATA: u8 = SPECIAL;
 const TCP_PUSH: u8 = 0x08;
 const TCP_URGENT: u8 = 0x20;
 
-/// How the header of a packet is written.
+/// The form of a packet's header: compressed or uncompressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub compressed: bool,
-    /// Whether the capturing host sent the packet, if the link type records it.
+    /// Whether the capturing host sent the packet; `None` if the link type does not record the direction.
     pub sent: Option<bool>,
 }
 
-/// The compressed connections of a link.
+/// The state of all connections with header compression on a link.
 #[derive(Debug, Default)]
 pub(super) struct Decompressor {
     received: Line,
     sent: Line,
 }
 
-/// The compressed connections of one direction.
+/// The state of all connections with header compression in one direction.
 #[derive(Debug, Default)]
 struct Line {
     connections: BTreeMap<u8, Headers>,
-    /// The connection of the last packet.
+    /// The connection number of the last packet.
     current: Option<u8>,
 }
 
-/// The headers of a connection's last packet.
+/// The IP and TCP headers of a connection's last packet.
 #[derive(Debug)]
 struct Headers {
     ip: [u8; 20],
@@ -70,7 +70,7 @@ struct Headers {
 }
 
 impl Decompressor {
-    /// The IP packet at `cursor`, and its length on the wire.
+    /// Returns the IP packet at `cursor` with complete headers, and its length on the wire.
     pub(super) fn read(&mut self, form: Form, cursor: &Cursor<'_>) -> Result<(Vec<u8>, usize), Stop> {
         let line = form.sent.map(|sent| if sent { &mut self.sent } else { &mut self.received });
         if !form.compressed {
@@ -83,11 +83,11 @@ impl Decompressor {
     }
 }
 
-/// Reads a packet with a whole header, which begins its connection anew.
+/// Reads a packet with an uncompressed header, which sets the state of its connection.
 fn uncompressed(line: Option<&mut Line>, cursor: &Cursor<'_>) -> Result<Vec<u8>, Stop> {
     let mut packet = cursor.data.to_vec();
     let Some(protocol) = packet.get_mut(PROTOCOL_AT) else {
-        // Any connection may have begun anew.
+        // The packet is too short to contain its connection number. It may have set the state of any connection.
         if let Some(line) = line {
             *line = Line::default();
         }
@@ -105,10 +105,11 @@ fn uncompressed(line: Option<&mut Line>, cursor: &Cursor<'_>) -> Result<Vec<u8>,
 }
 
 impl Line {
-    /// Rebuilds a packet with a compressed header. `None` if it cannot be confirmed; its connection is then lost.
+    /// Decompresses the header of a packet. Returns `None` if the checksum is wrong; the state of its connection is
+    /// then removed.
     fn compressed(&mut self, mut cursor: Cursor<'_>) -> Option<Vec<u8>> {
         let Some(changes) = self.changes(&mut cursor) else {
-            // Any connection may have sent it.
+            // The connection number is missing, so the packet may belong to any connection.
             *self = Self::default();
             return None;
         };
@@ -120,7 +121,7 @@ impl Line {
         packet
     }
 
-    /// The byte that says what changed. Sets the current connection.
+    /// Reads the byte that says which fields changed. Sets the current connection if its number follows.
     fn changes(&mut self, cursor: &mut Cursor<'_>) -> Option<u8> {
         let changes = byte(cursor)?;
         if changes & NEW_CONNECTION != 0 {
@@ -131,7 +132,8 @@ impl Line {
 }
 
 impl Headers {
-    /// The headers at the start of an IP packet, if they are complete and the IP header's checksum is right.
+    /// Reads the headers at the start of an IP packet. Returns `None` if they are incomplete or the IP header's
+    /// checksum is wrong.
     fn of(packet: &[u8]) -> Option<Self> {
         let mut cursor = Cursor { data: packet, wire_bytes: packet.len(), trust: Trust::Whole };
         let ip = *cursor.take::<20>("").ok()?;
@@ -144,7 +146,7 @@ impl Headers {
         is_right.then_some(Self { ip, ip_options, tcp, tcp_options, payload_bytes })
     }
 
-    /// Applies the changes at `cursor`. Returns the packet if its checksum confirms it.
+    /// Applies the changes at `cursor`. Returns the packet if its checksum is correct.
     fn next(&mut self, changes: u8, cursor: &mut Cursor<'_>) -> Option<Vec<u8>> {
         let (ip, tcp) = (&mut self.ip, &mut self.tcp);
         [tcp[16], tcp[17]] = *cursor.take::<2>("").ok()?;
@@ -180,7 +182,7 @@ impl Headers {
         self.confirmed(cursor)
     }
 
-    /// The packet with the payload at `cursor`, if it is complete and its TCP checksum is right.
+    /// Returns the packet with the payload at `cursor`, if the payload is complete and the TCP checksum is correct.
     fn confirmed(&mut self, cursor: &Cursor<'_>) -> Option<Vec<u8>> {
         let payload = cursor.data;
         if payload.len() < cursor.wire_bytes {
@@ -202,7 +204,7 @@ fn byte(cursor: &mut Cursor<'_>) -> Option<u8> {
     cursor.take::<1>("").ok().map(|[byte]| *byte)
 }
 
-/// A difference: one byte, or 0 and two bytes (RFC 1144, 3.2.2).
+/// Reads the change of a field, which is encoded in one byte, or as 0 and two bytes (RFC 1144, 3.2.2).
 fn difference(cursor: &mut Cursor<'_>) -> Option<u16> {
     match byte(cursor)? {
         0 => Some(u16::from_be_bytes(*cursor.take::<2>("").ok()?)),
@@ -210,7 +212,7 @@ fn difference(cursor: &mut Cursor<'_>) -> Option<u16> {
     }
 }
 
-/// The sum of the 16-bit words (RFC 1071). At most 65,535 bytes are added, so that 32 bits hold it.
+/// The sum of the 16-bit words (RFC 1071). At most 65,535 bytes are added, so the sum fits in 32 bits.
 fn sum(bytes: &[u8]) -> u32 {
     let (words, last) = bytes.as_chunks();
     let odd = last.first().map_or(0, |byte| u32::from(*byte) << 8);
@@ -226,8 +228,8 @@ fn fold(sum: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// A packet without payload: 10.0.0.1:1 to 10.0.0.2:2, sequence number 1000, acknowledgment number 5000, window
-    /// 100, identification 7, connection 3.
+    /// A packet without payload from 10.0.0.1:1 to 10.0.0.2:2, with sequence number 1000, acknowledgment number 5000,
+    /// window 100, IP identification 7 and connection number 3.
     fn uncompressed_header() -> Vec<u8> {
         let mut ip = [0x45, 0, 0, 40, 0, 7, 0, 0, 64, tcp::PROTOCOL, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
         [ip[10], ip[11]] = (!(fold(sum(&ip)) as u16)).to_be_bytes();
@@ -241,7 +243,7 @@ mod tests {
         line.read(Form { compressed, sent: Some(true) }, &cursor).map(|(packet, _)| packet)
     }
 
-    /// Checksum of the packet above with these numbers and payload.
+    /// TCP checksum of the packet of [`uncompressed_header`] with other numbers and this payload.
     fn checksum(seq: u32, ack: u32, flags: u8, window: u16, payload: &[u8]) -> [u8; 2] {
         let numbers = [seq.to_be_bytes(), ack.to_be_bytes()].concat();
         let ends = sum(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 1, 0, 2]);
@@ -255,7 +257,8 @@ mod tests {
         let mut line = Decompressor::default();
         read(&mut line, false, &uncompressed_header()).unwrap();
         let [high, low] = checksum(1001, 5300, 0x18, 90, b"abc");
-        // Push; sequence number +1, acknowledgment number +300 (three bytes), window −10 (three bytes).
+        // This compressed header means PSH, sequence number + 1, acknowledgment number + 300 (three bytes) and window −
+        // 10 (three bytes).
         let changed = [0x1e, high, low, 0, 0xff, 0xf6, 0, 1, 44, 1, b'a', b'b', b'c'];
         let packet = read(&mut line, true, &changed).unwrap();
         assert_eq!(packet[2..6], [0, 43, 0, 8], "total length and identification");

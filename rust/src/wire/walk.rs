@@ -1,4 +1,4 @@
-//! Walks through the headers of a frame up to TCP or UDP.
+//! Reads the headers of a frame one after the other, up to TCP or UDP.
 
 use super::cursor::{Cursor, Stop};
 use super::fragments::Fragment;
@@ -7,15 +7,15 @@ use super::layers::{Layer, MAX_LAYERS, Path};
 use super::segment::{IpEndpoints, IpFacts};
 use super::{atm, ethernet, ip, link, tcp, tunnel, udp, wifi};
 
-/// The IP header of the innermost TCP or UDP.
+/// The innermost IP header, which contains TCP or UDP.
 pub(super) struct Innermost {
     pub ip: IpFacts,
     pub endpoints: IpEndpoints,
-    /// Source and destination port of UDP; `None` for TCP, whose header is not read yet.
+    /// Source and destination port of UDP; `None` for TCP, because the TCP header is read later.
     pub udp_ports: Option<(u16, u16)>,
 }
 
-/// Walks inwards from `layer` up to TCP, or to UDP without a tunnel in it. Records the layers in `path`.
+/// Reads headers from `layer` inwards, up to TCP, or up to UDP that contains no tunnel. Records the layers in `path`.
 pub(super) fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Path) -> Result<Innermost, Halt<'a>> {
     let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
     for _ in 0..MAX_LAYERS {

@@ -1,4 +1,4 @@
-//! IEEE 802.11 data frames, and the headers that cards put before them.
+//! Reads IEEE 802.11 data frames, and the headers that capture cards put before them.
 
 use super::cursor::{Cursor, Stop};
 use super::ethernet;
@@ -6,7 +6,7 @@ use super::halt::Halt;
 use super::layers::Layer;
 use super::wifi_fragments::Place;
 
-/// Radiotap: version, padding, length in little-endian, fields.
+/// Reads a radiotap header: version, padding, length in little-endian byte order, fields.
 pub(super) fn radiotap(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<4>("radiotap header")?;
     let length = usize::from(u16::from_le_bytes([header[2], header[3]]));
@@ -18,14 +18,14 @@ pub(super) fn radiotap(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Wifi { padded: flags & PADDED != 0, opened: false })
 }
 
-/// Radiotap flag: the frame has its checksum at the end.
+/// This radiotap flag means that the frame ends with its checksum.
 const CHECKSUM: u8 = 0x10;
 const CHECKSUM_BYTES: usize = 4;
-/// Radiotap flag: the frame's header is padded to a multiple of four.
+/// This radiotap flag means that the 802.11 header is padded to a multiple of four bytes.
 const PADDED: u8 = 0x20;
 
-/// The flags; 0 if there are none. `fields` begins with the bitmap words; the first fields are the time (eight bytes,
-/// aligned) and the flags.
+/// The flags in a radiotap header; 0 if the header has no flags. `fields` begins with bitmap words. The first fields
+/// after the bitmap words are the time (eight bytes, aligned) and the flags.
 fn flags(fields: &[u8]) -> u8 {
     const MORE_WORDS: u8 = 0x80;
     const TIME: u8 = 1;
@@ -33,18 +33,18 @@ fn flags(fields: &[u8]) -> u8 {
     let (words, _) = fields.as_chunks::<4>();
     let word_count = words.iter().take_while(|word| word[3] & MORE_WORDS != 0).count() + 1;
     let Some([present, ..]) = words.first() else { return 0 };
-    // Alignment counts from the first byte of the header, four bytes before `fields`.
+    // Fields are aligned relative to the first byte of the header, which is four bytes before `fields`.
     let time_end = if present & TIME == 0 { 4 * word_count } else { (4 * word_count + 4).next_multiple_of(8) + 8 - 4 };
     if present & FLAGS == 0 { 0 } else { fields.get(time_end).copied().unwrap_or(0) }
 }
 
-/// Prism: 144 bytes; or the AVS header, recognized by its magic.
+/// Reads a Prism header of 144 bytes, or an AVS header, which is recognized by its magic number.
 pub(super) fn prism(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.starts_with(&AVS_MAGIC) {
         return avs(cursor);
     }
-    // Old drivers omitted the header. A frame begins with version 0 and type data; a Prism header begins with
-    // 0x41 or 0x44 in either byte order.
+    // Old drivers omitted the Prism header. A Prism header begins with 0x41 or 0x44 as a 32-bit number of either byte
+    // order; an 802.11 data frame has other first bytes.
     if !matches!(cursor.data, [0x41 | 0x44, 0, 0, 0, ..] | [0, 0, 0, 0x41 | 0x44, ..]) {
         return Ok(Layer::WIFI);
     }
@@ -52,10 +52,10 @@ pub(super) fn prism(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::WIFI)
 }
 
-/// The AVS magic without the version, which is in its last four bits.
+/// The magic number of an AVS header without its last four bits, which contain the version.
 const AVS_MAGIC: [u8; 3] = [0x80, 0x21, 0x10];
 
-/// AVS: a magic with version, then the length of the header.
+/// Reads an AVS header, which begins with a magic number, the version and the length of the header.
 pub(super) fn avs(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let &[a, b, c, _, length @ ..] = cursor.take::<8>("AVS header")?;
     let rest = (u32::from_be_bytes(length) as usize).checked_sub(8);
@@ -64,8 +64,8 @@ pub(super) fn avs(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::WIFI)
 }
 
-/// An unencrypted or decrypted data frame. All others carry no readable IP. Halts at a fragment, and at a frame with
-/// several packets (A-MSDU).
+/// Reads the header of an unencrypted or decrypted data frame. Other frames contain no readable IP. The walk halts at a
+/// fragment, and at a frame with several packets (A-MSDU).
 pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> Result<Layer, Halt<'a>> {
     const DATA: u8 = 2;
     const NO_DATA: u8 = 4;
@@ -102,7 +102,8 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
     let (number, more) = (sequence_low & 0x0f, flags & MORE_FRAGMENTS != 0);
     let is_fragment = more || number != 0;
     let is_aggregate = qos.is_some_and(|qos| qos & AGGREGATE != 0);
-    // A decrypted fragment ends with a check value, whose length is unknown. An A-MSDU is sent in one piece.
+    // Decrypted fragments are not read, because each ends with a check value of unknown length. An A-MSDU is never
+    // fragmented.
     if is_fragment && (is_protected || is_aggregate) {
         return Err(Stop::NotRead("part of an encrypted or aggregated 802.11 frame in fragments").into());
     }
@@ -122,8 +123,8 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
             more,
         }));
     }
-    // Some drivers return the original Ethernet frame after the 802.11 header. Its source is then the
-    // station's.
+    // Some drivers write the original Ethernet frame after the 802.11 header. If so, both headers have the same source
+    // address.
     let source = if flags & FROM_DISTRIBUTION_SYSTEM == 0 { header.get(10..16) } else { header.get(16..22) };
     if source == cursor.data.get(6..12) {
         return Ok(ethernet::ethernet(cursor)?);
@@ -131,8 +132,9 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
     Ok(Layer::Llc)
 }
 
-/// Takes the next packet of an A-MSDU: two addresses, the length, LLC and SNAP, and padding to four bytes (IEEE 802.11,
-/// 9.3.2.2). `None` if too few bytes for another remain, which may be the frame's checksum.
+/// Returns the next packet of an A-MSDU: two addresses, length, LLC and SNAP, and padding to a multiple of four bytes
+/// (IEEE 802.11, 9.3.2.2). Returns `None` if the remaining bytes are too few for a packet; they may be the frame's
+/// checksum.
 pub(super) fn subframe<'a>(cursor: &mut Cursor<'a>) -> Option<Result<Cursor<'a>, Stop>> {
     const HEADER: &str = "A-MSDU subframe header";
     const HEADER_BYTES: usize = 14;
@@ -154,7 +156,8 @@ pub(super) fn subframe<'a>(cursor: &mut Cursor<'a>) -> Option<Result<Cursor<'a>,
     Some(if part.wire_bytes < length { Err(Stop::Malformed(HEADER)) } else { Ok(part) })
 }
 
-/// Takes off the initialization vector: 4 bytes for WEP, 8 for TKIP and CCMP, distinguished by a bit.
+/// Reads the initialization vector, which has 4 bytes for WEP and 8 bytes for TKIP and CCMP. A bit distinguishes the
+/// two lengths.
 fn initialization_vector(cursor: &mut Cursor<'_>) -> Result<(), Stop> {
     const EXTENDED: u8 = 0x20;
     if cursor.take::<4>("802.11 initialization vector")?[3] & EXTENDED != 0 {

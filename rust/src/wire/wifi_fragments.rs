@@ -1,24 +1,24 @@
-//! Reassembly of 802.11 frames in fragments (IEEE 802.11, 10.5), limited in memory and age.
+//! Reassembles fragmented 802.11 frames (IEEE 802.11, 10.5), with limits on memory and waiting time.
 
 use std::collections::VecDeque;
 
 use super::cursor::Cursor;
 
-/// How long fragments wait for the others, from the first one (Linux `net/mac80211/rx.c`: 2 seconds).
+/// Maximum time from the first fragment until the frame is complete (Linux `net/mac80211/rx.c`: 2 seconds).
 const MAX_AGE_NS: i64 = 2_000_000_000;
-/// The fragment number has four bits.
+/// Maximum number of fragments per frame: the fragment number has four bits.
 const MAX_FRAGMENTS: usize = 16;
-/// Maximum number of incomplete frames. Beyond it, the oldest is given up.
+/// Maximum number of incomplete frames. If there are more, the oldest frame is dropped.
 const MAX_FRAMES: usize = 64;
-/// Maximum number of bytes of incomplete frames.
+/// Maximum number of stored bytes of all incomplete frames together.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The position of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The receiver and the transmitter on the air.
+    /// The addresses of receiver and transmitter.
     pub stations: [u8; 12],
-    /// Traffic identifier; each has its own sequence numbers. `None` without `QoS`.
+    /// Traffic identifier; each traffic identifier has its own sequence numbers. `None` for a frame without `QoS`.
     pub traffic: Option<u8>,
     pub sequence: u16,
     pub number: u8,
@@ -26,31 +26,33 @@ pub(super) struct Place {
     pub more: bool,
 }
 
-/// A frame that waits for fragments, or that was complete: late copies of its fragments are ignored.
+/// A frame that waits for fragments, or that is complete. A complete frame is stored so that late duplicates of its
+/// fragments are ignored.
 #[derive(Debug)]
 struct Waiting {
     place: Place,
     first_frame: u64,
     first_ts_ns: Option<i64>,
-    /// By number: the bytes captured, and the number of bytes on the air.
+    /// The fragments by number, each with its captured bytes and its length when sent.
     fragments: [Option<(Vec<u8>, usize)>; MAX_FRAGMENTS],
-    /// Number of fragments, known from the last one.
+    /// Number of fragments of the frame, known when the last fragment has arrived.
     count: Option<usize>,
     is_complete: bool,
 }
 
-/// The frames that wait, oldest first.
+/// The stored frames, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct WifiFragments {
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
-    /// Frames that were given up: the number of the first one's first fragment, and their number.
+    /// The frame number of the first fragment of the first frame that was dropped incomplete, and the number of such
+    /// frames.
     given_up: Option<(u64, u64)>,
 }
 
 impl WifiFragments {
-    /// Adds the fragment at `cursor`. If it completes its frame, returns the content up to the first byte that was not
-    /// captured, and its length on the air.
+    /// Adds the fragment at `cursor`. If the fragment completes its frame, returns the content up to the first byte
+    /// that was not captured, and the length of the content when sent.
     pub(super) fn add(
         &mut self,
         place: Place,
@@ -75,7 +77,8 @@ impl WifiFragments {
         whole
     }
 
-    /// At the end of the capture, the frames that were given up, including those that still wait.
+    /// Called at the end of the capture. Returns the frames that were dropped incomplete, including those that still
+    /// wait for fragments.
     pub(super) fn finish(mut self) -> Option<(u64, u64)> {
         while !self.waiting.is_empty() {
             self.give_up(0);
@@ -105,7 +108,7 @@ impl WifiFragments {
     }
 }
 
-/// A fragment that contradicts those before it.
+/// A fragment contradicts earlier fragments of the same frame.
 struct Contradiction;
 
 impl Waiting {
@@ -150,7 +153,8 @@ impl Waiting {
         self.is_complete = true;
         let (mut data, mut wire_bytes) = (Vec::new(), 0);
         for (captured, bytes) in fragments.iter_mut().filter_map(Option::take) {
-            // What follows a byte that was not captured has no place.
+            // Content after a byte that was not captured is dropped, so that the offsets of all returned bytes are
+            // correct.
             if data.len() == wire_bytes {
                 data.extend(captured);
             }

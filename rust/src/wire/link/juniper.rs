@@ -1,6 +1,6 @@
-//! Headers of Juniper routers. Before each packet comes a magic, flags and optional extensions, then, depending
-//! on the link type, a cookie of the interface card. The cookies are undocumented. The source is the code of
-//! tcpdump and Wireshark, some of whose authors worked at Juniper.
+//! Headers of Juniper routers. Each packet has a header with a magic number, flags and optional extensions. Depending
+//! on the link type, a cookie of the interface card follows. The format of the cookies is not documented. It is taken
+//! from the code of tcpdump and Wireshark, some of whose authors worked at Juniper.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::ethernet::{ETHER_IPV4, ethernet_ii};
@@ -22,19 +22,19 @@ const CHDLC: LinkType = 181;
 const VOICE: LinkType = 183;
 const SECURE_TUNNEL: LinkType = 200;
 
-/// Whether frames of this link type begin with Juniper's header.
+/// Whether frames of this link type begin with a Juniper header.
 pub(super) fn is_juniper(link_type: LinkType) -> bool {
     matches!(link_type, MLPPP..=MLFR | GGSN | ATM2..=ATM1 | PPPOE | ETHER..=CHDLC | VOICE | SECURE_TUNNEL)
 }
 
-/// The content of the common header.
+/// The fields of the header that all Juniper link types share.
 struct Header {
     incoming: bool,
     /// The protocol of the packet, if the router removed the link header.
     protocol: Option<u8>,
 }
 
-/// Takes off the headers and names the next layer.
+/// Reads the Juniper headers of a frame and returns the next layer.
 pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const VOICE_HEADER_BYTES: usize = 18;
     let header = header(cursor)?;
@@ -70,7 +70,8 @@ pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Resul
     }
 }
 
-/// Reads the common header. Old routers write none, so there is no magic either.
+/// Reads the header that all Juniper link types share. Old routers do not write this header, so the magic number may be
+/// missing.
 fn header(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
     const MAGIC: [u8; 3] = *b"MGC";
     const EXTENSIONS: u8 = 0x80;
@@ -87,7 +88,8 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
     let protocol = if flags & NO_LINK_LAYER == 0 {
         None
     } else {
-        // Four bytes in the router's byte order, little-endian; numbers above 255 are not used.
+        // The protocol number has four bytes in the router's byte order, little-endian. Only numbers up to 255 are
+        // used.
         Some(cursor.take::<4>("Juniper header")?[0])
     };
     Ok(Header { incoming: flags & INCOMING != 0, protocol })
@@ -109,7 +111,7 @@ fn protocol(number: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// The older ATM card: a cookie of four bytes.
+/// Reads the cookie of the older ATM card, which has four bytes.
 fn atm1(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const MANAGEMENT_CELL: u8 = 0x80;
     let cookie = cursor.take::<4>("Juniper ATM cookie")?;
@@ -119,7 +121,8 @@ fn atm1(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     pdu(cursor)
 }
 
-/// The newer ATM card: a cookie of eight bytes. In outgoing packets, its gap count marks Ethernet.
+/// Reads the cookie of the newer ATM card, which has eight bytes. In outgoing packets, a gap count in the cookie means
+/// that an Ethernet frame follows.
 fn atm2(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const MANAGEMENT_CELL: u8 = 0x70;
     const GAP_COUNT: u8 = 0x3f;
@@ -139,7 +142,7 @@ fn atm2(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     pdu(cursor)
 }
 
-/// The start of a PDU of either card.
+/// Recognizes the first layer in a PDU of the older or newer ATM card.
 fn pdu(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const UNNUMBERED: u8 = 0x03;
     if begins_with_llc(cursor.data) {
@@ -156,17 +159,17 @@ fn begins_with_llc(data: &[u8]) -> bool {
     matches!(data, [0xaa, 0xaa, 0x03, ..] | [0xfe, 0xfe, 0x03, ..])
 }
 
-/// Whether the data begins with a PPP protocol that leads to IP: IPv4, IPv6 or MPLS.
+/// Whether the data begins with a PPP protocol number that can lead to IP: IPv4, IPv6 or MPLS.
 fn begins_with_ppp(data: &[u8]) -> bool {
     matches!(data, [0x00, 0x21 | 0x57, ..] | [0x02, 0x81 | 0x83, ..])
 }
 
-/// The cookie of a services card, distinguished by its first byte.
+/// The cookie of a services card. The first byte of the cookie distinguishes the kinds of cards.
 enum Cookie {
-    /// Link services: four bytes.
+    /// A link services card, whose cookie has four bytes.
     LinkServices,
-    /// Adaptive services: eight bytes. The upper half of the sixth contains the protocol, the low bits of the
-    /// fifth the direction.
+    /// An adaptive services card, whose cookie has eight bytes. The upper half of the sixth byte contains the protocol,
+    /// and the low bits of the fifth byte the direction.
     AdaptiveServices { protocol: u8, direction: u8 },
 }
 
@@ -186,10 +189,10 @@ fn cookie(cursor: &mut Cursor<'_>) -> Result<Option<Cookie>, Stop> {
     })
 }
 
-/// Direction bits of packets that a routing engine sent.
+/// Value of the direction bits in packets that a routing engine sent.
 const FROM_ENGINE: u8 = 0x03;
 
-/// The protocols of [`Cookie::AdaptiveServices`] other than IPv4.
+/// Returns the layer for a protocol of [`Cookie::AdaptiveServices`] other than IPv4.
 fn other_service(protocol: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match protocol {
         0x10 => Ok(Layer::Ipv6),
@@ -207,8 +210,8 @@ fn multilink_ppp(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop>
             Ok(if incoming && direction != FROM_ENGINE { Layer::PPP } else { Layer::Ipv4 })
         }
         Some(Cookie::AdaptiveServices { protocol, .. }) => other_service(protocol, cursor),
-        // No identifying byte: a plain member link, which has no cookie, or a multilink card, whose cookie has two
-        // bytes.
+        // If no byte identifies the cookie, the frame is from a plain member link, which has no cookie, or from a
+        // multilink card, whose cookie has two bytes.
         None => {
             if !cursor.data.starts_with(&[0xff, 0x03]) && !begins_with_ppp(cursor.data) {
                 cursor.take::<CARD_COOKIE_BYTES>("Juniper multilink cookie")?;
@@ -240,8 +243,8 @@ fn multilink_frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     serial::nlpid(cursor)
 }
 
-/// A decrypted `IPsec` tunnel: the Ethernet, IPv4 and ESP headers as on the wire, then 16 bytes of unknown meaning, then
-/// the inner packet.
+/// Reads the headers of a decrypted `IPsec` tunnel: Ethernet, IPv4 and ESP headers as on the wire, then 16 bytes of
+/// unknown meaning. The inner packet follows.
 fn secure_tunnel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ESP: u8 = 50;
     const ESP_AND_UNKNOWN_BYTES: usize = 8 + 16;

@@ -1,16 +1,16 @@
-//! Local networks other than Ethernet and 802.11.
+//! Reads the headers of local networks other than Ethernet and 802.11.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::layers::Layer;
 
-/// FDDI (ANSI X3.139): frame control, addresses, LLC. Only LLC frames carry data.
+/// Reads an FDDI header (ANSI X3.139): frame control and addresses. Only frames with LLC carry data.
 pub(crate) fn fddi(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<13>("FDDI header")?;
     if header[0] & 0xf0 == 0x50 { Ok(Layer::Llc) } else { Err(Stop::NotTcp) }
 }
 
-/// Token Ring (IEEE 802.5): access and frame control, addresses, routing information if the source address says
-/// so, LLC.
+/// Reads a Token Ring header (IEEE 802.5): access control, frame control and addresses. If a bit of the source address
+/// is set, routing information follows; then LLC.
 pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ROUTED: u8 = 0x80;
     let header = cursor.take::<14>("Token Ring header")?;
@@ -24,14 +24,15 @@ pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Llc)
 }
 
-/// ARCNET as Linux writes it: source, destination, 2 bytes of offset, then as in [`arcnet`] but without
-/// exception packets.
+/// Reads an ARCNET header as Linux writes it: source, destination, offset of 2 bytes, protocol. Unlike [`arcnet`], this
+/// format has no exception packets.
 pub(super) fn arcnet_linux(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<4>("ARCNET header")?;
     arcnet_protocol(false, cursor)
 }
 
-/// ARCNET as BSD writes it: source, destination, protocol. With RFC 1201, a split flag and a sequence number follow.
+/// Reads an ARCNET header as BSD writes it: source, destination, protocol. For the protocols of RFC 1201, a split flag
+/// and a sequence number follow.
 pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<2>("ARCNET header")?;
     arcnet_protocol(true, cursor)
@@ -40,8 +41,8 @@ pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 fn arcnet_protocol(may_be_exception: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const RFC1051_IP: u8 = 240;
     const RFC1201_IP: u8 = 212;
-    /// Value of the split flag in an exception packet (RFC 1201, 2): padding to the minimum length of long
-    /// packets, then the header again.
+    /// Value of the split flag in an exception packet (RFC 1201, 2). Such a packet has padding to the minimum length of
+    /// long packets, and then the header again.
     const EXCEPTION: u8 = 255;
     match cursor.take::<1>("ARCNET header")? {
         [RFC1051_IP] => Ok(Layer::Ipv4),
@@ -56,20 +57,21 @@ fn arcnet_protocol(may_be_exception: bool, cursor: &mut Cursor<'_>) -> Result<La
     }
 }
 
-/// IP over InfiniBand (RFC 4391) as libpcap writes it: a global route header of 40 bytes, type, 2 reserved
-/// bytes.
+/// Reads the header of IP over InfiniBand (RFC 4391) as libpcap writes it: a global route header of 40 bytes, Ethernet
+/// type, 2 reserved bytes.
 pub(super) fn ip_over_infiniband(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<44>("IP over InfiniBand header")?;
     Ok(Layer::EtherType(u16::from_be_bytes([header[40], header[41]])))
 }
 
-/// IP over Fibre Channel (RFC 2625): the network header with both names, then LLC.
+/// Reads the header of IP over Fibre Channel (RFC 2625): the network header with the names of source and destination.
+/// LLC follows.
 pub(super) fn ip_over_fibre_channel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<16>("Fibre Channel network header")?;
     Ok(Layer::Llc)
 }
 
-/// Apple's IP over IEEE 1394: two addresses of eight bytes, then an Ethernet type.
+/// Reads the header of Apple's IP over IEEE 1394: two addresses of eight bytes, then an Ethernet type.
 pub(super) fn ip_over_1394(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<18>("IEEE 1394 header")?;
     Ok(Layer::EtherType(u16::from_be_bytes([header[16], header[17]])))

@@ -1,5 +1,5 @@
-//! Link layers: the headers before IP. The numbers are those of the LINKTYPE registry of tcpdump.org, and older numbers
-//! that some systems used before the registry, as read by Wireshark.
+//! Reads the link-layer headers before IP. The numbers of link types are those of the LINKTYPE registry of tcpdump.org.
+//! Older numbers, which some systems used before the registry existed, are read as in Wireshark.
 
 mod juniper;
 mod lan;
@@ -20,9 +20,9 @@ use crate::capture::LinkType;
 pub(super) const ETHERNET: LinkType = 1;
 pub(super) const ERF: LinkType = 197;
 const PPI: LinkType = 192;
-/// PKTAP as registered.
+/// The registered link type of PKTAP.
 const PKTAP: LinkType = 258;
-/// PKTAP as macOS writes it (USER2).
+/// The link type that macOS writes for PKTAP (USER2).
 const PKTAP_MACOS: LinkType = 149;
 
 /// Whether this engine reads frames of this link type.
@@ -32,7 +32,7 @@ pub fn link_supported(link_type: LinkType) -> bool {
     link_type == ERF || !matches!(first_layer(link_type, &mut nothing, &mut None), Err(Stop::UnknownLink(_)))
 }
 
-/// Takes off the link header and names the next layer.
+/// Reads the link-layer header of a frame and returns the next layer.
 #[inline(never)]
 pub(super) fn first_layer(
     link_type: LinkType,
@@ -48,12 +48,12 @@ pub(super) fn first_layer(
         8 => serial::slip(cursor),
         9 | 50 => Ok(Layer::HDLC),
         10 => lan::fddi(cursor),
-        // RFC 1483 and Classical IP, including the numbers of BSD, SuSE and Linux's ATM patches.
+        // These link types are RFC 1483 and Classical IP, including the numbers of BSD, SuSE and Linux's ATM patches.
         11 | 16 | 18 | 19 | 100 | 106 => {
             *atm = Some(atm::facts(None, cursor.wire_bytes));
             Ok(Layer::Aal5)
         }
-        // RAW, including the numbers of BSD and OpenBSD.
+        // These link types are RAW, including the numbers of BSD and OpenBSD.
         12 | 14 | 101 => serial::raw(cursor),
         13 | 109 => pseudo::enc(cursor),
         51 => Ok(Layer::Pppoe),
@@ -79,7 +79,7 @@ pub(super) fn first_layer(
             Ok(Layer::Hdlc { sent: Some(direction != RECEIVED) })
         }
         226 => pseudo::ipnet(cursor),
-        // As in Wireshark, the version in the IP header decides, not the link type.
+        // As in Wireshark, the version field of the IP header is used, although the link type names the version.
         228 | 229 => Ok(Layer::Ip),
         239 => pseudo::nflog(cursor),
         242 => lan::ip_over_infiniband(cursor),
@@ -100,8 +100,8 @@ pub(super) fn first_layer(
     }
 }
 
-/// Reads the rest of a header that contains the link type of its content (little-endian), then that link's
-/// header. Such headers do not nest.
+/// Reads the remaining bytes of a pseudo-header that contains a link type (little-endian), then the header of this link
+/// type. Pseudo-headers with a link type must not be nested.
 fn inner_link(
     rest: Option<usize>,
     link_type: [u8; 4],

@@ -1,8 +1,9 @@
-//! The names of link types for users: those of the LINKTYPE registry of tcpdump.org, without their prefix.
+//! The names of link types that users see. The names are those of the LINKTYPE registry of tcpdump.org, without the
+//! prefix `LINKTYPE_`.
 
 use crate::capture::LinkType;
 
-/// The name of a link type for users; `unknown` if the registry has none.
+/// The name of a link type that users see; `unknown` if the link type is not in the registry.
 ///
 /// ```
 /// use tcptrace_lab_core::wire::{link_name, link_supported};
@@ -15,7 +16,7 @@ pub fn link_name(link_type: LinkType) -> &'static str {
     local_name(link_type).or_else(|| wide_name(link_type)).or_else(|| capture_name(link_type)).unwrap_or("unknown")
 }
 
-/// Local networks, wired and wireless.
+/// The names of link types for local networks, wired and wireless.
 fn local_name(link_type: LinkType) -> Option<&'static str> {
     Some(match link_type {
         1 => "ETHERNET",
@@ -58,7 +59,7 @@ fn local_name(link_type: LinkType) -> Option<&'static str> {
     })
 }
 
-/// Serial lines, ATM and other wide-area links.
+/// The names of link types for serial lines, ATM and other wide-area links.
 fn wide_name(link_type: LinkType) -> Option<&'static str> {
     Some(match link_type {
         8 => "SLIP",
@@ -96,7 +97,8 @@ fn wide_name(link_type: LinkType) -> Option<&'static str> {
     })
 }
 
-/// Pseudo-headers of operating systems and capture tools, and content that is no network.
+/// The names of link types for pseudo-headers of operating systems and capture tools, and for content that is not
+/// network traffic.
 fn capture_name(link_type: LinkType) -> Option<&'static str> {
     Some(match link_type {
         0 => "NULL",

@@ -1,4 +1,5 @@
-//! Pseudo-headers: what operating systems and capture tools put before a packet. They were never on a line.
+//! Reads pseudo-headers, which operating systems and capture tools put before a captured packet. Pseudo-headers are
+//! never transmitted.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::ethernet::{ETHER_IPV4, ETHER_IPV6, ETHER_MAX_LENGTH};
@@ -6,24 +7,25 @@ use super::super::layers::Layer;
 use super::super::wifi;
 use super::lan;
 
-/// Protocol value of an 802.3 frame in a Linux cooked header, in place of a type.
+/// Value of the protocol field in a Linux cooked header if the frame is an 802.3 frame, which has no Ethernet type.
 const SLL_802_3: u16 = 1;
-/// Protocol value of an 802.2 frame in a Linux cooked header, in place of a type.
+/// Value of the protocol field in a Linux cooked header if the frame is an 802.2 frame, which has no Ethernet type.
 const SLL_802_2: u16 = 4;
 
-/// NULL: an address family in the byte order of the capturing host; or PPP, as on the loopback of Linux 2.1.
+/// Reads a header of the link type NULL: an address family in the byte order of the capturing host, or PPP, which the
+/// loopback interface of Linux 2.1 writes.
 pub(super) fn null(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.starts_with(&[0xff, 0x03]) { Ok(Layer::PPP) } else { bsd_loopback(cursor) }
 }
 
-/// BSD loopback: an address family of the capturing host, in its byte order (NULL) or in network byte order
-/// (LOOP).
+/// Reads a BSD loopback header, which contains an address family of the capturing host. The family is in the host's
+/// byte order (NULL) or in network byte order (LOOP).
 pub(super) fn bsd_loopback(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<4>("loopback header")?;
     let family = match *header {
         [0, 0, high, low] => u16::from_be_bytes([high, low]),
         [low, high, 0, 0] => u16::from_le_bytes([low, high]),
-        // Some tools write an Ethernet type into the low half.
+        // Some tools write an Ethernet type in the lower half of the header.
         [_, _, high, low] if u16::from_be_bytes([high, low]) > ETHER_MAX_LENGTH => u16::from_be_bytes([high, low]),
         _ => return Err(Stop::Malformed("loopback header")),
     };
@@ -33,8 +35,8 @@ pub(super) fn bsd_loopback(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Address families differ between systems. IPv4 is 2 everywhere; IPv6 is 10 (Linux), 24 (NetBSD, OpenBSD), 26
-/// (Solaris), 28 (FreeBSD) or 30 (macOS).
+/// Address families differ between systems. The address family of IPv4 is 2 on all systems; that of IPv6 is 10 (Linux),
+/// 24 (NetBSD, OpenBSD), 26 (Solaris), 28 (FreeBSD) or 30 (macOS).
 fn address_family(family: u32) -> Result<Layer, Stop> {
     match family {
         2 => Ok(Layer::Ipv4),
@@ -43,13 +45,13 @@ fn address_family(family: u32) -> Result<Layer, Stop> {
     }
 }
 
-/// Linux cooked capture, 16 bytes; the protocol is last.
+/// Reads a Linux cooked header, which has 16 bytes; the protocol is the last field.
 pub(super) fn cooked(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<16>("Linux cooked header")?;
     Ok(cooked_protocol(u16::from_be_bytes([header[14], header[15]])))
 }
 
-/// Linux cooked capture version 2, 20 bytes; the protocol is first.
+/// Reads a Linux cooked header of version 2, which has 20 bytes; the protocol is the first field.
 pub(super) fn cooked_v2(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<20>("Linux cooked header")?;
     Ok(cooked_protocol(u16::from_be_bytes([header[0], header[1]])))
@@ -62,7 +64,8 @@ fn cooked_protocol(protocol: u16) -> Layer {
     }
 }
 
-/// OpenBSD's packet filter log: length of the header (without padding to four bytes), address family, action, …
+/// Reads a header of OpenBSD's packet filter log: length of the header (without padding to four bytes), address family,
+/// action and other fields.
 pub(super) fn pflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let &[length, family] = cursor.take::<2>("PFLOG header")?;
     let rest = usize::from(length).next_multiple_of(4).checked_sub(2).ok_or(Stop::Malformed("PFLOG header"))?;
@@ -70,36 +73,37 @@ pub(super) fn pflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     address_family(u32::from(family))
 }
 
-/// OpenBSD's decrypted `IPsec`: address family, security parameter index, flags. The family may have either
-/// byte order.
+/// Reads OpenBSD's header for decrypted `IPsec`: address family, security parameter index, flags. The address family
+/// may be in little-endian or big-endian byte order.
 pub(super) fn enc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let &[a, b, c, d, ..] = cursor.take::<12>("ENC header")?;
     let family = u32::from_be_bytes([a, b, c, d]);
     address_family(family.min(family.swap_bytes()))
 }
 
-/// Solaris IPNET: version, address family (Solaris's numbers), hook, length, two interfaces, two zones.
+/// Reads a Solaris IPNET header: version, address family (Solaris's numbers), hook, length, two interfaces, two zones.
 pub(super) fn ipnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<24>("IPNET header")?;
     cursor.limit(u32::from_be_bytes([header[4], header[5], header[6], header[7]]) as usize);
     address_family(u32::from(header[1]))
 }
 
-/// Symantec's firewall, version 2: a header of 44 bytes that contains an Ethernet type; version 3 has 0 there.
+/// Reads a header of Symantec's firewall, version 2: 44 bytes that contain an Ethernet type. In version 3, the Ethernet
+/// type is 0.
 pub(super) fn symantec(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<44>("Symantec firewall header")?;
     Ok(Layer::EtherType(u16::from_be_bytes([header[6], header[7]])))
 }
 
-/// Netfilter's log: family, version, resource, then values with length and type in the capturing host's byte
-/// order. The packet is one of the values.
+/// Reads a header of Netfilter's log: family, version, resource, then values. Each value has a length and a type in the
+/// capturing host's byte order. The packet is one of the values.
 pub(super) fn nflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PAYLOAD: u16 = 9;
     cursor.take::<4>("NFLOG header")?;
     loop {
         let &[a, b, c, d] = cursor.take::<4>("NFLOG value")?;
         let (length, kind) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
-        // A type above 255 shows that the other byte order applies.
+        // If the type is above 255 in little-endian byte order, the header is in big-endian byte order.
         let (length, kind) =
             if kind > 0xff { (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])) } else { (length, kind) };
         let Some(body_bytes) = usize::from(length).checked_sub(4) else {
@@ -113,10 +117,10 @@ pub(super) fn nflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// An mPacket (IEEE 802.3br): preamble, a delimiter that says whether the frame is preemptable, the frame,
-/// checksum.
+/// Reads the start of an mPacket (IEEE 802.3br): preamble, and a delimiter that says whether the frame is preemptable.
+/// Frame and checksum follow.
 ///
-/// A preempted frame comes in parts, whose checksums are not those of a frame. They are not reassembled.
+/// A preempted frame is sent in parts. Such parts have no valid frame checksum, and are not reassembled.
 pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PREAMBLE: u8 = 0x55;
     const MAX_PREAMBLE_BYTES: usize = 7;
@@ -143,7 +147,7 @@ pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Whether the last four bytes are the frame's checksum; true if they were not captured.
+/// Whether the last four bytes are a correct checksum of the frame; true if these bytes were not captured.
 fn has_frame_checksum(cursor: &Cursor<'_>) -> bool {
     if cursor.data.len() < cursor.wire_bytes {
         return true;
@@ -155,17 +159,17 @@ fn has_frame_checksum(cursor: &Cursor<'_>) -> bool {
     })
 }
 
-/// Name of the header of the `TaZmen` Sniffer Protocol, for [`Stop`]s.
+/// Name of the header of the `TaZmen` Sniffer Protocol (TZSP), used in [`Stop`]s.
 const TZSP_HEADER: &str = "TZSP header";
 
-/// Whether `data` begins like the `TaZmen` Sniffer Protocol with a packet: version 1, received or sent, a known
-/// link type.
+/// Whether `data` begins like a packet of the `TaZmen` Sniffer Protocol (TZSP): version 1, type "received" or "sent",
+/// and a known link type.
 pub(crate) fn is_tzsp(data: &[u8]) -> bool {
     matches!(data, [1, 0 | 1, 0, 1 | 2 | 4 | 5 | 7 | 18 | 119 | 127, ..])
 }
 
-/// `TaZmen` Sniffer Protocol (`MikroTik`, Aruba, …): version, type, the packet's link type, then values up to
-/// the one of type 1.
+/// Reads a header of the `TaZmen` Sniffer Protocol (TZSP; used by `MikroTik`, Aruba and others): version, type, the
+/// packet's link type, then values. The last value has type 1.
 pub(crate) fn tzsp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PADDING: u8 = 0;
     const END: u8 = 1;

@@ -1,4 +1,4 @@
-//! Serial lines: HDLC framings, Frame Relay, SLIP, AX.25, and IP with whatever link header the driver leaves.
+//! Reads the headers of serial lines: HDLC, Frame Relay, SLIP, AX.25, and the headers that drivers leave before IP.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::layers::Layer;
@@ -7,9 +7,9 @@ const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
 /// HDLC unnumbered information.
 const UNNUMBERED: u8 = 0x03;
 
-/// RAW: IP or PPP, as Linux's PPP and ISDN drivers of the 1990s write it. Before PPP there are no bytes, an invented
-/// station address of six bytes, or one byte. While the line is down, ten zero bytes precede IP. The order of the
-/// checks is Wireshark's.
+/// Reads the link type RAW, which is IP, or PPP as Linux's PPP and ISDN drivers of the 1990s write it. These drivers
+/// write no header, a made-up MAC address of six bytes, or one byte before PPP. While the line is down, they write ten
+/// zero bytes before IP. The checks are in the same order as in Wireshark.
 pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LINE_DOWN: [u8; 10] = [0; 10];
     let ppp_at = |at: usize| cursor.data.get(at..).is_some_and(|rest| rest.starts_with(&PPP_ADDRESS_AND_CONTROL));
@@ -23,7 +23,8 @@ pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// HDLC framing, distinguished by the address byte: PPP has 255 or omits it, Cisco has 15 or 143.
+/// Distinguishes the HDLC framing of PPP and of Cisco by the address byte, which is 15 or 143 in Cisco HDLC. PPP has
+/// 255 or omits the address byte.
 pub(crate) fn hdlc(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data.first() {
         Some(0x0f | 0x8f) => cisco_hdlc(cursor),
@@ -31,14 +32,14 @@ pub(crate) fn hdlc(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer,
     }
 }
 
-/// Cisco HDLC: address, control, Ethernet type.
+/// Reads a Cisco HDLC header: address, control, Ethernet type.
 pub(crate) fn cisco_hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<4>("Cisco HDLC header")?;
     Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
 }
 
-/// Frame Relay: a Q.922 address, whose last byte has its lowest bit set, then control and NLPID (RFC 2427), or
-/// Cisco's Ethernet type.
+/// Reads a Frame Relay header. A Q.922 address ends with the first byte whose lowest bit is set. Control and NLPID
+/// follow (RFC 2427), or an Ethernet type (Cisco).
 pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
     while cursor.take::<1>("Frame Relay address")?[0] & LAST == 0 {}
@@ -50,8 +51,8 @@ pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes(*ether_type)))
 }
 
-/// A network-layer protocol identifier (NLPID; RFC 2427, 2684, 2364). IP and PPP have their own; SNAP contains
-/// an Ethernet type or announces a bridged frame.
+/// Reads a network-layer protocol identifier (NLPID; RFC 2427, 2684, 2364). IP and PPP have their own identifiers.
+/// After the identifier of SNAP, an Ethernet type follows, or a code for bridged frames.
 pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PAD: u8 = 0x00;
     const SNAP: u8 = 0x80;
@@ -64,7 +65,7 @@ pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         [0xcf] => Ok(Layer::PPP),
         [SNAP] => match cursor.take::<5>("SNAP header")? {
             [0, 0, 0, high, low] => Ok(Layer::EtherType(u16::from_be_bytes([*high, *low]))),
-            // Bridged Ethernet, with or without its checksum (RFC 2427, 4.2).
+            // This code means a bridged Ethernet frame, with or without its checksum (RFC 2427, 4.2).
             [0x00, 0x80, 0xc2, 0x00, 0x01 | 0x07] => Ok(Layer::Ethernet),
             _ => Err(Stop::NotTcp),
         },
@@ -72,14 +73,14 @@ pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// SLIP as libpcap writes it: direction, 15 bytes of compressed-header state, IP.
+/// Reads a SLIP header as libpcap writes it: direction, and 15 bytes for the compressed header. IP follows.
 pub(super) fn slip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<16>("SLIP header")?;
     Ok(Layer::Ip)
 }
 
-/// AX.25 (amateur packet radio, version 2.2). The addresses have seven bytes each. Only in the last address is the
-/// lowest bit of the last byte set. A control byte follows, and in information frames a protocol byte.
+/// Reads an AX.25 header (amateur packet radio, version 2.2). Each address has seven bytes. The lowest bit of the last
+/// byte is set only in the last address. A control byte follows, and a protocol byte in information frames.
 pub(super) fn ax25(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
     const SUPERVISORY_OR_UNNUMBERED: u8 = 1;
@@ -91,7 +92,7 @@ pub(super) fn ax25(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if informs && protocol == IP { Ok(Layer::Ipv4) } else { Err(Stop::NotTcp) }
 }
 
-/// AX.25 after the KISS byte, whose lower half is 0 for data.
+/// Reads a KISS byte and an AX.25 header. The lower half of the KISS byte is 0 if the frame contains data.
 pub(super) fn ax25_kiss(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const COMMAND: u8 = 0x0f;
     const DATA: u8 = 0;

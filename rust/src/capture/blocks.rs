@@ -82,8 +82,8 @@ impl Blocks {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// Reads until at least `count` bytes are available. Returns false if the stream ends before that. The buffer grows
-    /// only while bytes are read, so a wrong length field cannot cause a large allocation.
+    /// Reads until at least `count` bytes are available. Returns false if the stream ends first. The buffer grows only
+    /// while bytes are read, so a wrong length field cannot cause a large allocation.
     #[cold]
     #[inline(never)]
     pub(super) fn fill_to(&mut self, count: usize) -> bool {

@@ -1,9 +1,9 @@
-//! Reads files in ERF, Endace's Extensible Record Format. Such a file is a sequence of records; it has no file header
-//! and no magic number. Each record has a 16-byte header and the content that the header describes. A frame is the
-//! whole record, as in pcap files of link type 197, so that `wire::erf` dissects the records of ERF files and pcap
-//! files.
+//! Reads files in ERF, Endace's Extensible Record Format. An ERF file is a sequence of records, without a file header
+//! or a magic number. Each record has a 16-byte header and the content that the header describes. A frame is the whole
+//! record, as in pcap files of link type 197, so that `wire::erf` dissects the records of ERF files and pcap files.
 //!
-//! Format: Endace's "ERF types reference guide"; times, lengths and padding as in Wireshark's wiretap.
+//! The format is that of Endace's "ERF types reference guide". Times, lengths and padding are read as in Wireshark's
+//! wiretap.
 
 use super::blocks::Blocks;
 use super::source::{Stop, damaged};
@@ -15,8 +15,8 @@ const LINK_TYPE: LinkType = 197;
 /// Length of a record's header: time, type, flags, record length, loss counter or colour, length on the wire.
 const HEADER_BYTES: usize = 16;
 
-/// This bit of the type means that an extension header of `EXTENSION_BYTES` follows. The same bit in the first byte of
-/// an extension header announces another one.
+/// The bit of the type which says that an extension header of `EXTENSION_BYTES` follows. If the first byte of an
+/// extension header has this bit, another extension header follows.
 const EXTENDED: u8 = 0x80;
 const EXTENSION_BYTES: usize = 8;
 
@@ -24,14 +24,14 @@ const EXTENSION_BYTES: usize = 8;
 const PAD: u8 = 48;
 
 /// A file is read as ERF if `TRIED_PACKETS` records with a packet are consistent (the fewest that Wireshark checks),
-/// among the first `TRIED_RECORDS` records of any type. Random bytes look like a consistent next record in about 1 of
-/// 600 cases: the time must be within a year of the first record's time (1 of 136 years), and the type must be one of
-/// 57 of the 256 types.
+/// among the first `TRIED_RECORDS` records of any type. Random bytes look like a consistent second or third record in
+/// about 1 of 600 cases: the time must be within a year of the previous record's time (1 of 136 years), and the type
+/// must be one of 57 of the 256 types.
 const TRIED_PACKETS: usize = 3;
 const TRIED_RECORDS: usize = 20;
 
-/// The first time in a file must lie between 1990 and 2100, in seconds since 1970. This is a heuristic: Endace was
-/// founded in 2001.
+/// The timestamp of the first record must be between 1990 and 2100; the limits are in seconds since 1970. The limits
+/// are a heuristic: Endace was founded in 2001.
 const PLAUSIBLE_S: std::ops::Range<u64> = 631_152_000..4_102_444_800;
 
 /// Between two of the first records, the time may advance by at most a year and go back by at most a second (limits of
@@ -83,8 +83,8 @@ impl Header {
         self.kind & !EXTENDED
     }
 
-    /// Number of bytes between the headers and the packet. Depending on the record type, they are a channel number, or
-    /// Ethernet's offset and padding.
+    /// Number of bytes between the headers and the packet. Depending on the record type, these bytes are a channel
+    /// number, or Ethernet's offset and padding.
     fn sub_header_bytes(&self) -> usize {
         match self.plain_kind() {
             5..=9 | 12 | 17 | 18 => 4,
@@ -109,7 +109,7 @@ impl Header {
 }
 
 /// Number of bytes of `record` before its packet: header, extension headers and the bytes that the record type adds.
-/// `None` if the record is shorter than that, or consists only of the first header.
+/// `None` if the record is shorter than these headers, or has only the first header.
 fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
     let (mut bytes, mut more) = (HEADER_BYTES, header.kind & EXTENDED);
     while more != 0 {
@@ -123,7 +123,7 @@ fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
 /// Whether `blocks` begins with ERF records. ERF has no magic number, so the first records are checked. The time of the
 /// first record must be plausible. Each of the first three records with a packet must have an assigned type, a length
 /// greater than its headers, and a time near that of the previous record. A file with fewer records may be truncated,
-/// but it must have one complete record and no inconsistent one.
+/// but at least one record must be complete, and no record may be inconsistent.
 pub(super) fn detect(blocks: &mut Blocks) -> bool {
     let (mut at, mut packets, mut last_time) = (0, 0, None);
     for _ in 0..TRIED_RECORDS {

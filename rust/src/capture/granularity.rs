@@ -1,14 +1,14 @@
 //! Measures the real tick of the capture's clock from the timestamps of the packets.
 //!
-//! A file may declare a resolution of microseconds although the capturing host's clock ticks every 10 ms. Then all
-//! packets captured in one tick have the same timestamp, and the time between two different timestamps is a multiple of
-//! the tick.
+//! A file may declare a resolution of microseconds although the capturing host's clock ticks every 10 ms. All packets
+//! captured within one tick then have the same timestamp, and the time between two different timestamps is a multiple
+//! of the tick.
 
 /// A tick shorter than 0.1 ms is not reported, because it does not affect the results: cause and effect are at most 1
 /// ms apart, and the segments of a burst at most 20 µs.
 const MIN_NS: i64 = 100_000;
-/// At least this many steps between timestamps must be multiples of the tick. With a fine clock, one step in four is a
-/// multiple by chance.
+/// At least this many steps between timestamps must be multiples of the tick. If the clock has no such tick, one step
+/// in four is a multiple by chance.
 const MIN_STEPS: u32 = 20;
 /// A step between two timestamps counts as a multiple of the tick if it differs from an exact multiple by at most 1/8
 /// of the tick.
@@ -47,7 +47,7 @@ impl Default for Granularity {
 }
 
 impl Granularity {
-    /// Takes the time from one packet to the next.
+    /// Counts the time from one packet to the next.
     #[inline]
     pub fn take(&mut self, step_ns: i64) {
         if self.min_ns >= MIN_NS {

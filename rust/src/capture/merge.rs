@@ -20,7 +20,7 @@ pub(super) struct Merge {
     waiting: BinaryHeap<Reverse<Due>>,
     /// Index of the first file that has not been read yet.
     unasked: usize,
-    /// The file whose frame was returned last.
+    /// Index of the file whose frame was returned last.
     current: Option<usize>,
     number: u64,
 }

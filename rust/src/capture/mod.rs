@@ -1,4 +1,4 @@
-//! Reads frames from capture files. A [`Capture`] is one file, several files merged by time, or stdin.
+//! Reads frames from capture files. A [`Capture`] reads one file, several files merged by timestamp, or stdin.
 //!
 //! The modules, from the lowest layer up: `source` (byte streams), `progress` (the number of bytes read), `compressed`
 //! (decompression), `blocks` (the buffer between a byte stream and its reader), `notes` (problems), `stream` (a buffer,
@@ -39,7 +39,7 @@ pub use unpack::Unpacker;
 const MERGE_BYTES: usize = 64 << 20;
 const MIN_BLOCK_BYTES: usize = 16 << 10;
 
-/// One captured frame. Its bytes are borrowed from the reader's buffer until the next [`Capture::advance`].
+/// One captured frame, whose bytes are borrowed from the reader's buffer until the next [`Capture::advance`].
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     /// Frame number from 1, equal to Wireshark's `frame.number`. A pcapng block without a packet has a number if
@@ -63,7 +63,7 @@ pub struct CaptureInfo {
     pub format: String,
     /// Largest snaplen declared; 0 if none is.
     pub snaplen_bytes: u32,
-    /// Coarsest timestamp resolution of all interfaces in nanoseconds, at least 1.
+    /// The coarsest timestamp resolution of all interfaces, in nanoseconds, at least 1.
     pub resolution_ns: i64,
     /// Number of packets that the capturing kernel or card reports as dropped (pcapng interface statistics, ERF loss
     /// counters); `None` if the files have no such report.
@@ -85,7 +85,7 @@ pub struct CaptureInfo {
 /// ```
 pub struct Capture {
     readers: Vec<Reader>,
-    /// `None` for a single file, which needs no merging.
+    /// The merge state; `None` for a single file, which needs no merging.
     merge: Option<Merge>,
 }
 
@@ -127,7 +127,7 @@ impl Capture {
         Self::from_streams([(path, stream)])
     }
 
-    /// Reads several captures merged by timestamp. Each stream comes with the name that errors use for it.
+    /// Reads several captures merged by timestamp. Errors name a stream by the name that is passed with the stream.
     ///
     /// # Errors
     /// As for [`Self::open`].

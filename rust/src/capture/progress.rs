@@ -22,8 +22,7 @@ pub(super) struct Consumed {
 }
 
 impl Counted {
-    /// A file or standard input. A regular file has a known size; bytes before the current position are subtracted from
-    /// it.
+    /// A file or standard input. The size of a regular file is known; bytes before the current position are subtracted.
     pub(super) fn file(mut file: File) -> Self {
         let regular = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let total = regular.and_then(|regular| Some(regular.len().saturating_sub(file.stream_position().ok()?)));
@@ -64,7 +63,7 @@ impl Progress {
         Self { files }
     }
 
-    /// Number of bytes read so far. For a compressed file, these are compressed bytes.
+    /// Number of bytes read so far. The compressed bytes of a compressed file are counted.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.files.iter().map(|file| file.bytes.load(Ordering::Relaxed)).sum()

@@ -18,11 +18,11 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 /// The path that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
-/// This many bytes are enough to identify every supported format that has a magic number. A live pipe is opened as soon
-/// as these bytes have arrived.
+/// Number of bytes that are enough to recognize every supported format with a magic number. A live pipe is opened as
+/// soon as these bytes have arrived.
 pub(super) const MAGIC_BYTES: usize = 6;
 
-/// The block type at the start of a pcapng file.
+/// The first four bytes of every pcapng file: the type of its first block.
 const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
 
 enum Format {
@@ -42,7 +42,7 @@ pub(super) struct FileInfo {
     pub(super) kernel_drops: Option<u64>,
 }
 
-/// An opened file and its current frame.
+/// The reader of an open file, with the current frame.
 pub(super) struct Reader {
     path: OsString,
     stream: Stream,

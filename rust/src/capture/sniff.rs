@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use crate::error::{CaptureError, ErrorKind};
 
-/// Number of bytes that are checked. They are enough for all magic numbers in this file, and to recognize text.
+/// Number of bytes that are checked. This number is enough to recognize text and all formats with a magic number.
 pub(super) const SNIFFED_BYTES: usize = 64;
 
 /// Formats that have a magic number and that this engine does not read, as (magic, name).
@@ -65,8 +65,8 @@ pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
     CaptureError::new(ErrorKind::NotACapture, path, format!("is not a capture: it begins with {first}"))
 }
 
-/// Whether `head` begins with a known magic number or is text. If it does, formats without a magic number are not
-/// tried.
+/// Whether `head` begins with a known magic number or is text. Formats without a magic number are tried only for other
+/// files.
 pub(super) fn is_recognized(head: &[u8]) -> bool {
     known(head).is_some() || packed(head).is_some() || looks_like_text(head)
 }

@@ -35,7 +35,7 @@ pub(crate) fn dsack(ack: i64, blocks: &[i64]) -> Option<(i64, i64)> {
     (left < right && (*right <= ack || inside)).then_some((*left, *right))
 }
 
-/// The results of evaluating one ACK.
+/// What one ACK shows: acknowledged bytes, bytes missing from the capture, RTT and ACK lag.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answer {
     pub acked_bytes: Nullable,

@@ -57,7 +57,7 @@ pub(crate) fn verdict(
     resent::judge(segment, placed, novelty, sender, receiver, revisions)
 }
 
-/// Recognizes keepalives and zero-window probes. They have at most one byte, whose sequence number is the last
+/// Recognizes keepalives and zero-window probes. A probe has at most one byte, and its sequence number is the last
 /// acknowledged one or the next one.
 #[inline(always)]
 fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &DirectionState) -> Option<Verdict> {
@@ -65,7 +65,7 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
         return None;
     }
     let Some(una) = sender.snd_una.get() else {
-        // This may be a keepalive that is the first captured segment of its host (`DirectionState::place`).
+        // The first captured segment of a host may be a keepalive (`DirectionState::place`).
         let is_first = sender.figures.segments == 0 && placed.start < sender.snd_max;
         return is_first.then(|| Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent));
     };
@@ -115,7 +115,8 @@ fn special_ack(segment: &Segment, ack: i64, sender: &DirectionState, receiver: &
         return proved(Kind::ZeroWindowProbeAck, Evidence::Window).with(receiver.last_sent_frame);
     }
     if sender.acked.get() != Some(ack) {
-        // A partial ACK (RFC 6582, 3.2, step 3).
+        // A partial ACK acknowledges new data, but not all data that was in flight when loss recovery began (RFC 6582,
+        // 3.2, step 3).
         let una = receiver.snd_una.get().unwrap_or(ack);
         let partial = ack > una
             && receiver.history.as_deref().is_some_and(|history| history.recovers(una) && history.recovers(ack));

@@ -18,7 +18,8 @@ pub(crate) const CLUSTER_BYTES: i64 = 2048;
 /// `tcp_bound_to_half_wnd`).
 const TINY_WINDOW_BYTES: u32 = 536;
 
-/// Bytes that were sent but not captured yet: a segment without data has a higher sequence number.
+/// Bytes that were sent but are not captured yet. A captured segment without data has a higher sequence number, so
+/// these bytes were sent before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overtaken {
     /// Offset after the last of these bytes.
@@ -56,7 +57,7 @@ pub(crate) struct DirectionState {
     /// Retransmissions, and the SACK blocks about them; `None` until this host retransmits or the peer sends SACK
     /// blocks.
     pub history: Option<Box<History>>,
-    /// The last segments of this host.
+    /// The last segments of this host, to recognize duplicates.
     pub recent: Recent,
     /// IP ID of this host's last segment.
     pub last_ip_id: Option<u16>,
@@ -200,10 +201,10 @@ impl DirectionState {
 
     /// The largest payload of this host's segments (SMSS, RFC 5681), in bytes.
     ///
-    /// The SMSS is normally the MSS of the SYNs. It is the longest captured payload if no SYN was captured, if a tunnel
-    /// reduces the MSS slightly, or if the sender rounds the MSS down to whole clusters. It is half of the window if
-    /// the sender limits its segments to half of the window. `two_in_flight` is set if two segments of the longest
-    /// payload were in flight at the same time; `max_window` is the largest window that the peer advertised.
+    /// The SMSS is normally the MSS of the SYNs. The SMSS is the longest captured payload if no SYN was captured, if a
+    /// tunnel reduces the MSS slightly, or if the sender rounds the MSS down to whole clusters. The SMSS is half of the
+    /// window if the sender limits its segments to half of the window. `two_in_flight` is set if two segments of the
+    /// longest payload were in flight at the same time; `max_window` is the largest window that the peer advertised.
     #[inline]
     pub(crate) fn smss_bytes(&self, max_window: u32, two_in_flight: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);

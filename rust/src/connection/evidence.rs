@@ -16,7 +16,7 @@ pub enum Evidence {
     Syn,
     /// Duplicate ACKs (RFC 5681, 3.2).
     DuplicateAcks,
-    /// SACK blocks (RFC 2018, RFC 6675).
+    /// SACK blocks of the peer (RFC 2018, RFC 6675).
     Sack,
     /// A duplicate-SACK block (RFC 2883).
     Dsack,
@@ -26,7 +26,7 @@ pub enum Evidence {
     Acknowledged,
     /// An ACK of a part of the data that was in flight when loss recovery began (RFC 6582).
     PartialAck,
-    /// TCP timestamps (RFC 7323, RFC 3522).
+    /// TCP timestamps of the segments (RFC 7323, RFC 3522).
     Timestamp,
     /// IP identifications.
     IpId,
@@ -59,7 +59,7 @@ pub enum Confidence {
     Proved,
     /// All captured segments fit the verdict, and other explanations are rare.
     Consistent,
-    /// Other explanations fit the capture as well.
+    /// The verdict and other explanations fit the capture equally well.
     Possible,
 }
 
@@ -75,7 +75,7 @@ pub enum RetransmitTrigger {
     Recovery,
     /// The retransmission timer (RFC 6298).
     Timeout,
-    /// The probe timeout (RFC 8985, 7).
+    /// The probe timeout expired: the retransmission is a tail loss probe (RFC 8985, 7).
     TailProbe,
     /// A SYN, or the data of a SYN, is sent again during the handshake.
     Handshake,
@@ -124,7 +124,7 @@ pub enum Tfo {
     CookieRequest,
     /// A SYN-ACK that grants a cookie.
     CookieGrant,
-    /// A SYN with a cookie, and without data.
+    /// A SYN that has a cookie, but no data.
     Cookie,
     /// A SYN with data.
     Data,

@@ -84,8 +84,8 @@ impl History {
         self.recovery_point.get().is_some_and(|point| una < point)
     }
 
-    /// Whether an ACK without SACK blocks leaves the history unchanged, because there is no unacknowledged
-    /// retransmission or probe, no loss recovery at `una`, no SACK report and no reneging.
+    /// Whether an ACK without SACK blocks cannot change the history. This is true if all retransmissions and probes are
+    /// acknowledged, loss recovery has ended at `una`, and no SACK block or reneging is stored.
     #[inline]
     pub(crate) fn is_quiet(&self, una: i64) -> bool {
         self.unacknowledged == 0
@@ -234,8 +234,8 @@ fn sooner_than(rtt_ns: i64) -> i64 {
 /// Evidence that another packet triggered the ACK of a retransmission, and that the retransmission was therefore
 /// spurious.
 fn needless(resend: &Resend, report: &AckReport) -> Option<(Evidence, Confidence)> {
-    // The echoed timestamp is that of the segment at the left edge of the window (RFC 7323, 4.3), so it is evidence
-    // only for a retransmission of the left edge.
+    // An ACK echoes the timestamp of the segment at the left edge of the window (RFC 7323, 4.3), so the echoed
+    // timestamp is evidence only about a retransmission of that segment.
     let at_left_edge = resend.start <= report.una && report.una < resend.end;
     if at_left_edge
         && let (Some(value), Some(echo)) = (resend.stamp.tsval, report.tsecr)

@@ -47,7 +47,7 @@ pub(crate) struct Judged {
     /// Offset that the segment acknowledges; `None` if the receiver's link discarded the segment, because its ACK and
     /// window then never arrived.
     pub arrived_ack: Option<i64>,
-    /// The SACK blocks of the segment as offsets: left edge, right edge, left edge, right edge, …
+    /// The edges of the segment's SACK blocks as offsets: for each block the left edge, then the right edge.
     pub sack_blocks: Option<Box<[i64]>>,
     pub before: Before,
     pub novelty: Novelty,

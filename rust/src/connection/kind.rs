@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// New data, or the first SYN or FIN.
+    /// A segment with new data, or the first SYN or FIN.
     New,
     /// A pure ACK that has no more specific kind.
     #[default]

@@ -34,7 +34,7 @@ impl Print {
         let rest = u64::from(segment.payload_bytes)
             ^ (id << 16 | u64::from(segment.flags.0) << 48)
             ^ u64::from(segment.window) << 32;
-        // Each value is multiplied before the next value is added. Otherwise sequence numbers and IP IDs, which
+        // The hash is multiplied after each value. Without the multiplications, sequence numbers and IP IDs, which
         // increase together, would cancel out.
         let mut hash = numbers.wrapping_mul(MIX);
         hash = (hash ^ hash >> 32 ^ rest).wrapping_mul(MIX);

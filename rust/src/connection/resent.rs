@@ -1,5 +1,5 @@
-//! Classifies segments with bytes below the highest captured offset. Each is a reordered original or a retransmission;
-//! the trigger of a retransmission is determined.
+//! Classifies segments with bytes below the highest captured offset as reordered originals or retransmissions, and
+//! determines the trigger of each retransmission.
 
 use super::direction::DirectionState;
 use super::evidence::{Confidence, Evidence, RetransmitTrigger, Verdict};
@@ -18,8 +18,8 @@ const MIN_RTO_NS: i64 = 200_000_000;
 /// A retransmission timeout is longer than the RTT by at least this time. Real stacks use a larger margin (Linux: 200
 /// ms; RFC 6298: 4 · RTTVAR).
 const TIMER_MARGIN_NS: i64 = 100_000_000;
-/// The probe timeout is two round trips. With a single segment in flight, the time of a delayed ACK is added (RFC 8985,
-/// 7.2).
+/// The probe timeout is two round trips. If only one segment is in flight, the time of a delayed ACK is added (RFC
+/// 8985, 7.2).
 pub(crate) const PROBE_ROUND_TRIPS: i64 = 2;
 /// Time that is added to the probe timeout for a delayed ACK: `WCDelAckT` of RFC 8985, 7.2. Linux adds `TCP_RTO_MIN` in
 /// `tcp_schedule_loss_probe`.
@@ -88,8 +88,8 @@ fn syn_again(segment: &Segment, sender: &DirectionState, receiver: &DirectionSta
     let answer = segment.flags.any(TcpFlags::ACK);
     let before = sender.outstanding.at(0).map(|sent| sent.stamp);
     if answer && !sender.syn_answered && sender.figures.syn_segments > 0 {
-        // This is a simultaneous open (RFC 9293, 3.5, figure 8): the two SYNs crossed, and each host repeats its own
-        // SYN in its answer to the peer's SYN.
+        // In a simultaneous open (RFC 9293, 3.5, figure 8), the two SYNs cross, and each host repeats its own SYN in
+        // its answer to the peer's SYN.
         let other = receiver.outstanding.at(0).map_or(0, |sent| sent.stamp.frame);
         return Verdict::new(Kind::New, Evidence::Syn, Confidence::Proved).with(other);
     }
@@ -192,7 +192,8 @@ fn needless(placed: Placed, novelty: Novelty, sender: &DirectionState, receiver:
     }
     let history = sender.history.as_deref()?;
     history.sacked.covers(placed.start.max(una), placed.end).then(|| {
-        // This is not proved: the receiver may still discard data that it reported in SACK blocks (RFC 2018, 8).
+        // The verdict is not proved, because the receiver may still discard data that it reported in SACK blocks (RFC
+        // 2018, 8).
         Verdict::new(Kind::Spurious, Evidence::Sack, Confidence::Consistent).with(history.sack_frame)
     })
 }
@@ -323,8 +324,8 @@ fn probe_time(waited: &Waited, alone: bool, sender: &DirectionState, receiver: &
         return None;
     }
     if !alone {
-        // The retransmission timer and loss recovery retransmit the oldest segment first (RFC 6298, 5.4). This segment
-        // is not the oldest one, so it is a probe.
+        // The retransmission timer and loss recovery retransmit the oldest segment first (RFC 6298, 5.4). A
+        // retransmission of another segment is therefore a probe.
         return Some(Confidence::Proved);
     }
     let latest_ns = two_rtt_ns.saturating_add(PROBE_DELAYED_ACK_NS + TIMER_LATE_NS);

@@ -36,7 +36,7 @@ pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Directi
     Novelty { new: beyond + filled.bytes, jumper: filled.jumper.or_else(|| overtaker(placed, sender)) }
 }
 
-/// Records a segment without data whose sequence number is above all captured data. This number is the sender's
+/// Records a segment without data whose sequence number is above all captured data. The sequence number is the sender's
 /// `SND.NXT` (RFC 9293, 3.10.7.4), so all lower bytes were sent before the segment. The segment opens no hole, because
 /// an ACK may have a sequence number that was never used for data.
 #[cold]

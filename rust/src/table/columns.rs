@@ -56,8 +56,8 @@ pub(super) fn validity<R>(rows: &[R], is_some: impl Fn(&R) -> bool) -> Option<Nu
     Some(NullBuffer::new(bits(rows, is_some))).filter(|nulls| nulls.null_count() > 0)
 }
 
-/// A bit mask with one bit per row. Values are first stored as bytes of 0 or 1. Then eight bytes at a time are packed,
-/// which is several times faster than packing bit by bit.
+/// A bit mask with one bit per row. Values are first stored as bytes of 0 or 1. Eight bytes at a time are then packed
+/// into bits, which is several times faster than packing bit by bit.
 pub(super) fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
     /// Multiplying eight bytes of value 0 or 1 by this number collects their bits, in order, in the highest byte of the
     /// product.
@@ -85,7 +85,7 @@ pub(super) fn dictionary(paths_of_rows: Vec<u16>, paths: &PathNames) -> ArrayRef
     let names: StringArray = paths.so_far().iter().map(Some).collect();
     match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
         Ok(array) => Arc::new(array),
-        // This case does not occur, because a path gets its name before any row refers to the path.
+        // An error does not occur, because a path gets its name before any row refers to the path.
         Err(_) => arrow_array::new_null_array(&layers_type(), rows),
     }
 }

@@ -1,4 +1,4 @@
-//! The columns about waits: those of the segments table, and those of each direction in the connections table.
+//! The columns of the segments table and of the connections table about waits.
 
 use std::sync::Arc;
 

@@ -158,7 +158,7 @@ pub fn notes_schema() -> Result<SchemaRef, ArrowError> {
     notes(&[]).map(|batch| batch.schema())
 }
 
-/// A value that belongs to one direction.
+/// A value that belongs to one direction of a connection.
 struct Of<'a, T> {
     conn: u32,
     direction: &'a DirectionFacts,
@@ -216,8 +216,9 @@ pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     columns.extend([
         ("place".into(), place(|wait| wait.place)),
         ("place_in_cause".into(), place(|wait| wait.place_in_cause)),
-        // A stall is an interval longer than a threshold, which is equal for all intervals of a direction. So the
-        // stalls are the longest intervals, and have the same places.
+        // A stall is an interval longer than a threshold, which is equal for all intervals of a direction. The stalls
+        // are therefore the longest intervals, and the place of a stall among all intervals is its place among the
+        // stalls.
         ("place_in_stalls".into(), place(|wait| wait.place.filter(|_| wait.is_stall))),
     ]);
     batch(columns)

@@ -1,4 +1,4 @@
-//! The rows of the segments table before they are converted to Arrow columns. They are already stored by column, in
+//! The rows of the segments table before they are converted to Arrow columns. The rows are already stored by column, in
 //! blocks of 64 rows.
 //!
 //! The worker thread writes each value directly into its column. Another thread only copies whole columns and finds the
@@ -13,7 +13,7 @@ use crate::wire::AtmFacts;
 
 /// Number of rows per block: the number of bits in a word of a validity mask.
 pub(super) const BLOCK_ROWS: usize = 64;
-/// The code that means "none" in a column of codes.
+/// The code that stands for null in a column of codes.
 pub(super) const NO_CODE: u8 = u8::MAX;
 
 /// A column of one block.
@@ -34,7 +34,7 @@ pub(super) struct Block {
     pub captured_payload_bytes: Of<i64>,
     pub flags: Of<u16>,
     pub window_bytes: Of<Nullable>,
-    /// Whether `tsval` and `tsecr` are valid.
+    /// Whether the segment has a timestamps option, so that `tsval` and `tsecr` are valid.
     pub timed: Of<bool>,
     pub tsval: Of<u32>,
     pub tsecr: Of<u32>,
@@ -194,8 +194,6 @@ pub struct SegmentRows {
     /// Values that only few rows have, as (index of the row, value).
     pub(super) sack_blocks: Vec<(usize, Box<[i64]>)>,
     pub(super) atm: Vec<(usize, AtmFacts)>,
-    /// Number of segments in the capture's part that this batch covers, including segments without a row.
-    pub seen: u64,
 }
 
 impl SegmentRows {
@@ -220,7 +218,6 @@ impl SegmentRows {
         self.len = 0;
         self.sack_blocks.clear();
         self.atm.clear();
-        self.seen = 0;
     }
 
     /// The blocks that contain rows.

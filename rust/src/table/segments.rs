@@ -166,7 +166,7 @@ mod tests {
     use arrow_array::cast::AsArray;
     use proptest::prelude::*;
 
-    /// Rows for the test. Each number determines which values its row has.
+    /// Rows for the test. The number of a row determines which optional values the row has.
     fn rows(numbers: &[Option<u16>]) -> SegmentRows {
         let mut rows = SegmentRows::default();
         // Fill the memory first, so that old values remain in it.

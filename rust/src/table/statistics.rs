@@ -36,8 +36,8 @@ fn share(rows: &[DirectionRow<'_>], value: fn(&DirectionRow<'_>) -> Option<f64>)
     maybe::<Float64Type, _>(rows, value)
 }
 
-/// Number of segments with a CE mark. A SYN cannot have a CE mark (RFC 3168, 6.1.1). So if all segments have this
-/// value, the field of the IP header is used for another purpose, and the number is 0.
+/// Number of segments with a CE mark. A SYN cannot have a CE mark (RFC 3168, 6.1.1). If all segments including the SYN
+/// have this value, the field of the IP header is used for another purpose, and the result is 0.
 fn ce_segments(row: &DirectionRow<'_>) -> u64 {
     Some(row.statistics.rare.ce_segments).filter(|marked| *marked < row.figures.segments).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
 //! Reassembles AAL5 PDUs (ITU-T I.363.5) from 53-byte ATM cells, for each virtual channel.
 //!
 //! If a PDU has lost a cell or has a wrong CRC, the receiver's adaptation layer discards the PDU. This module returns
-//! such a PDU, marked as damaged, because the segment in the PDU was sent and must not count as "not captured".
+//! the PDU, marked as damaged, because the segment in the PDU was sent and must not count as "not captured".
 
 use std::collections::VecDeque;
 
@@ -113,8 +113,8 @@ impl UnderWay {
     fn pdu(&self, bytes: &[u8], end: usize, length: Option<usize>, damaged: bool) -> Pdu {
         let atm = AtmFacts { channel: Some(self.channel), cells: (bytes.len() / CELL_BYTES) as u16 };
         let seen = end.checked_sub(1).and_then(|last| self.seen.get(last)).copied().unwrap_or((self.first_frame, None));
-        // The length is used only if a PDU of this length has at least as many bytes. Otherwise the length belongs to
-        // another PDU, or is damaged itself.
+        // The length is used only if a PDU of this length has at least as many bytes. A smaller length belongs to
+        // another PDU, or is damaged.
         let payload_bytes = length.filter(|length| padded_length(*length) >= bytes.len());
         let behind_payload = payload_bytes.map_or(0, |length| padded_length(length) - length);
         let data = bytes.get(..bytes.len().saturating_sub(behind_payload)).unwrap_or(bytes).to_vec();
@@ -155,7 +155,7 @@ pub(super) fn payload_length(pdu: &[u8]) -> Option<usize> {
 const GOOD_CRC: u32 = 0xc704_dd7b;
 const POLYNOMIAL: u32 = 0x04c1_1db7;
 
-/// CRC-32, most significant bit first, initialized with ones.
+/// Computes the CRC-32 of AAL5: most significant bit first, initialized with ones, not inverted at the end.
 fn crc32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_crc_is_that_of_the_check_string() {
-        // CRC-32/BZIP2 of "123456789", from the catalogue of parametrised CRC algorithms.
+        // The expected value is CRC-32/BZIP2 of "123456789" in the catalogue of parametrised CRC algorithms.
         assert_eq!(!crc32(b"123456789"), 0xfc89_1918);
     }
 
@@ -216,8 +216,8 @@ mod tests {
         assert!(send(&mut cells, &pdu(&[7; 100]), &[2]).is_empty());
         let given = send(&mut cells, &pdu(&[8; 200]), &[]);
         assert_eq!(given.iter().map(|pdu| (pdu.damaged, pdu.data[0])).collect::<Vec<_>>(), [(true, 7), (true, 8)]);
-        // Each PDU has the frame number of its own last captured cell. That is frame 2 for the first PDU and frame 5
-        // for the second.
+        // Each PDU has the frame number of its own last captured cell: frame 2 for the first PDU, frame 5 for the
+        // second.
         assert_eq!(given.iter().map(|pdu| pdu.seen.0).collect::<Vec<_>>(), [2, 5]);
     }
 

@@ -29,8 +29,8 @@ pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result
     }
 }
 
-/// Recognizes the first layer in an AAL5 PDU: LLC, a bridged frame, PPP or IP. Without LLC, a channel carries only one
-/// protocol (VC multiplexing, Fore IP).
+/// Recognizes the first layer in an AAL5 PDU: LLC, a bridged frame, PPP or IP. If there is no LLC header, the channel
+/// carries only one protocol (VC multiplexing, Fore IP).
 pub(super) fn payload(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data {
         // On a channel only for bridged frames, a PDU begins with two bytes of padding and has no LLC header (RFC 2684,

@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
 
-/// This bit of the type field means that extension headers follow.
+/// The bit of the type field which says that extension headers follow.
 const EXTENSION_HEADERS: u8 = 0x80;
 /// Length of the record header, which has time, type, flags, lengths and loss counter.
 const HEADER_BYTES: usize = 16;
@@ -29,8 +29,7 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
         more = cursor.take::<8>("ERF extension header")?[0] & EXTENSION_HEADERS;
     }
     let record = match kind & !EXTENSION_HEADERS {
-        // These record types contain HDLC, with or without a channel or colour. The first byte distinguishes PPP and
-        // Cisco HDLC.
+        // Record types 1, 10, 15 and 19 contain HDLC. The first byte distinguishes PPP and Cisco HDLC.
         1 | 10 | 15 | 19 => Record::Layer(Layer::HDLC),
         5 | 17 => {
             cursor.take::<4>("ERF channel header")?;

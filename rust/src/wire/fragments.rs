@@ -94,8 +94,8 @@ pub(crate) struct Reassembled {
     pub wire_bytes: usize,
 }
 
-/// Datagrams that were dropped. For each reason, this is the first frame of the first such datagram, and the number of
-/// datagrams.
+/// Datagrams that were dropped, by reason. Each field contains the first frame of the first dropped datagram, and the
+/// number of dropped datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GivenUp {
     pub incomplete: Option<(u64, u64)>,
@@ -103,7 +103,7 @@ pub(crate) struct GivenUp {
     pub impossible: Option<(u64, u64)>,
 }
 
-/// Why a fragment ends the reassembly of its datagram.
+/// Why a fragment cannot be added to its datagram.
 enum Broken {
     Overlap,
     /// The fragment is impossible: it is empty, exceeds the largest datagram, ends after the last fragment, or is

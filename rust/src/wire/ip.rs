@@ -82,8 +82,7 @@ fn fills(cursor: &Cursor<'_>, total_bytes: usize) -> bool {
         || cursor.wire_bytes.checked_sub(total_bytes).is_some_and(|rest| rest <= MAX_PADDING)
 }
 
-/// Whether the header checksum is correct. It is correct if the sum of all 16-bit words of the header is 0xffff (RFC
-/// 1071).
+/// Whether the header checksum is correct: the sum of all 16-bit words of the header must be 0xffff (RFC 1071).
 fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
     let words = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum::<u32>();
     let sum = words(header) + words(options);
@@ -152,7 +151,7 @@ pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Sto
     }
 }
 
-/// Applies the jumbo payload option, if there is one. `cursor` is after the hop-by-hop header.
+/// Applies the jumbo payload option, if there is one. `cursor` is at the end of the hop-by-hop header.
 fn limit_to_jumbo(options: &[u8], cursor: &mut Cursor<'_>) {
     let mut rest = options;
     while let [kind, tail @ ..] = rest {

@@ -31,7 +31,7 @@ pub(crate) enum Layer {
     Backbone,
     /// Cisco `FabricPath`.
     FabricPath,
-    /// Cisco metadata with a security group tag.
+    /// Cisco metadata (CMD) with a security group tag.
     Metadata,
     Hsr,
     Macsec,
@@ -39,7 +39,7 @@ pub(crate) enum Layer {
     Trill,
     /// IEEE 802.2 LLC, with or without SNAP.
     Llc,
-    /// IPv4 or IPv6, distinguished by the version nibble.
+    /// IPv4 or IPv6; the version in the first four bits distinguishes them.
     Ip,
     Ipv4,
     Ipv6,

@@ -1,5 +1,5 @@
-//! Extracts the TCP segment or UDP datagram from a frame. This module does not analyze TCP connections. It stores only
-//! data that is needed to read later frames: fragments of IP packets ([`fragments`]) and of 802.11 frames
+//! Extracts the TCP segment or UDP datagram from a frame. The module does not analyze TCP connections. The module
+//! stores only data that is needed to read later frames: fragments of IP packets ([`fragments`]) and of 802.11 frames
 //! ([`wifi_fragments`]), cells of AAL5 PDUs ([`aal5`]), and the previous headers of connections with header compression
 //! ([`vj`]).
 //!

@@ -210,7 +210,7 @@ pub enum FastOpen {
 pub struct TcpOptions {
     /// Maximum segment size (RFC 9293, 3.7.1).
     pub mss: Option<u16>,
-    /// Window scale (RFC 7323, 2.2). This is the value in the option, which may exceed the limit of 14.
+    /// Value of the window scale option (RFC 7323, 2.2), which may exceed the limit of 14.
     pub window_scale: Option<u8>,
     /// SACK permitted (RFC 2018).
     pub sack_permitted: bool,
@@ -337,7 +337,7 @@ pub struct AtmFacts {
 pub struct IpFacts {
     /// IPv4 identification; `None` for IPv6.
     pub id: Option<u16>,
-    /// Time to live or hop limit.
+    /// TTL of IPv4, or hop limit of IPv6.
     pub ttl: u8,
     /// ECN bits.
     pub ecn: Ecn,

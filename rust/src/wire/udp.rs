@@ -167,8 +167,8 @@ pub(super) fn teredo(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Whether the data looks like AYIYA (Anything In Anything). Its header has an identity and a signature of variable
-/// length, and an IP protocol number for the content.
+/// Whether the data looks like AYIYA (Anything In Anything). An AYIYA header has an identity and a signature of
+/// variable length, and an IP protocol number for the content.
 fn is_ayiya(data: &[u8]) -> bool {
     const FORWARD: u8 = 1;
     data.get(2).is_some_and(|byte| byte & 0x0f == FORWARD)

@@ -87,7 +87,8 @@ impl Decompressor {
 fn uncompressed(line: Option<&mut Line>, cursor: &Cursor<'_>) -> Result<Vec<u8>, Stop> {
     let mut packet = cursor.data.to_vec();
     let Some(protocol) = packet.get_mut(PROTOCOL_AT) else {
-        // The packet is too short to contain its connection number. It may have set the state of any connection.
+        // The packet is too short to contain its connection number. The packet may have set the state of any
+        // connection.
         if let Some(line) = line {
             *line = Line::default();
         }

@@ -18,10 +18,10 @@ pub(super) fn radiotap(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Wifi { padded: flags & PADDED != 0, opened: false })
 }
 
-/// This radiotap flag means that the frame ends with its checksum.
+/// The radiotap flag for a frame that ends with its checksum.
 const CHECKSUM: u8 = 0x10;
 const CHECKSUM_BYTES: usize = 4;
-/// This radiotap flag means that the 802.11 header is padded to a multiple of four bytes.
+/// The radiotap flag for an 802.11 header that is padded to a multiple of four bytes.
 const PADDED: u8 = 0x20;
 
 /// The flags in a radiotap header; 0 if the header has no flags. `fields` begins with bitmap words. The first fields

@@ -16,9 +16,11 @@ use crate::error::ErrorKind;
 const ZSTD_MAGIC: u32 = 0xFD2F_B528;
 /// Magic number of an lz4 frame (LZ4 frame format 1.6, "Magic Number").
 const LZ4_MAGIC: u32 = 0x184D_2204;
-/// Magic number of a legacy lz4 frame (LZ4 frame format 1.6, "Legacy frame"). A legacy frame ends where the file ends.
+/// Magic number of an lz4 frame in the legacy format (LZ4 frame format 1.6, "Legacy frame"). A legacy frame ends where
+/// the file ends.
 const LZ4_LEGACY_MAGIC: u32 = 0x184C_2102;
-/// Sixteen magic numbers of frames without data, shared by zstd and lz4 (RFC 8878, 3.1.2).
+/// Magic number of a skippable frame, which contains no data. zstd and lz4 share these magic numbers, which differ in
+/// the last four bits (RFC 8878, 3.1.2).
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 const SKIPPABLE_MASK: u32 = 0xFFFF_FFF0;
 
@@ -37,7 +39,7 @@ pub(super) fn is_magic(head: &[u8]) -> bool {
     })
 }
 
-/// The kind of frame that the decoder is in.
+/// The kind of the frame that is being decompressed.
 enum Place {
     Between,
     Zstd,
@@ -48,7 +50,7 @@ enum Place {
 
 /// The decoder for zstd and lz4.
 pub(super) struct Framed {
-    /// The lz4 decoder. It owns the compressed bytes, even while zstd frames are read.
+    /// The lz4 decoder, which owns the compressed bytes even while zstd frames are read.
     lz4: Lz4<Raw>,
     zstd: Zstd,
     place: Place,

@@ -1,4 +1,4 @@
-//! gzip (RFC 1952) with any number of members.
+//! Decompresses gzip files (RFC 1952), which may have any number of members.
 
 use flate2::{Decompress, DecompressError, FlushDecompress, Status};
 
@@ -9,12 +9,12 @@ use super::step::Step;
 /// Size of the largest Deflate window: 2^15 bytes (RFC 1951, 2).
 const WINDOW_BITS: u8 = 15;
 
-/// Bits that no compressor writes.
+/// Reported for compressed data that no compressor writes.
 const CONTRADICTORY: &str = "they contradict themselves";
 
 /// The position of the decoder in the stream.
 enum Place {
-    /// Before a member's header, or at the end.
+    /// The decoder is before the header of a member, or at the end of the stream.
     Between,
     /// In a member.
     Inside,
@@ -22,8 +22,8 @@ enum Place {
     End,
 }
 
-/// The gzip decoder. It uses `Decompress` of the crate flate2. `MultiGzDecoder` of that crate drops the bytes that were
-/// decoded in the same call as the damage, and treats any bytes after the last member as an error.
+/// The gzip decoder. The decoder uses `Decompress` of the crate flate2, because `MultiGzDecoder` of that crate drops
+/// the bytes that were decoded in the same call as the damage, and treats any bytes after the last member as an error.
 pub(super) struct Gzip {
     pub(super) raw: Raw,
     inflate: Decompress,
@@ -50,8 +50,8 @@ impl Gzip {
         }
     }
 
-    /// Looks for another member. As in the gzip program, bytes after the last member are ignored. They are reported if
-    /// they are not zeros (zeros are tape padding).
+    /// Looks for another member. As in the gzip program, bytes after the last member are ignored. Bytes other than
+    /// zeros (tape padding) are reported.
     fn next_member(&mut self) {
         match self.raw.peek(2) {
             [0x1f, 0x8b, ..] => {

@@ -16,15 +16,15 @@ use gzip::Gzip;
 use raw::Raw;
 use xz::Xz;
 
-/// Decompressed bytes allowed per compressed byte. Deflate reaches at most 1,032 (RFC 1951: 258 bytes in 2 bits). Real
-/// captures stay below 200; zstd and xz bombs reach 30,000 and more. The bound is a choice between these values, not a
-/// measurement.
+/// Maximum ratio of decompressed to compressed bytes, against decompression bombs. Deflate cannot exceed a ratio of
+/// 1,032 (RFC 1951: 258 bytes in 2 bits). Real captures stay below 200; decompression bombs in zstd and xz reach 30,000
+/// and more. The limit is a chosen value between these ratios, not a measured one.
 const MAX_RATIO: u64 = 4_096;
 
 /// Decompressed bytes that are always allowed, so that a tiny file cannot exceed the ratio by its headers alone.
 const RATIO_FREE_BYTES: u64 = 64 << 20;
 
-/// The kind of compression, from the first bytes of a file.
+/// The kind of compression, recognized by the first bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Codec {
     Gzip,
@@ -37,7 +37,8 @@ impl Codec {
     /// The compression of a stream that begins with `head` (at least 6 bytes, unless the file is shorter).
     pub(super) fn detect(head: &[u8]) -> Option<Self> {
         match head {
-            // Magic, then method 8 (deflate), the only one defined (RFC 1952, 2.3).
+            // A gzip file begins with the magic number and compression method 8 (deflate), the only defined method (RFC
+            // 1952, 2.3).
             [0x1f, 0x8b, 0x08, ..] => Some(Self::Gzip),
             [0xfd, b'7', b'z', b'X', b'Z', 0x00, ..] => Some(Self::Xz),
             _ => framed::is_magic(head).then_some(Self::Framed),

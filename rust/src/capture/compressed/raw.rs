@@ -34,7 +34,7 @@ impl Raw {
         Self::new(Vec::new(), Box::new(io::empty()))
     }
 
-    /// Number of bytes used so far.
+    /// Number of compressed bytes that the decompressor has used.
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
     }
@@ -64,7 +64,7 @@ impl Raw {
         }
     }
 
-    /// Uses `count` of the peeked bytes.
+    /// Marks `count` of the peeked bytes as used.
     pub(super) fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;
@@ -105,7 +105,7 @@ impl Raw {
         }
     }
 
-    /// The system error that ended the stream, if one did.
+    /// The system error that ended the stream, if there was one.
     pub(super) fn end_fault(&self) -> Option<Fault> {
         self.error.clone()
     }

@@ -1,4 +1,4 @@
-//! xz with any number of streams and blocks.
+//! Decompresses xz files, which may have any number of streams and blocks.
 
 use lzma_rust2::{Action, Status, XzStream};
 
@@ -10,9 +10,9 @@ use crate::error::ErrorKind;
 /// Memory of the decoder in addition to its window, in bytes. The decoder's probability tables take less than 64 KiB.
 const DECODER_BYTES: u64 = 1 << 20;
 
-/// The compressed bytes may exceed 5/4 of the decompressed bytes by this many. The decoder stores 16 bytes per block
-/// until the index at the end of the stream, so a file of empty blocks would use ever more memory. Real files are at
-/// most slightly longer than their decompressed content.
+/// The number of compressed bytes may be at most 5/4 of the number of decompressed bytes, plus this number. The decoder
+/// stores 16 bytes per block until the index at the end of the stream, so a file of empty blocks would use ever more
+/// memory. A real xz file is not much longer than its decompressed content.
 const OVERHEAD_BYTES: u64 = 16 << 20;
 
 /// The xz decoder. The decoder uses the crate's push interface, which returns all bytes that can be decompressed before

@@ -3,7 +3,7 @@
 //! This reader is used instead of the crate `pcap-parser`, because it is faster. To walk through 10 million frames of
 //! 96 bytes in the page cache with 256 KiB buffers, `pcap-parser` 0.17.0 takes 0.190 CPU seconds for pcap and 0.364 for
 //! pcapng; this reader takes 0.148 and 0.158. About 0.09 s of each figure is the time to read the file. This reader
-//! also reads the variants in `variant`.
+//! also supports the pcap variants in `variant`.
 //!
 //! The format is that of draft-ietf-opsawg-pcap; the variants are read as in Wireshark's wiretap.
 
@@ -26,8 +26,8 @@ const FILE_HEADER_BYTES: usize = 24;
 /// check sequence (FCS).
 const LINK_TYPE_MASK: u32 = 0x0000_FFFF;
 
-/// Bits of the `network` field that must be zero. The other upper bits of the field are the length of the FCS and its
-/// flag.
+/// Bits of the `network` field that must be zero. The other bits of the upper half are the length of the FCS and a flag
+/// that says whether this length is valid.
 const NETWORK_RESERVED_MASK: u32 = 0x0BFF_0000;
 
 const NETWORK_RESERVED: &str = "reserved bits next to the link type in the file header are set: ignored";
@@ -98,8 +98,8 @@ impl Pcap {
                     if fraction >= self.variant.units_per_s {
                         notes.add(SUBSECOND_CARRIED, record.number + 1, blocks.offset());
                     }
-                    // The sum fits in an i64: the seconds are unsigned 32 bits (to 2106), and the fraction may exceed a
-                    // second: 2^32 s + 2^32 µs < 2^63 ns.
+                    // The time in nanoseconds fits in an i64, although seconds (up to the year 2106) and fraction have
+                    // 32 bits each: 2^32 s + 2^32 µs < 2^63 ns.
                     let whole_ns = i64::from(self.order.u32(*seconds)) * NS_PER_S;
                     record.ts_ns = Some(whole_ns + i64::from(fraction) * i64::from(self.variant.unit_ns));
                     record.link_type = Some(self.link_type);
@@ -115,7 +115,8 @@ impl Pcap {
         }
     }
 
-    /// Returns captured and original length. The format version determines which of the two fields is first.
+    /// Returns captured and original length of a record. The format version determines which of the two length fields
+    /// is first.
     #[inline]
     fn lengths(&self, first: [u8; 4], second: [u8; 4]) -> (u32, u32) {
         let (first, second) = (self.order.u32(first), self.order.u32(second));

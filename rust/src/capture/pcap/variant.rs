@@ -5,10 +5,10 @@ use super::super::blocks::Blocks;
 use super::super::stream::MAX_RECORD_BYTES;
 use super::header::{FileHeader, Magic};
 
-/// Number of records at the start of the file that are checked.
+/// Number of records that are checked at the start of the file.
 const TRIED_RECORDS: usize = 3;
 
-/// A larger original length is implausible. Wireshark uses this limit too: the size of the largest D-Bus packet.
+/// A larger original length is implausible. The limit is that of Wireshark: the size of the largest D-Bus packet.
 const PLAUSIBLE_ORIGINAL_BYTES: u32 = 128 << 20;
 
 /// A larger Linux interface index is implausible in a file that was written in 1999.
@@ -76,8 +76,8 @@ impl Variant {
             }
             Magic::Microseconds if lengths != Lengths::CapturedFirst => Self { lengths, ..MICROSECONDS },
             Magic::Microseconds => {
-                // First, only the bytes that arrived with the file header are checked, so that the reader of a live
-                // pipe does not wait for three records.
+                // Only the bytes that arrived with the file header are checked first, so that the reader of a live pipe
+                // does not wait for three records.
                 if MICROSECONDS.implausibility(header, blocks, false) == 0 {
                     return MICROSECONDS;
                 }
@@ -146,8 +146,8 @@ impl Variant {
                     + u32::from(*packet_type > LARGEST_PACKET_TYPE)
             }
             (20, [unknown, ..]) => {
-                // The hexadecimal digits known from real files are 9 or b, fbf, b or d, 6 or 9, 0, 1 or 2 (Wireshark's
-                // wiretap/libpcap.c). The value is 0 if Wireshark wrote the file.
+                // In real files, the hexadecimal digits of this value are 9 or b, fbf, b or d, 6 or 9, 0, 1 or 2
+                // (Wireshark's wiretap/libpcap.c). The value is 0 if Wireshark wrote the file.
                 let value = header.order.u32(*unknown);
                 let seen = value & 0x0FFF_00F0 == 0x0FBF_0000
                     && matches!(value >> 28, 0x9 | 0xB)

@@ -2,7 +2,7 @@
 
 const NS_PER_S: i128 = 1_000_000_000;
 
-/// A nanosecond is 10^-9 s.
+/// The exponent of a nanosecond: 10^-9 s.
 const NANO: u8 = 9;
 
 /// If a tick is shorter than 10^-38 s, every 64-bit number of ticks is less than a nanosecond (10^29 > 2^64 · 10^9).
@@ -27,8 +27,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A clock with the values of the options `if_tsresol` and `if_tsoffset`. `resolution` is a negative power of 10,
-    /// or of 2 if its highest bit is set; `None` means microseconds.
+    /// A clock with the values of the options `if_tsresol` and `if_tsoffset`. If the highest bit of `resolution` is 0,
+    /// a tick is 10^-`resolution` s; if it is 1, the other bits are an exponent of 2. `None` means microseconds.
     pub(super) fn new(resolution: Option<u8>, offset_s: i64) -> Self {
         let unit = match resolution {
             Some(value) if value & 0x80 != 0 => Unit::Binary(value & 0x7F),
@@ -127,7 +127,7 @@ mod tests {
         ) {
             let exponent = u32::from(resolution & 0x7F);
             let base = if resolution & 0x80 == 0 { 10_i128 } else { 2 };
-            // If the power does not fit in 127 bits, every number of ticks is less than a nanosecond.
+            // If the power does not fit in 127 bits, any 64-bit number of ticks is less than a nanosecond.
             let since_offset = base.checked_pow(exponent).map_or(0, |power| i128::from(ticks) * NS_PER_S / power);
             let exact = since_offset + i128::from(offset_s) * NS_PER_S;
             prop_assert_eq!(Clock::new(Some(resolution), offset_s).ns(ticks), i64::try_from(exact).ok());

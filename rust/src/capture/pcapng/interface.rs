@@ -47,7 +47,8 @@ pub(super) struct Drops {
 }
 
 impl Drops {
-    /// Adds the number of packets dropped since the previous packet, which each packet block may report.
+    /// Adds the number of drops that a packet block reports: the packets dropped since the previous packet of the
+    /// interface.
     pub(super) fn add_counted(&mut self, dropped: Option<u64>) {
         self.counted = sum(self.counted, dropped);
     }

@@ -24,8 +24,8 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// Types of blocks without a packet that get a frame number in Wireshark 4.0: the systemd journal, custom blocks (the
-/// two types for which tools may and may not copy the block), and sysdig events.
+/// Types of blocks without a packet to which Wireshark 4.0 gives a frame number: systemd journal, custom blocks (two
+/// types: a tool may copy the block, or must not), and sysdig events.
 const SYSTEMD_JOURNAL: u32 = 9;
 const CUSTOM: u32 = 0x0000_0BAD;
 const CUSTOM_NOT_COPIED: u32 = 0x4000_0BAD;
@@ -45,8 +45,8 @@ const MIN_SECTION_BYTES: usize = 28;
 const MIN_INTERFACE_BYTES: usize = 20;
 const MIN_STATISTICS_BYTES: usize = 24;
 
-/// Maximum length of a block that is buffered: the largest packet that is accepted, and the maximum of Wireshark for
-/// the block's options.
+/// Maximum length of a block that is buffered: the largest accepted packet, plus Wireshark's limit for the options of a
+/// block.
 const MAX_KEPT_BLOCK_BYTES: u32 = MAX_DECLARED_RECORD_BYTES + (128 << 10);
 /// Maximum length of a block that is skipped: Wireshark's limit for any block.
 const MAX_SKIPPED_BLOCK_BYTES: u32 = (128 << 20) + (128 << 10);
@@ -188,7 +188,7 @@ impl Pcapng {
         }
     }
 
-    /// Consumes a block without reading its content.
+    /// Skips a block without reading its content.
     fn skip(&self, blocks: &mut Blocks, bytes: u32) -> Result<(), Stop> {
         let offset = blocks.offset();
         if bytes > MAX_SKIPPED_BLOCK_BYTES {

@@ -99,8 +99,8 @@ impl Section<'_> {
         Ok(())
     }
 
-    /// Reads a simple packet block. A simple packet block has no timestamp. Its captured length is at most the snaplen
-    /// and at most the length of the block's content.
+    /// Reads a simple packet block. A simple packet block has no timestamp. The captured length is the smaller of the
+    /// snaplen and the length of the block's content.
     pub(super) fn simple(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
         let Stream { blocks, notes, record } = stream;
         let offset = blocks.offset();

@@ -15,8 +15,8 @@ const MAX_SEGMENTS_UNANSWERED: usize = 1 << 10;
 /// If an empty queue has more capacity than this, its memory is released.
 const KEPT_CAPACITY: usize = 256;
 
-/// The identity of one packet: capture time, frame number, TCP timestamp and IP ID. These distinguish a packet from its
-/// retransmission.
+/// The identity of one packet: capture time, frame number, TCP timestamp and IP ID. A retransmission of the packet
+/// differs in at least one of these values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Capture time.
@@ -41,7 +41,7 @@ impl Stamp {
     }
 }
 
-/// A range of bytes in flight.
+/// A range of bytes that is not acknowledged yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub start: i64,
@@ -115,8 +115,8 @@ impl Outstanding {
     }
 
     /// Records another capture of the bytes `start..end`, which are below the highest offset sent: a retransmission
-    /// (`resent`), or an original that was captured late. For a retransmission, returns the earlier transmissions if
-    /// any of the bytes are still stored.
+    /// (`resent`), or an original that was captured late. If the segment is a retransmission and any of its bytes are
+    /// still stored, the earlier transmissions are returned.
     pub(crate) fn seen_again(
         &mut self,
         start: i64,

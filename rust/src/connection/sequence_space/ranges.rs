@@ -1,4 +1,4 @@
-//! Sorted, disjoint ranges of offsets. They store the SACK blocks that a receiver has sent.
+//! Sorted, disjoint ranges of offsets. The ranges are those that a receiver has reported in SACK blocks.
 
 /// Maximum number of ranges. Further ranges are not added.
 const MAX_RANGES: usize = 256;

@@ -1,6 +1,6 @@
 //! Headers of Juniper routers. Each packet has a header with a magic number, flags and optional extensions. Depending
-//! on the link type, a cookie of the interface card follows. The format of the cookies is not documented. It is taken
-//! from the code of tcpdump and Wireshark, some of whose authors worked at Juniper.
+//! on the link type, a cookie of the interface card follows. The format of the cookies is not documented. The source
+//! for the cookies is the code of tcpdump and Wireshark. Some of its authors worked at Juniper.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::ethernet::{ETHER_IPV4, ethernet_ii};
@@ -30,7 +30,7 @@ pub(super) fn is_juniper(link_type: LinkType) -> bool {
 /// The fields of the header that all Juniper link types share.
 struct Header {
     incoming: bool,
-    /// The protocol of the packet, if the router removed the link header.
+    /// Juniper's protocol number of the packet, if the router removed the link-layer header.
     protocol: Option<u8>,
 }
 

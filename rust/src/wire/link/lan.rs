@@ -31,8 +31,8 @@ pub(super) fn arcnet_linux(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     arcnet_protocol(false, cursor)
 }
 
-/// Reads an ARCNET header as BSD writes it: source, destination, protocol. For the protocols of RFC 1201, a split flag
-/// and a sequence number follow.
+/// Reads an ARCNET header as BSD writes it: source, destination, protocol. If the protocol is that of RFC 1201, a split
+/// flag and a sequence number follow.
 pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<2>("ARCNET header")?;
     arcnet_protocol(true, cursor)
@@ -41,8 +41,8 @@ pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 fn arcnet_protocol(may_be_exception: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const RFC1051_IP: u8 = 240;
     const RFC1201_IP: u8 = 212;
-    /// Value of the split flag in an exception packet (RFC 1201, 2). Such a packet has padding to the minimum length of
-    /// long packets, and then the header again.
+    /// Value of the split flag in an exception packet (RFC 1201, 2). An exception packet has padding to the minimum
+    /// length of long packets, and then the header again.
     const EXCEPTION: u8 = 255;
     match cursor.take::<1>("ARCNET header")? {
         [RFC1051_IP] => Ok(Layer::Ipv4),

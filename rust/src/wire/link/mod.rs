@@ -48,12 +48,13 @@ pub(super) fn first_layer(
         8 => serial::slip(cursor),
         9 | 50 => Ok(Layer::HDLC),
         10 => lan::fddi(cursor),
-        // These link types are RFC 1483 and Classical IP, including the numbers of BSD, SuSE and Linux's ATM patches.
+        // RFC 1483 and Classical IP have these link types, which include the numbers of BSD, SuSE and Linux's ATM
+        // patches.
         11 | 16 | 18 | 19 | 100 | 106 => {
             *atm = Some(atm::facts(None, cursor.wire_bytes));
             Ok(Layer::Aal5)
         }
-        // These link types are RAW, including the numbers of BSD and OpenBSD.
+        // RAW has these link types, which include the numbers of BSD and OpenBSD.
         12 | 14 | 101 => serial::raw(cursor),
         13 | 109 => pseudo::enc(cursor),
         51 => Ok(Layer::Pppoe),

@@ -7,9 +7,9 @@ const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
 /// HDLC unnumbered information.
 const UNNUMBERED: u8 = 0x03;
 
-/// Reads the link type RAW, which is IP, or PPP as Linux's PPP and ISDN drivers of the 1990s write it. These drivers
-/// write no header, a made-up MAC address of six bytes, or one byte before PPP. While the line is down, they write ten
-/// zero bytes before IP. The checks are in the same order as in Wireshark.
+/// Reads the link type RAW, which is IP, or PPP as Linux's PPP and ISDN drivers of the 1990s write it. Before PPP, the
+/// drivers write no header, a made-up MAC address of six bytes, or one byte. While the line is down, the drivers write
+/// ten zero bytes before IP. The checks are in the same order as in Wireshark.
 pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LINE_DOWN: [u8; 10] = [0; 10];
     let ppp_at = |at: usize| cursor.data.get(at..).is_some_and(|rest| rest.starts_with(&PPP_ADDRESS_AND_CONTROL));
@@ -65,7 +65,7 @@ pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         [0xcf] => Ok(Layer::PPP),
         [SNAP] => match cursor.take::<5>("SNAP header")? {
             [0, 0, 0, high, low] => Ok(Layer::EtherType(u16::from_be_bytes([*high, *low]))),
-            // This code means a bridged Ethernet frame, with or without its checksum (RFC 2427, 4.2).
+            // A bridged Ethernet frame follows, with or without its checksum (RFC 2427, 4.2).
             [0x00, 0x80, 0xc2, 0x00, 0x01 | 0x07] => Ok(Layer::Ethernet),
             _ => Err(Stop::NotTcp),
         },

@@ -1,11 +1,11 @@
 """tcptrace-lab: find out where the time of a slow TCP transfer goes, and what to change. The input is a packet capture.
 
-Read the packages in the order in which the data flow: `capture` (files) → the Rust engine `_core` → `engine` (its tables) →
-`connections` → `causes` and `ledger` → `messages` → `findings` → `verdict` → `outputs`, `report` and `cli`. `analysis.analyze` is the
-whole road in one function. Imports point one way, from the commands down to the engine. `schema` defines every column, `errors` every
-exception.
+Read the packages in the order in which the data flow: `capture` (files) → the Rust engine `_core` → `engine` (its tables) → `connections` →
+`causes` and `ledger` → `messages` → `findings` → `verdict` → `outputs`, `report` and `cli`. The function `analysis.analyze` runs all these
+steps. Imports go in one direction only: from the commands (`cli`) down to the engine (`_core`). `schema` defines every column, `errors`
+defines every exception.
 
-`__all__` lists the public names. Each is imported on first use, so that importing the package is cheap.
+`__all__` lists the public names. A public name is imported when it is first used, so that `import tcptrace_lab` is fast.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (a module's attribute can be anything)
-    """Import a public name on first use (PEP 562)."""
+    """Import a public name when it is first used (PEP 562)."""
     if name not in __all__:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
@@ -46,5 +46,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  (a module's attribute can be
 
 
 def __dir__() -> list[str]:
-    """List the public names, for completion."""
+    """List the public names, for tab completion."""
     return sorted({*globals(), *__all__})

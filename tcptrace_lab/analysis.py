@@ -1,4 +1,4 @@
-"""`analyze`: paths of a capture → `Analysis`. It only calls the steps: read, summarize, judge."""
+"""`analyze`: paths of a capture → `Analysis`. `analyze` only calls the steps: read, summarize, judge."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Analysis:
     loss: ReadInPart | None = None
 
     def write_json(self, stream: IO[bytes], progress: Callable[[int], None] | None = None) -> None:
-        """Write the JSON document, a batch of connections and flows at a time. It is UTF-8 and ends with a newline.
+        """Write the JSON document, a batch of connections and flows at a time. The document is UTF-8 and ends with a newline.
 
         Args:
             stream: receives the bytes.
@@ -121,7 +121,7 @@ class Analysis:
         return data
 
     def figure(self, name: str, connection: int = 0, *, from_client: bool | None = None) -> Figure:
-        """Return one figure of the report as a Plotly object, to show in a notebook, change or save.
+        """Return one figure of the report as a Plotly object, which a notebook can show, change or save.
 
         Args:
             name: `time-sequence`, `flight` (bytes in flight and the receive window), `rtt` or `throughput`: the figures of the report.
@@ -132,13 +132,13 @@ class Analysis:
             UsageError: there is no such connection or figure.
             MissingTool: Plotly's Python package is not installed.
         """
-        from tcptrace_lab.report import notebook  # noqa: PLC0415  (the one import against the layer order, see pyproject.toml)
+        from tcptrace_lab.report import notebook  # noqa: PLC0415  (the only import against the layer order, see pyproject.toml)
 
         return notebook.figure(self, name, connection, from_client=from_client)
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows: verdict, where the time went, connections and findings. No script, no network request."""
-        from tcptrace_lab.report import notebook  # noqa: PLC0415  (against the layer order, as in `figure`)
+        from tcptrace_lab.report import notebook  # noqa: PLC0415  (`report` is above `analysis` in the layer order)
 
         return notebook.html(self)
 
@@ -246,7 +246,7 @@ def _labels(names: list[str], tables: Tables, findings: Iterable[Finding]) -> di
 
 
 def _anonymous(tables: Tables, names: list[str], anonymizer: Anonymizer) -> Tables:
-    """Return tables with pseudonyms for addresses, and without the names of files."""
+    """Return the tables with pseudonyms in place of addresses, and without file names."""
     problems = tuple(problem.copy() for problem in tables.problems)
     for problem in problems:
         problem["path"], problem["what"] = NAME, anonymizer.without_paths(problem["what"], names)
@@ -254,7 +254,7 @@ def _anonymous(tables: Tables, names: list[str], anonymizer: Anonymizer) -> Tabl
 
 
 def _slow_sizes(tables: Tables) -> tuple[tuple[GroupSizes, ...], tuple[Finding, ...]]:
-    """Return the groups of messages that lose enough time, and the findings on them."""
+    """Return the groups of messages in which enough time is lost for a finding, and the findings on these groups."""
     chosen = size_choice.chosen(tables.accounts, tables.connections)
     if chosen.is_empty():
         return (), ()
@@ -271,11 +271,14 @@ def _by_cost(found: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def capture_name(paths: list[str]) -> str:
-    """Name a capture: `/tmp/slow.pcap.gz` → `slow`. For several files: the name of the first, and the number of further files."""
+    """Name a capture: `/tmp/slow.pcap.gz` → `slow`.
+
+    A capture of several files is named after the first and the number of the others: `slow-and-2-more`.
+    """
     path = PurePath("stdin" if paths[0] == "-" else paths[0])
     while path.suffix.lower() in SUFFIXES:
         path = path.with_suffix("")
-    name = "".join(letter if letter.isprintable() else "_" for letter in path.name)  # the result becomes a file name and a title
+    name = "".join(letter if letter.isprintable() else "_" for letter in path.name)  # the name is used in file names and titles
     return name if len(paths) == 1 else f"{name}-and-{len(paths) - 1}-more"
 
 

@@ -1,4 +1,4 @@
-"""All exceptions of this package: each says what happened, where, and what to do, and has the exit code of the command.
+"""All exceptions of this package. Each contains what happened, where, and what to do, and has the exit code of the command.
 
     TcptraceLabError
     ├── UsageError             2   the command or call is wrong: an option, a connection that does not exist
@@ -11,12 +11,12 @@
     ├── MissingTool            5   a required external tool is not installed
     └── LabFailed              5   an experiment could not run: no privileges, or the kernel or a tool failed
 
-`read` and `analyze` raise UsageError, CaptureUnreadable, MissingTool and their subclasses. They never raise ReadInPart: they return what
-could be read, and `loss` in the result holds the error. The command reports it and exits with 4; a caller that must not go on with part of
-a capture raises it.
+`read` and `analyze` raise UsageError, CaptureUnreadable, MissingTool and their subclasses, but never ReadInPart: they return what could be
+read, and `loss` in the result contains the exception. The command reports `loss` and exits with 4; a caller that must not continue with a
+part of a capture raises it.
 
-Other exit codes: 0 success, 1 a finding at or above `--fail-on`, 70 a defect of this software (EX_SOFTWARE of BSD's sysexits.h),
-130 interrupted, and 141 the reader of our output has gone (128 + SIGINT, 128 + SIGPIPE, as shells report them).
+Other exit codes: 0 success, 1 a finding at or above `--fail-on`, 70 a defect of this software (EX_SOFTWARE of BSD's sysexits.h), 130
+interrupted, and 141 the reader of our output has closed it (128 + SIGINT, 128 + SIGPIPE, as shells report them).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EXIT_BROKEN_PIPE = 141
 
 
 class TcptraceLabError(Exception):
-    """Base of all exceptions that this package raises on purpose.
+    """Base class of all exceptions that this package raises on purpose.
 
     Attributes:
         what: what happened; a sentence fragment without the place.
@@ -71,7 +71,7 @@ class OutputUnwritable(UsageError):
 
     @classmethod
     def from_os(cls, error: OSError, path: str | os.PathLike[str], remedy: str) -> OutputUnwritable:
-        """Make the exception from the operating system's refusal to write `path`."""
+        """Make an OutputUnwritable from the error with which the operating system refused to write `path`."""
         return cls(f"cannot write: {error.strerror or error}", where=os.fspath(path), remedy=remedy)
 
 
@@ -86,7 +86,7 @@ class CaptureUnreadable(TcptraceLabError):
 
 
 class NotACapture(CaptureUnreadable):
-    """The file is not a capture, or in a format that neither the engine nor Wireshark reads."""
+    """The file is not a capture, or has a format that neither the engine nor Wireshark can read."""
 
 
 class CaptureInsufficient(CaptureUnreadable):
@@ -112,7 +112,7 @@ class LabFailed(TcptraceLabError):
 
 
 class EngineFailure(Protocol):
-    """The attributes of `_core.EngineError`. A protocol, so that this module imports nothing of the package."""
+    """The attributes of `_core.EngineError`. `EngineFailure` is a protocol, so that this module imports nothing of the package."""
 
     kind: str
     what: str
@@ -124,9 +124,9 @@ class EngineFailure(Protocol):
 _BY_KIND: dict[str, tuple[type[CaptureUnreadable], str]] = {
     "io": (CaptureUnreadable, "give a file that exists and is readable"),
     "not_a_capture": (NotACapture, "give a pcap or pcapng file, plain or compressed with gzip, zstd, lz4 or xz"),
-    "unsupported": (NotACapture, "give it as a separate file: Wireshark's editcap can then convert it"),
-    "cut": (CaptureUnreadable, "copy or capture it again: the file ends before its first packet"),
-    "damaged": (CaptureUnreadable, "copy or capture it again: the file is damaged before its first packet"),
+    "unsupported": (NotACapture, "give this file separately: Wireshark's editcap can then convert it"),
+    "cut": (CaptureUnreadable, "copy the file again, or capture again: the file ends before its first packet"),
+    "damaged": (CaptureUnreadable, "copy the file again, or capture again: the file is damaged before its first packet"),
 }
 """Kind of an engine error → exception class and remedy."""
 
@@ -134,21 +134,21 @@ _OS_NUMBER = re.compile(r" ?\(os error (\d+)\)")
 """The suffix that Rust's std::io::Error adds to the operating system's message."""
 
 _FOOTER_REFUSED = "Invalid thrift: transport error"
-"""Polars' only message when the last bytes of a Parquet file cannot be written."""
+"""The only message of Polars if the last bytes of a Parquet file cannot be written."""
 
 
 def from_engine(error: EngineFailure) -> CaptureUnreadable:
     """Convert an error of the engine to an exception of this package. No other place does this."""
     kind, remedy = _BY_KIND.get(error.kind, (CaptureUnreadable, ""))
-    what = _OS_NUMBER.sub("", error.what).removeprefix("is ")  # the engine says "<file> is not a capture"
+    what = _OS_NUMBER.sub("", error.what).removeprefix("is ")  # the engine's message is "<file> is not a capture"
     return kind(what, where=place(error.path, error.frame, error.offset), remedy=remedy)
 
 
 def as_os_error(error: Exception) -> OSError | None:
     """Return the operating system's error behind `error`; None if there is none.
 
-    Polars passes such errors on as an OSError without errno, or as an error of its own. Only the error number in its text remains. A broken
-    pipe is returned as BrokenPipeError.
+    Polars reports an error of the operating system as an OSError without errno, or as an error of its own. The error number is then only in
+    the text of the exception. A broken pipe is returned as a BrokenPipeError.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error
@@ -159,7 +159,7 @@ def as_os_error(error: Exception) -> OSError | None:
 
 
 def place(path: str, frame: int | None, offset: int | None) -> str:
-    """`path, frame 7, byte 1024`: a place in a capture, as far as known. Offsets count decompressed bytes."""
+    """Return a place in a capture, as far as known: `path, frame 7, byte 1024`. Offsets count decompressed bytes."""
     name = "standard input" if path == "-" else path
     numbers = [f"{word} {number}" for word, number in (("frame", frame), ("byte", offset)) if number is not None]
     return ", ".join([name, *numbers] if name else numbers)

@@ -1,8 +1,8 @@
 """Rules: the texts for each cause of waiting, one module per cause.
 
-The engine decides which cause a wait has (`rust/src/ledger/`). Other packages add rules by the entry point `tcptrace_lab.rules`: a `Rule`
-with a condition on waits (docs/rules.md, `tcptrace_lab.ledger.other_rules`). Its cause must be one of `schema.CAUSES`. If such a rule has
-an advice, its texts replace ours for that cause.
+The engine decides which cause a wait has (`rust/src/ledger/`). Other packages can add rules through the entry point `tcptrace_lab.rules`.
+Such a rule is a `Rule` with a condition on waits (docs/rules.md, `tcptrace_lab.ledger.other_rules`). The cause of such a rule must be one
+of `schema.CAUSES`. If such a rule has an advice, its texts replace ours for this cause.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ _RULES = (
 )
 
 OURS: Mapping[str, Rule] = {rule.cause: rule for rule in _RULES}
-"""Cause → our rule, for all of `schema.CAUSES`."""
+"""Cause → our own rule, for each of `schema.CAUSES`."""
 
 
 @cache
 def others() -> Mapping[str, Rule]:
-    """Return the rules of other packages, in the order of their entry points' names: name for error messages → rule.
+    """Return the rules of other packages as name (for error messages) → rule, sorted by the names of their entry points.
 
     Raises:
         RuleUnusable: an entry point does not give a rule, or gives one for an unknown cause.
@@ -86,7 +86,7 @@ def _loaded(point: EntryPoint) -> Rule:
     where = f"entry point {point.name} = {point.value}"
     try:
         rule = point.load()
-    except Exception as error:  # another package's module may raise anything
+    except Exception as error:  # importing another package's module may raise any exception
         raise RuleUnusable(f"a rule cannot be loaded: {type(error).__name__}: {error}", where=where, remedy=_REMEDY) from error
     if not isinstance(rule, Rule):
         raise RuleUnusable(f"{type(rule).__name__} is not a tcptrace_lab.causes.Rule", where=where, remedy=_REMEDY)
@@ -99,7 +99,7 @@ def _loaded(point: EntryPoint) -> Rule:
 
 @cache
 def of_cause(cause: str) -> Rule:
-    """Return the rule that supplies the texts of a cause: the first of other packages that has an advice, else ours."""
+    """Return the rule that supplies the texts of a cause: the first rule of another package that has an advice, or else our own rule."""
     theirs = (rule for rule in others().values() if rule.cause == cause and rule.advice is not None)
     return next(theirs, OURS[cause])
 
@@ -113,8 +113,8 @@ def advising() -> Mapping[str, Advice]:
 
 @cache
 def worth() -> tuple[tuple[int, int, float, bool, bool], ...]:
-    """Return when the time of each of these causes is worth a finding, in the engine's form (`reread.Worth`)."""
-    if others():  # the engine does not know the causes that these rules give
+    """Return how much time of each of these causes is worth a finding, in the engine's form (`reread.Worth`)."""
+    if others():  # the engine does not know which waits these rules will claim
         return tuple((place, 1, 0.0, False, False) for place in range(len(CAUSES)))
     places = {cause: place for place, cause in enumerate(CAUSES)}
     return tuple(

@@ -13,19 +13,21 @@ RULE = Rule(
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     doubt=congestion_marks.DOUBT,
-    refuted_by="a segment released by an ACK, by a timer, or by a window that opens",
+    refuted_by="signs that an ACK, a timer or an opening window released the segment",
     source="Siekkinen et al. 2005 (application-limited periods)",
     advice=Advice(
         finding="application-limited",
         title="The application on {sender} ({sending}) was not sending for {cost} in {pauses_longest}",
         mechanism=(
-            "The sender had sent all that the application had written, and the window was open, {times} (median {median}). "
+            "The sender had sent all that the application had written, and the window was open, {times} (median {median}). The sender's "
             "TCP was waiting for the application, not the application for TCP."
         ),
-        limits="The capture does not show what the application was doing: computing, reading a disk, sleeping, or waiting for a user. "
-        "If the capture point is away from the sender, two other cases look the same: segments that queued before the capture point, and "
-        "segments that were lost before it with no later segment to reveal the loss.",
-        remedy=("check the application at the times of the evidence, with a profiler or its log",),
+        limits=(
+            "The capture does not show what the application was doing: computing, reading a disk, sleeping, or waiting for a user. If the "
+            "capture point is away from the sender, two other cases look the same: segments queued before the capture point, or segments "
+            "were lost before it and no later segment revealed the loss."
+        ),
+        remedy=("check the application at the times of the evidence frames, with a profiler or its log",),
         is_a_fault=False,
     ),
 )

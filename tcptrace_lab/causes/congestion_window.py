@@ -13,17 +13,16 @@ RULE = Rule(
     lost_to="a congestion window reduced by packet loss",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by="flights that are again as large as before the loss; a growing RTT (the path itself is full)",
+    refuted_by="flights as large as before the loss; an RTT that grows while the sender waits (then the path itself is full)",
     source="RFC 5681, 3.1 and 3.2; RFC 9438",
     advice=Advice(
         finding="loss",
         title="A congestion window reduced by packet loss limited the sender for {cost}",
         mechanism=(
-            "After a loss the sender reduces its congestion window, or restarts with one segment, and grows it slowly, once "
-            "per RTT ({rtt}). "
-            "Part of the path's capacity is unused meanwhile."
+            "After a loss the sender reduces its congestion window, or restarts with one segment, and grows the window slowly, once per "
+            "RTT ({rtt}). Meanwhile part of the path's capacity is unused."
         ),
-        limits="A capture does not show the congestion window; it is inferred from the size of the flights.",
+        limits="A capture does not show the congestion window; the size of the flights suggests how large it was.",
         cure="a path without packet loss",
         remedy=("find and fix the packet loss", "use a congestion control that recovers faster from isolated losses (CUBIC, BBR)"),
         instead={
@@ -31,9 +30,8 @@ RULE = Rule(
                 finding=FINDING,
                 title="A congestion window reduced by spurious retransmits limited the sender for {cost}",
                 mechanism=(
-                    "The sender retransmitted segments that it took for lost, although the originals had arrived, "
-                    "and reduced its congestion "
-                    "window. Then it grew the window slowly, once per RTT ({rtt})."
+                    "The sender retransmitted segments that it assumed lost, although the originals had arrived, and reduced its "
+                    "congestion window. Then it grew the window slowly, once per RTT ({rtt})."
                 ),
                 limits=LIMITS,
                 refuted_by=REFUTED_BY,

@@ -12,7 +12,10 @@ RULE = Rule(
     lost_to="waiting for delayed ACKs",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.LATE_ACK, proof.TIMER),
-    refuted_by="an equally long RTT without a delayed ACK; an ACK that carries data; an ACK that does not cover data sent long before it",
+    refuted_by=(
+        "an RTT as long as this delay while ACKs are not delayed; an ACK that carries data; an ACK that covers only data sent shortly "
+        "before it"
+    ),
     source="RFC 5681, 4.2",
     advice=Advice(
         finding="delayed-ack",

@@ -1,7 +1,7 @@
 """handshake: the three-way handshake, including its retransmits.
 
-The retransmitted segment shows in which direction a segment was lost. Without retransmits, the RTTs of the data show whether the answer was
-late or the path is long. Attempts that never became a connection are grouped (`findings.failed_attempts`).
+The retransmitted segment shows in which direction a segment was lost. Without retransmits, the RTTs of later data show whether the answer
+was late or the path is long. `findings.failed_attempts` groups the attempts that never became a connection.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ RULE = Rule(
     advice=Advice(
         finding="handshake-slow",
         title="The answer to the SYN took {cost}",
-        mechanism="No SYN was retransmitted: the answer to the first one came after {answer}. No data can be sent before.",
-        limits="The capture does not show whether the server or the path was slow: it contains no other round trip to compare with.",
+        mechanism="No SYN was retransmitted: the answer to the only SYN arrived after {answer}. No data can be sent before this answer.",
+        limits="The capture does not show whether the server or the path was slow: it contains no other round trip for comparison.",
         cure="a faster answer to the SYN",
         remedy=("measure the RTT (ping): if it is much shorter, the server is slow to answer", _REUSE),
         instead={
@@ -39,24 +39,31 @@ RULE = Rule(
                 ),
                 limits="Only a capture at the client shows whether the first SYN-ACK arrived there.",
                 cure="delivery of the first SYN-ACK",
-                remedy=("find what drops the SYN-ACK or its ACK: a firewall that sees only one direction, a lossy path", _QUEUE, _REUSE),
+                remedy=(
+                    "find what drops the SYN-ACK or the client's ACK: a firewall that sees only one direction, a lossy path",
+                    _QUEUE,
+                    _REUSE,
+                ),
             ),
             Case.SYN_RESENT: Instead(
                 title="Opening the connection took {cost}: the SYN was sent {syns}",
                 mechanism=(
-                    "No answer came for {unanswered}, until the SYN was retransmitted; the last SYN was answered after {answer}. "
-                    "A SYN is retransmitted by a timer, initially 1 s, and no data can be sent before the answer."
+                    "No answer arrived for {unanswered}, until the client retransmitted the SYN; the last SYN was answered after "
+                    "{answer}. A SYN is retransmitted when a timer expires, initially after 1 s, and no data can be sent before the "
+                    "answer."
                 ),
-                limits="The capture does not show whether the SYN was lost, its answer was lost before the capture "
-                "point, or the server ignored it.",
+                limits=(
+                    "The capture does not show whether the SYN was lost, its answer was lost before the capture point, or the server "
+                    "ignored the SYN."
+                ),
                 cure="an answer to the first SYN",
                 remedy=("find what drops the first SYN or its answer: a firewall, a rate limit, a lossy path", _QUEUE, _REUSE),
             ),
             Case.SLOW_ANSWER: Instead(
                 title="The server answered the SYN after {answer}; the RTT is {rtt}",
                 mechanism=(
-                    "No SYN was retransmitted, so none was lost: the answer itself was late, while later data had an RTT of {rtt}. "
-                    "No data can be sent before the answer."
+                    "No SYN was retransmitted, so none was lost. The answer itself was late: later data had an RTT of {rtt}. No data can "
+                    "be sent before the answer."
                 ),
                 limits="A proxy, a load balancer or a firewall in front of the server looks like the server itself.",
                 cure="a faster answer to the SYN",
@@ -71,18 +78,23 @@ RULE = Rule(
             Case.SLOW_ACK: Instead(
                 title="Opening the connection took {cost}: the SYN-ACK was ACKed after {acked}",
                 mechanism=(
-                    "The server answered the SYN after {answer}, and nothing was retransmitted: the time passed between the capture point "
-                    "and the client. The server cannot accept data before."
+                    "The server answered the SYN after {answer}, and nothing was retransmitted. The rest of the time passed between the "
+                    "capture point and the client. The server cannot accept data before the client's ACK arrives."
                 ),
-                limits="The capture does not show whether the client or the path to it was slow: nothing else on that path was as slow.",
+                limits=(
+                    "The capture does not show whether the client or the path to it was slow: it contains no other round trip on that "
+                    "path for comparison."
+                ),
                 cure="reusing connections",
                 remedy=("measure the RTT to the client (ping): if it is much shorter, the client is slow", _REUSE),
                 is_a_fault=False,
             ),
             Case.LONG_PATH: Instead(
                 title="Opening the connection took {cost}: one RTT of a long path",
-                mechanism=("Nothing was lost: later data had a similar RTT, at least {rtt}. The handshake costs each connection one RTT."),
-                limits="A server that is always slow looks the same.",
+                mechanism=(
+                    "Nothing was lost, and the RTT of later data was similar: at least {rtt}. The handshake costs each connection one RTT."
+                ),
+                limits="A server that answers everything slowly looks the same.",
                 cure="reusing connections",
                 remedy=(_REUSE, "send data with the SYN (TCP Fast Open, RFC 7413)", "move the server closer to the client"),
                 is_a_fault=False,

@@ -1,4 +1,4 @@
-"""idle: a long pause in which no data was expected from either application."""
+"""idle: neither application was expected to send data for a long time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ RULE = Rule(
     lost_to="idle time (no data due)",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ACK),
-    refuted_by="an open request, or equally long pauses throughout the transfer",
-    source="a heuristic: all data is ACKed, no request is open, and the pause is longer than 1 s and than ten usual pauses",
+    refuted_by="a request that is still unanswered, or equally long pauses throughout the transfer",
+    source="a heuristic: all data is ACKed, no request is open, and the pause is longer than 1 s and longer than ten times the usual pause",
 )

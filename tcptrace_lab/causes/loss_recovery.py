@@ -1,4 +1,4 @@
-"""loss-recovery: a segment was lost, or taken for lost, and is being repaired."""
+"""loss-recovery: the sender repairs the loss of a segment that was lost or seemed lost."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ RULE = Rule(
     confidence=Confidence.PROVED,
     doubt=Doubt(
         consistent_if="numbered",
-        limits="Losses before the capture point are inferred from gaps in the sender's IP IDs. Packets to other hosts leave the same gaps. "
-        "A tail-loss probe alone does not show that a packet was lost.",
+        limits=(
+            "Losses before the capture point are inferred from gaps in the sender's IP IDs. Packets that the sender sent to other hosts "
+            "leave the same gaps. A tail-loss probe alone does not show that a packet was lost."
+        ),
     ),
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     refuted_by="ACKs that covered the retransmitted data before it was retransmitted",
@@ -24,8 +26,8 @@ RULE = Rule(
         finding="loss",
         title="Loss recovery took {cost} in {waits_longest}",
         mechanism=(
-            "The sender retransmitted {resent}. Until the retransmits are ACKed, at least one RTT ({rtt}) later, it sends little new data; "
-            "afterwards it continues with a smaller congestion window."
+            "The sender retransmitted {resent}. Until the retransmits are ACKed, at least one RTT ({rtt}) later, the sender sends little "
+            "new data; afterwards it continues with a smaller congestion window."
         ),
         limits="A capture at one point does not show where on the path the segments were lost.",
         cure="a path without packet loss",
@@ -46,9 +48,8 @@ RULE = Rule(
                 finding=FINDING,
                 title="Recovery of segments that were not lost took {cost} in {waits_longest}",
                 mechanism=(
-                    "The sender retransmitted {resent}, but the originals had arrived: either they were reordered, "
-                    "or their ACKs were late. "
-                    "Until this became clear, the sender took them for lost and sent little new data."
+                    "The sender retransmitted {resent}, but the originals had arrived: either the path reordered them, or their ACKs were "
+                    "late. Meanwhile the sender assumed a loss and sent little new data."
                 ),
                 limits=LIMITS,
                 refuted_by=REFUTED_BY,

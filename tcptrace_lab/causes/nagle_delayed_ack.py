@@ -12,13 +12,16 @@ RULE = Rule(
     lost_to="Nagle's algorithm waiting for delayed ACKs",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.HELD_SEGMENT, proof.LATE_ACK, proof.TIMER),
-    refuted_by="a small segment sent while an earlier small one is in flight; a full segment released by the ACK; an ACK that carries data",
+    refuted_by=(
+        "a small segment that was sent while an earlier small segment was in flight; a full segment released by the ACK; an ACK that "
+        "carries data"
+    ),
     proved_by_repetition=True,
     doubt=Doubt(
         consistent_if="answered",
         limits=(
-            "If there was never much more data in flight, a full send buffer looks the same, and TCP_NODELAY does not help. "
-            "If later small segments are sent without waiting, the application may have written just when the ACK arrived."
+            "If the sender never had much more data in flight, a full send buffer looks the same, and TCP_NODELAY does not help. If later "
+            "small segments were sent without waiting, the application may have written new data just when the ACK arrived."
         ),
         remedy=("if TCP_NODELAY is set already: raise the send buffer (SO_SNDBUF)",),
     ),
@@ -30,8 +33,10 @@ RULE = Rule(
             "The application writes a message in pieces. The sender's TCP delays the last small piece until earlier data is ACKed, "
             "and the receiver delays that ACK because it waits for more data: median delay {median}, RTT {rtt}."
         ),
-        limits="No kernel counter confirms this. That the application had already written the delayed bytes is inferred from "
-        "when they were sent.",
+        limits=(
+            "No kernel counter confirms this. The capture does not show the write calls: that the application had already written the "
+            "delayed bytes is inferred from when they were sent."
+        ),
         cure="TCP_NODELAY on {sender}, or writing each message with one call,",
         remedy=(
             "write each message with one call (writev, a buffer, TCP_CORK)",

@@ -1,4 +1,4 @@
-"""network: data in transit, or spaced by the path's own rate or by a queue at its bottleneck."""
+"""network: data is in transit, or the rate of the path or a queue at its bottleneck spaces the segments."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ RULE = Rule(
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(
         limits="Without timestamps, a pacing sender looks the same as a slow path or a shaper on the sending host.",
-        remedy=("if the sender paces its segments (BBR, or a rate limit in the application): raise its rate",),
+        remedy=("if the sender paces its segments (BBR, or a rate limit in the application): raise the pacing rate",),
     ),
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
-    refuted_by="an RTT at its minimum while the sender waits",
+    refuted_by="an RTT that stays at its minimum while the sender waits",
     source="RFC 6349, 3.3 (round trips under load); Gettys & Nichols 2011 (bufferbloat)",
     advice=Advice(
         finding="network-limited",
         title="The network limited the transfer for {share} of the time{reached}",
-        mechanism=("Data was in transit, or drained through the path at its rate. The RTT was {round_trips}."),
+        mechanism=("Data was in transit, or in a queue that drained at the rate of the path. The RTT was {round_trips}."),
         limits="The capture does not show which hop is the bottleneck.",
         cure="a faster or shorter path, or fewer bytes or round trips,",
         remedy=(
-            "for bulk data: a faster path, or fewer bytes (compression, caching)",
-            "for many small exchanges: a closer server, or fewer round trips (reuse connections, send several requests together)",
+            "for bulk data: use a faster path, or send fewer bytes (compression, caching)",
+            (
+                "for many small exchanges: move the server closer, or use fewer round trips (reuse connections, send several requests "
+                "together)"
+            ),
         ),
         worth_share=0.3,
         is_a_fault=False,

@@ -1,4 +1,4 @@
-"""pacing: the sender spaces segments that it could send at once."""
+"""pacing: the sender leaves gaps between segments that it could send at once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ RULE = Rule(
     lost_to="pacing (gaps that the sender itself leaves between segments)",
     confidence=Confidence.POSSIBLE,
     proof=(proof.IN_FLIGHT, proof.ROOM),
-    refuted_by="ACKs that release the segments; uneven spacing; a stack without pacing",
+    refuted_by="ACKs that release the segments; uneven gaps; a TCP stack without pacing",
     source="Linux net/ipv4/tcp_output.c (internal pacing); BBR",
 )

@@ -1,4 +1,4 @@
-"""peer: this endpoint waits for a message of its peer."""
+"""peer: this endpoint waits for a message from its peer."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ RULE = Rule(
     lost_to="waiting for messages from {receiver}",
     confidence=Confidence.CONSISTENT,
     proof=(proof.ACK,),
-    refuted_by="no data from the peer before this sender continues",
-    source="the ledger of the other direction shows what the peer was waiting for",
+    refuted_by="no data arrives from the peer before this endpoint sends again",
+    source="the ledger of the opposite direction shows what the peer was waiting for",
 )

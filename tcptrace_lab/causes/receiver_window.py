@@ -12,7 +12,7 @@ RULE = Rule(
     lost_to="a full receive window on {receiver}",
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by="room for a full segment and for a third of the window before the ACK that released the segment",
+    refuted_by="a window that had room for a full segment, and was at least a third free, before the ACK that released the segment",
     source="RFC 9293, 3.8.6",
     advice=Advice(
         finding="receiver-window-limited",
@@ -20,7 +20,7 @@ RULE = Rule(
         mechanism=(
             "The receive window is smaller than rate × RTT ({rtt}). The sender fills the window and then waits for room, once per RTT."
         ),
-        limits="This capture does not show which limit a larger window would reach next.",
+        limits="This capture does not show what would limit the sender next if the window were larger.",
         cure="a larger receive buffer on {receiver}",
         remedy=(
             "raise the receive buffer at the receiver (SO_RCVBUF; Linux: net.ipv4.tcp_rmem) to at least bandwidth × RTT",
@@ -30,16 +30,15 @@ RULE = Rule(
             Case.SLOW_READER: Instead(
                 title="The application on {receiver} ({receiving}) was reading slowly; its window ({window}) limited the sender for {cost}",
                 mechanism=(
-                    "The receiving application read {read} from a buffer that was at least half full. "
-                    "The sender fills the room that each read frees, and waits for the next."
+                    "The receiving application read at {read} from a buffer that was at least half full. Each read frees room in the "
+                    "buffer; the sender fills this room and waits for the next read."
                 ),
-                limits="The capture does not show why the application was reading slowly. A larger buffer helps only "
-                "once, by its own size.",
+                limits="The capture does not show why the application was reading slowly. A larger buffer helps only until it is full.",
                 lost_to=Clause("small receive window: the application on {receiver} was reading slowly"),
                 cure="faster reading",
                 remedy=(
                     "let the receiving application read faster, or find what it waits for: disk, printer, another service",
-                    "if only the sender should not wait: use a receive buffer (SO_RCVBUF) that holds the whole transfer",
+                    "if only the sender must not wait: use a receive buffer (SO_RCVBUF) that holds the whole transfer",
                 ),
             )
         },

@@ -1,4 +1,4 @@
-"""`Rule`: a cause, its confidence, what would disprove it, and its texts. The engine decides when it holds."""
+"""`Rule`: a cause, its confidence, what would disprove it, and its texts. The engine decides which waits have the cause of a rule."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Case(StrEnum):
 
 
 class Clause(str):
-    """A `Rule.lost_to` in the form of a clause, which applies *for* a share of the time.
+    """A `Rule.lost_to` that is a clause: the verdict continues it with "for 91% of 531 ms".
 
-    Any other `lost_to` is a subject that *took* the share.
+    Any other `lost_to` is a subject: the verdict continues it with "took 91% of 531 ms".
     """
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class Clause(str):
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """The texts of an advice and its rule that change in a special case; None means unchanged."""
+    """Texts that replace those of a rule and its advice in a special case; None leaves a text as it is."""
 
     finding: str | None = None
     title: str | None = None
@@ -69,7 +69,7 @@ WORTH_SHARE, WORTH_NS = 0.05, 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Texts of a finding on a cause. `{…}` in `title`, `mechanism` and `remedy` become the numbers of the capture.
+    """Texts of a finding on a cause. Each `{…}` in `title`, `mechanism` and `remedy` is a placeholder for a number of the capture.
 
     Attributes:
         finding: one of `finding.FINDING_IDS`.
@@ -100,7 +100,7 @@ class Advice:
 
 
 class Doubt(NamedTuple):
-    """Texts for waits that another cause explains equally well. The engine classifies such waits as possible.
+    """Texts for waits that another cause explains equally well. The engine gives such waits the confidence `possible`.
 
     Attributes:
         consistent_if: `answered` or `numbered` (`cause_findings`): a fact of the direction that makes the other explanation less likely, so
@@ -156,7 +156,7 @@ class Rule:
     holds: pl.Expr | None = None
 
     def for_cases(self, cases: Collection[Case]) -> Rule:
-        """Return the rule with the texts for these cases."""
+        """Return this rule with the texts for these special cases."""
         instead = next((words for case, words in self.advice.instead.items() if case in cases), None) if self.advice else None
         if instead is None or self.advice is None:
             return self

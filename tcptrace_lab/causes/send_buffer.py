@@ -14,24 +14,24 @@ RULE = Rule(
     lost_to="a full send buffer on {sender}",
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(
-        limits="One small segment per RTT may also be new data of the application that Nagle's algorithm delayed.",
-        remedy=("if the application writes no faster: set TCP_NODELAY",),
+        limits="One small segment per RTT may also be new application data that Nagle's algorithm delayed.",
+        remedy=("if the send buffer is not full: set TCP_NODELAY",),
     ),
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by="flights that still grow; an earlier loss; an application that sends late after each ACK",
+    refuted_by="flights that still grow; an earlier loss; an application that sends only some time after each ACK",
     source="Abrams & Chen 1991; Siekkinen et al. 2005 (limitation by the transport layer)",
     advice=Advice(
         finding=FINDING,
         title="The send buffer (about {plateau}) limited the sender for {cost}",
         mechanism=(
-            "At most {plateau} was in flight although the receive window had room for more, and the sender answered each ACK at once. "
-            "The sender fills its send buffer and is then idle for the rest of the RTT ({rtt})."
+            "At most {plateau} was in flight although the receive window had room for more, and each ACK released new data at once. The "
+            "sender fills its send buffer and is then idle for the rest of the RTT ({rtt})."
         ),
         limits="A capture alone cannot distinguish a send buffer from a clamped congestion window.",
         cure="a larger send buffer on {sender}",
         remedy=(
             "raise the send buffer (SO_SNDBUF; Linux: net.ipv4.tcp_wmem) to at least bandwidth × RTT, or leave its size to the kernel",
-            "write larger pieces, so that a waiting write refills the buffer as soon as ACKs make room",
+            "write larger pieces, so that a blocked write refills the buffer as soon as ACKs free room",
         ),
     ),
 )

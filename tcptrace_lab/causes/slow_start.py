@@ -1,4 +1,4 @@
-"""slow-start: flights still double every RTT."""
+"""slow-start: the flights still double every RTT."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ RULE = Rule(
         finding="slow-start-limited",
         title="Slow start limited the sender for {cost}",
         mechanism=(
-            "A new connection starts with about ten segments and doubles its flight every RTT ({rtt}). "
-            "The transfer ended, or reached another limit, before it filled the path."
+            "A new connection starts with a flight of about ten segments and doubles it every RTT ({rtt}). The transfer ended, or reached "
+            "another limit, before it filled the path."
         ),
         limits="A transfer that never filled the path does not show how fast the path is.",
         cure="reusing connections",

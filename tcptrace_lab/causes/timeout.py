@@ -13,17 +13,17 @@ RULE = Rule(
     lost_to="waiting for retransmission timeouts (RTO)",
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(
-        limits="Without SACK and timestamps, an ACK that the receiver delays for longer than the RTO looks the same.",
-        remedy=("if nothing is lost: write each message with one call, or set TCP_NODELAY, so that no ACK is delayed",),
+        limits="Without SACK and timestamps, a timeout looks the same if the receiver only delays its ACK for longer than the RTO.",
+        remedy=("if nothing is lost: write each message with one call, or set TCP_NODELAY, so that the receiver does not delay the ACK",),
     ),
     proof=(proof.IN_FLIGHT, proof.TIMER),
-    refuted_by="ACKs or other segments within the RTO before the retransmit",
+    refuted_by="an ACK or another segment less than one RTO before the retransmit",
     source="RFC 6298; Linux net/ipv4/tcp_timer.c (at least 200 ms)",
     advice=Advice(
         finding="timeout",
         title="Retransmission timeouts (RTO) cost {cost} in {waits_longest}",
         mechanism=(
-            "A segment or its ACK was lost, and too few ACKs came back to reveal the loss earlier: the sender was idle until its timer "
+            "A segment or its ACK was lost, and too few ACKs arrived to reveal the loss earlier. The sender was idle until its timer "
             "expired, and then until the retransmit was ACKed (median {median}, RTT {rtt}). Each timeout doubles the next."
         ),
         limits="A capture at one point does not show where on the path the segment was lost.",
@@ -31,7 +31,7 @@ RULE = Rule(
         remedy=(
             "find and fix the packet loss",
             "use SACK and tail-loss probes (RFC 8985) at the sender",
-            "avoid many tiny exchanges: no later segment reveals the loss of the last one",
+            "avoid many tiny exchanges: if the last segment of an exchange is lost, no later segment reveals the loss",
         ),
         instead={
             Case.TOO_LARGE: Instead(
@@ -49,7 +49,7 @@ RULE = Rule(
                     "(median wait {median}). Each timeout doubles the next."
                 ),
                 limits="A capture at one point does not show whether the receiver failed, or the path in either direction.",
-                refuted_by="segments of the receiver after the first retransmit",
+                refuted_by="segments that the receiver sent after the first retransmit",
                 remedy=("find out why the receiver stopped answering: its host, its network, or a firewall that dropped the connection",),
                 cure="",
                 lost_to="retransmitting to {receiver}, which had stopped answering,",
@@ -58,7 +58,7 @@ RULE = Rule(
                 finding=FINDING,
                 title="Spurious retransmission timeouts (RTO) cost {cost} in {waits_longest}: the originals had arrived",
                 mechanism=(
-                    "The ACKs came later than the sender's RTO, or not at all, so the sender retransmitted data that had arrived "
+                    "The ACKs arrived later than the sender's RTO, or not at all, so the sender retransmitted data that had arrived "
                     "(median wait {median}). Each timeout doubles the next."
                 ),
                 limits=LIMITS,

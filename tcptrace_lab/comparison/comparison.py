@@ -32,7 +32,7 @@ MAX_GROUPS = 26
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Groups of captures, each compared with the first.
+    """The result of `compare`: groups of captures, each compared with the first group.
 
     Attributes:
         groups: the captures of each group.
@@ -51,22 +51,22 @@ class Comparison:
     findings: tuple[Kind, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The document that `compare --json` writes (`compare.schema.json`)."""
+        """Return the document that `compare --json` writes (`compare.schema.json`)."""
         return document(self)
 
     @property
     def tested(self) -> bool:
-        """True if any figure could be tested."""
+        """True if a significance test was possible for at least one figure."""
         return any(change.tested is not None for lane in self.figures for one in lane for change in one.changes)
 
     @property
     def regressions(self) -> tuple[str, ...]:
-        """Figures that are significantly worse than in the first group, such as `B port 443 throughput, client → server`."""
+        """Return the figures that are significantly worse than in the first group, such as `B port 443 throughput, client → server`."""
         return self._with_verdict({significance.Verdict.WORSE})
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Figures that differ significantly from the first group, in the form of `regressions`."""
+        """Return the figures that differ significantly from those of the first group, in the form of `regressions`."""
         return self._with_verdict({significance.Verdict.WORSE, significance.Verdict.BETTER})
 
     def _with_verdict(self, verdicts: set[significance.Verdict]) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def compare(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Compare groups of captures, each with the first.
+    """Compare each group of captures with the first group.
 
     Args:
         first: the reference: one capture, or several repetitions of an experiment. A capture is a path or an `Analysis`.
@@ -127,7 +127,10 @@ def _listed(group: Group) -> list[Capture]:
 
 
 def _run(capture: Capture, where: str | None, progress: Progress | None, say: Callable[[str], None] | None) -> Run:
-    """Reduce one capture to a `Run`. The analysis is then released, so that only one is in memory at a time."""
+    """Analyze one capture and reduce the analysis to a `Run`.
+
+    The analysis is then released, so that only one analysis is in memory at a time.
+    """
     if isinstance(capture, Analysis):
         return of_analysis(capture)
     run = of_analysis(analyze(capture, where=where, progress=progress, say=say))

@@ -132,7 +132,7 @@ def _finite(value: float) -> float | None:
 
 
 def _in_step(lane: Lane) -> list[list[list[dict[str, Any]]]]:
-    """Connections side by side: `result[order][group]` lists the connection with this order number in each capture of the group."""
+    """Return connections side by side: `result[order][group]` lists connection number `order` of each capture of the group."""
     count = max(len(service.listed) for group in lane.services for service in group if service is not None)
     return [
         [

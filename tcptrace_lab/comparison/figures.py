@@ -21,7 +21,7 @@ BITS_PER_BYTE = 8
 
 
 class Level(StrEnum):
-    """What each value of a sample measures."""
+    """What one value of a sample describes: a whole capture, a connection, or a message."""
 
     CAPTURES = "captures"
     CONNECTIONS = "connections"
@@ -92,7 +92,10 @@ FIGURES = (
 
 
 def of_connections() -> Mapping[str, pl.Expr]:
-    """Index in `FIGURES` (as text) → expression over `schema.CONNECTIONS` for each figure of connections. Unknown values are null."""
+    """Return an expression over `schema.CONNECTIONS` for each figure of connections, by the figure's index in `FIGURES` (as text).
+
+    Unknown values are null.
+    """
     return {str(place): _expression(figure) for place, figure in enumerate(FIGURES) if figure.within is Level.CONNECTIONS}
 
 

@@ -1,4 +1,7 @@
-"""Which findings appeared, disappeared or stayed between groups. Findings are identified by kind, service and direction."""
+"""Determines which findings appeared, disappeared or stayed between groups of captures.
+
+Two findings are of one kind if they have the same id, service and direction.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ APPEARED, DISAPPEARED, STAYED, ABSENT = "appeared", "disappeared", "stayed", "ab
 
 @dataclass(frozen=True, slots=True)
 class InGroup:
-    """One kind of finding in one group.
+    """How often one kind of finding occurs in one group, and what it costs there.
 
     Attributes:
         captures: number of the group's captures that have it.
@@ -35,7 +38,7 @@ class InGroup:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of finding in all groups.
+    """One kind of finding, with its figures in each group.
 
     Attributes:
         id: one of `finding.FINDING_IDS`.
@@ -53,7 +56,7 @@ class Kind:
 
     @property
     def severity(self) -> Severity:
-        """The worst severity in any group."""
+        """The worst severity of this kind of finding in any group."""
         return max(group.severity for group in self.groups if group.severity is not None)
 
 
@@ -61,7 +64,7 @@ _Key = tuple[str, tuple[int, ...], str | None]
 
 
 def kinds(groups: Sequence[Sequence[Run]], lanes: Sequence[Lane]) -> tuple[Kind, ...]:
-    """All kinds of findings in these captures, sorted by severity, then by cost, largest first."""
+    """Return all kinds of findings in these captures, sorted by severity, then by cost, largest first."""
     ports_of = {port: lane.server_ports for lane in lanes for port in lane.server_ports}
     found = [[_by_key(run.findings, ports_of) for run in runs] for runs in groups]
     keys = dict.fromkeys(key for runs in found for run in runs for key in run)

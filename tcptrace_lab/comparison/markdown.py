@@ -1,4 +1,4 @@
-"""A comparison as GitHub-flavoured Markdown, for a ticket. Text from captures and file names is escaped or in code spans."""
+"""A comparison as GitHub-flavoured Markdown, for a ticket. Text from captures, and file names, are escaped or in code spans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SERVICES = 20
 
 
 def text(comparison: Comparison) -> str:
-    """The Markdown document, ending with a newline."""
+    """Return the Markdown document, which ends with a newline."""
     return "\n".join(_blocks(comparison)).rstrip("\n") + "\n"
 
 
@@ -60,7 +60,7 @@ def _headings(comparison: Comparison, first: str) -> list[str]:
 
 
 def _states(comparison: Comparison) -> list[str]:
-    many = len(comparison.groups) > 2  # noqa: PLR2004  (with two groups, no name is needed)
+    many = len(comparison.groups) > 2  # noqa: PLR2004  (with two groups, the second one needs no name)
     return [f"in {texts.letter(group)}" if many else "" for group in range(1, len(comparison.groups))]
 
 

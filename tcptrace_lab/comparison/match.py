@@ -1,7 +1,7 @@
 """Matches the services of several captures.
 
-Services match by server port. If every capture has exactly one unmatched service left, these are assumed to be one service. Services that
-some group lacks are listed, not compared.
+Services match by server port. If every capture has exactly one service left that did not match, these services are assumed to be one
+service. A service that is missing in any group is listed but not compared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Lane:
 
     @property
     def server_ports(self) -> tuple[int, ...]:
-        """The distinct server ports, in the order of the captures; more than one only if `matched_by` is `only_one`."""
+        """The distinct server ports of the service, in the order of the captures; more than one only if `matched_by` is `only_one`."""
         found = [service.server_port for group in self.services for service in group if service is not None]
         return tuple(dict.fromkeys(found))
 
@@ -40,14 +40,14 @@ class Lane:
 
     @property
     def in_step(self) -> bool:
-        """True if every capture has the same number of listed connections, which can then be shown side by side in order of time."""
+        """True if every capture lists the same number of connections, so that they can be shown side by side in order of time."""
         counts = {service and len(service.listed) for group in self.services for service in group}
         return len(counts) == 1 and not counts & {0, None}
 
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A service that not all groups have: a group and capture that have it (indices), its port, and its number of connections there."""
+    """A service that at least one group lacks. `group` and `capture` are indices of a capture that has the service."""
 
     group: int
     capture: int
@@ -56,7 +56,7 @@ class Unmatched:
 
 
 def match(groups: Sequence[Sequence[Run]]) -> tuple[tuple[Lane, ...], tuple[Unmatched, ...]]:
-    """The services that all groups have, those with most payload first; and the unmatched services."""
+    """Return the services that all groups have, most payload first, and the unmatched services."""
     common = set.intersection(*({port for run in runs for port in run.services} for runs in groups))
     lanes = [Lane(tuple(tuple(run.services.get(port) for run in runs) for runs in groups), "server_port") for port in common]
     rest = [[[service for port, service in run.services.items() if port not in common] for run in runs] for runs in groups]

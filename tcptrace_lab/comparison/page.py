@@ -1,4 +1,4 @@
-"""The page of a comparison: the verdict, each service's figures with drawn intervals, the time by cause, and the findings."""
+"""The HTML page of a comparison: verdict, figures of each service with drawn confidence intervals, time by cause, and findings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def write_page(comparison: Comparison, path: str, sentences: Sequence[str] = ())
 
 
 def data(comparison: Comparison) -> dict[str, Any]:
-    """The contents of the page, as a plain dictionary."""
+    """Return the contents of the page as a plain dictionary."""
     later = range(1, len(comparison.groups))
     return {
         "headlines": [texts.headline(comparison, group) for group in later],
@@ -121,7 +121,7 @@ def _exact(sample: Sample, kind: str) -> str:
 
 
 def _strip(one: Compared) -> list[dict[str, Any]]:
-    """Each group's mean and interval on a common scale from 0 to 100, for a small drawing; empty if no group has a mean."""
+    """Return each group's mean and confidence interval on a common scale from 0 to 100, to draw them; empty if no group has a mean."""
     ends = [
         end
         for sample in one.samples
@@ -142,7 +142,10 @@ def _strip(one: Compared) -> list[dict[str, Any]]:
 
 
 def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
-    """One bar of causes per direction and group. Its length is the mean active time of the connections, relative to the longest bar."""
+    """Return one bar of causes per direction and group.
+
+    The length of a bar is the mean active time of the connections, relative to the longest bar.
+    """
     directions: list[dict[str, Any]] = []
     for side in SIDES:
         of_side = [one for one in comparison.ledger[place] if isinstance(one.key, tuple) and one.key[0] == side]
@@ -173,7 +176,7 @@ def _part(cause: str, ns: float, life_ns: float) -> dict[str, Any]:
 
 
 def _in_step(comparison: Comparison, place: int) -> list[dict[str, Any]]:
-    """The connections of all captures side by side, in order of time."""
+    """Return the connections of all captures side by side, in order of time."""
     lane = comparison.lanes[place]
     if not lane.in_step:
         return []

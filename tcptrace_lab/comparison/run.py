@@ -1,6 +1,6 @@
-"""Reduces one capture to what is compared: its services, with their figures and the time per cause, and its findings.
+"""Reduces one capture to the data that are compared: its services with their figures and the time per cause, and its findings.
 
-A service is a server port: connections to one port are assumed to do the same work, whatever the addresses. Connections without data or
+A service is a server port. Connections to one port are assumed to do the same work, whatever the addresses are. Connections without data or
 without timestamps are only counted.
 """
 
@@ -71,7 +71,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finding and its server port; None if it concerns the whole capture."""
+    """A finding and its server port; the port is None if the finding concerns the whole capture."""
 
     finding: Finding
     server_port: int | None
@@ -103,7 +103,10 @@ class Run:
 
 
 def of_analysis(analysis: Analysis) -> Run:
-    """Reduce one capture. This reads its segments again, for the messages. Raises OutputUnwritable if temporary files do not fit."""
+    """Reduce one capture.
+
+    The capture's segments are read again to find the messages. Raises OutputUnwritable if temporary files do not fit.
+    """
     ledger = [f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in CAUSES]
     joined = analysis.connections.join(analysis.accounts.select("conn", *ledger), on="conn", how="left")
     rows = (
@@ -140,7 +143,7 @@ def _concerned(analysis: Analysis) -> list[int]:
 
 
 def _messages(analysis: Analysis, rows: pl.DataFrame) -> dict[int, pl.DataFrame]:
-    """Server port → times of its complete messages, by direction and time."""
+    """Return the durations of the complete messages of each server port, by direction and in order of time."""
     if rows.is_empty():
         return {}
     count = int(rows["conn"].max()) + 1  # type: ignore[arg-type]
@@ -181,10 +184,10 @@ def _figures(rows: pl.DataFrame, message_rows: pl.DataFrame | None) -> Iterator[
 
 
 def sample(values: NDArray[Any]) -> Sample:
-    """The sample of values in order of time, which may be correlated with their neighbours.
+    """Return the sample of these values in order of time; neighbouring values may be correlated.
 
-    The effective count is that of a first-order autoregressive process, n (1 − r) / (1 + r), where r is the lag-1 autocorrelation, or 0 if
-    that is negative (Bayley and Hammersley, 1946). It is at least 2.
+    The effective number of values is that of a first-order autoregressive process, n (1 − r) / (1 + r), where r is the lag-1
+    autocorrelation, or 0 if that is negative (Bayley and Hammersley, 1946). It is at least 2.
     """
     count = len(values)
     numbers = values.astype(np.float64)

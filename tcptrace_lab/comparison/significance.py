@@ -1,7 +1,8 @@
 """Decides whether two groups of captures differ: chooses the samples and the test, and derives the verdict.
 
-The kind of sample limits the conclusion. Several captures per group predict what another capture would show. The connections or messages
-of one capture per group show only that these two captures differ. One value per group shows nothing.
+What can be concluded depends on the kind of sample. With several captures per group, the test predicts what another capture would show.
+With one capture per group, its connections or messages are the sample, and the test shows only that these two captures differ. With one
+value per group, no test is possible.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One group against the first one.
+    """The change of one figure from the first group to a later group.
 
     Attributes:
         change: later mean minus first mean; None if either is unknown.
@@ -78,7 +79,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One figure, or one cause of the ledger, of one service, in all groups.
+    """One figure of one service, or the time of one cause in it, in all groups.
 
     Attributes:
         key: index in `FIGURES`, or (sender, cause).
@@ -105,16 +106,19 @@ class _Untested:
 
 
 def figures(lanes: Sequence[Lane]) -> list[list[Compared]]:
-    """The figures of each service, tested. All tests of one group against the first form one family for Holm's correction."""
+    """Compare the figures of each service and test each difference.
+
+    All tests that compare one group with the first form one family for Holm's correction.
+    """
     untested = [[_figure(lane, place) for place in range(len(FIGURES))] for lane in lanes]
     known = [[one for one in lane if any(sample.count for sample in one.samples)] for lane in untested]
     return _tested(known, lambda key, up: Verdict.WORSE if FIGURES[key].less_is_better == up else Verdict.BETTER)  # type: ignore[index]
 
 
 def ledger(lanes: Sequence[Lane]) -> list[list[Compared]]:
-    """Test the causes of each service that take at least `WORTH_SHARE`, as `figures` does.
+    """Compare the time of each cause per service and test each difference, as `figures` does; causes below `WORTH_SHARE` are left out.
 
-    The client's direction and large causes come first.
+    The client's direction comes first, and in each direction the largest cause.
     """
     untested = [[_cause(lane, (side, cause)) for side in SIDES for cause in CAUSES] for lane in lanes]
     worth = [
@@ -125,7 +129,7 @@ def ledger(lanes: Sequence[Lane]) -> list[list[Compared]]:
 
 
 def _most(one: _Untested) -> tuple[bool, float]:
-    """Sort key (descending): the client's direction first, then the largest causes."""
+    """Return the sort key (descending): the client's direction first, then the largest causes."""
     return one.key[0] == "client", max(sample.mean or 0 for sample in one.samples)  # type: ignore[index]
 
 
@@ -142,7 +146,7 @@ def _cause(lane: Lane, key: tuple[str, str]) -> _Untested:
 
 
 def _shared_ns(service: Service, key: tuple[str, str]) -> float:
-    """The time that the share of this cause refers to: the direction's active time, and for idle time its life."""
+    """Return the time of which this cause takes a share: the active time of the direction or, for idle time, its whole life."""
     side, cause = key
     return service.life_ns if cause == "idle" else service.life_ns - (service.ledger[side, "idle"].mean or 0.0)
 
@@ -152,7 +156,10 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Level) -> tuple[Level | None, tuple[Sample, ...]]:
-    """The level and the sample of each group: one mean per capture if any group has several captures, else values within the capture."""
+    """Return the level and the sample of each group.
+
+    A sample has one mean per capture if any group has several captures, else the values within each group's only capture.
+    """
     found = [[own for service in group if service is not None and (own := taken(service)) is not None] for group in lane.services]
     if any(len(group) >= MIN_SAMPLES for group in lane.services):
         return Level.CAPTURES, tuple(of_numbers([own.mean for own in group if own.mean is not None]) for group in found)
@@ -161,7 +168,10 @@ def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Leve
 
 
 def _tested(lanes: Sequence[Sequence[_Untested]], verdict_of: Callable[[int | tuple[str, str], bool], Verdict]) -> list[list[Compared]]:
-    """Test every group against the first. The p-values of each group are corrected for the number of its tests (Holm)."""
+    """Compare every later group with the first and test the difference.
+
+    The p-values of each group are corrected for the number of its tests (Holm).
+    """
     flat = [one for lane in lanes for one in lane]
     groups = len(flat[0].samples) if flat else 0
     results = [[_difference(one.samples[0], one.samples[group]) for one in flat] for group in range(1, groups)]
@@ -207,7 +217,7 @@ def _without_spread(first: Sample, second: Sample) -> bool:
 
 
 def _difference(first: Sample, second: Sample) -> tuple[Difference | None, Method | None]:
-    """The test result and its method; None if no test is possible, or if all values of both samples are equal."""
+    """Return the test result and its method; None if no test is possible, or if all values of both samples are equal."""
     if _without_spread(first, second) and first.mean == second.mean:
         return None, None
     tested = welch(first, second)
@@ -218,7 +228,7 @@ def _difference(first: Sample, second: Sample) -> tuple[Difference | None, Metho
 
 
 def _one_against_several(first: Sample, second: Sample) -> Difference | None:
-    """Student's t test of a single value against a sample. It assumes that both have the sample's variance."""
+    """Test a single value against a sample with Student's t. The test assumes that the single value has the variance of the sample."""
     several, single = (first, second) if first.variance is not None else (second, first)
     if several.variance is None or single.count != 1 or first.mean is None or second.mean is None:
         return None

@@ -1,6 +1,6 @@
 """Statistics: confidence intervals of means, Student's t, Welch's test, and Holm's correction.
 
-These functions are short. SciPy provides them too, but is larger than all other dependencies of this package together.
+The functions of this module are short. SciPy provides them too, but it is larger than all other dependencies of this package together.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A tested difference of two means: second minus first.
+    """The difference of two means (the second minus the first) and its test.
 
     Attributes:
         change: the difference.
@@ -87,7 +87,7 @@ class Difference:
 
 
 def of_numbers(values: Sequence[float]) -> Sample:
-    """The sample of independent values, such as one per repetition."""
+    """Return the sample of these independent values, such as one value per repetition."""
     count = len(values)
     if not count:
         return Sample(0, None, None, 0.0)
@@ -115,7 +115,7 @@ def welch(first: Sample, second: Sample) -> Difference | None:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Adjust the p-values of a family of tests, so that at most one *family* in twenty has a false positive, not one test in twenty.
+    """Adjust the p-values of a family of tests: the chance of any false positive in the family is then at most 5 %.
 
     Holm's method (Scandinavian Journal of Statistics 6, 1979): the smallest p-value is multiplied by the number of tests, the next one by
     one less, and so on; adjusted values never decrease in this order.
@@ -129,7 +129,7 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def two_sided_p(t: float, freedom: float) -> float:
-    """The probability that Student's t with `freedom` degrees of freedom is at least this far from 0."""
+    """Return the probability that Student's t with `freedom` degrees of freedom is at least this far from 0."""
     if math.isinf(t):
         return 0.0
     if math.isinf(freedom):
@@ -138,9 +138,9 @@ def two_sided_p(t: float, freedom: float) -> float:
 
 
 def t_quantile(probability: float, freedom: float) -> float:
-    """The quantile of Student's t with `freedom` degrees of freedom, for a probability above 0.5.
+    """Return the quantile of Student's t with `freedom` degrees of freedom, for a probability above 0.5.
 
-    Found by bisection of [0, 10^12], which ends when floats cannot be halved any further (200 steps at most).
+    The quantile is found by bisection of [0, 10^12], which ends when floats cannot divide the interval further (after at most 200 steps).
     """
     tail = 2 * (1 - probability)
     low, high = 0.0, _LARGEST_T
@@ -153,7 +153,7 @@ def t_quantile(probability: float, freedom: float) -> float:
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularized incomplete beta function I_x(a, b) (NIST Digital Library of Mathematical Functions, 8.17)."""
+    """Return the regularized incomplete beta function I_x(a, b) (NIST Digital Library of Mathematical Functions, 8.17)."""
     if x <= 0:
         return 0.0
     if x >= 1:
@@ -165,7 +165,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of I_x(a, b) (DLMF 8.17.22), evaluated by Lentz's method (Applied Optics 15, 1976)."""
+    """Return the continued fraction of I_x(a, b) (DLMF 8.17.22), evaluated by Lentz's method (Applied Optics 15, 1976)."""
     value = ratio_above = 1.0
     ratio_below = _not_zero(1 - (a + b) * x / (a + 1))
     ratio_below = 1 / ratio_below

@@ -51,25 +51,25 @@ _CONNECTION_TIME = FIGURES.index(CONNECTION_TIME)
 
 
 def letter(group: int) -> str:
-    """The group's letter: 0 → A."""
+    """Return the group's letter: 0 → A."""
     return chr(ord("A") + group)
 
 
 def group_name(comparison: Comparison, group: int) -> str:
-    """`before-1`, or `before-1 and 2 more`: the captures of a group."""
+    """Return the name of a group, made from its captures: `before-1`, or `before-1 and 2 more`."""
     runs = comparison.groups[group]
     more = len(runs) - 1
     return runs[0].name + (f" and {more} more" if more else "")
 
 
 def service_name(lane: Lane) -> str:
-    """`port 443`; several ports if the captures have the service on different ones (`matched_by` is `only_one`)."""
+    """Return the name of a service: `port 443`; all its ports if they differ between captures (`matched_by` is `only_one`)."""
     ports = lane.server_ports
     return f"port{'s' if len(ports) > 1 else ''} {', '.join(map(str, ports))}"
 
 
 def connections_of(lane: Lane) -> tuple[str, ...]:
-    """The number of connections of each group: `1`, or `3 + 3 + 2` for three captures."""
+    """Return the number of connections of each group: `1`, or `3 + 3 + 2` for three captures."""
     return tuple(" + ".join("0" if service is None else f"{service.connections:,}" for service in group) for group in lane.services)
 
 
@@ -82,7 +82,7 @@ def figure_name(one: Compared) -> str:
 
 
 def value(amount: float | None, kind: str) -> str:
-    """A value with its unit; `kind` as in `Figure`."""
+    """Return a value with its unit; `kind` is as in `Figure`."""
     if amount is None:
         return numbers.UNKNOWN
     if kind == "share":
@@ -91,7 +91,7 @@ def value(amount: float | None, kind: str) -> str:
 
 
 def cell(sample: Sample, kind: str) -> str:
-    """`527 ± 12 ms`; `500 ms to 554 ms` for two values; without an interval if there is only one value, or all values are equal."""
+    """Return a sample as text: `527 ± 12 ms`; `500 ms to 554 ms` for two values; without interval if all values are equal."""
     interval, two = sample.interval, sample.range_of_two
     if two is not None and two[0] < two[1]:
         return f"{value(two[0], kind)} to {value(two[1], kind)}"
@@ -107,12 +107,12 @@ def cell(sample: Sample, kind: str) -> str:
 
 
 def kind_of(one: Compared) -> str:
-    """The kind of its values, as in `Figure`."""
+    """Return the kind of a figure's values, as in `Figure`."""
     return "duration" if isinstance(one.key, tuple) else FIGURES[one.key].kind
 
 
 def change_words(change: Change, kind: str) -> str:
-    """`−91%`, `× 12` or `÷ 120`; the absolute difference if the first mean is 0; a dash if unknown."""
+    """Return a change as text: `−91%`, `× 12` or `÷ 120`; the absolute difference if the first mean is 0; a dash if unknown."""
     if change.change is None:
         return numbers.UNKNOWN
     if change.share is None:
@@ -127,7 +127,10 @@ def change_words(change: Change, kind: str) -> str:
 
 
 def verdict_words(change: Change, short: Mapping[Verdict, str] | None = None) -> str:
-    """`better, p<0.001`; `not significant, p=0.31`; `not tested`. `short` overrides the words for some verdicts."""
+    """Return a verdict as text: `better, p<0.001`; `not significant, p=0.31`; `not tested`.
+
+    `short` replaces the words for some verdicts.
+    """
     verdict_text = (short or {}).get(change.verdict, VERDICTS[change.verdict])
     if change.p_adjusted is None:
         return verdict_text
@@ -136,13 +139,13 @@ def verdict_words(change: Change, short: Mapping[Verdict, str] | None = None) ->
 
 
 def sampled_words(one: Compared) -> str:
-    """`3 and 3 captures`: the sample size of each group."""
+    """Return the sample size of each group: `3 and 3 captures`."""
     counts = " and ".join(f"{sample.count:,}" for sample in one.samples)
     return f"{counts} {one.level}" if one.level is not None else counts
 
 
 def headline(comparison: Comparison, group: int) -> str:
-    """The verdict on one group against the first, in one sentence, for the service whose connections changed most in total time."""
+    """Return the verdict on one group against the first in one sentence, for the service whose connections changed most in total time."""
     if not comparison.lanes:
         return f"{letter(group)}: no service occurs in both groups, so nothing can be compared."
     lane = max(range(len(comparison.lanes)), key=lambda place: _lost_ns(comparison, place, group))
@@ -164,7 +167,7 @@ def headline(comparison: Comparison, group: int) -> str:
 
 
 def _pace(change: Change) -> str:
-    """`is 90% faster`, `is 26% slower`, `takes 12 times as long`, `is 120 times faster`; `takes as long` if the two are equal."""
+    """Return a change in words: `is 90% faster`, `is 26% slower`, `takes 12 times as long`, `is 120 times faster`, or `takes as long`."""
     share = change.share
     if share is None:
         return "takes longer" if (change.change or 0) > 0 else "takes as long"
@@ -178,7 +181,7 @@ def _pace(change: Change) -> str:
 
 
 def _within(figures: Sequence[Compared], group: int) -> str:
-    """The most significant figure of samples within captures: `; within these captures, message time, …, is significantly better`."""
+    """Return the most significant difference within captures: `; within these captures, message time, …, is significantly better`."""
     sure = [one for one in figures if one.changes[group - 1].verdict in {Verdict.BETTER, Verdict.WORSE}]
     if not sure:
         return ""
@@ -187,7 +190,7 @@ def _within(figures: Sequence[Compared], group: int) -> str:
 
 
 def _lost_ns(comparison: Comparison, lane: int, group: int) -> float:
-    """The total change of a service's connection time: change per connection times the number of connections in the first group."""
+    """Return the total change of a service's connection time: change per connection × number of connections in the first group."""
     connection_time = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
     change = None if connection_time is None else connection_time.changes[group - 1].change
     first = comparison.lanes[lane].services[0]
@@ -195,7 +198,7 @@ def _lost_ns(comparison: Comparison, lane: int, group: int) -> float:
 
 
 def _moved(ledger: Sequence[Compared], group: int) -> str:
-    """The cause whose time changed most: ` Largest change: nagle-delayed-ack, client → server, 477 ms less.`."""
+    """Return the cause whose time changed most: ` Largest change: nagle-delayed-ack, client → server, 477 ms less.`."""
     known = [(abs(one.changes[group - 1].change or 0), one) for one in ledger if one.key[1:] != (MIRROR,)]  # type: ignore[index]
     amount, most = max(known, key=lambda pair: pair[0], default=(0, None))
     if most is None or not amount:
@@ -205,7 +208,7 @@ def _moved(ledger: Sequence[Compared], group: int) -> str:
 
 
 def method(comparison: Comparison, group: int) -> list[str]:
-    """Sentences on the samples, the tests, their assumptions, and what they cannot show."""
+    """Return sentences on the samples, the tests, their assumptions, and what the tests cannot show."""
     changes = [(one, one.changes[group - 1]) for lane in comparison.figures for one in lane]
     tests = [change.method for _, change in changes if change.tested is not None]
     levels = {one.level for one, change in changes if change.tested is not None}
@@ -234,7 +237,7 @@ def method(comparison: Comparison, group: int) -> list[str]:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Notes on the whole comparison: different capture points, limited capture quality, assumed matches and unmatched services."""
+    """Return notes on the whole comparison: different capture points, limited capture quality, assumed matches and unmatched services."""
     sentences = []
     vantages = {known for group in comparison.groups for run in group if (known := tuple(v for v in run.vantages if v != "unknown"))}
     if len(vantages) > 1:
@@ -271,13 +274,13 @@ def _not_compared(comparison: Comparison, run: tuple[int, int], services: Sequen
 
 
 def kind_name(kind: Kind) -> str:
-    """`loss, port 443, client → server`."""
+    """Return the name of a kind of finding: `loss, port 443, client → server`."""
     parts = [kind.id, *(["port " + ", ".join(map(str, kind.server_ports))] if kind.server_ports else [])]
     return ", ".join([*parts, *([ARROWS[kind.direction]] if kind.direction else [])])
 
 
 def in_group_words(group: InGroup, captures: int) -> str:
-    """`high, 477 ms`, with the count of captures if there are several (`(2 of 3)`); a dash if the finding is absent."""
+    """Return severity and cost: `high, 477 ms`, or `high, 477 ms (2 of 3)` for several captures; a dash if the finding is absent."""
     if group.severity is None:
         return numbers.UNKNOWN
     cost = "" if group.cost_ns is None else f", {numbers.duration(round(group.cost_ns))}"

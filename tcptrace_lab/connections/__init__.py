@@ -1,1 +1,1 @@
-"""What a connection as a whole shows: where it was captured, how reliable its capture is, and how both ends behave."""
+"""Conclusions about whole connections: capture point, capture quality, and how both endpoints behave."""

@@ -1,6 +1,6 @@
-"""Words about how an endpoint acknowledges, and counts of waits that look like Nagle's algorithm.
+"""Texts on how an endpoint sends ACKs, and counts of waits that look like Nagle's algorithm.
 
-The engine concludes both (`rust/src/hosts/`; columns of `schema.CONNECTIONS`).
+The engine determines both (`rust/src/hosts/`; columns of `schema.CONNECTIONS`).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def holds(of: Callable[[str], _Count]) -> _Count:
 
 
 def sure_holds(of: Callable[[str], _Count]) -> _Count:
-    """Return how many of these waits a full send buffer does not explain equally well."""
+    """Return the number of waits that look like Nagle's algorithm and that a full send buffer does not explain equally well."""
     return holds(of) - of("nagle_holds_ambiguous")
 
 
 def all_in_doubt(of: Callable[[str], int]) -> bool:
-    """Whether there are such waits, but a full send buffer explains each of them equally well."""
+    """Return whether there are waits that look like Nagle's algorithm, and a full send buffer explains each of them equally well."""
     return holds(of) > 0 and sure_holds(of) == 0

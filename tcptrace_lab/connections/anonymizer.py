@@ -1,8 +1,9 @@
-"""`Anonymizer`: pseudonyms for the addresses of the tables that all outputs are made from.
+"""`Anonymizer`: replaces addresses by pseudonyms in the tables from which all outputs are made.
 
-Addresses are replaced bit by bit: whether a bit is flipped depends on the key and on all bits before it. So two addresses share as many
-leading bits after it as before (Xu et al., "Prefix-preserving IP address anonymization", ICNP 2002, with keyed BLAKE2 in place of AES),
-and different addresses stay different. Without the key nobody can reverse it; with the same key, several runs agree.
+Addresses are replaced bit by bit: whether a bit is flipped depends on the key and on all bits before it. So the pseudonyms of two addresses
+share as many leading bits as the addresses (Xu et al., "Prefix-preserving IP address anonymization", ICNP 2002, with keyed BLAKE2 in place
+of AES), and different addresses get different pseudonyms. Without the key, nobody can recover an address. Several runs with one key give
+the same pseudonyms.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ NAME = "capture"
 
 
 class Anonymizer:
-    """Replaces addresses, consistently for one key.
+    """Replaces addresses by pseudonyms. With one key, an address always gets the same pseudonym.
 
     Args:
         key: any text; without it a random key is drawn, which nothing keeps.
@@ -51,7 +52,7 @@ class Anonymizer:
 
     @property
     def mark(self) -> str:
-        """16 hex digits that two anonymizers share only if they have the same key."""
+        """A fingerprint of the key: 16 hex digits, equal for two anonymizers only if their keys are equal."""
         return self._digest(b"mark", b"").hex()
 
     def file(self, path: str) -> str:
@@ -62,11 +63,11 @@ class Anonymizer:
         """Return a message with pseudonyms in place of these paths and of their file names."""
         spellings = {spelling: path for path in paths for spelling in (path.rpartition("/")[2], repr(path)[1:-1], path) if spelling}
         longest_first = sorted(spellings, key=len, reverse=True)
-        # In one pass, so that no name is found in a pseudonym.
+        # All names are replaced in one pass, so that no name is found within a pseudonym.
         return re.sub("|".join(map(re.escape, longest_first)), lambda found: self.file(spellings[found[0]]), words) if spellings else words
 
     def rows(self, table: pl.LazyFrame) -> pl.LazyFrame:
-        """Return rows with `client_addr` and `server_addr` with both replaced."""
+        """Return the rows with pseudonyms in `client_addr` and `server_addr`."""
         names = [f"{side}_addr" for side in SIDES]
         return table.with_columns(pl.col(names).map_elements(self.address, return_dtype=pl.String))
 

@@ -1,7 +1,7 @@
 """Conclusions about the two endpoints of each connection, as text.
 
-They cover the capture point, the capture quality, how each endpoint acknowledges, whether Nagle's algorithm delays its small segments, and
-which stack it may be.
+The conclusions cover the capture point, the capture quality, how each endpoint sends ACKs, whether Nagle's algorithm delays its small
+segments, and which stack it may have.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def place(row: Mapping[str, Any]) -> str:
 
 
 def acking(row: Mapping[str, Any], side: str) -> str:
-    """Return how `side` acknowledges, with the number of ACKs that show it; empty if unknown."""
+    """Return how `side` sends ACKs, with the number of ACKs that show it; empty if unknown."""
     facts = []
     if row[f"{side}_ack_policy"] != "unknown":
         facts.append(f"{ack_policy.POLICIES[row[f'{side}_ack_policy']]} ({row[f'{side}_ack_policy_samples']:,} ACKs)")
@@ -83,6 +83,6 @@ def nagle(row: Mapping[str, Any], side: str) -> str:
 
 
 def stack(row: Mapping[str, Any], side: str) -> str:
-    """Return which stack `side` may have; empty without a guess."""
+    """Return which TCP stack `side` may have; empty if unknown."""
     family = row[f"{side}_stack_guess"]
     return f"possibly {family}, from its SYN" if family else ""

@@ -1,8 +1,11 @@
-"""Capture quality: how reliable the capture is. It is judged before any finding, and lowers the confidence of all findings.
+"""Capture quality: how reliable the capture is.
 
-Some faults affect the whole capture (its clock, packets that the kernel dropped), others only some connections. Each fault has a factor
-between 0 and 1: the share of a verdict's confidence that remains. Factors multiply; those of connections are weighted by bytes for the
-whole capture. The factors are judgements, not measurements: they rank captures and decide how far a confidence is lowered (`steps_down`).
+The quality is judged before any finding. Poor quality lowers the confidence of all findings.
+
+Some faults affect the whole capture (its clock, packets that the kernel dropped), others affect only some connections. Each fault has a
+factor between 0 and 1: the share of a verdict's confidence that remains. The factors of several faults are multiplied. For the whole
+capture, the factors of its connections are averaged, weighted by bytes. The factors are judgements, not measurements: they rank captures
+and decide by how many steps a confidence is lowered (`steps_down`).
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ def has_jumped() -> pl.Expr:
 
 
 class Reason(NamedTuple):
-    """One fault of a capture: its name, the factor that remains (1: worth stating, harmless), and its description."""
+    """One fault of a capture: its name, its factor (1 for a harmless fact that is worth stating), and its description."""
 
     name: str
     factor: float
@@ -106,7 +109,7 @@ class CaptureQuality:
         return _line(self.rating, {reason.name: reason.words for reason in self.reasons})
 
     def to_dict(self, info: CaptureInfo) -> dict[str, Any]:
-        """The object `capture.quality` of the JSON."""
+        """Return the object `capture.quality` of the JSON."""
         return {
             "rating": self.rating,
             "factor": round(self.factor, 3),
@@ -128,7 +131,7 @@ EMPTY, IN_PART = "empty", "read_in_part"
 
 
 def line(quality: Mapping[str, Any]) -> str:
-    """Return the line of text from `capture.quality` of the JSON (see `CaptureQuality.words`)."""
+    """Return `capture.quality` of the JSON as a line of text (see `CaptureQuality.words`)."""
     return _line(quality["rating"], {reason["name"]: reason["text"] for reason in quality["reasons"]})
 
 
@@ -140,7 +143,7 @@ def _line(rating: str, words: Mapping[str, str]) -> str:
 
 
 def steps_down(factor: float) -> int:
-    """Return by how many steps (proved → consistent → possible) this factor lowers the confidence of a finding."""
+    """Return by how many steps (proved → consistent → possible) a capture quality with this factor lowers the confidence of a finding."""
     return 0 if factor >= GOOD else 1 if factor >= LIMITED else 2
 
 
@@ -184,7 +187,7 @@ def _counts() -> Mapping[str, pl.Expr]:
 
 
 def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
-    """Return the faults of the whole capture."""
+    """Return the faults that affect the whole capture."""
     found = []
     if not info["packets"]:
         found.append(Reason(EMPTY, 0.0, "no packets"))
@@ -215,7 +218,7 @@ _JUMP = "a silence of more than 24 days: the clock jumped"
 
 
 def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]:
-    """Return the faults of connections. Their factor here is 1, because `factor_of_connections` already counts them."""
+    """Return the faults of connections. Each of these faults has the factor 1, because `factor_of_connections` already counts them."""
     words = (
         (
             "drops_suspected",

@@ -1,4 +1,4 @@
-"""How texts name a host of a connection, and its endpoint."""
+"""Names of a connection's hosts and endpoints in texts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ROLES: Final = ("sender", "sending", "receiver", "receiving")
 
 
 def host(connection: Mapping[str, Any], side: str) -> str:
-    """The address of `side`; with its port if both endpoints have the same address, as on a loopback interface."""
+    """Return the address of `side`; with its port if both endpoints have the same address, as on a loopback interface."""
     same = connection["client_addr"] == connection["server_addr"]
     return endpoint(connection, side) if same else str(connection[f"{side}_addr"])
 
 
 def roles(connection: Mapping[str, Any], side: str) -> dict[str, str]:
-    """Values of `ROLES` in the direction whose sender is `side`."""
+    """Return the values of `ROLES` in the direction whose sender is `side`."""
     other = "server" if side == "client" else "client"
     return dict(zip(ROLES, (host(connection, side), side, host(connection, other), other), strict=True))
 

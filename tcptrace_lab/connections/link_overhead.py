@@ -1,6 +1,6 @@
-"""Text about link overhead: cells, frames and headers of a connection, and the bound for data that follows.
+"""Texts on link overhead: the cells, frames and headers of a connection, and the largest share of the line rate that its data can reach.
 
-The engine computes the shares (columns of `schema.CONNECTIONS`). This module words them for the report and the terminal.
+The engine computes the shares (columns of `schema.CONNECTIONS`). This module describes the shares in texts for the report and the terminal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def name(connection: Mapping[str, Any]) -> str:
 
 
 def best(connection: Mapping[str, Any], side: str) -> str:
-    """`at most 89.9% of the line rate is data: full segments of 9,148 bytes with 48 bytes of headers`; empty if unknown."""
+    """Return `at most 89.9% of the line rate is data: full segments of 9,148 bytes with 48 bytes of headers`; empty if unknown."""
     share, full_bytes = connection[f"{side}_best_payload_share"], connection[f"{side}_full_segment_bytes"]
     if share is None:
         return ""
@@ -34,13 +34,13 @@ def best(connection: Mapping[str, Any], side: str) -> str:
 
 
 def _of_oc3c(share: float) -> str:
-    from tcptrace_lab.capture.atm.cost import OC3C_LINE_MBPS  # noqa: PLC0415  (only captures of ATM need this package)
+    from tcptrace_lab.capture.atm.cost import OC3C_LINE_MBPS  # noqa: PLC0415  (only ATM captures need this package)
 
     return f" ({share * OC3C_LINE_MBPS:.1f} of OC-3c's {OC3C_LINE_MBPS:.2f} Mb/s)"
 
 
 def carried(connection: Mapping[str, Any], side: str) -> str:
-    """`12,345 cells, of which 88.7% was data`; empty for links other than ATM."""
+    """Return the cells of a direction: `12,345 cells, of which 88.7% was data`; empty for links other than ATM."""
     cells, share = connection[f"{side}_cells"], connection[f"{side}_cell_payload_share"]
     if cells is None:
         return ""

@@ -1,9 +1,9 @@
-"""How much a sender actually retransmitted, from any capture point: also where the loss occurs before the capture point.
+"""Bounds of how much a sender actually retransmitted, for any capture point, including losses before the capture point.
 
-The captured retransmits are the lower bound. The upper bound follows from two counts: segments that were sent but are missing from the
-capture (`missing_segments`, by IP ID), each of which may be a retransmit; and captured retransmits that filled a hole, whose original is
-among the missing segments and is subtracted. At the sender nothing is missing, so both bounds are equal. Behind the loss they are equal if
-only data segments are missing, as in a one-directional transfer.
+The number of captured retransmits is the lower bound. The upper bound adds the segments that were sent but are missing from the capture
+(`missing_segments`, by IP ID), because each of them may be a retransmit. It subtracts the captured retransmits that filled a hole, because
+the original of each is one of the missing segments. In a capture at the sender no segment is missing, so both bounds are equal. In a
+capture behind the loss, both bounds are equal if only data segments are missing, as in a one-directional transfer.
 """
 
 from __future__ import annotations

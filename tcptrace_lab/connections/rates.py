@@ -1,6 +1,6 @@
-"""Text about the rates of a direction: those of its two hosts, the upper bound that follows, and the share of it that was reached.
+"""Texts on the rates of a direction: the rates of its hosts, the upper bound that follows, and the share of it that was reached.
 
-The engine concludes these rates (`rust/src/hosts/rates.rs`; columns of `schema.CONNECTIONS`).
+The engine determines these rates (`rust/src/hosts/rates.rs`; columns of `schema.CONNECTIONS`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PLATEAU_ROUNDS = 5
 
 
 def table(connections: Frame) -> Frame:
-    """Return rows of `schema.RATES` for the directions with data, by `conn`.
+    """Return rows of `schema.RATES` for the directions with data, sorted by `conn`.
 
     Args:
         connections: rows of `schema.CONNECTIONS`, by `conn`.
@@ -66,14 +66,14 @@ def on_path_ns(row: Mapping[str, Any], sent_bytes: int) -> int | None:
 
 
 def reached(row: Mapping[str, Any]) -> str:
-    """`94% of the bound of 19.1 Mb/s`, from a row of `schema.RATES`; empty if the bound is unknown or only the sender's."""
+    """Return the share of the bound: `94% of the bound of 19.1 Mb/s`; empty if the bound is unknown, or is only the sender's own rate."""
     if row["reached_share"] is None or row["bound_by"] == "send":
         return ""
     return f"{numbers.share(row['reached_share'])} of the bound of {numbers.rate(row['bound_bps'])}"
 
 
 def sentence(row: Mapping[str, Any]) -> str:
-    """Describe one direction (a row of `schema.RATES`) as text; empty if nothing is known."""
+    """Describe the rates of one direction (a row of `schema.RATES`) as text; empty if none is known."""
     phrases = [*_rates(row)]
     if reached(row):
         phrases.append(f"{reached(row)} was reached")

@@ -1,6 +1,7 @@
 """`--where`: selection of connections by an SQL expression over their columns.
 
-The columns are those of `schema.CONNECTIONS` and `schema.ACCOUNTS`. As in SQL, a null condition does not select.
+The columns are those of `schema.CONNECTIONS` and `schema.ACCOUNTS`. As in SQL, a connection for which the expression is null is not
+selected.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _EXAMPLE = 'for example "client_retransmitted_segments > 0 and server_port = 443
 
 
 class Where:
-    """A condition that is checked before anything is read."""
+    """The condition of `--where`, which is checked before any capture is read."""
 
     def __init__(self, text: str) -> None:
         """Parse and check `text`.
@@ -85,7 +86,7 @@ class Where:
 
 
 def _compared(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each column that the condition compares with a text, and the text."""
+    """Yield each column that the condition compares with a text value, and this value."""
     for name, value in _COMPARED.findall(text):
         yield name, value
     for name, values in _IN_LIST.findall(text):
@@ -103,7 +104,7 @@ def _like(name: str) -> str:
 
 
 def _not_understood(error: PolarsError) -> str:
-    """Describe the error without the parser's message, which is about its internals."""
+    """Describe why the expression is invalid, without the parser's message, which is about Polars' internals."""
     unknown = _UNKNOWN_FUNCTION.search(str(error))
     return f"no function {unknown[1]}" if unknown else "not an SQL expression"
 

@@ -1,1 +1,1 @@
-"""The ledger's rows: departures, stalls, and the rules of other packages."""
+"""Rows of the ledger: departures, stalls, and the rules of other packages."""

@@ -1,4 +1,4 @@
-"""Why each segment was not sent earlier: the ledger summed up to one row per departure."""
+"""Why each segment was not sent earlier: the intervals of the ledger, summed up to one row per sent segment (departure)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LONGEST = _NS.arg_max()
 
 
 def departures(ledger: pl.LazyFrame) -> pl.LazyFrame:
-    """Sum up the intervals of each wait.
+    """Return one row per wait: the sum of its intervals.
 
     Args:
         ledger: rows of `schema.LEDGER`; those of a direction are in time order.

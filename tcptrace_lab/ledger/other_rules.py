@@ -1,8 +1,8 @@
 """Rules of other packages: they may replace the cause that the engine gave to a wait.
 
-The engine returns every interval of the ledger with the numbers that describe its wait. If a rule holds, the interval gets the rule's
-cause, and the sums and the evidence for findings are computed again from all intervals. This costs several times the engine's time, and
-nothing if no such rule is installed. Two results of the engine are not changed: throughput deadlocks, and the causes of delayed messages.
+The engine returns every interval of the ledger with the figures of its wait. If a rule's condition is true, the interval gets the cause of
+the rule, and the sums and the evidence for findings are computed again from all intervals. This takes several times as long as the engine,
+and no time if no such rule is installed. Throughput deadlocks and the causes of delayed messages are always those of the engine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNKNOWN = "unknown"
 
 
 def overridden(tables: Tables) -> Tables:
-    """Return the tables with the causes that the rules of other packages give; unchanged if there are no such rules.
+    """Return the tables with the causes that the rules of other packages determine; unchanged if there are no such rules.
 
     Raises:
         RuleUnusable: a rule uses a column that waits do not have.
@@ -46,7 +46,7 @@ def overridden(tables: Tables) -> Tables:
 
 
 def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFrame:
-    """Give each interval the cause and the confidence of the first rule that holds."""
+    """Give each interval the cause and the confidence of the first rule whose condition is true."""
     cause, confidence = pl.col("cause"), pl.col("confidence")
     for where, rule in reversed(tuple(found.items())):
         if rule.holds is None:
@@ -62,7 +62,7 @@ def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFram
 
 
 def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
-    """Return rows of `schema.ACCOUNTS` for these intervals and the connections of `accounts`; null where `accounts` is null."""
+    """Return rows of `schema.ACCOUNTS` for these intervals and the connections of `accounts`; what is null in `accounts` stays null."""
     length = pl.col("end_ns") - pl.col("start_ns")
     sums = ledger.group_by(_CAUSE).agg(ns=length.sum()).collect()
     side = pl.when("from_client").then(pl.lit("client")).otherwise(pl.lit("server"))
@@ -81,7 +81,7 @@ def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _judged(waits: pl.DataFrame, by_engine: Judged) -> Judged:
-    """Return the evidence for findings on some connections. Deadlocks and capture points are the engine's."""
+    """Return the evidence for findings on some connections. Deadlocks and capture points are those that the engine found."""
     conns = waits["conn"].unique()
     ns = pl.col("end_ns") - pl.col("start_ns")
     is_sure = pl.col("confidence") != str(causes.Confidence.POSSIBLE)

@@ -1,8 +1,8 @@
-"""The causes as the three states of a sender in RFC 4898, so that results can be compared with other instruments.
+"""Maps the causes to the three states of a sender in RFC 4898, so that results can be compared with those of other instruments.
 
-The RFC distinguishes three limits of an established connection's sender: the receiver's window (`SndLimTimeRwin`), the congestion window,
-loss recovery and timeouts included (`SndLimTimeCwnd`), and anything else, such as no data (`SndLimTimeSnd`, which "MUST" get what fits
-neither).
+RFC 4898 distinguishes three limits of an established connection's sender: the receive window (`SndLimTimeRwin`), the congestion window
+including loss recovery and timeouts (`SndLimTimeCwnd`), and anything else, such as no data (`SndLimTimeSnd`, which "MUST" include all time
+that fits neither of the others).
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ def columns(causes: frozenset[str], side: str) -> list[str]:
 
 
 def times_ns(account: Mapping[str, int | None], side: str) -> dict[str, int]:
-    """Return the time of each term (ns) in one direction. `account` is a row of `schema.ACCOUNTS`."""
+    """Return the time (ns) of each object of RFC 4898 (`TERMS`) in one direction. `account` is a row of `schema.ACCOUNTS`."""
     return {term: sum(account[name] or 0 for name in columns(causes, side)) for term, causes in TERMS.items()}

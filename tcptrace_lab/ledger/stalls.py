@@ -1,8 +1,8 @@
-"""Ledger → stalls: the intervals that are unusually long, each with the proof of its cause.
+"""Ledger → stalls: the unusually long intervals, each with the evidence for its cause.
 
 A stall is an interval of at least `threshold_ns` (`schema.WAITS`): two RTTs, or 10 ms on a LAN, but at most one RTT plus the minimum
-retransmission timeout of Linux (docs/how-it-decides.md, 2.3). Its proof is the sender's state at that time: the values that the rule of its
-cause names, the frames around it, and the timer that a late ACK suggests.
+retransmission timeout of Linux (docs/how-it-decides.md, 2.3). The proof of a stall is the sender's state at that time: the values that the
+rule of its cause names, the frames around the stall, and the timer that a late ACK suggests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ IS_STALL = pl.col("end_ns") - pl.col("start_ns") >= pl.col("threshold_ns")
 
 
 def stalls(ledger: Frame) -> Frame:
-    """Return the stalls among some intervals. They are held in memory.
+    """Return those of the intervals that are stalls. The stalls are kept in memory.
 
     Args:
         ledger: rows of `schema.WAITS`; read once.
@@ -43,7 +43,7 @@ def stalls(ledger: Frame) -> Frame:
 
 
 def proof(row: Mapping[str, Any]) -> str:
-    """Return the proof that the rule names, from a row of `schema.STALLS`; may be empty.
+    """Return the proof as text: the values that the rule names, from a row of `schema.STALLS`; may be empty.
 
     Example: `1,024 bytes in flight, ACK in frame 12 came 43.2 ms late, …`.
     """

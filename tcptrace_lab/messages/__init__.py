@@ -1,1 +1,1 @@
-"""Application messages, the sizes that are slow, and what the rules of stacks predict."""
+"""Application messages, the message sizes that are slow, and the slow sizes that the rules of TCP stacks predict."""

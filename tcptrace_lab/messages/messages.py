@@ -1,7 +1,7 @@
 """Segments → application messages: runs of bytes in one direction, each with its duration, its stalls, its ACK and its answer.
 
-The engine makes them (`rust/src/messages.rs` says how): it reads the segments once, in batches, with its notes on departures. It keeps the
-last message of each direction, and messages not yet acknowledged.
+The engine finds the messages (see `rust/src/messages.rs`): it reads the segments and its notes on departures once, in batches. It keeps in
+memory only the last message of each direction, and messages that are not yet acknowledged.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.Lazy
 
 
 def _found(segments: pl.LazyFrame, notes: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """Yield rows of `schema.MESSAGES` as they become final."""
+    """Yield rows of `schema.MESSAGES`, each message when it is complete."""
     batches = memory.batches(segments.filter(_WANTED).select(_LOOKED_AT), BATCH_ROWS)
     return reread.messages(batches, notes.with_columns(pl.col("stall_cause").to_physical()).collect())
 

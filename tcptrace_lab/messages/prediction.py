@@ -1,7 +1,7 @@
-"""Prediction from a stack's rules, as one dictionary: the sizes that stall, whether a stream can deadlock, and both for a grid of buffers.
+"""Predicts from a stack's rules which sizes stall and whether a stream can deadlock, also for a grid of buffers; as a dictionary.
 
-Parameters that the caller omits come from a capture, if there is one. A parameter that is still unknown gets the stack's default, and the
-result says so.
+If the caller omits a parameter, it is taken from a capture, if there is one. A parameter that is still unknown gets the default of the
+stack, and the result lists it as assumed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ rules."""
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Parameters from the caller; None and "" mean not given."""
+    """Parameters that the caller gave; None and "" mean not given."""
 
     stack: str = ""
     mss_bytes: int | None = None
@@ -73,7 +73,7 @@ class Known:
     measured: tuple[SlowRange, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The object in the document. Its ranges are null if there are too few messages."""
+        """The object in the document. The ranges of the object are null if there are too few messages."""
         ranges = [size_groups.measured_object(one) for one in self.measured] if self.messages >= MIN_MESSAGES else None
         return {"name": self.name, "messages": self.messages, "ranges": ranges}
 
@@ -84,7 +84,7 @@ def from_captures(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Known:
-    """Return what captures show about the hosts of the largest connection in the first capture, in the direction with more data.
+    """Return the parameters that captures show for the hosts of the first capture's largest connection, in the direction with more data.
 
     Args:
         captures: the files of each capture, as for `read`. Each capture is read separately, so connections of different captures are never
@@ -121,7 +121,7 @@ _CARRIED = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 
 
 def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.DataFrame:
-    """Return the hosts and the server's port of one connection, or of the one with most data."""
+    """Return the hosts and the server port of one connection: the given one, or the one with most data."""
     rows = tables.connections if connection is None else tables.connections.filter(pl.col("conn") == connection)
     found = rows.select(*PAIR, "conn", bytes=_CARRIED).sort("bytes", "conn", descending=[True, False]).head(1).collect()
     if found.is_empty():
@@ -130,7 +130,7 @@ def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.Da
 
 
 def _of_pair(tables: Tables, pair: pl.DataFrame, connection: int | None) -> pl.DataFrame:
-    """Return the connections of a pair, or one of them, with the columns of `behaviour`: those with most data, up to the limits."""
+    """Return the connections of a pair of hosts, or only one, with the columns of `behaviour`: most data first, up to the limits."""
     rows = tables.connections.join(pair.lazy(), on=list(PAIR), how="semi")
     if connection is not None:
         rows = rows.filter(pl.col("conn") == connection)
@@ -247,7 +247,7 @@ def document(
 
 
 def _rounded(asked: Settings, used: Settings) -> list[str]:
-    """Describe the sizes that the stack rounds."""
+    """Describe the sizes that the stack rounds up or down."""
     names = {"mss_bytes": "the MSS", "send_buffer_bytes": "the send buffer", "receive_buffer_bytes": "the receive buffer"}
     sizes = ((words, getattr(asked, name), getattr(used, name)) for name, words in names.items())
     return [f"{words} of {before:,} bytes is {after:,} in force" for words, before, after in sizes if before != after]
@@ -304,5 +304,5 @@ def lock_words(found: Mapping[str, Any] | None) -> str:
 
 
 def grid_sign(cell: Mapping[str, Any]) -> str:
-    """Return the mark behind the share in a cell of the grid."""
+    """Return the mark that follows the share in a cell of the grid."""
     return "!" if cell["deadlock_possible"] else "?" if cell["deadlock_possible_if_unused"] else ""

@@ -1,7 +1,7 @@
-"""Which connections to search for slow message sizes.
+"""Chooses the connections to search for slow message sizes.
 
-The search reads their segments once more. It is limited to dialogues (data in both directions) in which something was delayed for at least
-one stall: the most expensive first, up to a number of segments.
+The search reads the segments of these connections once more. Only dialogues (data in both directions) in which TCP delayed data for at
+least one stall are searched: the most expensive first, up to a number of segments.
 """
 
 from __future__ import annotations

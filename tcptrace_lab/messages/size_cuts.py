@@ -1,8 +1,8 @@
-"""Where the share of stalled messages changes over size: messages sorted by size, cut into parts.
+"""Finds the sizes at which the share of stalled messages changes: the messages are sorted by size and cut into parts.
 
-The rules of a stack are deterministic. If hardly any message is on the wrong side of the cuts (stalled in a part where most did not, or the
-reverse), cuts cost little. If chance is involved (a timer that happens to expire lets a message of a slow size pass; a receiver
-acknowledges at once for a while), three descriptions compete by length in nats (Rissanen's two-part code). The length covers the messages
+The rules of a TCP stack are deterministic. If hardly any message is an exception in its part (stalled in a part where most were normal, or
+the reverse), a cut costs little. If chance is involved (a timer that happens to expire lets a message of a slow size pass; a receiver sends
+ACKs at once for a while), three descriptions compete by their length in nats (Rissanen's two-part code). The length covers the messages
 given the description, and the description itself: half the logarithm of the number of messages for each share, and the logarithm of the
 number of ways to place the cuts.
 
@@ -56,7 +56,7 @@ Counts = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Neighbouring messages that no cut needs to separate: they have one size, or several sizes of which all messages stalled or none did.
+    """Groups of neighbouring messages between which no cut is needed: all have one size, or all stalled, or none stalled.
 
     Attributes:
         edges: positions where blocks start, and the end of the last one.
@@ -72,7 +72,7 @@ class Blocks:
 
     @classmethod
     def of(cls, sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> Blocks:
-        """Return the blocks of messages sorted by size; at most `MAX_BLOCKS`."""
+        """Return the blocks of messages that are sorted by size; at most `MAX_BLOCKS` blocks."""
         starts = np.flatnonzero(np.diff(sizes, prepend=sizes[0] - 1))
         edges = np.append(starts, sizes.size)
         share = np.add.reduceat(stalled.astype(np.int64), starts) / np.diff(edges)
@@ -87,7 +87,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the sorted messages, by position, and the share of stalled messages that the description gives it."""
+    """A part of the sorted messages: its positions, and the share of stalled messages that the description assumes in it."""
 
     start: int
     stop: int
@@ -95,7 +95,7 @@ class Part:
 
 
 def parts(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> list[Part]:
-    """Cut the messages where the share of stalled ones changes.
+    """Cut the messages where the share of stalled messages changes.
 
     Args:
         sizes: bytes of each message, ascending; at least one.
@@ -116,7 +116,7 @@ def parts(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> list[Part]:
 
 
 def _own_shares(blocks: Blocks, penalty: float) -> list[Part]:
-    """Optimal partitioning (Jackson et al. 2005) at some of the blocks' edges."""
+    """Cut by optimal partitioning (Jackson et al. 2005), at some of the edges of the blocks."""
     hits = np.concatenate([[0.0], np.cumsum(blocks.hits)])
     counts = np.concatenate([[0.0], np.cumsum(blocks.counts)])
     last = blocks.counts.size
@@ -135,7 +135,7 @@ def _own_shares(blocks: Blocks, penalty: float) -> list[Part]:
 
 
 def _log_likelihood(hits: Counts, counts: Counts) -> Counts:
-    """Return the log-likelihood of `hits` stalled messages among `counts`, at their own share."""
+    """Return the log-likelihood of `hits` stalled messages among `counts`, if the stall probability is their own share."""
     share = hits / counts
     misses = counts - hits
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -144,7 +144,7 @@ def _log_likelihood(hits: Counts, counts: Counts) -> Counts:
 
 
 def _own_nats(own: list[Part], messages: int, sizes: int) -> float:
-    """Return the length of the description by parts with own shares."""
+    """Return the length of the description in which each part has its own share."""
     counts = np.array([part.stop - part.start for part in own], np.float64)
     entropy_nats = -float(_log_likelihood(counts * np.array([part.share for part in own]), counts).sum())
     return entropy_nats + _placing_nats(sizes, len(own) - 1) + len(own) * math.log(messages) / 2
@@ -157,16 +157,17 @@ def _placing_nats(sizes: int, cuts: int, least: float = 1.0) -> float:
 
 
 def _two_shares(blocks: Blocks) -> tuple[list[Part], float]:
-    """Return parts that are normal and slow in turn, and the length of that description."""
+    """Return parts that are alternately normal and slow, and the length of this description."""
     slow, shares, nats = min((_nearest(blocks, first) for first in FIRST_SHARES), key=lambda one: one[2])
     ends = [0, *(np.flatnonzero(slow[1:] != slow[:-1]) + 1), slow.size]
     return [Part(int(blocks.edges[start]), int(blocks.edges[end]), shares[int(slow[start])]) for start, end in pairwise(ends)], nats
 
 
 def _nearest(blocks: Blocks, shares: tuple[float, float]) -> tuple[NDArray[np.bool_], tuple[float, float], float]:
-    """Find the best states near the given shares.
+    """Find the best states (normal or slow) of the blocks, starting from the given shares.
 
-    The search alternates: the best states for the current shares and price of a cut, then the shares for these states.
+    The search alternates between two steps: find the best states for the current shares and the current price of a cut, then the shares for
+    these states.
 
     Returns:
         Which blocks are slow; the normal and the slow share; the length of this description.
@@ -190,15 +191,15 @@ def _nearest(blocks: Blocks, shares: tuple[float, float]) -> tuple[NDArray[np.bo
 
 
 def _share(blocks: Blocks, chosen: NDArray[np.bool_]) -> float:
-    """Return the share of stalled messages in some blocks, never 0 or 1 (Krichevsky and Trofimov's estimate)."""
+    """Return the share of stalled messages in the chosen blocks, never 0 or 1 (the estimate of Krichevsky and Trofimov)."""
     return (float(blocks.hits[chosen].sum()) + 0.5) / (float(blocks.counts[chosen].sum()) + 1)
 
 
 def cheapest(sums: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
-    """Return the state of each block that minimises the length of the messages plus the price of each change (Viterbi 1967).
+    """Return the state of each block that minimises the length of the messages plus the price of all changes (Viterbi 1967).
 
-    A state lasts for at least `MIN_IN_PART` messages, so the search tracks each state with the number of messages that it still needs.
-    The first and the last part may be shorter, because they may continue beyond the sizes seen.
+    A state lasts for at least `MIN_IN_PART` messages, so the search tracks how many messages each state still lacks. The first and the last
+    part may have fewer messages, because they may continue beyond the sizes seen.
     """
     kinds = [(slow, lacking) for slow in (False, True) for lacking in range(MIN_IN_PART)]
     place = {kind: number for number, kind in enumerate(kinds)}
@@ -223,7 +224,7 @@ def cheapest(sums: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
 
 
 def _trend_nats(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> float:
-    """Return the length of the description by one share, or by a share that follows the size or its logarithm."""
+    """Return the length of the description with one share for all sizes, or with a share that follows the size or its logarithm."""
     count, hits = float(sizes.size), float(stalled.sum())
     flat = -float(_log_likelihood(np.array([hits]), np.array([count]))[0]) + math.log(count) / 2
     by_size = (_logistic_nats(x, stalled) for x in (sizes.astype(np.float64), np.log1p(sizes.clip(0))))
@@ -231,9 +232,9 @@ def _trend_nats(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> float:
 
 
 def _logistic_nats(x: Counts, stalled: NDArray[np.bool_]) -> float:
-    """Return the negative log-likelihood of a logistic curve.
+    """Return the negative log-likelihood of the fitted logistic curve.
 
-    Newton's method fits it, with a ridge that keeps a clean threshold finite.
+    Newton's method fits the curve, with a ridge penalty that keeps the slope at a sharp threshold finite.
     """
     spread = float(x.std()) or 1.0
     design = np.stack([np.ones(x.size), (x - x.mean()) / spread])

@@ -1,7 +1,7 @@
-"""Slow message sizes of the chosen connections, and what the stack's rules predict.
+"""Slow message sizes of the chosen connections, and the slow sizes that the rules of their stack predict.
 
-A group is the messages of one direction between a client and a server (address and port), over any number of connections, and over several
-captures if they are analyzed together. `size_choice` selects the connections.
+A group contains the messages of one direction between a client and a server (address and port), from any number of connections, and from
+several captures if they are analyzed together. `size_choice` selects the connections.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ receiver sends delayed ACKs by a periodic timer."""
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Parameters of a prediction, as far as the capture shows them; None is unknown.
+    """Parameters of a prediction that the capture shows; None is unknown.
 
     Attributes:
         mss_bytes: data of a full segment.
@@ -69,7 +69,7 @@ class Parameters:
     seen: str = ""
 
     def settings(self) -> Settings | None:
-        """Return the settings for `predicted_ranges`; None if too little is known."""
+        """Return these parameters as settings for `predicted_ranges`; None if too little is known."""
         if self.mss_bytes is None or self.receive_buffer_bytes is None or self.copy_bytes is None:
             return None
         sizes = (self.mss_bytes, self.send_buffer_bytes or self.receive_buffer_bytes, self.receive_buffer_bytes, self.copy_bytes)
@@ -90,7 +90,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class GroupSizes:
-    """The messages of one direction of a group, by size.
+    """The messages of one direction of a group, sorted by size.
 
     Attributes:
         name: `client → server:port`, with the client's port if it is one connection.
@@ -123,7 +123,7 @@ class GroupSizes:
     visits: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """An object of `message_sizes` in the JSON."""
+        """Return an object of `message_sizes` in the JSON."""
         return {
             "connection_group": self.name,
             "from_client": self.from_client,
@@ -154,7 +154,7 @@ def measured_object(one: SlowRange) -> dict[str, Any]:
 def found(
     chosen: pl.DataFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, notes: pl.LazyFrame, accounts: pl.LazyFrame
 ) -> tuple[GroupSizes, ...]:
-    """Return the groups of a capture.
+    """Return the groups of a capture that have enough messages.
 
     Args:
         chosen: their connections, from `size_choice.chosen`; at least one.
@@ -180,7 +180,7 @@ def _by_group(chosen: pl.DataFrame) -> Iterator[list[int]]:
 
 
 def _group(whole: pl.DataFrame, connections: pl.DataFrame, members: list[int]) -> Iterator[GroupSizes]:
-    """Yield both directions of a group, each if it has enough messages."""
+    """Yield each direction of a group that has enough messages."""
     own = connections.filter(pl.col("conn").is_in(members))
     for side, from_client in SIDES.items():
         rows = whole.filter(pl.col("conn").is_in(members) & (pl.col("from_client") == from_client))
@@ -217,11 +217,12 @@ _FRAME = pl.when(_STALLED).then("stall_frame").otherwise("short_nagle_wait_frame
 
 
 def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bool_]]:
-    """Return the slow ranges among messages of one direction, and which messages stalled.
+    """Return the slow ranges among messages of one direction, and whether each message stalled.
 
-    If the receiver's timer expires soon, a message continues before its wait is long enough for a stall; if the timers of both hosts are in
-    step, it always does. So messages that Nagle's algorithm delayed until a late ACK count as stalled too. The exception: if the stalls
-    alone cluster more strongly by size and show ranges, the shorter waits are normal variation of hosts and path.
+    If the receiver's delayed-ACK timer expires soon, a message continues before its wait is long enough for a stall; if the timers of both
+    hosts are in step, this is always so. Therefore messages that Nagle's algorithm delayed until a late ACK count as stalled too. There is
+    one exception: if the stalls alone cluster more strongly by size and show ranges, the shorter waits are normal variation of hosts and
+    path.
 
     Args:
         rows: messages with the columns of `whole_messages`.
@@ -267,7 +268,7 @@ def _drawn(rows: pl.DataFrame, stalled: NDArray[np.bool_]) -> pl.DataFrame:
 
 
 def inferred(connections: pl.DataFrame, rows: pl.DataFrame, side: str) -> Parameters:
-    """Return the parameters of one direction that the capture shows.
+    """Return the parameters that the capture shows for one direction.
 
     Args:
         connections: rows of `schema.CONNECTIONS` with the columns of `behaviour`.
@@ -307,11 +308,11 @@ def _largest(values: pl.Series) -> int | None:
 
 
 def _copy(writes: pl.Series) -> int | None:
-    """Return the size of the pieces in which messages were written; None if the first piece may differ from the others.
+    """Return the size of the pieces in which the application wrote messages; None if the first piece may differ from the others.
 
-    TCP may merge later pieces while it delays them; they are then longer than the first. But a short first piece may also be a header
-    before a body that was written at once. So if most messages have longer pieces after the first, its size counts only if a stack itself
-    produces pieces of this size.
+    TCP may merge later pieces while it delays them; the merged pieces are longer than the first piece. However, a short first piece may
+    also be a header before a body that was written at once. If most messages have longer pieces after the first piece, the size of the
+    first piece counts only if a stack itself produces pieces of this size.
     """
     copy = _clear(writes.list.first())
     joined = (writes.list.slice(1).list.max() > writes.list.first()).mean()
@@ -319,7 +320,7 @@ def _copy(writes: pl.Series) -> int | None:
 
 
 def _clear(values: pl.Series) -> int | None:
-    """Return the value that nearly all have; None if there is none."""
+    """Return the value that nearly all of these values have; None if there is no such value."""
     if values.len() < MIN_IN_RANGE:
         return None
     counts = values.value_counts(sort=True)
@@ -327,12 +328,12 @@ def _clear(values: pl.Series) -> int | None:
 
 
 def _families(connections: pl.DataFrame, side: str) -> list[str]:
-    """Return the stack families of `side`, from its SYNs."""
+    """Return the possible stack families of `side`, guessed from its SYNs."""
     return connections[f"{side}_stack_guess"].drop_nulls().unique().sort().to_list()
 
 
 def _stack(connections: pl.DataFrame, side: str, other: str, copy_bytes: int | None) -> tuple[str | None, str]:
-    """Return the stack whose rules apply, by the sender's SYN or by the receiver's ACK policy, and the evidence for or against it."""
+    """Return the stack whose rules apply, by the sender's SYN or by the receiver's ACK policy, and evidence for or against the stack."""
     guesses = _families(connections, side)
     if guesses == ["Linux"]:
         return "linux", "the sender is Linux, by the options of its SYN"
@@ -352,7 +353,7 @@ def _stack(connections: pl.DataFrame, side: str, other: str, copy_bytes: int | N
 
 
 def predicted(parameters: Parameters, largest_bytes: int) -> tuple[Range, ...]:
-    """Return the sizes, up to the largest one seen, that stall by the stack's rules; empty if too little is known."""
+    """Return the sizes, up to the largest captured one, that stall according to the rules of the stack; empty if too little is known."""
     settings = parameters.settings()
     if settings is None or parameters.stack is None:
         return ()

@@ -2,14 +2,15 @@
 
 The steps of the test; all thresholds are constants below:
 
-1. Messages sorted by size: are the stalled ones closer together than by chance (Wald and Wolfowitz' runs test)? Stalls that occur at any
-   size do not depend on size. (There are several definitions of a stall: `by_clarity`.)
+1. Are stalled messages, when all are sorted by size, closer together than by chance (Wald and Wolfowitz' runs test)? Stalls that occur at
+   any size do not depend on size. (A stall has several definitions: `by_clarity`.)
 2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly any
-   message on the wrong side (the rules of a stack are deterministic). Otherwise the shortest of three descriptions decides: one share of
-   stalls for all normal sizes and another for all slow ones; a share for each part; a share that follows the size, without cuts.
-3. A range is slow if at least a quarter of its messages stalled, at least three, and chance does not explain that compared with normal
-   sizes. Also, the median time of the stalled ones must exceed the time expected for their size (a Theil-Sen line through all times
-   without the waits that TCP caused) by more than both 95 % intervals. (Not all need stall: receivers acknowledge at once for a while.)
+   exception in a part (the rules of a stack are deterministic). Otherwise the shortest of three descriptions decides: one share of stalls
+   for all normal sizes and another for all slow sizes; a share for each part; or a share that follows the size, without cuts.
+3. A range is slow if at least a quarter of its messages stalled, at least three messages stalled, and chance does not explain that compared
+   with normal sizes. Also, the median time of the stalled messages must exceed the time expected for their size (a Theil-Sen line through
+   all times without the waits that TCP caused) by more than both 95 % intervals. (Some messages of a slow range do not stall: receivers
+   send ACKs at once for a while.)
 4. A slow range that extends to the largest (or smallest) size seen must start abruptly, beside normal sizes and close to them: a share
    that grows with size is a trend, and between distant sizes it may grow. (If another range has two ends, no trend explains both.)
 
@@ -108,13 +109,13 @@ class SlowRange:
 
     @property
     def has_ends(self) -> bool:
-        """Whether it has normal sizes on both sides."""
+        """True if the range has normal sizes on both sides."""
         return self.min_from_bytes is not None and self.max_to_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Which messages stalled, for one definition of a stall.
+    """The messages that stalled according to one definition of a stall.
 
     Attributes:
         stalled: whether TCP delayed the message for long.
@@ -126,7 +127,7 @@ class Look:
 
 
 def by_clarity(sizes: NDArray[np.int64], *looks: Look) -> list[Look]:
-    """Sort by how strongly the stalls cluster by message size, the strongest first. Ties keep their order."""
+    """Sort the definitions of a stall by how strongly its stalls cluster by message size, the strongest first. Ties keep their order."""
     order = np.argsort(sizes, kind="stable")
     return sorted(looks, key=lambda look: runs_z(look.stalled[order]))
 
@@ -175,7 +176,7 @@ class _Ordered:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Expected time of a message without a stall, by size: a Theil-Sen line, and the error of its median (95 %)."""
+    """The expected time of a message without a stall, by its size: a Theil-Sen line, and the error of its median (95 %)."""
 
     at_zero_ns: float
     per_byte_ns: float
@@ -183,7 +184,7 @@ class Trend:
 
     @classmethod
     def through(cls, sizes: NDArray[np.int64], times_ns: NDArray[np.int64]) -> Trend:
-        """Return the line through some messages; if there are many, through an even selection by size."""
+        """Return the line through these messages or, if there are many, through an even selection by size."""
         chosen = np.unique(np.linspace(0, sizes.size - 1, min(sizes.size, TREND_MESSAGES)).astype(np.int64))
         x, y = sizes[chosen].astype(np.float64), times_ns[chosen].astype(np.float64)
         low, high = np.triu_indices(x.size, 1)
@@ -196,12 +197,12 @@ class Trend:
         return cls(middle, slope, max(highest - middle, middle - lowest))
 
     def at(self, size_bytes: float) -> float:
-        """Return the expected time in nanoseconds, at least 0."""
+        """Return the expected time of a message of this size in nanoseconds, at least 0."""
         return max(self.at_zero_ns + self.per_byte_ns * size_bytes, 0.0)
 
 
 def runs_z(stalled: NDArray[np.bool_]) -> float:
-    """Return the number of runs of equal messages as a normal deviate from chance: far below 0 if equal messages cluster."""
+    """Return the number of runs of equal messages as a normal deviate from the number by chance: far below 0 if equal messages cluster."""
     ones = int(stalled.sum())
     zeros = int(stalled.size) - ones
     if not ones or not zeros:
@@ -217,9 +218,9 @@ def runs_z(stalled: NDArray[np.bool_]) -> float:
 
 
 def _so_few_runs(runs: int, ones: int, zeros: int) -> float:
-    """Return the probability of at most this many runs by chance (Wald and Wolfowitz 1940).
+    """Return the probability that chance makes at most this many runs (Wald and Wolfowitz 1940).
 
-    Both kinds have equally many runs, or one kind has one more.
+    Runs of both kinds alternate, so both kinds have equally many runs, or one kind has one more.
     """
 
     def ways(parts_of_ones: int, parts_of_zeros: int) -> int:
@@ -263,9 +264,9 @@ def _joined(parts: list[Part]) -> Iterator[slice]:
 def _judged(
     ordered: _Ordered, part: slice, normal: list[Part], seen: tuple[int, int], trend: Trend, order: NDArray[np.int64]
 ) -> SlowRange | None:
-    """Return the slow part as a range; None if chance explains it.
+    """Return the slow part as a range of sizes; None if chance explains its stalls.
 
-    `seen`: the number of stalled messages among the normal ones, and the number of normal ones.
+    `seen` has the number of stalled messages at normal sizes, and the number of all messages at normal sizes.
     """
     count, hits = part.stop - part.start, int(ordered.stalled[part].sum())
     if hits < MIN_IN_RANGE or predictive_tail(hits, count, *seen) > CHANCE:
@@ -295,9 +296,10 @@ def _judged(
 
 
 def predictive_tail(hits: int, count: int, seen_hits: int, seen: int) -> float:
-    """Return the probability that at least `hits` of `count` messages stall if they behave like those seen, whose share is only estimated.
+    """Return the probability that at least `hits` of `count` messages stall if they stall as often as those at normal sizes.
 
-    It is the beta-binomial distribution that follows from Jeffreys' prior.
+    The share of stalls at normal sizes is only estimated, so the probability is that of the beta-binomial distribution that follows from
+    Jeffreys' prior.
     """
     a, b = seen_hits + 0.5, seen - seen_hits + 0.5
 
@@ -313,7 +315,7 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def _begins_at_once(ordered: _Ordered, part: slice, normal: list[Part], *, no_trend: bool) -> bool:
-    """Whether a range with normal sizes on one side only has an edge there; if a trend is possible, the edge must be sharp."""
+    """Return whether a range that has normal sizes on one side only has an edge there; if a trend is possible, the edge must be sharp."""
     beside_below = any(one.stop == part.start for one in normal)
     if not beside_below and not any(one.start == part.stop for one in normal):
         return False

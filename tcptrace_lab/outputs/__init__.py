@@ -1,1 +1,1 @@
-"""An analysis for other programs: JSON, tables in other formats, annotated captures, tcptrace's listing, xplot's graphs."""
+"""Output for other programs: JSON, tables, annotated captures, tcptrace's listing, and xplot graphs."""

@@ -34,10 +34,11 @@ _DIRECTIONS = {None: "", True: ", from the client", False: ", from the server"}
 
 
 def comments(analysis: Analysis) -> dict[int, list[str]]:
-    """Return the comments by frame number; each makes sense alone.
+    """Return the comments by frame number. Each comment makes sense alone.
 
-    The first frame of a connection with findings lists them. The first evidence of a finding has all of it: cause, cost, share, remedies,
-    limits, and what would disprove it; further evidence names that frame. A stall has comments at the frames before and after it.
+    The first frame of a connection with findings has a comment that lists them. The first evidence frame of a finding has the whole
+    finding: cause, cost, share, remedies, limits, and what would disprove it; the other evidence frames refer to this frame. A stall has
+    comments at the frames before and after it.
     """
     comments_by_frame: dict[int, list[str]] = {}
     for finding in analysis.findings:
@@ -61,7 +62,7 @@ def comments(analysis: Analysis) -> dict[int, list[str]]:
 
 
 def _in_full(finding: Finding, head: str) -> str:
-    """Return all of a finding, in sentences. Its limits end with what would disprove it."""
+    """Return the whole finding in sentences. The last sentence says what would disprove the finding."""
     where = [] if finding.conn is None else [f"Connection {finding.conn}{_DIRECTIONS[finding.from_client]}."]
     cost = [] if finding.cost_ns is None else [f"Cost: {_cost(finding)}."]
     remedy = [f"Remedy: {'; '.join(finding.remedy)}."] if finding.remedy else []
@@ -69,13 +70,13 @@ def _in_full(finding: Finding, head: str) -> str:
 
 
 def _cost(finding: Finding) -> str:
-    """`477 ms (91% of the active time)`."""
+    """Return the cost of a finding: `477 ms (91% of the active time)`."""
     share = "" if finding.cost_share is None else f" ({numbers.share(finding.cost_share)} of the active time)"
     return f"{numbers.duration(finding.cost_ns or 0)}{share}"
 
 
 def _connections(analysis: Analysis) -> Iterator[tuple[int, str]]:
-    """The first frame of each connection with findings, and its findings with their costs and frames."""
+    """Yield the first frame of each connection with findings, and a list of these findings with costs and frames."""
     found: dict[int, list[str]] = {}
     for finding in analysis.findings:
         if finding.conn is not None and finding.evidence_frames:
@@ -89,7 +90,7 @@ def _connections(analysis: Analysis) -> Iterator[tuple[int, str]]:
 
 
 def _wait(parts: pl.DataFrame, findings: Iterable[Finding]) -> str:
-    """`waited 43.6 ms: nagle-delayed-ack (consistent; 64 bytes in flight, …), since frame 10. Would be disproved by: …`."""
+    """Return `waited 43.6 ms: nagle-delayed-ack (consistent; 64 bytes in flight, …), since frame 10. Would be disproved by: …`."""
     remarks = [
         f"{numbers.duration(row['end_ns'] - row['start_ns'])}: {row['cause']} ({row['confidence']}{_because(row)})"
         for row in parts.iter_rows(named=True)
@@ -128,7 +129,7 @@ class Spooled:
     name: str
 
     def remarks(self, words: str) -> str:
-        """Replace the path in a message by the name that the caller gave."""
+        """Replace the opened path in a message by the name that the caller gave."""
         return words if self.path == self.name else words.replace(self.path, place(self.name, None, None))
 
 
@@ -175,7 +176,7 @@ def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
     """
     comments_by_frame, packets = comments(analysis), analysis.capture["packets"]
     with decompression.plain(capture.path) as path:
-        with open(path, "rb") as source:  # noqa: PTH123  (names as the user gave them)
+        with open(path, "rb") as source:  # noqa: PTH123  (opens the path exactly as the user gave it)
             head = source.read(pcapng_copy.PCAP_HEADER_BYTES)
             source.seek(0)
             if head.startswith(PCAPNG_MAGIC):

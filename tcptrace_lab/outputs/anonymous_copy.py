@@ -1,9 +1,9 @@
 """Analysis → an anonymous pcapng copy of its capture: newly built IP headers, the TCP headers, and comments.
 
-Nothing of a frame is copied but its TCP header, without options that may name an address. Ethernet and tunnel headers, IP options, payload,
+Of each frame, only the TCP header is copied, without options that may contain an address. Ethernet and tunnel headers, IP options, payload,
 comments and interface names of the capture are left out. The IP header has pseudonyms for addresses, and the length, TTL, ECN bits and
-identification of the original. A frame that is no TCP segment, or whose header is not found (IP fragments, ATM cells), is kept without
-bytes, so that frame numbers stay the same.
+identification of the original. A frame without a TCP segment, or whose TCP header is not found (IP fragments, ATM cells), stays in the copy
+without bytes, so that frame numbers stay the same.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _segment(data: bytes, row: Mapping[str, Any], ends: tuple[Any, ...], bases: 
 
 
 def _tcp_head(data: bytes, ports: bytes, row: Mapping[str, Any], bases: dict[tuple[int, bool], int]) -> bytes:
-    """Find the TCP header by its ports and a sequence number that fits the earlier segments; unknown options become padding."""
+    """Find the TCP header by its ports and a sequence number that fits the earlier segments. Replace unknown options by padding."""
     direction = row["conn"], row["from_client"]
     at = data.find(ports)
     while at >= 0:
@@ -115,7 +115,10 @@ def _tcp_head(data: bytes, ports: bytes, row: Mapping[str, Any], bases: dict[tup
 
 
 def _options(options: bytes) -> bytes:
-    """Return TCP options with all that are not known replaced by padding. The checksum and the urgent pointer are left out before them."""
+    """Return the TCP options, with padding in place of all unknown options.
+
+    The header that precedes them has zeros as checksum and urgent pointer.
+    """
     kept, at = bytearray(bytes((NOP,)) * len(options)), 0
     while at < len(options) and options[at] != END:
         if options[at] == NOP:

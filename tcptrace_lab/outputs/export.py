@@ -1,6 +1,6 @@
-"""Export of tables as Parquet, CSV, Arrow IPC or NDJSON. Rows are streamed, so a table may be larger than memory.
+"""Export of tables as Parquet, CSV, Arrow IPC or NDJSON. Rows are streamed, so that a table may be larger than memory.
 
-Parquet, Arrow and NDJSON support lists and distinguish null from empty. CSV does not: a list becomes its numbers separated by blanks,
+Parquet, Arrow and NDJSON support lists and distinguish null from empty. CSV has no lists: a list becomes its numbers separated by blanks,
 `sack_blocks` becomes `left:right` pairs separated by blanks (not `left-right`: offsets can be negative), and null is an empty field.
 """
 
@@ -41,9 +41,11 @@ def read_table(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> tuple[pl.LazyFrame, ReadInPart | None]:
-    """Return one table of a capture, and what part of the capture was lost. Arguments and errors as for `read` and `read_datagrams`.
+    """Return one table of a capture, and the error if part of the capture was lost.
 
-    With an `anonymizer`, addresses are replaced, and transactions have no names.
+    The arguments and errors are those of `read` and `read_datagrams`.
+
+    With an `anonymizer`, addresses are replaced by pseudonyms, and transactions have no names.
     """
     rows, loss = _read_table(paths, table, progress, say)
     if anonymizer is None:

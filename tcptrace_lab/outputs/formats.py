@@ -1,4 +1,4 @@
-"""Tables and formats for export. Separate from `export`, so that the help of the command needs no Polars."""
+"""Tables and formats for export. This module is separate from `export`, so that the help of the command need not import Polars."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Format(StrEnum):
 
     @classmethod
     def of_path(cls, path: str) -> Format:
-        """Return the format that the ending of a file's name stands for; Parquet if the ending is unknown."""
+        """Return the format that the suffix of a file name stands for; Parquet if the suffix is unknown."""
         ending = path.rpartition(".")[2].lower()
         return {
             "csv": cls.CSV,
@@ -30,12 +30,12 @@ class Format(StrEnum):
 
     @property
     def is_text(self) -> bool:
-        """Whether a terminal can show the format."""
+        """True if a terminal can show the format."""
         return self in {Format.CSV, Format.NDJSON, Format.TCPTRACE}
 
     @property
     def is_table(self) -> bool:
-        """Whether the format holds the rows of a table. The others are formats of tcptrace."""
+        """True if the format contains the rows of a table. All other formats are those of tcptrace."""
         return self not in {Format.TCPTRACE, Format.XPLOT}
 
 
@@ -57,5 +57,5 @@ class TableName(StrEnum):
 
     @property
     def is_udp(self) -> bool:
-        """Whether it is a UDP table."""
+        """True if the table is one of the UDP tables."""
         return self in {TableName.DATAGRAMS, TableName.FLOWS}

@@ -1,7 +1,7 @@
 """The published JSON of an analysis (`analysis.schema.json` beside this file), written in batches of connections and flows.
 
-One Polars expression defines a connection in JSON, and one a UDP flow. Polars converts a slice of rows at a time to text, so a capture with
-a million connections needs no million dicts. Unknown is null.
+One Polars expression defines the JSON of a connection, and another that of a UDP flow. Polars converts one slice of rows at a time to text,
+so that a capture with a million connections does not need a million dicts in memory. Unknown is null.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def capture_object(path: str, tables: Tables, quality: capture_quality.CaptureQu
 
 
 def _as_unicode(path: str) -> str:
-    r"""Escape the bytes of a name that are not UTF-8, because JSON is Unicode: `latin-\xe9.pcap`."""
+    r"""Escape the bytes of a name that are not UTF-8, because JSON text is Unicode: `latin-\xe9.pcap`."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
@@ -189,7 +189,7 @@ def _write_items(stream: IO[bytes], items: Iterable[pl.DataFrame], progress: Cal
 
 @cache
 def _connection() -> list[pl.Expr]:
-    """The object of one connection: each expression has the name of its key."""
+    """Return the JSON object of one connection: each expression has the name of its key."""
     handshake = {
         "seen": pl.col("syn_to_synack_ns").is_not_null(),
         "syn_to_synack_s": _seconds(pl.col("syn_to_synack_ns")),
@@ -219,7 +219,7 @@ def _connection() -> list[pl.Expr]:
 
 
 def _direction(side: str) -> pl.Expr:
-    """The object of one direction, by its sender."""
+    """Return the JSON object of one direction, named by its sender."""
     sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
     rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
     rtt_columns = {"min": "rtt_min_ns", "mean": "rtt_mean_ns", "p50": "rtt_p50_ns", "p95": "rtt_p95_ns", "max": "rtt_max_ns"}
@@ -256,7 +256,7 @@ def _direction(side: str) -> pl.Expr:
 
 
 def _rates(side: str) -> pl.Expr:
-    """The object for the rates of both endpoints and the bound that follows."""
+    """Return the JSON object for the rates of both endpoints and the upper bound that follows from them."""
     columns = {name: pl.col(f"{side}_{name}") for name in (*_RATES, "base_rtt_ns", *_BUFFERS)}
     rounded = {name: columns[name].round(_RATE_DECIMALS) for name in _RATES_BPS}
     fields = {
@@ -268,7 +268,7 @@ def _rates(side: str) -> pl.Expr:
 
 
 def _sender_rtt_min(side: str) -> pl.Expr:
-    """The object for the minimum RTT as the sender measures it, independent of the capture point."""
+    """Return the JSON object for the minimum RTT as the sender measures it, whatever the capture point is."""
     estimate_ns = pl.col("rtt_to_client_ns") + pl.col("rtt_to_server_ns")
     return _object(
         {
@@ -280,14 +280,14 @@ def _sender_rtt_min(side: str) -> pl.Expr:
 
 
 def _sender_retransmits(side: str) -> pl.Expr:
-    """The object for what the sender actually retransmitted, including what the capture does not show."""
+    """Return the JSON object for the segments and bytes actually retransmitted, including those that the capture lacks."""
     min_segments, max_segments = loss_before_capture.resent_segments(side)
     min_bytes, max_bytes = loss_before_capture.resent_bytes(side)
     return _object({"min_segments": min_segments, "max_segments": max_segments, "min_bytes": min_bytes, "max_bytes": max_bytes})
 
 
 def _delayed_ack(acker: str) -> pl.Expr:
-    """The object for how `acker`, the receiver of the direction, acknowledges."""
+    """Return the JSON object for how `acker`, the receiver of the direction, sends ACKs."""
     lag_ms = {name: _milliseconds(pl.col(f"{acker}_ack_lag_{name}_ns")) for name in ("min", "mean", "p50", "p95", "max")}
     fields = {
         "policy": pl.col(f"{acker}_ack_policy"),
@@ -306,7 +306,7 @@ def _delayed_ack(acker: str) -> pl.Expr:
 
 @cache
 def _transaction() -> list[pl.Expr]:
-    """The object of one transaction: each expression has the name of its key."""
+    """Return the JSON object of one transaction: each expression has the name of its key."""
     same = ("index", "protocol", "method", "target", "status", "state")
     fields = {
         "connection": pl.col("conn"),
@@ -325,7 +325,7 @@ def _transaction() -> list[pl.Expr]:
 
 @cache
 def _flow() -> list[pl.Expr]:
-    """The object of one UDP flow: each expression has the name of its key."""
+    """Return the JSON object of one UDP flow: each expression has the name of its key."""
     echo_ms = {name: _milliseconds(pl.col(f"echo_{name}_ns")) for name in ("min", "p50", "p95", "max")}
     fields = {
         "id": pl.col("flow"),
@@ -338,7 +338,7 @@ def _flow() -> list[pl.Expr]:
 
 
 def _flow_direction(side: str) -> pl.Expr:
-    """The object of one direction of a UDP flow, by its sender."""
+    """Return the JSON object of one direction of a UDP flow, named by its sender."""
     own = {name: pl.col(f"{side}_{name}") for name in FLOW_DIRECTION_NAMES}
     sizes = {name: own[f"{name}_payload_bytes"] for name in ("min", "mean", "max")}
     gap_ms = {name: _milliseconds(own[f"gap_{name}_ns"]) for name in ("p50", "p95", "max")}
@@ -357,7 +357,7 @@ def _endpoints() -> dict[str, pl.Expr]:
 
 
 def _life_s() -> pl.Expr:
-    """The life of a direction, from the first to the last segment of its connection; null if the clock ran backwards between them."""
+    """Return the time from the first to the last segment of a direction's connection; null if the clock ran backwards in between."""
     life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
     return _seconds(pl.when(life_ns >= 0).then(life_ns))
 

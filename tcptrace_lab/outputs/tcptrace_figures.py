@@ -1,8 +1,8 @@
-"""tcptrace's names → our columns: the 70 figures per direction of its long listing (`tcptrace -lrW`).
+"""Maps tcptrace's names to our columns: the 70 figures per direction in its long listing (`tcptrace -lrW`).
 
-This mapping is defined only here. The export of the listing uses it, and the test that compares every figure with tcptrace. If tcptrace
-6.6.7 uses a name for something else, or computes its figure wrongly, our figure follows `schema`, and `differs` says what tcptrace does
-instead.
+This mapping is defined only here. The export of the listing uses the mapping, and so does the test that compares every figure with
+tcptrace. If tcptrace 6.6.7 uses a name for something else, or computes a figure wrongly, our figure follows `schema`, and `differs`
+describes what tcptrace does instead.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Direction:
     """The figures of one direction of a connection, with access to the opposite direction."""
 
     def __init__(self, connection: Mapping[str, Any], side: str) -> None:
-        """Take a row of `schema.CONNECTIONS` (`connection`) and the sender, `client` or `server` (`side`)."""
+        """Take `connection`, a row of `schema.CONNECTIONS`, and `side`, the sender (`client` or `server`)."""
         self.connection = connection
         self.side = side
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (the type depends on the column)
-        """The column `name` of this direction."""
+        """Return the column `name` of this direction."""
         return self.connection[f"{self.side}_{name}"]
 
     @property
@@ -39,13 +39,13 @@ class Direction:
 
     @property
     def duration_ns(self) -> int | None:
-        """Time from the connection's first segment to its last; None without timestamps."""
+        """The time from the connection's first segment to its last; None without timestamps."""
         first, last = self.connection["first_ts_ns"], self.connection["last_ts_ns"]
         return None if first is None or last is None else int(last - first)
 
     @property
     def data_ns(self) -> int | None:
-        """Time from the first data segment to the last; None without data."""
+        """The time from the first data segment to the last; None without data."""
         first, last = self["first_data_ts_ns"], self["last_data_ts_ns"]
         return None if first is None or last is None else int(last - first)
 
@@ -73,7 +73,7 @@ class Figure:
     differs: str = ""
 
     def text(self, direction: Direction) -> str:
-        """Return the figure as the listing prints it, without blanks; `NA` if unknown."""
+        """Return the figure as tcptrace's listing prints it, without blanks; `NA` if unknown."""
         value = self.value(direction)
         if value is None:
             return "NA"
@@ -99,7 +99,7 @@ def _yes(flag: bool | None) -> str:  # noqa: FBT001  (converts a bool to text)
 
 
 def _throughput(direction: Direction) -> float | None:
-    """Unique bytes per second of the connection's life."""
+    """Return the unique bytes per second over the life of the connection."""
     duration_ns = direction.duration_ns
     return direction["unique_bytes"] * NS_PER_S / duration_ns if duration_ns else None
 
@@ -109,7 +109,7 @@ def _copies(direction: Direction) -> int:
 
 
 def _data_time_s(direction: Direction) -> float | None:
-    """Time from first to last data in seconds; None without data, and if the clock ran backwards."""
+    """Return the time from the first to the last data segment in seconds; None without data, or if the clock ran backwards."""
     data_ns = direction.data_ns
     return None if data_ns is None or data_ns < 0 else data_ns / NS_PER_S
 

@@ -1,7 +1,7 @@
 """Connections → text in the form of tcptrace's long listing (`tcptrace -lrW`).
 
-Labels and layout are tcptrace's, so that tools that search such text find its figures. The figures are ours. Unknown figures are `NA`;
-`tcptrace_figures` documents where tcptrace differs.
+Labels and layout are those of tcptrace, so that tools that read its listing find the figures. The figures are ours. An unknown figure is
+`NA`. `tcptrace_figures` documents which figures tcptrace computes differently.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DUPLICATES = "       ** these packets came twice; no figure but this one counts
 
 
 def _any(column: str) -> Callable[[Direction], bool]:
-    """Return a condition: whether a direction has a value other than 0, False or null in this column."""
+    """Return a condition that is true if a direction has a value other than 0, False or null in this column."""
     return lambda direction: bool(direction[column])
 
 
@@ -59,7 +59,7 @@ _SHOWN_IF: Mapping[str, Callable[[Direction], bool]] = {
 
 
 def host_letters(number: int) -> str:
-    """Return tcptrace's name of a host: a, b, …, z, aa, ab, … for 0, 1, …; each connection has two hosts."""
+    """Return tcptrace's name of a host: a, b, …, z, aa, ab, … for the numbers 0, 1, …; each connection has two hosts."""
     letters = ""
     number += 1
     while number:
@@ -106,7 +106,7 @@ def _head(info: CaptureInfo) -> str:
 
 
 def listing(connection: Mapping[str, Any], name: str) -> str:
-    """Return the long listing of one connection (a row of `schema.CONNECTIONS`); `name` is that of the capture."""
+    """Return the long listing of one connection (a row of `schema.CONNECTIONS`); `name` is the name of the capture."""
     a, b = hosts(connection["conn"])
     directions = Direction(connection, "client"), Direction(connection, "server")
     lines = [
@@ -125,7 +125,7 @@ def listing(connection: Mapping[str, Any], name: str) -> str:
 
 
 def _line(figure: Figure, directions: tuple[Direction, Direction]) -> str:
-    """Return one figure of both directions, with the text around it; empty if it is not listed."""
+    """Return one figure of both directions as a line of the listing; empty if the figure is not listed."""
     shown_if = _SHOWN_IF.get(figure.label)
     if shown_if is not None and not any(shown_if(direction) for direction in directions):
         return ""

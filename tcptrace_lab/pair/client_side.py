@@ -1,4 +1,4 @@
-"""Decides which of two captures is nearer to a connection's client, by round-trip times and by TTLs."""
+"""Decides which of two captures was taken nearer to a connection's client, by round-trip times and by TTLs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ decrement the TTL. order: no evidence; the first capture is assumed to be nearer
 def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     """Add `first_is_near_client` and `known_by` to the pairs.
 
-    The client is that of the first capture.
+    The client is the host that is the client in the first capture.
 
     Args:
         pairs: as `connections.paired` returns them.
@@ -38,7 +38,7 @@ def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, 
 
 
 def _hops(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame) -> pl.Series:
-    """How much lower the mean TTL of the client's packets is in the second capture, in whole hops; 0 if unknown."""
+    """Return by how many hops the mean TTL of the client's packets is lower in the second capture, in whole hops; 0 if unknown."""
     mean = pl.col("ttl").cast(pl.Float64).mean()
     a = first.filter("from_client").group_by("conn").agg(a_ttl=mean)
     b = second.group_by("conn", "from_client").agg(b_ttl=mean)

@@ -1,16 +1,16 @@
 """Aligns two clocks that timestamped the same packets: their offset, their drift, and the errors of both.
 
-Each packet gives a difference δ = (time in the second capture) − (time in the first). A packet from the first point to the second has
-δ = offset + delay; in the other direction it has δ = offset − delay. The offset, a line over time, therefore lies in the corridor between
-the lowest differences of one direction and the highest of the other. The slope of the line is the drift. A wrong slope makes the corridor
-narrower, because the line touches one edge early and the other late. So the drift is the slope of the widest corridor. Delays return to
-their minimum again and again, so few packets suffice. The width of the corridor is the minimum round trip between the two points. Two
-captures cannot show how it divides between the directions. The result is the middle of the corridor: exact if both minimum delays are
-equal, and wrong by at most half the width.
+For each packet, δ = (time in the second capture) − (time in the first). A packet that travels from the first capture point to the second
+has δ = offset + delay; in the other direction it has δ = offset − delay. The offset is a line over time. Therefore it lies in the corridor
+between the lowest differences of the first direction and the highest of the other. The slope of the line is the drift. A wrong slope makes
+the corridor narrower, because the line touches one edge early and the other late. Therefore the drift is the slope of the widest corridor.
+Delays return to their minimum again and again, so that a few packets suffice. The width of the corridor is the minimum round trip between
+the two points. Two captures cannot show how this round trip divides between the two directions. The estimated offset is the middle of the
+corridor: exact if both minimum delays are equal, and wrong by at most half the width.
 
-Based on Paxson (On calibrating measurements of packet transit times, 1998) and Moon, Skelly and Towsley (Estimation and removal of clock
-skew from network delay measurements, 1999). They fit a line below the delays of one direction. The corridor of both directions assumes only
-that delays are not negative.
+The method is based on Paxson (On calibrating measurements of packet transit times, 1998) and Moon, Skelly and Towsley (Estimation and
+removal of clock skew from network delay measurements, 1999). Both papers fit a line below the delays of one direction. The corridor of both
+directions only assumes that delays are not negative.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MIN_PACKETS = 1
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The second capture's clock relative to the first's.
+    """The offset and drift of the second capture's clock relative to the first's.
 
     Attributes:
         reference_ns: time of the first clock at which `offset_ns` holds: the middle of the packets' time span.
@@ -72,7 +72,7 @@ class Clock:
     stepped: bool
 
     def ahead_ns(self, first_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How far the second clock is ahead, in ns, at the given times of the first clock."""
+        """Return by how many ns the second clock is ahead at the given times of the first clock."""
         gained = np.rint((first_ns - self.reference_ns) * self.drift).astype(np.int64)
         ahead: NDArray[np.int64] = self.offset_ns + gained
         return ahead
@@ -84,37 +84,40 @@ class Clock:
 
 
 class _Corridor:
-    """The corridor between the differences of both directions. Times and differences are centred, so that floats resolve nanoseconds."""
+    """The corridor between the differences of one direction and those of the other.
+
+    Times and differences are centred, so that floats can represent single nanoseconds.
+    """
 
     def __init__(self, there: _Points, back: _Points, around: float) -> None:
-        """`around`: a slope near those that will be requested."""
+        """`around` is a slope near those that will be requested."""
         self._there, self._back = there, back
         self._low = _lower_chain(*there, around)
         time, height = _lower_chain(back[0], -back[1], -around)
         self._high = time, -height
 
     def upper(self, slope: float) -> float:
-        """Value at time 0 of the highest line of this slope that has no packet from the first point to the second below it."""
+        """Return the value at time 0 of the highest line of this slope that has no packet from the first point to the second below it."""
         time, difference = self._low
         return float((difference - slope * time).min())
 
     def lower(self, slope: float) -> float:
-        """Value at time 0 of the lowest line of this slope that has no packet from the second point to the first above it."""
+        """Return the value at time 0 of the lowest line of this slope that has no packet from the second point to the first above it."""
         time, difference = self._high
         return float((difference - slope * time).max())
 
     def width(self, slope: float) -> float:
-        """The width of the corridor, upper minus lower line; a concave function of the slope."""
+        """Return the width of the corridor (upper minus lower line), which is a concave function of the slope."""
         return self.upper(slope) - self.lower(slope)
 
     def noise(self, slope: float) -> float:
-        """Sum over both edges of the corridor: the typical distance between the edge and the extreme value of a run."""
+        """Return the sum over both edges of the corridor: the typical distance between the edge and the extreme value of a run."""
         above = _noise(*self._there, slope, self.upper(slope))
         below = _noise(self._back[0], -self._back[1], -slope, -self.lower(slope))
         return above + below
 
     def offsets(self, at: float, slopes: tuple[float, float]) -> tuple[float, float]:
-        """The lowest and the highest offset at a time, over all lines within the corridor."""
+        """Return the lowest and the highest offset at a time, over all lines within the corridor."""
         low, high = slopes
         highest = _maximum(lambda slope: self.upper(slope) + slope * at, low, high)
         lowest = _maximum(lambda slope: -self.lower(slope) - slope * at, low, high)
@@ -122,7 +125,7 @@ class _Corridor:
 
 
 def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], there: NDArray[np.bool_], resolution_ns: int) -> Clock | None:
-    """Align the second clock with the first.
+    """Determine the offset and drift of the second clock relative to the first.
 
     Args:
         first_ns: time of each packet in the first capture.
@@ -167,7 +170,7 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], there: NDAr
 
 
 def _interval(corridor: _Corridor, widest: float, min_width: float) -> tuple[float, float]:
-    """The interval of slopes around `widest` for which the corridor has at least `min_width`."""
+    """Return the interval of slopes around `widest` for which the corridor has at least the width `min_width`."""
 
     def edge(inside: float, outside: float) -> float:
         if corridor.width(outside) >= min_width:
@@ -181,7 +184,7 @@ def _interval(corridor: _Corridor, widest: float, min_width: float) -> tuple[flo
 
 
 def _maximum(function: Callable[[float], float], low: float, high: float) -> float:
-    """The argument that maximizes a concave function, by ternary search."""
+    """Return the argument that maximizes a concave function, by ternary search."""
     for _ in range(SEARCH_STEPS):
         third = (high - low) / 3
         if function(low + third) < function(high - third):
@@ -192,7 +195,10 @@ def _maximum(function: Callable[[float], float], low: float, high: float) -> flo
 
 
 def _lower_chain(time: NDArray[np.float64], difference: NDArray[np.float64], around: float) -> _Points:
-    """The lower chain of the points' convex hull. More than `HULL_BUCKETS` points are reduced to the lowest point per bucket."""
+    """Return the lower chain of the convex hull of the points.
+
+    If there are more than `HULL_BUCKETS` points, only the lowest point of each bucket is used.
+    """
     order = np.lexsort((difference, time))
     time, difference = time[order], difference[order]
     if time.size > HULL_BUCKETS:
@@ -207,12 +213,12 @@ def _lower_chain(time: NDArray[np.float64], difference: NDArray[np.float64], aro
 
 
 def _turns_down(time: NDArray[np.float64], height: NDArray[np.float64], one: int, two: int, three: int) -> bool:
-    """Whether the middle of three points, in order of time, lies on or above the line between the others."""
+    """Return whether the middle of three points, in order of time, lies on or above the line between the others."""
     return bool((height[two] - height[one]) * (time[three] - time[one]) >= (height[three] - height[one]) * (time[two] - time[one]))
 
 
 def _lowest_in_buckets(height: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The index of the lowest value in each of `HULL_BUCKETS` buckets."""
+    """Return the index of the lowest value in each of `HULL_BUCKETS` buckets."""
     starts = np.linspace(0, height.size, HULL_BUCKETS, endpoint=False).astype(np.int64)
     bucket = np.repeat(np.arange(starts.size), np.diff(starts, append=height.size))
     places: NDArray[np.int64] = np.lexsort((height, bucket))[starts]
@@ -220,9 +226,9 @@ def _lowest_in_buckets(height: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _noise(time: NDArray[np.float64], difference: NDArray[np.float64], slope: float, at_zero: float) -> float:
-    """The noise: the median distance of the runs' lowest differences above a line.
+    """Return the noise: the median distance between a line and the lowest difference of each run.
 
-    With few packets, the largest distance of any difference.
+    With few packets, the noise is the largest distance of any difference from the line.
     """
     residual = (difference - slope * time - at_zero)[np.argsort(time, kind="stable")]
     if residual.size < RUNS * MIN_IN_RUN:

@@ -1,4 +1,4 @@
-"""Matches the connections of two captures by sequence numbers, because NAT may have changed addresses and ports."""
+"""Matches the connections of two captures by sequence numbers, because NAT may have changed the addresses and ports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PORTS = ("client_port", "server_port")
 
 
 def paired(first: pl.DataFrame, second: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame]) -> pl.DataFrame:
-    """Pair the connections of two captures, each with at most one.
+    """Pair the connections of two captures; each connection has at most one partner.
 
     Args:
         first: rows of `packets.identities` of the first capture.
@@ -40,7 +40,7 @@ def paired(first: pl.DataFrame, second: pl.DataFrame, ports: tuple[pl.DataFrame,
 
 
 def _keys(rows: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The keys of connections: distinct `seq length controls` per direction, of packets with payload, SYN, FIN or RST."""
+    """Return the keys of connections: the distinct `seq length controls` of each direction's packets with payload, SYN, FIN or RST."""
     keys = (
         rows.lazy()
         .filter((pl.col("length") > 0) | (pl.col("controls") != 0))
@@ -51,13 +51,13 @@ def _keys(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     )
     if keys.height <= SAMPLED_KEYS:
         return keys
-    share = keys.height // SAMPLED_KEYS + 1  # by a hash of the key, so that both captures sample the same keys
+    share = keys.height // SAMPLED_KEYS + 1  # sampled by a hash of the key, so that both captures sample the same keys
     drawn = pl.struct("seq", "length").hash(seed=0) % share == 0
     return keys.filter((pl.col("controls") & SYN != 0) | drawn)
 
 
 def _same_ports(counted: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame]) -> pl.Series:
-    """Whether the two connections of each row have equal ports."""
+    """Return whether the two connections of each row have equal ports."""
     known = counted
     for name, table in zip(("a", "b"), ports, strict=True):
         known = known.join(table.select(pl.col("conn").alias(name), *(pl.col(port).alias(f"{name}_{port}") for port in PORTS)), on=name)
@@ -68,7 +68,7 @@ def _same_ports(counted: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame])
 
 
 def _best(rows: pl.DataFrame) -> pl.DataFrame:
-    """Greedy selection: rows, in order of preference, whose connections no earlier row uses."""
+    """Select greedily: keep each row, in order of preference, whose two connections no earlier kept row uses."""
     taken: tuple[set[int], set[int]] = set(), set()
     keep = []
     for a, b in rows.select("a", "b").iter_rows():

@@ -105,7 +105,7 @@ def _times(row: dict[str, Any] | None, name: str) -> dict[str, Any]:
 
 
 def _frames(packets: pl.DataFrame) -> dict[tuple[int, str], list[int]]:
-    """(direction number, key) → the first `MAX_FRAMES` distinct frames of that kind."""
+    """Return the first `MAX_FRAMES` distinct frames of each kind, by (direction number, key)."""
     found = {}
     chosen = {key: (pl.col("fate") == fate, frame) for key, (fate, frame) in FRAMES.items()}
     chosen["reordered"] = (pl.col("reordered"), "received_frame")

@@ -1,8 +1,9 @@
-"""Matches the packets of two captures one by one, and tells a packet from its retransmits and duplicates.
+"""Matches the packets of two captures one by one, and distinguishes a packet from its retransmits and duplicates.
 
 A packet is identified by its sequence number, length, SYN, FIN and RST, its acknowledgment number, and, if the path leaves them unchanged,
-its TCP timestamp, SACK blocks and IP identification. Packets with identical headers stay ambiguous, for example retransmits within one tick
-of the timestamp clock on a stack without IP identification. Their times decide, after the clocks are aligned on the unambiguous packets.
+its TCP timestamp, SACK blocks and IP identification. Packets with identical headers are ambiguous: for example, retransmits within one tick
+of the timestamp clock on a stack that sets no IP identification. Ambiguous packets are matched by time, after the clocks are aligned on the
+unambiguous packets.
 """
 
 from __future__ import annotations
@@ -89,13 +90,15 @@ def _matched(sides: Sides, kept: pl.DataFrame, part: int) -> Found:
     counts = [pl.col(f"{name}_count").max().over(keys).fill_null(0).alias(f"{name}_count") for name in ("sent", "received")]
     counted = joined.with_columns(counts)
     single = (pl.col("sent_count") <= 1) & (pl.col("received_count") <= 1)
-    several = counted.filter(~single)  # only these rows are ranked: ranking all rows would take most of the time and memory of a part
+    # Only ambiguous rows are ranked, because ranking all rows would take most of the time and memory of a part.
+    several = counted.filter(~single)
+
     key = pl.struct(keys).rank("dense").cast(pl.Int64) + (part << 32)
     return Found(counted.filter(single).select("sent_row", "received_row"), several.select("sent_row", "received_row", "rank", key=key))
 
 
 def _preserved(sides: tuple[Packets, Packets], parts: int) -> pl.DataFrame:
-    """Whether the path leaves each of `MARKS` unchanged, per direction: `direction tsval_kept ip_id_kept sacked_kept`."""
+    """Return whether the path leaves each of `MARKS` unchanged, per direction: `direction tsval_kept ip_id_kept sacked_kept`."""
     same = [(pl.col(mark) == pl.col(f"{mark}_there")).sum().cast(pl.Int64).alias(mark) for mark in MARKS]
     counted = []
     for part in range(parts):
@@ -109,7 +112,7 @@ def _preserved(sides: tuple[Packets, Packets], parts: int) -> pl.DataFrame:
 
 
 def align(found: Found, sent: Packets, received: Packets, resolution_ns: int) -> Clock | None:
-    """Align the clocks on the packets with unique headers, by `clocks.align`."""
+    """Align the clocks with `clocks.align`, on the packets with unique headers."""
     certain = found.single.drop_nulls().sort("sent_row")
     sent_ns, received_ns, there = (
         packets.column(name).gather(certain[row]).to_numpy()
@@ -143,10 +146,10 @@ def settled(found: Found, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int
 def _by_time(
     senders: list[int], receivers: list[int], sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64], min_ns: int
 ) -> Iterator[tuple[int | None, int | None, bool, bool]]:
-    """Assign the arrivals of packets with identical headers to their transmissions, in order, as far as times allow.
+    """Assign the arrivals of packets with identical headers to their transmissions in order, as far as the times allow.
 
-    With fewer arrivals than transmissions, an arrival belongs to the last transmission that can have arrived by then. Arrivals beyond the
-    number of transmissions are copies.
+    If there are fewer arrivals than transmissions, an arrival belongs to the last transmission that can have arrived by then. If there are
+    more arrivals than transmissions, the surplus arrivals are copies.
     """
     certain = len(senders) <= 1
     pairs: dict[int, int] = {}

@@ -28,7 +28,7 @@ _AT_BOTH = pl.col("sent_row").is_not_null() & pl.col("received_row").is_not_null
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What both captures saw of each packet and of each stream.
+    """The packets and the streams, as both captures contain them.
 
     Attributes:
         rows: `links` with the packet's fields from both captures; one row per packet or copy, in order of sending, then those seen only
@@ -44,7 +44,7 @@ class Seen:
 
 
 def seen(links: pl.DataFrame, sent: Packets, received: Packets, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64]) -> Seen:
-    """Join what both captures saw. The packets of the captures are not needed afterwards.
+    """Join the packets of both captures. After the fates are determined, the packets of the captures are not needed any more.
 
     Args:
         links: as `match.settled` returns them.
@@ -101,12 +101,12 @@ def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...])
 def _joined(
     links: pl.DataFrame, sent: Packets, received: Packets, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64]
 ) -> pl.DataFrame:
-    """The links with the fields of both captures. The row number of a packet is its index in its columns."""
+    """Return the links between packets, with the fields of both captures. The row number of a packet is its index in its columns."""
     links = links.sort("sent_row", "received_row", nulls_last=True)
     at, behind = links["sent_row"], links["received_row"]
 
     def own(name: str) -> pl.Series:
-        """A field from the capture near the sender, or else from the one near the receiver."""
+        """Return a field from the capture near the sender or, if it is null there, from the capture near the receiver."""
         both = pl.DataFrame([sent.column(name).gather(at).alias("sent"), received.column(name).gather(behind).alias("received")])
         return both.select(pl.coalesce("sent", "received").alias(name)).to_series()
 
@@ -125,10 +125,10 @@ _OWN = ("direction", "there", "start", "length", "controls")
 
 
 def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[int, int], ...]) -> pl.DataFrame:
-    """Add `outside_overlap`: the packet is in one capture only, and passed the other point while that capture was not running.
+    """Add `outside_overlap`: the packet is in one capture only, and passed the other point while no capture was running there.
 
-    With aligned clocks, usual delays give the time at the other point. Without, a packet is outside if it precedes the first packet of its
-    direction that is in both captures, or follows the last one.
+    If the clocks are aligned, the usual delay gives the time at the other capture point. If the clocks are not aligned, a packet is outside
+    if it precedes the first packet of its direction that is in both captures, or follows the last one.
     """
     if clock is None:
         both = rows.filter(_AT_BOTH)
@@ -166,22 +166,25 @@ def _arrived_ranges(received: Packets) -> pl.DataFrame:
 
 
 def _acknowledged(sent: Packets) -> pl.DataFrame:
-    """The highest acknowledged offset per direction. The acknowledgments of one direction cover the data of the other."""
+    """Return the highest acknowledged offset per direction.
+
+    The acknowledgments that one direction carries cover the data of the other direction.
+    """
     known = sent.rows.filter(pl.col("acked").is_not_null()).select(pl.col("direction") ^ 1, "acked")
     return known.group_by("direction").agg(acked_to=pl.col("acked").max()).collect()
 
 
 def _in_doubt(judged: pl.DataFrame) -> pl.DataFrame:
-    """Mark lost packets without data as uncertain if the capture missed other packets: ACKs are not acknowledged, so they prove nothing."""
+    """Mark lost packets without data as uncertain if the capture missed other packets: nothing proves the arrival of an ACK."""
     missed_others = judged.filter(pl.col("fate") == "not_captured")["there"].unique()
     empty = (pl.col("fate") == "lost") & (pl.col("length") == 0)
     return judged.with_columns(certain=pl.col("certain") & ~(empty & pl.col("there").is_in(missed_others.implode())))
 
 
 def _with_arrived_anyway(rows: pl.DataFrame, both: Seen) -> pl.DataFrame:
-    """Add `arrived_anyway`: the receiver ACKed the data, but no packet captured near the receiver carries it.
+    """Add `arrived_anyway`: true if the receiver ACKed the data, but no packet captured near the receiver contains the data.
 
-    It is true only for packets that are missing near the receiver.
+    `arrived_anyway` is true only for packets that are missing near the receiver.
     """
     alone = rows.filter(pl.col("received_row").is_null(), pl.col("length") > 0).select("sent_row", "direction", "start", "length")
     end = pl.col("start") + pl.col("length")

@@ -1,4 +1,4 @@
-"""A store for packets that do not fit into memory, numbered in the order of adding."""
+"""Stores packets that do not fit into memory, and numbers them in the order in which they are added."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Writer:
         self._rows = 0
 
     def add(self, packets: pl.DataFrame) -> None:
-        """Add a batch. All batches have the same columns.
+        """Add a batch. All batches must have the same columns.
 
         Raises:
             UsageError: more than `MAX_PIECES` packets.
@@ -47,18 +47,21 @@ class Writer:
 
 
 class Packets:
-    """Packets with the columns of the added batches, and `row` (0, 1, …)."""
+    """The packets: the columns of the added batches, and `row` (0, 1, …)."""
 
     def __init__(self, rows: pl.LazyFrame, height: int) -> None:
-        """`rows` has `height` rows, in order of `row`."""
+        """`rows` has `height` rows, sorted by `row`."""
         self.rows = rows
         self.height = height
 
     def column(self, name: str) -> pl.Series:
-        """One column, in order of `row`."""
+        """Return one column, sorted by `row`."""
         return self.rows.select(name).collect().to_series()
 
     def of_keys(self, keys: Sequence[str], part: int, parts: int) -> pl.DataFrame:
-        """Return `keys` and `row` of one of `parts` parts. Packets whose first two keys are equal are in the same part in both captures."""
+        """Return `keys` and `row` of one of `parts` parts.
+
+        Packets of both captures whose first two keys are equal are in the part with the same number.
+        """
         wanted = self.rows if parts == 1 else self.rows.filter(pl.struct(keys[:2]).hash(seed=0) % parts == part)
         return wanted.select(*keys, "row").collect()

@@ -1,4 +1,4 @@
-"""Turns a capture's segments into packets that can be recognized in another capture, by header fields that NAT does not change."""
+"""Converts a capture's segments into packets that can be recognized in another capture, by header fields that NAT does not change."""
 
 from __future__ import annotations
 
@@ -43,14 +43,17 @@ the segments are duplicates, the path created them (a heuristic)."""
 
 
 def _made_by_capture(captured: Captured) -> pl.Expr:
-    """Select duplicates made by the capture, not by the path. Only the share of duplicates can show which of the two made them."""
+    """Return a condition that selects duplicates made by the capture, not by the path.
+
+    Only the share of duplicates can show whether the capture or the path made them.
+    """
     copies = pl.col("kind").cast(pl.String) == "capture_duplicate"
     share = captured.segments.select(copies.mean()).collect().item()
     return copies if share is not None and share >= SYSTEMATIC_SHARE else pl.lit(value=False)
 
 
 def identities(captured: Captured) -> pl.DataFrame:
-    """The fields that identify a capture's connections and its capture point.
+    """The fields that identify a capture's connections, and the capture point of the capture.
 
     Returns:
         `conn from_client seq length controls ttl` in capture order. `seq` is the 32-bit sequence number of the header. Duplicates made by
@@ -65,7 +68,7 @@ def identities(captured: Captured) -> pl.DataFrame:
 
 
 def packets(captured: Captured) -> Iterator[pl.DataFrame]:
-    """The segments of a capture with the fields that identify a packet, in batches; the first batch is empty.
+    """Yield the segments of a capture with the fields that identify a packet, in batches; the first batch is empty.
 
     Yields:
         `frame ts_ns conn from_client start length controls acked ack tsval ip_id sacked rtt_ns` in capture order. `start` and `acked` are
@@ -103,7 +106,7 @@ def _wire_number(offset: str, isn: pl.Expr) -> pl.Expr:
 
 
 def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) -> Iterator[pl.DataFrame]:
-    """Compute columns of all segments but duplicates made by the capture, batch by batch. The first batch has no rows."""
+    """Compute the columns of all segments except duplicates made by the capture, batch by batch. The first batch has no rows."""
     isns = captured.connections.select("conn", *(pl.col(f"{side}_isn").cast(pl.Int64) for side in SIDES)).collect()
     chosen = captured.segments.select(columns).filter(~_made_by_capture(captured)).head(MAX_PACKETS + 1)
     count = 0
@@ -116,13 +119,13 @@ def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) ->
 
 
 def _sacked() -> pl.Expr:
-    """A hash of the SACK blocks relative to the acknowledgment number, equal in every capture; null without SACK blocks."""
+    """Return a hash of the SACK blocks relative to the acknowledgment number, which is equal in every capture; null without SACK blocks."""
     words = (pl.col("sack_blocks") - pl.col("ack")).cast(pl.List(pl.String)).list.join(",")
     return pl.when(pl.col("sack_blocks").is_not_null()).then(words.hash(seed=0) % (1 << 62)).cast(pl.Int64)
 
 
 def piece_bytes(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
-    """The maximum payload of a packet on the wire, per pair of connections. Offload (TSO, GRO) merged any longer segment.
+    """Return the maximum payload of a packet on the wire, per pair of connections. A longer segment was merged by offload (TSO, GRO).
 
     Args:
         first: rows of `schema.CONNECTIONS` of the first capture.
@@ -143,8 +146,8 @@ def piece_bytes(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
 def cut(rows: pl.DataFrame) -> pl.DataFrame:
     """Split segments longer than the column `piece` into the packets on the wire, and drop that column.
 
-    As the network card does, number the packets consecutively (IP identification) and set FIN on the last one. All packets of a segment
-    keep its time.
+    As a network card does, number the packets of a segment consecutively (IP identification) and set FIN on the last one. All packets of a
+    segment keep the time of the segment.
 
     Raises:
         UsageError: more than `MAX_PIECES` packets.

@@ -66,7 +66,9 @@ class Pair:
 
 
 def pair_captures(first: Captured, second: Captured) -> Pair:
-    """Match two captures of the same transfers. Their order does not matter: each connection shows which capture is nearer to its client.
+    """Match two captures of the same transfers.
+
+    The order of the captures does not matter: each connection shows which capture is nearer to its client.
 
     Raises:
         UsageError: the captures have no connection in common, are too large, or have no timestamps.
@@ -101,18 +103,18 @@ def _endpoints(captured: Captured) -> pl.DataFrame:
 
 
 def _of_pairs(pairs: pl.DataFrame, name: str, table: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table of connections, one row per pair."""
+    """Return the rows of a table of connections, one row per pair."""
     return pairs.select(conn=name).join(table, on="conn", how="left", maintain_order="left")
 
 
 def _with_shifts(pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> pl.DataFrame:
-    """The pairs with their number, the maximum payload of a packet (`piece`), and the stream offset shift of each direction (`_shift`)."""
+    """Return the pairs with their number, the maximum payload of a packet (`piece`), and the offset shift per direction (`_shift`)."""
     shifts = (_shift(ends, pairs, side).alias(side) for side in SIDES)
     return pairs.with_row_index("pair").with_columns(piece_bytes(*ends)["piece"], *shifts)
 
 
 def _with_directions(rows: pl.DataFrame, about: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The packets of one capture's paired connections, with `direction`, `near_sender` and `there`, split as on the wire (`cut`).
+    """Return the packets of one capture's paired connections, with `direction`, `near_sender` and `there`, split as on the wire (`cut`).
 
     Stream offsets of the second capture are converted to those of the first.
     """
@@ -134,7 +136,7 @@ def _with_directions(rows: pl.DataFrame, about: pl.DataFrame, name: str) -> pl.D
 
 
 def _shift(ends: tuple[pl.DataFrame, ...], pairs: pl.DataFrame, side: str) -> pl.Series:
-    """What to add to stream offsets of the second capture to get those of the first, for data sent by the first capture's `side`."""
+    """Return what to add to the second capture's stream offsets to get the first's, for data sent by the first capture's `side`."""
     other = {"client": "server", "server": "client"}[side]
     isn_b = pl.when(pairs["swapped"]).then(ends[1][f"{other}_isn"]).otherwise(ends[1][f"{side}_isn"]).cast(pl.Int64)
     ahead = (isn_b - ends[0][f"{side}_isn"].cast(pl.Int64) + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2
@@ -142,7 +144,7 @@ def _shift(ends: tuple[pl.DataFrame, ...], pairs: pl.DataFrame, side: str) -> pl
 
 
 def _by_place(captures: Mapping[str, Captured], pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> tuple[Packets, Packets]:
-    """The packets of both captures as seen near their sender, and near their receiver, each in capture order per direction (`row`)."""
+    """Return the packets captured near their sender, and those captured near their receiver, in capture order per direction (`row`)."""
     about = _with_shifts(pairs, ends)
     places = {True: Writer(), False: Writer()}
     for name, captured in captures.items():
@@ -154,7 +156,7 @@ def _by_place(captures: Mapping[str, Captured], pairs: pl.DataFrame, ends: tuple
 
 
 def _on_first_clock(rows: Packets, clock: Clock | None, *, in_first: bool) -> NDArray[np.int64]:
-    """The times of the rows, converted to the first capture's clock; unchanged if the clocks are not aligned."""
+    """Return the times of the rows, converted to the first capture's clock; unchanged if the clocks are not aligned."""
     times: NDArray[np.int64] = rows.column("ts_ns").to_numpy()
     if clock is None:
         return times

@@ -1,1 +1,1 @@
-"""This process: interrupts, temporary folders, and files that appear whole or not at all."""
+"""The process of a command: interrupts, temporary folders, and output files that appear whole or not at all."""

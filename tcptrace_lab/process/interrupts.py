@@ -1,14 +1,14 @@
-"""An interrupt (Ctrl-C, SIGINT) ends the process at once and without a traceback, wherever it is.
+"""An interrupt (Ctrl-C, SIGINT) ends the process at once and without a traceback, whatever code is running.
 
-Python raises KeyboardInterrupt between any two steps of the main thread: while a thread is being started, in a callback of a library that
-takes the exception for a defect, or where the cleanup then waits for a silent pipe. A command needs no cleanup: the system frees memory,
-descriptors and unnamed files. What the system does not free is created with `making` or registered with `undoing`.
+Python itself raises KeyboardInterrupt between any two steps of the main thread: while a thread is being started, in a callback of a library
+that takes the exception for a defect, or before a cleanup that then waits for a silent pipe. A command needs no cleanup: the system frees
+memory, descriptors and unnamed files. Anything that the system does not free is created with `making` or registered with `undoing`.
 
-The main thread ends the process at its next Python step. While it is in compiled code (waiting for a pipe, running a query), a watcher
-thread ends the process instead.
+The main thread ends the process at its next Python step. While the main thread is in compiled code (waiting for a pipe, running a query), a
+watcher thread ends the process instead.
 
-Only the console script turns this on (`end_the_program`). Code that uses the package gets KeyboardInterrupt, and nothing here has an
-effect.
+Only the console script turns this behaviour on (`end_the_program`). Code that imports the package gets KeyboardInterrupt as usual, and this
+module has no effect.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _came = False
 
 
 def end_the_program() -> None:
-    """From now on an interrupt ends the process, unless the parent process has set interrupts to be ignored."""
+    """Make an interrupt end the process from now on, unless the parent process has set interrupts to be ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
-        if sys.platform == "win32":  # set_wakeup_fd takes no pipe there: an interrupt waits for the next Python step
+        if sys.platform == "win32":  # on this system set_wakeup_fd takes no pipe: an interrupt waits for the next Python step
             return
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
@@ -73,7 +73,7 @@ def undoing(action: Callable[[], object]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def making(make: Callable[[], Made], undo: Callable[[Made], object]) -> Iterator[Made]:
-    """Create something that outlives the process. An interrupt undoes it, during its creation and while the block runs."""
+    """Create something that can outlive the process. An interrupt during the creation or while the block runs removes what was created."""
     global _waiting  # noqa: PLW0603  (signals belong to the process)
     with contextlib.ExitStack() as ending:
         _waiting += 1
@@ -91,7 +91,7 @@ def making(make: Callable[[], Made], undo: Callable[[Made], object]) -> Iterator
 def raised() -> Iterator[None]:
     """While the block runs, SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, for a block that cleans up or handles it.
 
-    Works in the main thread; in other threads it has no effect.
+    This works only in the main thread; in other threads it has no effect.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -109,9 +109,9 @@ def raised() -> Iterator[None]:
 
 @contextlib.contextmanager
 def noted() -> Iterator[threading.Event]:
-    """While the block runs, SIGINT, SIGTERM and SIGHUP only set an event. The block checks the event and ends itself.
+    """While the block runs, SIGINT, SIGTERM and SIGHUP only set an event. The block must check the event and end itself.
 
-    Works in the main thread; in other threads nothing sets the event.
+    This works only in the main thread; in other threads nothing sets the event.
     """
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -121,7 +121,7 @@ def noted() -> Iterator[threading.Event]:
     def note(_signal: int, _frame: FrameType | None) -> None:
         global _raised_s  # noqa: PLW0603
         _raised_s = time.monotonic()
-        # The interrupted code may hold the event's own lock, in `wait`. Another thread can wait for that lock, a handler cannot.
+        # The interrupted code may hold the event's own lock, in `wait`. Another thread can wait for this lock, but a signal handler cannot.
         _thread.start_new_thread(event.set, ())
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, *_ENDING) if _heeded(number)}
@@ -133,7 +133,7 @@ def noted() -> Iterator[threading.Event]:
 
 
 def _heeded(number: signal.Signals) -> bool:
-    """Whether the signal is not ignored. nohup(1) ignores SIGHUP; a shell ignores SIGINT for background jobs."""
+    """Return whether the signal has an effect. nohup(1) ignores SIGHUP; a shell ignores SIGINT for background jobs."""
     return signal.getsignal(number) is not signal.SIG_IGN
 
 
@@ -165,6 +165,6 @@ def _watch(reader: int) -> None:
 
 def _end() -> None:
     for action in reversed(_undo):
-        with contextlib.suppress(Exception):  # the process ends in any case
+        with contextlib.suppress(Exception):  # ignored, because the process ends anyway
             action()
     os._exit(EXIT_INTERRUPTED)

@@ -28,7 +28,7 @@ _ELSEWHERE = "choose another place"
 
 
 def check(path: str, inputs: Iterable[str]) -> None:
-    """Reject an impossible output path before any work is done: a directory, a missing folder, or one of the inputs.
+    """Reject an unusable output path before any work is done: a directory, a missing folder, or one of the inputs.
 
     Raises:
         UsageError: it is the capture itself.
@@ -49,7 +49,7 @@ def check(path: str, inputs: Iterable[str]) -> None:
 
 
 def check_all(paths: Mapping[str, str | None], inputs: Iterable[str], files_only: Iterable[str] = ()) -> None:
-    """`check` several results of one command. They must differ, and at most one may be standard output.
+    """Apply `check` to several results of one command. The paths must differ, and at most one may be standard output.
 
     Args:
         paths: option → path of its result; None if the option was not given.
@@ -75,7 +75,7 @@ def check_all(paths: Mapping[str, str | None], inputs: Iterable[str], files_only
 
 
 def check_folder(path: str) -> None:
-    """Reject an impossible result folder before any work is done.
+    """Reject an unusable result folder before any work is done.
 
     Raises:
         UsageError: it is standard output.
@@ -93,7 +93,7 @@ def check_folder(path: str) -> None:
 
 
 def reports() -> Path:
-    """Return the folder `REPORTS`, created if needed. Raises OutputUnwritable."""
+    """Return the folder `REPORTS`, which is created if needed. Raises OutputUnwritable."""
     try:
         REPORTS.mkdir(exist_ok=True)
     except OSError as error:
@@ -117,7 +117,7 @@ def make_folder(path: str) -> None:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Provide a byte stream that becomes the file `path` when the block succeeds. After an error, the previous file stays.
+    """Provide a byte stream that becomes the file `path` when the block succeeds. After an error, the previous file is unchanged.
 
     `-` is standard output. Devices and pipes are written directly.
 
@@ -130,7 +130,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         elif Path(path).exists() and not Path(path).is_file():
-            with open(path, "wb") as stream:  # noqa: PTH123  (a path as the user gave it)
+            with open(path, "wb") as stream:  # noqa: PTH123  (opens the path exactly as the user gave it)
                 yield stream
         else:
             yield from _replaced(Path(path))
@@ -144,7 +144,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def write_json(path: str, document: Mapping[str, Any]) -> None:
-    """Write a document as JSON, in ASCII, to the file `path` or to standard output; see `opened`.
+    """Write a document as ASCII JSON to the file `path` or to standard output; see `opened`.
 
     Raises:
         OutputUnwritable: no room or no permission.
@@ -155,7 +155,7 @@ def write_json(path: str, document: Mapping[str, Any]) -> None:
 
 
 def _nobody_reads(descriptor: int) -> bool:
-    """Whether it is a pipe whose reader has gone (POLLERR; see pipe(7))."""
+    """Return whether the output is a pipe whose reader has closed it (POLLERR; see pipe(7))."""
     if sys.platform == "win32":  # no poll(2)
         return False
     poll = select.poll()
@@ -164,12 +164,12 @@ def _nobody_reads(descriptor: int) -> bool:
 
 
 def refused(error: OSError, path: str) -> OutputUnwritable:
-    """Return the exception for the operating system's refusal to write `path`."""
+    """Return an OutputUnwritable for the error with which the operating system refused to write `path`."""
     return OutputUnwritable.from_os(error, "standard output" if path == STDOUT else path, _ELSEWHERE)
 
 
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a temporary file beside `path`, which then replaces `path`."""
+    """Yield a temporary file in the folder of `path`, which then replaces `path`."""
     umask = os.umask(0)
     os.umask(umask)
 
@@ -181,7 +181,7 @@ def _replaced(path: Path) -> Iterator[IO[bytes]]:
         try:
             yield stream
             stream.close()  # Windows replaces no open file
-            temporary.chmod(0o666 & ~umask)  # the permissions that open() would set
+            temporary.chmod(0o666 & ~umask)  # the permissions that open() would give the file
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

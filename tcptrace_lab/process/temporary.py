@@ -1,9 +1,9 @@
-"""Temporary folders that are removed soon after their process ends, however it ends.
+"""Temporary folders that are removed soon after their process ends, even if the process is killed.
 
-The end of the block removes the folder, and so does an interrupt (`interrupts`). A killed process cannot clean up: the next process that
-creates such a folder removes what it left. A lock shows whether a folder is in use: a file in it, locked (flock(2)) while the process that
-created it, or a fork of it, is alive. The lock file contains the folder's name. So a copy of the folder that a user keeps is never removed,
-nor is any other folder whose name starts alike.
+The folder is removed at the end of the block, and by an interrupt (`interrupts`). A killed process cannot clean up, so the next process
+that creates such a folder removes the folder of the killed process. A lock shows whether a folder is in use: a file in the folder is locked
+(flock(2)) while the process that created it, or a fork of that process, is alive. The lock file contains the name of its folder. Therefore
+a copy of the folder that a user keeps is never removed, and neither is any other folder whose name starts alike.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _cleared = False
 
 
 class _Held(NamedTuple):
-    """A folder of this process: its path, and the descriptor that holds its lock."""
+    """A folder of this process: its path, and the file descriptor of its lock."""
 
     path: str
     lock: int
@@ -45,14 +45,16 @@ class _Held(NamedTuple):
                 _empty(descriptor)
             finally:
                 os.close(descriptor)
-        os.close(self.lock)  # before the folder is removed: NFS keeps the name of an open file
+        os.close(self.lock)  # before the folder is removed: NFS keeps the name of a removed file that is still open
         with contextlib.suppress(OSError):
             os.rmdir(self.path)  # noqa: PTH106
 
 
 @contextlib.contextmanager
 def folder() -> Iterator[str]:
-    """Provide the path of a new folder. The end of the block removes it, or an interrupt, or the next process that creates one.
+    """Provide the path of a new folder.
+
+    The folder is removed at the end of the block, by an interrupt, or by the next process that creates one.
 
     Raises:
         OutputUnwritable: it cannot be created.
@@ -66,7 +68,7 @@ def folder() -> Iterator[str]:
 
 @contextlib.contextmanager
 def room() -> Iterator[None]:
-    """Convert an OSError in the block to OutputUnwritable. The block must do nothing but write temporary files."""
+    """Convert an OSError in the block to OutputUnwritable. The block must only write temporary files."""
     try:
         yield
     except OSError as error:
@@ -78,7 +80,7 @@ _REMEDY = "set TMPDIR to a directory with room"
 
 def _made() -> _Held:
     global _cleared  # noqa: PLW0603  (one per process)
-    import tempfile  # noqa: PLC0415  (saves 10 ms at start)
+    import tempfile  # noqa: PLC0415  (a later import saves 10 ms at start)
 
     where = "temporary files"
     try:
@@ -97,12 +99,12 @@ def _made() -> _Held:
 
 
 def _locked(path: str) -> int:
-    """Return a descriptor that holds the lock of a new folder. After an OSError, no lock file remains."""
+    """Return the file descriptor that holds the lock of a new folder. After an OSError, no lock file remains."""
     import fcntl  # noqa: PLC0415  (see `_made`)
 
     lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)  # noqa: PTH118
     try:
-        # Until the lock file contains the name, no process removes the folder: one that gets the lock releases it at once.
+        # Before the lock file contains the folder's name, no process removes the folder: a process that gets the lock releases it at once.
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(lock, os.path.basename(path).encode())  # noqa: PTH119
     except OSError:
@@ -115,7 +117,7 @@ def _locked(path: str) -> int:
 def clear(parent: str) -> None:
     """Remove this user's folders in `parent` whose processes have ended.
 
-    Nothing else is removed, and no folder without a valid lock file.
+    Only folders with a valid lock file are removed.
     """
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
@@ -144,7 +146,10 @@ def _clear_one(path: str) -> None:
 
 
 def _empty(descriptor: int) -> None:
-    """Remove the contents of an open folder; its lock file last, so that a later process can retry after a partial removal."""
+    """Remove the contents of an open folder.
+
+    The lock file is removed last, so that a later process can continue after a partial removal.
+    """
     import shutil  # noqa: PLC0415  (see `_made`)
 
     with os.scandir(descriptor) as entries:

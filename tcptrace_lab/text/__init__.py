@@ -1,1 +1,1 @@
-"""Numbers and texts for people: written, read, and made safe to show."""
+"""Numbers and texts for people: formatting, parsing, and escaping."""

@@ -41,7 +41,10 @@ def markdown(text: str) -> str:
 
 
 def markdown_code(text: str, *, in_table: bool = False) -> str:
-    """Return `text` as a code span. The fence has more backticks than any run inside. In a table, bars are escaped even there."""
+    """Return `text` as a code span.
+
+    The fence has more backticks than any run of backticks in the text. In a table, vertical bars are escaped even inside the code span.
+    """
     shown = printable(text) or " "
     fence = "`" * (max(map(len, _BACKTICKS.findall(shown)), default=0) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""

@@ -1,6 +1,6 @@
 """Numbers formatted for people: ms, kB, Mb/s. Each value has a short form and an exact form.
 
-All prefixes are decimal (1 kB = 1,000 bytes), so 1 MB/s is 8 Mb/s. Unknown is a dash, never 0.
+All prefixes are decimal (1 kB = 1,000 bytes), so 1 MB/s is 8 Mb/s. An unknown value is shown as a dash, never as 0.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WHOLE_PERCENT = 0.0995
 
 
 def _short(value: float) -> str:
-    """Three significant digits, no exponent, no trailing zeros: 1.46, 12.3, 123, 0.5."""
+    """Return three significant digits without exponent and trailing zeros: 1.46, 12.3, 123, 0.5."""
     if value == 0:
         return "0"
     decimals = max(_SIGNIFICANT - 1 - math.floor(math.log10(abs(value))), 0)
@@ -43,7 +43,7 @@ def _short(value: float) -> str:
 
 
 def _prefixed(value: float, unit: str) -> str:
-    """`value` with the decimal prefix that leaves one to three digits before the point."""
+    """Return `value` with the decimal prefix that leaves one to three digits before the point."""
     step = 0
     while step < len(_PREFIXES) - 1 and abs(float(f"{value:.{_SIGNIFICANT}g}")) >= _THOUSAND:
         value /= _THOUSAND
@@ -62,12 +62,12 @@ def size(value_bytes: int | None) -> str:
 
 
 def rate(value_bps: float | None) -> str:
-    """Bits per second: 8_500_000 → 8.5 Mb/s."""
+    """Return bits per second as text: 8_500_000 → 8.5 Mb/s."""
     return UNKNOWN if value_bps is None else _prefixed(value_bps, "b/s")
 
 
 def share(value: float | None) -> str:
-    """0.661 → 66%. Small shares keep one decimal: 0.012 → 1.2%."""
+    """Return a share in percent: 0.661 → 66%. Small shares keep one decimal: 0.012 → 1.2%."""
     if value is None:
         return UNKNOWN
     return f"{value:.0%}" if value >= _WHOLE_PERCENT else f"{value:.1%}"
@@ -94,7 +94,7 @@ def duration_s(value_s: float) -> str:
 
 
 def _long_duration(value_ns: int) -> str:
-    """Two units, of which the second is left out if it is zero."""
+    """Return a long duration in two units, of which the second is left out if it is zero."""
     seconds = round(abs(value_ns) / NS_PER_S)
     _, scale, first, small, second = next(units for units in _LONG_UNITS if seconds >= units[0])
     rest = seconds % scale // small
@@ -102,7 +102,7 @@ def _long_duration(value_ns: int) -> str:
 
 
 def exact_seconds(value_ns: int | None) -> str:
-    """Nanoseconds as seconds, all nine digits, through integers only: 1_500_000_000 → 1.500000000."""
+    """Return nanoseconds as seconds with all nine digits, computed with integers only: 1_500_000_000 → 1.500000000."""
     if value_ns is None:
         return UNKNOWN
     seconds, fraction = divmod(abs(value_ns), NS_PER_S)
@@ -110,13 +110,13 @@ def exact_seconds(value_ns: int | None) -> str:
 
 
 def utc(value_ns: int | None) -> str:
-    """Nanoseconds since 1970 → 2024-01-31 12:00:00.123456789 UTC."""
+    """Return nanoseconds since 1970 as text: 2024-01-31 12:00:00.123456789 UTC."""
     if value_ns is None:
         return UNKNOWN
     seconds, fraction = divmod(value_ns, NS_PER_S)
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    except OverflowError:  # a damaged or 64-bit time stamp beyond the year 9999
+    except OverflowError:  # a damaged or 64-bit timestamp beyond the year 9999
         return f"{exact_seconds(value_ns)} s after 1970"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction:09d} UTC"
 
@@ -124,7 +124,7 @@ def utc(value_ns: int | None) -> str:
 def formatted(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (`kind` determines the type)
     """Return the short form of a value, and its exact form for a tooltip ("" if the short form is exact).
 
-    The exact form starts with the number, without thousands separators, so that a table can sort by it.
+    The exact form starts with the number without thousands separators, so that a table can be sorted by it.
     """
     if value is None:
         return UNKNOWN, "unknown"
@@ -151,5 +151,5 @@ def counted(count: int, thing: str) -> str:
 
 
 def times(count: int) -> str:
-    """`once`, `twice`, `3 times`, `1,200 times`."""
+    """Return a count in words: `once`, `twice`, `3 times`, `1,200 times`."""
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")

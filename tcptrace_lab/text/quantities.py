@@ -1,4 +1,4 @@
-"""Sizes, rates and times in command-line notation: 16K, 1.5M, 10ms."""
+"""Parses sizes, rates and times in command-line notation: 16K, 1.5M, 10ms."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ def size_bytes(text: str) -> int:
 
 
 def rate_bps(text: str) -> int:
-    """10M → 10,000,000 bits per second. Units K, M, G are powers of ten; b/s or bit/s may follow. Raises UsageError."""
+    """Return a rate in bits per second: 10M → 10,000,000 bits per second.
+
+    Units K, M, G are powers of ten; b/s or bit/s may follow. Raises UsageError.
+    """
     bare = re.sub(r"(b/s|bit/s|bps)\s*$", "", text)
     return _quantity(bare, "rate", {**_RATES, "k": 10**3}, "10M or 1.5G", shown=text)
 
 
 def duration_ns(text: str) -> int:
-    """1.5ms → 1,500,000. Units ns, us, ms, s; without one: seconds. Raises UsageError."""
+    """Return a time in ns: 1.5ms → 1,500,000. The units are ns, us, ms and s; a number without unit is in seconds. Raises UsageError."""
     return _quantity(text, "time", _TIMES, "10ms, 250us or 2s")
 
 

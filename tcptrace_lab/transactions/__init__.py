@@ -1,4 +1,4 @@
-"""HTTP/1 and FTP transactions in a capture, each with its time split into connection, waiting, request, thinking and transfer.
+"""HTTP/1 and FTP transactions in a capture. The time of each is divided into connection, waiting, request, thinking and transfer.
 
 Read in this order:
 
@@ -9,8 +9,8 @@ Read in this order:
 - `labels`: what each connection was for, by its first data;
 - `parsing`: runs the parsers, and adds handshake times and FTP data connections.
 
-On a well-known port the port decides the protocol unless the first bytes contradict it, so a connection whose start was not captured is
-parsed too. On any other port only the first bytes decide.
+On a well-known port, the port decides the protocol unless the first bytes contradict it, so that a connection whose start was not captured
+is parsed too. On any other port only the first bytes decide.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _USUAL = pl.col("server_port").is_in([*FTP_PORTS, *HTTP_PORTS])
 
 
 def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
-    """Rows of `schema.TRANSACTIONS`, by connection and index; none if the files cannot be read again.
+    """Return rows of `schema.TRANSACTIONS`, sorted by connection and index; no rows if the files cannot be read again.
 
     Args:
         names: the files of the capture, as the user named them.
@@ -70,7 +70,7 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
 
 
 def without_names(rows: pl.DataFrame) -> pl.DataFrame:
-    """Remove the text that hosts sent: all targets, and methods that are not standard ones."""
+    """Remove text that hosts sent: all targets, and methods that are not standard ones."""
     method = pl.when(pl.col("method").is_in(METHODS)).then("method")
     return rows.with_columns(method=method, target=pl.lit(None, pl.String))
 

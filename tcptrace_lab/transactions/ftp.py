@@ -32,7 +32,7 @@ _LARGEST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """The endpoint that the control connection announced for a data connection: which side listens, and its port."""
+    """The endpoint that a control connection announced for a data connection: which side listens, and its port."""
 
     client_listens: bool
     port: int
@@ -74,7 +74,7 @@ class Conversation:
                 transaction.state = "bytes_missing"
 
     def end(self, *, closed: bool) -> None:
-        """End the conversation. `closed` has no effect: FTP replies mark their own end."""
+        """End the conversation. `closed` has no effect, because FTP replies mark their own end."""
         del closed
 
     def _command(self, line: bytes, piece: Piece, lines: _Lines) -> None:
@@ -144,7 +144,7 @@ class _Lines:
         self.size = 0
 
     def take(self, piece: Piece) -> list[bytes]:
-        """The lines that these bytes complete, without line ends; `begun` and `size` describe the last one."""
+        """Return the lines that these bytes complete, without line ends; `begun` and `size` describe the last line."""
         lines = []
         if not self._data:
             self.begun = piece.frame, piece.ts_ns
@@ -156,7 +156,7 @@ class _Lines:
                 self._skipping = False
                 continue
             self.size = len(line) + 1
-            lines.append(line.rstrip(b"\r").lstrip(b"\xff\xf4\xf2\xf1"))  # Telnet IP and Synch codes before ABOR (RFC 959, 4.1.3)
+            lines.append(line.rstrip(b"\r").lstrip(b"\xff\xf4\xf2\xf1"))  # Telnet codes IP and Synch before ABOR (RFC 959, 4.1.3)
         self._data = rest
         if len(piece.data) < piece.size:
             self._data, self._skipping, self.has_lost = b"", True, True

@@ -1,8 +1,8 @@
 """Incremental HTTP/1 parser: h11 parses heads and chunked bodies; bytes of other bodies are only counted.
 
-Each message has its own h11 object, so an error in one message does not affect the next. h11 checks heads as servers and clients do, and
-limits their size. If framing is lost (bytes of a head or of chunks are missing or invalid), parsing of that direction resumes at the next
-segment that begins with a request or a response.
+Each message has its own h11 object, so that an error in one message does not affect the next message. h11 checks heads as servers and
+clients do, and limits their size. If framing is lost (bytes of a head or of chunks are missing or invalid), the parser resumes at the next
+segment of the direction that begins with a request or a response.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ASKED = [("Host", "any"), ("Connection", "upgrade"), ("Upgrade", "any")]
 
 
 class Conversation:
-    """Both directions of one HTTP connection; `transactions` holds its transactions in order of appearance."""
+    """Both directions of one HTTP connection; `transactions` contains its transactions in order of appearance."""
 
     def __init__(self, conn: int) -> None:
         self._conn = conn
@@ -67,7 +67,7 @@ class Conversation:
                 self._answers.take(piece, self._on_answer, ANSWER_START)
 
     def end(self, *, closed: bool) -> None:
-        """End the conversation; `closed`: the connection ended with a FIN, which completes a response without a length."""
+        """End the conversation. `closed` is true if the connection ended with a FIN, which completes a response without a length."""
         answer = self._answer
         if answer is not None and answer.state == "unfinished" and closed and self._answers.until_close and not self._over:
             answer.state = "whole"
@@ -133,7 +133,7 @@ class Conversation:
         return None
 
     def _asked(self) -> Transaction:
-        """The oldest request without a response; a new transaction with an unknown request if there is none."""
+        """Return the oldest request without a response; a new transaction with an unknown request if there is none."""
         if self._awaiting:
             return self._awaiting.popleft()
         unknown = Transaction(self._conn, "http", state="request_missing")
@@ -166,7 +166,7 @@ class Conversation:
 
 
 class _Framing:
-    """How the end of a message body is determined."""
+    """How the parser finds the end of a message body."""
 
     __slots__ = ("again", "chunked", "length", "until_close")
 
@@ -214,7 +214,7 @@ class _Direction:
             self._miss(missing, handle)
 
     def _some(self, data: bytes, handle: Handler) -> bytes:
-        """Process bytes of one part of a message; return the rest."""
+        """Process bytes of one part of a message; return the remaining bytes."""
         if not self._is_open:
             data = data.lstrip(b"\r\n")  # RFC 9112, 2.2: empty lines before a message are ignored
             if not data:
@@ -246,7 +246,7 @@ class _Direction:
         handle("end", self)
 
     def _miss(self, count: int, handle: Handler) -> None:
-        """Process bytes that were not captured: a body without chunks counts them, anything else loses its framing."""
+        """Process bytes that were not captured: in a body without chunks they are counted, in any other part the framing is lost."""
         if self._is_open and self._in_body and not self.chunked and (self.until_close or count <= self._left):
             self._count(count, handle)
         else:
@@ -275,7 +275,7 @@ class _Direction:
         return rest
 
     def _parse_head(self, head: bytes) -> h11.Request | h11.Response | h11.InformationalResponse | None:
-        """Parse a head with h11; None if h11 rejects it. `parser` is then ready for the body."""
+        """Parse a head with h11; None if h11 rejects it. After success, `parser` is ready for the body."""
         self.parser = h11.Connection(h11.CLIENT if self.role is h11.CLIENT else h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         if self.role is h11.CLIENT:
             method = self.asked_by if self.asked_by in {"HEAD", "CONNECT"} else "GET"
@@ -289,7 +289,7 @@ class _Direction:
         return event if isinstance(event, (h11.Request, h11.Response, h11.InformationalResponse)) else None
 
     def _begin_body(self, event: h11.Request | h11.Response | h11.InformationalResponse, handle: Handler) -> None:
-        """Set the body's framing after a head."""
+        """Determine the framing of the body from a head."""
         if isinstance(event, h11.Request):
             self.method, self.target = text(event.method), text(event.target)
         else:

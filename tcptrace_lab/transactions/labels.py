@@ -1,7 +1,9 @@
-"""What a connection was for, by the first data of its two directions: `HTTP GET example.org/`, `TLS example.org`, `SSH OpenSSH_9.2`.
+"""Labels that say what a connection was for, such as `HTTP GET example.org/`, `TLS example.org` or `SSH OpenSSH_9.2`.
 
-The bytes are hostile input: at most `MAX_BYTES` of each direction are looked at, lengths in them are checked, and what is shown is
-printable and at most `MAX_LABEL` characters long. If the snap length cut the data, the label is made from the captured bytes.
+A label is made from the first data of both directions.
+
+The bytes may be hostile: at most `MAX_BYTES` of each direction are read, lengths in them are checked, and a label is printable and has at
+most `MAX_LABEL` characters. If the snaplen truncated the data, the label is made from the captured bytes.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
     rows = connections.filter(size > 0).select("conn", "client_port", "server_port", size=size).collect()
     if rows.is_empty():
         return {}
-    if rows.height > MAX_CONNECTIONS:  # the query takes half a millisecond, so it is left out where it changes nothing
+    if rows.height > MAX_CONNECTIONS:  # the query takes half a millisecond, so it is skipped if it would change nothing
         named = pl.col("conn").is_in(list(wanted)[:MAX_CONNECTIONS])
         rows = rows.top_k(MAX_CONNECTIONS, by=[named, "size", "conn"], reverse=[False, False, True])
     ports = {conn: (client, server) for conn, client, server in rows[["conn", "client_port", "server_port"]].iter_rows()}
@@ -78,7 +80,7 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
 
 
 def label(client: bytes, server: bytes) -> str | None:
-    """Return what a connection was for, by the first bytes of both directions; None if they do not say."""
+    """Return what a connection was for, by the first bytes of both directions; None if these bytes do not show it."""
     for rule in _RULES:
         if words := rule(client[:MAX_BYTES], server[:MAX_BYTES]):
             shown = printable(words)
@@ -102,7 +104,7 @@ def _http(client: bytes, _server: bytes) -> str:
 
 
 def _tls(client: bytes, _server: bytes) -> str:
-    """The server name of a ClientHello (RFC 8446, 4.1.2; RFC 6066, 3)."""
+    """Return the server name of a ClientHello (RFC 8446, 4.1.2; RFC 6066, 3)."""
     if len(client) < 6 or client[0] != _HANDSHAKE or client[1] != 3 or client[5] != _CLIENT_HELLO:  # noqa: PLR2004  (record header; version 3.x)
         return ""
     at = 5 + 4 + 2 + 32  # record, handshake, version, random
@@ -139,7 +141,7 @@ def _redis(client: bytes, _server: bytes) -> str:
 
 
 def _postgres(client: bytes, _server: bytes) -> str:
-    """The startup packet (PostgreSQL's documentation, message formats)."""
+    """Return the label of a PostgreSQL startup packet (PostgreSQL's documentation, message formats)."""
     code = int.from_bytes(client[4:8], "big")
     if len(client) < 8 or int.from_bytes(client[:4], "big") > MAX_BYTES or code not in {_POSTGRES_V3, _POSTGRES_SSL}:  # noqa: PLR2004  (two words)
         return ""
@@ -149,7 +151,7 @@ def _postgres(client: bytes, _server: bytes) -> str:
 
 
 def _mysql(_client: bytes, server: bytes) -> str:
-    """The server's handshake packet, version 10."""
+    """Return the label of a MySQL server's handshake packet, version 10."""
     version = server[5:].partition(b"\0")[0]
     is_first = len(server) > 5 and server[3] == 0 and server[4] == _MYSQL_V10  # noqa: PLR2004  (length, number, version)
     return f"MySQL {_text(version[:40])}" if is_first and version[:1].isdigit() else ""

@@ -1,4 +1,4 @@
-"""Parse the transactions of connections, and add handshake times and FTP data connections."""
+"""Parses the transactions of connections, and adds handshake times and FTP data connections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Conversation = http.Conversation | ftp.Conversation
 def parse_transactions(
     paths: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame, looked_into: pl.DataFrame, expect_ftp: Collection[int]
 ) -> pl.DataFrame:
-    """Rows of `schema.TRANSACTIONS`, by connection and index.
+    """Return rows of `schema.TRANSACTIONS`, sorted by connection and index.
 
     Args:
         paths: the files of the capture, uncompressed.
@@ -77,7 +77,10 @@ def _handshake(row: dict[str, Any]) -> int | None:
 
 
 def _rows(conversation: Conversation, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Rows of one conversation. On HTTP, the connection's handshake time belongs to the first transaction; on FTP, to none of them."""
+    """Return the rows of one conversation.
+
+    The handshake time of an HTTP connection belongs to its first transaction; that of an FTP connection belongs to none.
+    """
     opened_ns = _handshake(row)
     ready_ns = None if opened_ns is None else row["first_ts_ns"] + opened_ns
     complete = [
@@ -110,7 +113,7 @@ class _Transfers:
                 _with_data(transaction, row)
 
     def _match(self, control: dict[str, Any], agreed: ftp.Agreed, transaction: Transaction) -> dict[str, Any] | None:
-        """The connection from the other side to the announced port of the listening side, open during the transfer, or None."""
+        """Return the connection to the announced port of the listening side that is open during the transfer, or None."""
         listener, opener = ("client", "server") if agreed.client_listens else ("server", "client")
         for row in self._rows:
             fits = row["server_port"] == agreed.port and row["server_addr"] == control[f"{listener}_addr"]

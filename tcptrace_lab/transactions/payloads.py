@@ -1,8 +1,8 @@
-"""Reassembled payload of chosen connections, in stream order: the input of `http` and `ftp`.
+"""Reassembled payload of chosen connections, in stream order, as input for the parsers `http` and `ftp`.
 
-The TCP header is found in a frame by the segment's two ports and by a sequence number that fits the earlier segments of the direction. So
-the number and kind of lower layers do not matter. Payload that is not found (IP fragments, ATM cells), or was truncated by the snaplen,
-counts as not captured.
+The TCP header is found in a frame by the two ports of the segment, and by a sequence number that fits the earlier segments of its
+direction. Therefore the number and kind of lower layers do not matter. Payload that is not found (IP fragments, ATM cells) or was truncated
+by the snaplen counts as not captured.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COLUMNS = ("conn", "from_client", "frame", "ts_ns", "seq", "ack", "payload_bytes
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The next bytes of a direction; `data` is shorter than `size` if the rest, or all of it, was not captured."""
+    """The next bytes of a direction; `data` is shorter than `size` if some or all of the bytes were not captured."""
 
     conn: int
     from_client: bool
@@ -62,21 +62,21 @@ class _Half:
 
 
 def wanted(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:
-    """Rows of the segments of these connections with data or a SYN, in capture order; at most `MAX_SEGMENTS`."""
+    """Return the segments of these connections that have data or a SYN, in capture order; at most `MAX_SEGMENTS`."""
     rows = segments.filter(pl.col("conn").is_in(pl.Series(conns, dtype=pl.UInt32).implode()))
     rows = rows.filter((pl.col("payload_bytes") > 0) | (pl.col("flags") & SYN > 0)).select(COLUMNS).head(MAX_SEGMENTS)
     return rows.filter(pl.col("frame") <= MAX_FRAMES).collect()
 
 
 def first_data(segments: pl.LazyFrame, conns: Sequence[int], max_frames: int) -> pl.DataFrame:
-    """The first segment with data of each direction, in capture order, if it is among the first `max_frames` frames."""
+    """Return the first segment with data of each direction, in capture order, if it is among the first `max_frames` frames."""
     carried = segments.filter((pl.col("payload_bytes") > 0) & (pl.col("frame") <= max_frames)).select(COLUMNS)
     first = carried.unique(subset=["conn", "from_client"], keep="first", maintain_order=True).collect()
     return first.filter(first["conn"].is_in(conns))
 
 
 def pieces(paths: Sequence[str], rows: pl.DataFrame, ports: dict[int, tuple[int, int]]) -> Iterator[Piece]:
-    """The payload of these rows: each direction in stream order, each byte once.
+    """Yield the payload of these rows: each direction in stream order, each byte once.
 
     Args:
         paths: the files of the capture.
@@ -107,14 +107,14 @@ def pieces(paths: Sequence[str], rows: pl.DataFrame, ports: dict[int, tuple[int,
 
 
 def _payload(data: bytes, pair: bytes, seq: int, captured: int, half: _Half) -> bytes:
-    """Extract the payload of a segment from its frame; empty if it is not found."""
+    """Return the payload of a segment from its frame; empty if the payload is not found."""
     at = data.find(pair)
     while at >= 0:
         head = data[at : at + TCP_HEAD_BYTES]
         if len(head) == TCP_HEAD_BYTES:
             base = (int.from_bytes(head[4:8], "big") - seq) % _MODULUS
             start = at + (head[12] >> 4) * 4
-            if head[12] >> 4 >= 5 and start + captured <= len(data) and half.base in {None, base}:  # noqa: PLR2004  (RFC 9293: at least five words)
+            if head[12] >> 4 >= 5 and start + captured <= len(data) and half.base in {None, base}:  # noqa: PLR2004  (a TCP header has at least five words, RFC 9293)
                 half.base = base
                 return data[start : start + captured]
         at = data.find(pair, at + 1)
@@ -122,8 +122,8 @@ def _payload(data: bytes, pair: bytes, seq: int, captured: int, half: _Half) -> 
 
 
 def _ordered(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
-    """The pieces that are in order after this piece."""
-    assert half.next is not None  # noqa: S101  (it was set before the first piece)
+    """Yield the pieces that are in order once this piece has arrived."""
+    assert half.next is not None  # noqa: S101  (set before the first piece)
     if start > half.next:
         known = half.pending.get(start)
         if known is None or known.size < piece.size:
@@ -144,7 +144,7 @@ def _released(half: _Half) -> Iterator[Piece]:
 
 
 def _new_part(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
-    """The part of a piece that was not returned before."""
+    """Return the part of a piece that was not returned before."""
     assert half.next is not None  # noqa: S101
     known = half.next - start
     if known < piece.size:
@@ -155,7 +155,7 @@ def _new_part(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
 
 
 def _given_up(half: _Half, up_to: int) -> Iterator[Piece]:
-    """Return a piece without data for the bytes before `up_to` that the receiver has and the capture lacks, then what follows."""
+    """Yield a piece without data for the bytes before `up_to` that the receiver has and the capture lacks, then the next pieces."""
     if half.next is None or half.next >= up_to or not half.pending:
         return
     first = min(half.pending)

@@ -1,4 +1,4 @@
-"""One transaction: its fields while it is parsed, and its row of `schema.TRANSACTIONS`."""
+"""One transaction: its fields during parsing, and its row of `schema.TRANSACTIONS`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAME = (
 
 @dataclass(slots=True)
 class Transaction:
-    """A transaction as far as it is parsed. Times are capture timestamps in nanoseconds; None means unknown."""
+    """A transaction, as far as it is parsed. Times are capture timestamps in nanoseconds; None means unknown."""
 
     conn: int
     protocol: str
@@ -43,7 +43,7 @@ class Transaction:
     data_last_ts_ns: int | None = None
 
     def row(self, index: int, ready_ts_ns: int | None) -> dict[str, Any]:
-        """The row number `index` of its connection; `ready_ts_ns`: earliest time at which the client could have sent the request."""
+        """Return row number `index` of the connection. `ready_ts_ns` is the earliest time at which the client could send the request."""
         waited = _between(ready_ts_ns, self.request_ts_ns)
         thought = _between(self.requested_ts_ns, self.answer_ts_ns)
         is_whole = self.protocol == "ftp" or self.last_ts_ns is not None

@@ -1,1 +1,1 @@
-"""UDP: datagrams, and the flows that they make."""
+"""UDP: datagrams, and the flows to which they belong."""

@@ -1,7 +1,7 @@
 """Capture files → the UDP tables `datagrams` and `flows`, without TCP.
 
-Rows are kept like those of `segments`: in memory up to a bound. Beyond it, a query reads a plain file again; rows of input that cannot be
-read twice go to temporary files. (`analyze` reads UDP and TCP in one pass and keeps no datagrams.)
+The rows are stored like those of `segments`: in memory up to a limit. Above this limit, a query reads a plain file again; rows of input
+that cannot be read twice go to temporary files. (`analyze` reads UDP and TCP in one pass and keeps no datagrams.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Datagrams:
-    """What the engine makes of the UDP in a capture.
+    """The UDP tables that the engine makes of a capture.
 
     Attributes:
         datagrams: rows of `schema.DATAGRAMS` in capture order; lazy, because they may be larger than memory (see `Tables.segments`).
@@ -45,7 +45,7 @@ class Datagrams:
 
     @property
     def loss(self) -> ReadInPart | None:
-        """The loss as an exception, for a caller that must not continue with a part of a capture; None if nothing was lost."""
+        """The loss as an exception, for a caller that must not continue with a part of the capture; None if nothing was lost."""
         return loss_of(self.info, self.problems)
 
 

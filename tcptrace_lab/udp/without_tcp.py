@@ -1,4 +1,4 @@
-"""What to say of a capture without TCP: what it holds, and how its largest UDP flow went."""
+"""Describes a capture without TCP: what it contains instead, and the rate and pauses of its largest UDP flow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BYTES = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
 
 
 def sentence(capture: Mapping[str, Any], flows: pl.LazyFrame) -> str:
-    """Return one sentence: what the capture holds instead of TCP connections.
+    """Return one sentence on what the capture contains instead of TCP connections.
 
     Args:
         capture: the object `capture` of the JSON.
@@ -44,7 +44,7 @@ def sentence(capture: Mapping[str, Any], flows: pl.LazyFrame) -> str:
 
 
 def _flow(flow: Mapping[str, Any]) -> str:
-    """`10.0.0.1:53000 → 10.0.0.2:53: 16 kB at 43 kb/s, longest pause 1.02 s (median gap 20 ms)`."""
+    """Describe a flow: `10.0.0.1:53000 → 10.0.0.2:53: 16 kB at 43 kb/s, longest pause 1.02 s (median gap 20 ms)`."""
     side, other = sorted(SIDES, key=lambda each: -(flow[f"{each}_payload_bytes"] or 0))
     ends = " → ".join(_endpoint(flow, each) for each in (side, other))
     rate, gap_ns, median_ns = (flow[f"{side}_{name}"] for name in ("rate_bps", "gap_max_ns", "gap_p50_ns"))

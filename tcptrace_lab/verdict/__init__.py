@@ -1,10 +1,11 @@
-"""The verdict on a capture: one sentence that says where the time went, and how much which change would save.
+"""The verdict on a capture: one sentence that says where the time went, and how much time which change would save.
 
-The verdict describes one direction of one connection. `choice` picks the direction with the most expensive fault; the faults of a direction
-with little data count less. Without a fault, `faultless` picks the direction with most data. `Verdict.why` states the reason.
+The verdict describes one direction of one connection. `choice` picks the direction with the most expensive fault, where faults of a
+direction with little data count less. If there is no fault, `faultless` picks the direction with most data. `Verdict.why` states the
+reason.
 
-A share is always a share of this direction's active time. Three fixed phrases state the confidence: *X took 91%* (proved), *most likely X
-took 59%* (consistent), *possibly X took 40%* (possible). The rule of a cause supplies its words (`Rule.lost_to`, `Advice.cure`).
+All shares are shares of this direction's active time. Three fixed phrases state the confidence: *X took 91%* (proved), *most likely X took
+59%* (consistent), *possibly X took 40%* (possible). The words come from the rule of the cause (`Rule.lost_to`, `Advice.cure`).
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ __all__ = ["Verdict", "of", "sentence"]
 
 
 def sentence(analysis: Analysed) -> str:
-    """Return the sentence of the verdict."""
+    """Return the verdict as a sentence."""
     return of(analysis).sentence
 
 
 def of(analysis: Analysed) -> Verdict:
-    """Return the verdict on a capture. It reads a few rows of the tables."""
+    """Return the verdict on a capture. Only a few rows of the tables are read."""
     faults = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns and one.causes and one.conn is not None]
     if faults:
         sent = Sent(analysis)

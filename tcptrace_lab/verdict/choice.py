@@ -1,4 +1,7 @@
-"""Which fault the verdict describes: faults are added up by family, and those of a direction with little data count less."""
+"""Chooses the fault that the verdict describes.
+
+The costs of faults are added up by family. Faults of a direction with little data count less.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict.result import Analysed
 
 OF_READER: Final = one_cause.RECEIVERS_OWN
-"""Causes that are one fault if the receiving application reads slowly: the window is zero or too small."""
+"""Causes that count as one fault if the receiving application reads slowly: the window is zero or too small."""
 
 MIN_WEIGHT: Final = 0.1
 """Minimum weight of a direction's faults in the choice (a heuristic). The weight is the square root of its data, divided by that of the
@@ -27,7 +30,7 @@ largest direction: a direction with a hundredth of the data, or less, counts a t
 
 
 class Sent:
-    """How much data each direction sent, for the connections with the most expensive findings and for the whole capture."""
+    """The amount of data that each direction sent, for the connections with the most expensive findings and for the whole capture."""
 
     def __init__(self, analysis: Analysed) -> None:
         """Query the sizes."""
@@ -37,18 +40,18 @@ class Sent:
         self.largest_bytes = max(int(side.max() or 0) for side in sides)  # type: ignore[arg-type]
 
     def by(self, conn: int, *, from_client: bool) -> int:
-        """Bytes that this direction sent, each once."""
+        """Return the number of bytes that this direction sent, each byte counted once."""
         return int(self._sides[from_client][int(self._conns.index_of(conn) or 0)] or 0)
 
     def weight(self, fault: Finding) -> float:
-        """Weight of a fault: by the data of its direction, or by that of its connection if both directions spend this time together."""
+        """Return the weight of a fault: by the data of its direction, or of its connection if both directions spend this time together."""
         if fault.conn is None or not self.largest_bytes:
             return 1.0
         own = [self.by(fault.conn, from_client=from_client) for from_client in SIDES.values() if is_of(fault, from_client)]
         return max(math.sqrt(max(own) / self.largest_bytes), MIN_WEIGHT)
 
     def why(self, chosen: Sequence[Finding], faults: Sequence[Finding]) -> str:
-        """`most fixable time (477 ms) and most data (400 kB of 413 kB)`."""
+        """Return why this direction was chosen: `most fixable time (477 ms) and most data (400 kB of 413 kB)`."""
         conn, from_client, cost_ns = chosen[0].conn, bool(chosen[0].from_client), cost_ns_of(chosen)
         sent = 0 if conn is None else self.by(conn, from_client=from_client)
         lost: dict[tuple[int | None, bool | None], int] = {}
@@ -59,18 +62,18 @@ class Sent:
         return f"{words} and {self.data(sent)}" if sent else words
 
     def data(self, sent: int) -> str:
-        """`most data (400 kB of 413 kB)`."""
+        """Return how much data was sent: `most data (400 kB of 413 kB)`."""
         return f"{'most ' if sent == self.largest_bytes else ''}data ({numbers.size(sent)} of {numbers.size(self.all_bytes)})"
 
 
 def is_of(fault: Finding, from_client: bool) -> bool:  # noqa: FBT001  (a direction, as everywhere)
-    """Whether a fault costs this direction time: it is a fault of this direction, or its causes cost both directions the same time."""
+    """Return whether a fault costs this direction time: it is its own fault, or its causes cost both directions the same time."""
     advices = [causes.of_cause(cause).advice for cause in fault.causes]
     return fault.from_client == from_client or any(advice is not None and advice.of_client_alone for advice in advices)
 
 
 def heaviest(faults: Sequence[Finding], sent: Sent) -> tuple[Finding, ...]:
-    """Return the findings on the fault with the largest weight, in the direction where it has that weight; most expensive first."""
+    """Return the findings on the fault with the largest weight, in the direction where the fault has this weight; most expensive first."""
     total: dict[frozenset[str], float] = {}
     directions: dict[tuple[frozenset[str], int | None, bool | None], list[Finding]] = {}
     for fault in faults:
@@ -92,7 +95,7 @@ def _totals(faults: Iterable[Finding]) -> dict[frozenset[str], int]:
 
 
 def family_of(fault: Finding) -> frozenset[str]:
-    """Return the causes that count as one fault with this finding."""
+    """Return the causes that count as one fault with the causes of this finding."""
     if fault.causes & OF_LOSSES:
         return OF_LOSSES
     return OF_READER if Case.SLOW_READER in fault.cases else fault.causes
@@ -104,7 +107,10 @@ def cost_ns_of(faults: Iterable[Finding]) -> int:
 
 
 def as_much(faults: Sequence[Finding], best: Finding) -> str:
-    """Name another fault that costs the whole capture as much. Only the order of findings decides which of the two comes first."""
+    """Return the name of another fault that costs the whole capture as much as the chosen one.
+
+    Between two such faults, the order of findings decides.
+    """
     total = _totals(faults)
     other = next((one for one in faults if family_of(one) != family_of(best) and total[family_of(one)] == total[family_of(best)]), None)
     return f"; another problem costs as much: {other.title}" if other else ""

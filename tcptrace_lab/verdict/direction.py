@@ -1,4 +1,4 @@
-"""One direction of a connection as the verdict sees it: its time by cause, its findings, and the phrases that name a cause."""
+"""One direction of a connection, as input of the verdict: its time by cause, its findings, and the phrases that name a cause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict.result import Analysed
 
 OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
-"""Causes that belong together: a loss is repaired, and then the reduced congestion window slows the sender down."""
+"""Causes that belong together: the sender repairs a loss, and then the reduced congestion window slows it down."""
 
 GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", Confidence.POSSIBLE: "possibly "}
 
@@ -31,7 +31,7 @@ BY_CERTAINTY: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSS
 
 
 class Direction(NamedTuple):
-    """One direction: the row of its connection, its time by cause, its findings, and the rivals of most of its unknown time."""
+    """One direction: the row of its connection, its time by cause, its findings, and the causes that may explain its unknown time."""
 
     row: Mapping[str, Any]
     from_client: bool
@@ -46,17 +46,17 @@ class Direction(NamedTuple):
 
     @property
     def active(self) -> dict[str, int]:
-        """Cause → nanoseconds, without the time in which the direction was idle."""
+        """The time (ns) of each cause, without the time in which the direction was idle."""
         return {cause: ns for cause, ns in self.ns.items() if cause != "idle"}
 
     @property
     def active_ns(self) -> int:
-        """Duration without the time in which the direction was idle."""
+        """The duration of the direction without the time in which it was idle."""
         return sum(self.active.values())
 
     @property
     def time(self) -> str:
-        """`45 s`, or `45 s active time (65 s idle)`: the time that shares refer to."""
+        """The time that shares refer to, as text: `45 s`, or `45 s active time (65 s idle)`."""
         idle_ns, active = self.ns.get("idle", 0), numbers.duration(self.active_ns)
         return f"{active} active time ({numbers.duration(idle_ns)} idle)" if idle_ns else active
 
@@ -64,7 +64,8 @@ class Direction(NamedTuple):
     def main_cause(self) -> str:
         """The cause with most time.
 
-        The times of all causes that follow from packet loss are added up. If their sum is largest, the largest of these causes is returned.
+        The times of all causes that follow from packet loss are added up. If this sum is the largest time, the largest of these causes is
+        returned.
         """
         own = {cause: ns for cause, ns in self.active.items() if cause not in OF_LOSSES}
         lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
@@ -73,24 +74,24 @@ class Direction(NamedTuple):
 
     @property
     def main_causes(self) -> frozenset[str]:
-        """The main cause; if it follows from packet loss, all causes that do."""
+        """The main cause or, if it follows from packet loss, all causes that follow from packet loss."""
         return OF_LOSSES if self.main_cause in OF_LOSSES else frozenset({self.main_cause})
 
     @property
     def confidence_of_main(self) -> Confidence:
-        """Confidence that this cause took most time: that of its finding, or else that of its waits."""
+        """The confidence that the main cause took most time: the confidence of its finding or, without a finding, of its waits."""
         confidences = (one.confidence for one in self.found(self.main_cause))
         confidence = max(confidences, key=BY_CERTAINTY.index, default=self.confidence_of(self.main_cause))
         return self.as_largest(self.main_causes, confidence)
 
     def found(self, cause: str) -> list[Finding]:
-        """The findings on this cause alone."""
+        """Return the findings on this cause alone."""
         return [one for one in self.findings if one.causes == {cause}]
 
     def as_largest(self, named: frozenset[str], confidence: Confidence) -> Confidence:
         """Return the confidence that the named causes took more time than any other, given the `confidence` that they took their own time.
 
-        It is a step lower if the time whose cause is unknown could make another cause the largest.
+        The confidence is one step lower if the time whose cause is unknown could make another cause the largest.
         """
         unknown_ns = self.ns.get("unknown", 0)
         if not unknown_ns or "unknown" in named:
@@ -105,20 +106,20 @@ class Direction(NamedTuple):
         return Confidence.POSSIBLE if self.doubt_of(cause) else causes.of_cause(cause).confidence
 
     def doubt_of(self, cause: str) -> Doubt | None:
-        """Return the doubt about all waits with this cause; None if there is none."""
+        """Return the doubt that applies to all waits with this cause; None if there is none."""
         doubt = causes.of_cause(cause).doubt
         return doubt if doubt is not None and doubt.of_all is not None and doubt.of_all(self._own) else None
 
     @property
     def before_close(self) -> Direction | None:
-        """The direction without the time after the first FIN and without idle time; None if nothing worth a finding remains."""
+        """This direction without the time after the first FIN and without idle time; None if no time worth a finding remains."""
         rest = {cause: ns for cause, ns in self.active.items() if cause != "close"}
         one = self._replace(ns=rest)
         return one if one.life_ns >= WORTH_NS and one.main_cause != "unknown" else None
 
     @property
     def curable(self) -> str | None:
-        """The cause with most time among those with a `cure` but no advice, if it is large enough and not just possible."""
+        """The largest cause that has a `cure` but no advice, if its time is large enough and its confidence is above `possible`."""
         worth = [
             cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.active_ns) and causes.of_cause(cause).cure
         ]
@@ -133,26 +134,26 @@ class Direction(NamedTuple):
         return int(self.row[f"{'client' if self.from_client else 'server'}_{name}"])
 
     def fill_in(self, words: str) -> str:
-        """Fill in the names of both hosts, and which is client and which is server."""
+        """Fill the names of both hosts into the text, and which of them is the client and which the server."""
         for role, name in host_names.roles(self.row, "client" if self.from_client else "server").items():
             words = words.replace(f"{{{role}}}", name)
         return words
 
     def phrase(self, lost_to: str, ns: int, sure: Confidence, where: str, found: Iterable[Finding] = ()) -> str:
-        """`X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`.
+        """Return `X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`.
 
-        If a wait of the findings on it (`found`) is most of this time, it is added: `, mostly in one wait of 400 ms`.
+        If one wait of the findings on the cause (`found`) is most of this time, the text adds this: `, mostly in one wait of 400 ms`.
         """
         verb = "for" if isinstance(lost_to, Clause) else "took"
         longest_ns = min(max((one.longest_ns or 0 for one in found), default=0), ns)
         name = "pause" if isinstance(lost_to, Clause) else "wait"
         in_one = f", {'mostly ' if longest_ns < ns else ''}in one {name} of {numbers.duration(longest_ns)}" if 2 * longest_ns > ns else ""
-        words = f"{GRADES[sure]}{lost_to}"  # capitalize before the addresses are filled in, because addresses keep their case
+        words = f"{GRADES[sure]}{lost_to}"  # capitalize before the addresses are filled in, because an address keeps its case
         return f"{self.fill_in(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}{in_one}"
 
     @property
     def cases(self) -> frozenset[Case]:
-        """The special cases that hold for the sender."""
+        """The special cases that apply to the sender."""
         return special_cases.of(self.row, "client" if self.from_client else "server")
 
 
@@ -180,6 +181,6 @@ def account_of(analysis: Analysed, conn: int) -> Mapping[str, Any]:
 
 
 def is_a_fault(cause: str) -> bool:
-    """Whether time with this cause is a fault that can be fixed."""
+    """Return whether time with this cause is a fault that can be fixed."""
     advice = causes.of_cause(cause).advice
     return advice is not None and advice.is_a_fault

@@ -1,4 +1,4 @@
-"""The verdict on a capture without a fault: what took most time in the direction with most data, or why that is unknown."""
+"""The verdict on a capture without a fault: the cause that took most time in the direction with most data, or why it is unknown."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 MIN_RTO_NS = 200_000_000
-"""Shortest retransmission timer of any common stack (Linux; RFC 6298 asks for 1 s)."""
+"""Minimum retransmission timeout (RTO) of any common stack (Linux; RFC 6298 asks for 1 s)."""
 
 
 def of_largest(analysis: Analysed) -> Verdict:
-    """Return the verdict without a fault: what took most time in the direction with most data."""
+    """Return the verdict without a fault: the cause that took most time in the direction with most data."""
     capture = analysis.capture
     if not capture["connections"]:
         return Verdict(without_tcp.sentence(capture, analysis.flows))
@@ -40,7 +40,7 @@ def of_largest(analysis: Analysed) -> Verdict:
         analysis.connections.filter(~capture_quality.has_jumped()) if _has(capture, capture_quality.CLOCK_JUMP) else analysis.connections
     )
     most = timed.select("conn", data=data).top_k(1, by=["data", "conn"], reverse=[False, True])
-    chosen = most.collect()["conn"].to_list()  # select the connection first: a full row takes 3 KB
+    chosen = most.collect()["conn"].to_list()  # select the connection number first, because a full row takes 3 kB
     rows = analysis.connections.filter(pl.col("conn").is_in(chosen)).collect()
     if rows.is_empty() and _has(capture, capture_quality.CLOCK_JUMP):
         return Verdict("The clock of this capture jumped while its connections lasted, so it cannot show where the time went.")
@@ -80,7 +80,7 @@ def _has(capture: Mapping[str, Any], reason: str) -> bool:
 def _advice(
     capture: Mapping[str, Any], row: Mapping[str, Any], direction: Direction, directions: Sequence[Direction], listed: Sequence[Finding]
 ) -> str:
-    """Return what to do if no finding is a fault: in the described direction, or else in the other one."""
+    """Return what to do if no finding is a fault, in the described direction or else in the other one."""
     if direction.main_cause == "unknown" and (words := _what_would_show_it(capture, row, direction)):
         return words
     rule = causes.of_cause(direction.main_cause)
@@ -103,9 +103,9 @@ def _advice(
 
 
 def _resent_ends(row: Mapping[str, Any], direction: Direction) -> str:
-    """Return how often a host sent its SYN and its FIN, if opening or closing took as long as the timers of the repeated ones.
+    """Return how often a host sent its SYN and its FIN, if opening or closing took at least as long as the timers of the repeated segments.
 
-    Copies that the capture or the path made are not that far apart.
+    Copies of a SYN or FIN that the capture or the path made follow each other faster.
     """
     said = []
     for side, from_client in SIDES.items():
@@ -120,7 +120,7 @@ def _resent_ends(row: Mapping[str, Any], direction: Direction) -> str:
 
 def _what_would_show_it(capture: Mapping[str, Any], row: Mapping[str, Any], direction: Direction) -> str:
     if _has(capture, capture_quality.BACKWARD):
-        return "its timestamps run backwards: if its packets are only out of order, sort them with reordercap"
+        return "the capture's timestamps run backwards: if only the order of its packets is wrong, sort them with reordercap"
     told_apart_by = direction.fill_in(rivals.told_apart_by(direction.rivals)) if direction.rivals else ""
     return lacking.what(row, from_client=direction.from_client) or told_apart_by or lacking.start(row)
 

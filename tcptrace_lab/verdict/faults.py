@@ -1,4 +1,4 @@
-"""The verdict on a capture with a fault: the share of the time that it took, and what fixes it."""
+"""The verdict on a capture with a fault: the share of the time that the fault took, and what fixes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tcptrace_lab.verdict.result import Analysed, Verdict
 
 
 def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why: str) -> Verdict:
-    """Return the verdict on a fault. `as_much` names another fault of equal cost, or is empty; `why`: see `Verdict`."""
+    """Return the verdict on a fault. `as_much` names another fault of equal cost, or is empty; for `why`, see `Verdict`."""
     first = faults[0]
     row, account = rows_of(analysis, first.conn)
     if first.connections > 1:

@@ -1,4 +1,4 @@
-"""What a capture lacks, so that it cannot show a cause, and how to capture it."""
+"""Describes data that a capture lacks, so that it cannot show a cause, and how to capture these data."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 def what(row: Mapping[str, Any], *, from_client: bool) -> str:
-    """Return what the capture lacks of a direction of the connection in `row`; empty if it lacks nothing that is known."""
+    """Return what the capture lacks of one direction of the connection in `row`; empty if no lack is known."""
     reasons = row["quality_reasons"] or ()
     missing = row[f"{'client' if from_client else 'server'}_not_captured_bytes"]
     if row["clock_tick_ns"] is not None:
         return f"its clock ticks only every {numbers.duration(row['clock_tick_ns'])}: capture with a finer one"
     if "one_direction" in reasons:
-        return f"it has only one direction of the connection: capture both{', from its start' if start(row) else ''}"
+        return f"the capture has only one direction of the connection: capture both{', from its start' if start(row) else ''}"
     if "much_not_captured" in reasons and missing:
-        return f"{numbers.size(missing)} of this direction are missing from it: capture without drops"
+        return f"{numbers.size(missing)} of this direction are missing from the capture: capture without drops"
     return ""
 
 
 def start(row: Mapping[str, Any]) -> str:
-    """Return that the capture begins within the connection, and so does not show window scale, MSS and RTT; empty if it does not."""
+    """Return advice if the capture begins within the connection, and so does not show window scale, MSS and RTT; else empty."""
     return "start the capture before the connection opens" if "start_missing" in (row["quality_reasons"] or ()) else ""

@@ -1,4 +1,4 @@
-"""The phrases of a verdict: what took the time, what is fixable, how much that saves, and where."""
+"""The phrases of a verdict: what took the time, what is fixable, how much time a fix saves, and in which connection."""
 
 from __future__ import annotations
 
@@ -22,32 +22,35 @@ LOST_TO_READER: Final = Clause("small or zero receive window: the application on
 LOST_TO_LOSSES: Final = "packet loss (loss recovery and a reduced congestion window)"
 
 LOST_TO_NO_LOSSES: Final = "spurious retransmits (needless recovery and a reduced congestion window)"
-"""Phrases for several of these causes together. The last one applies if segments were retransmitted although none was lost."""
+"""Phrases for several causes of one family. The last phrase applies if segments were retransmitted although none was lost."""
 
 SAME_SILENCE: Final = 0.9
-"""If the peer's application was silent for at least this share of the wait for its messages, both are one silence (a heuristic)."""
+"""If the peer's application was silent for at least this share of the wait for its messages, the wait and the silence are the same (a
+heuristic)."""
 
 WORTH_SAVING: Final = 0.01
-"""Minimum share of the active time that is worth saving (a heuristic)."""
+"""A smaller share of the active time is not worth saving (a heuristic)."""
 
 NOT_THE_PEERS: Final = frozenset({"idle", "peer", "network", "close", "unknown"})
 """Causes that do not explain why the other direction had to wait."""
 
 
 def saving(ns: int, active_ns: int) -> str:
-    """Return how much a cure saves; the path needs the rest of the time for the data."""
+    """Return how much time a cure saves; the path needs the remaining time for the data."""
     return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "almost nothing: the path needs this time for the data"
 
 
 def fixable(direction: Direction, ns: int, lost_to: str) -> str:
-    """`14% is fixable: a full send buffer on 10.0.0.1`."""
+    """Return the fixable share: `14% is fixable: a full send buffer on 10.0.0.1`."""
     return f"{numbers.share(ns / direction.active_ns)} is fixable: {direction.fill_in(lost_to)}"
 
 
 def main_phrase(direction: Direction, other: Direction, where: str) -> str:
-    """Return the phrase for the cause that took most of the direction's time. If that is `peer`, `other` shows what the peer did.
+    """Return the phrase for the cause that took most of the direction's time.
 
-    If the peer's application was silent all that time, the wait for it has its name, as on the card.
+    If this cause is `peer`, `other` (the opposite direction) shows what the peer did.
+
+    If the peer's application was silent all that time, the phrase names this silence, as the card in the report does.
     """
     rule = causes.of_cause(direction.main_cause)
     if direction.main_cause == "idle":
@@ -72,7 +75,7 @@ def main_phrase(direction: Direction, other: Direction, where: str) -> str:
 
 
 def _meanwhile(other: Direction, ns: int) -> str:
-    """Return what `other` did most of the time for which this one waited, as `: the application on 10.0.0.2 (server) was not sending`."""
+    """Return what the peer did in most of the wait for it, such as `: the application on 10.0.0.2 (server) was not sending`."""
     own = {cause: spent for cause, spent in other.ns.items() if cause not in NOT_THE_PEERS}
     best = max(own, key=lambda cause: own[cause])
     if own[best] < ns / 2:
@@ -82,7 +85,7 @@ def _meanwhile(other: Direction, ns: int) -> str:
 
 
 def fault_words(faults: tuple[Finding, ...], direction: Direction) -> tuple[str, str]:
-    """Return what took the time (addresses not yet filled in, see `Direction.fill_in`), and what fixes it."""
+    """Return what took the time (`Direction.fill_in` fills in the addresses later), and what fixes it."""
     first = faults[0]
     if first.id == deadlock.FINDING:
         return deadlock.LOST_TO, direction.fill_in(deadlock.CURE)
@@ -95,7 +98,7 @@ def fault_words(faults: tuple[Finding, ...], direction: Direction) -> tuple[str,
 
 
 def _of_several(faults: tuple[Finding, ...], direction: Direction, rule: causes.Rule) -> str:
-    """Return the phrase for several findings of one family."""
+    """Return the phrase for several findings of one family of faults."""
     if family_of(faults[0]) == OF_READER:
         return LOST_TO_READER
     if faults[0].cases & {Case.TOO_LARGE, Case.STOPPED_ANSWERING}:
@@ -104,14 +107,14 @@ def _of_several(faults: tuple[Finding, ...], direction: Direction, rule: causes.
 
 
 def where_phrase(analysis: Analysed, direction: Direction) -> str:
-    """Return the phrase that names the connection, if the capture has several."""
+    """Return the phrase that names the connection; empty if the capture has only one."""
     if analysis.capture["connections"] <= 1:
         return ""
     return direction.fill_in(f" in connection {direction.row['conn']} ({{sender}} → {{receiver}})")
 
 
 def other_connections(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
-    """Return text on the other connections with findings of this family of faults: their number and the time that they lose.
+    """Return text on the other connections with findings of this family of faults: their number and the time that these connections lose.
 
     Findings of severity `info` do not count. The text is empty if there are no other connections.
     """

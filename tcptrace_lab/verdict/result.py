@@ -1,4 +1,4 @@
-"""The verdict as a value, and what it needs of an analysis."""
+"""The verdict as a value, and the parts of an analysis that it needs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Verdict:
     rivals: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict under the keys of the published JSON."""
+        """Return the verdict with the keys of the published JSON."""
         return {
             "sentence": self.sentence,
             "connection": self.conn,

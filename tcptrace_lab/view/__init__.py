@@ -7,7 +7,7 @@ Read in this order:
 - `windows`: the report's figures for a window of a connection; `tables`: rows of a connection's tables; `frames`: one packet;
   `connections`: the list of connections;
 - `capture_api`, `archive_api`, `two`: what the browser asks for, as JSON; `pages`: HTML;
-- `security`: who may ask; `server`: addresses, browser, end.
+- `security`: which requests are allowed; `server`: addresses, browser, shutdown.
 
-Every request reads only what it needs from disk. Nothing that comes from outside becomes a path.
+Every request reads only what it needs from disk. No text from a request becomes a path.
 """

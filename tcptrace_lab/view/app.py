@@ -1,4 +1,4 @@
-"""The application: which path gives what. Answers are made in threads, a few at a time."""
+"""The web application: which path has which answer. Answers are computed in threads, a few at a time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _room = threading.BoundedSemaphore(AT_ONCE)
 
 
 def capture_routes(find: Callable[[Request], CaptureApi], prefix: str = "", above: str = "") -> list[Route]:
-    """The routes of a capture's explorer.
+    """Return the routes of a capture's explorer.
 
     Args:
         find: returns the capture that a request is about.
@@ -79,7 +79,7 @@ def capture_routes(find: Callable[[Request], CaptureApi], prefix: str = "", abov
 
 
 def archive_routes(archive: ArchiveApi) -> list[Route]:
-    """The routes of an archive, and of the captures that it lists."""
+    """Return the routes of an archive, and of the captures that it lists."""
 
     def json(path: str, answer: Callable[[Request], dict[str, Any]]) -> Route:
         return Route(path, made(lambda request: JSONResponse(answer(request))))
@@ -96,7 +96,7 @@ def archive_routes(archive: ArchiveApi) -> list[Route]:
 
 
 def two_routes(document: dict[str, Any], both: Sequence[CaptureApi]) -> list[Route]:
-    """The routes of two captures, and of the explorer of each."""
+    """Return the routes of two captures, and of the explorer of each."""
 
     def found(request: Request) -> CaptureApi:
         place: int = request.path_params["place"]
@@ -116,14 +116,14 @@ _QUERY_CSV = {"Content-Type": _TYPES["csv"], "Content-Disposition": 'attachment;
 
 
 def application(routes: list[Route]) -> Starlette:
-    """The application with these routes, below the token."""
+    """Return the web application with these routes. Their paths begin below the token."""
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_page})
     app.router.redirect_slashes = False
     return app
 
 
 def made(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
-    """An endpoint that makes its answer in a thread, and turns problems into one line."""
+    """Return an endpoint that computes its answer in a thread, and answers an error with one line of text."""
 
     def locked(request: Request) -> Response:
         with _room:
@@ -132,7 +132,7 @@ def made(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
             except (Problem, TcptraceLabError) as problem:
                 status = _STATUS.get(type(problem), getattr(problem, "status", 500))
                 return error(status, str(problem), as_json=is_api(request.url.path))
-            except Exception as defect:  # noqa: BLE001  (one request must not end the others; the reader is told)
+            except Exception as defect:  # noqa: BLE001  (an error in one request must not end the others; its answer reports the error)
                 words = f"internal error: {type(defect).__name__}: {defect}; please report it"
                 return error(500, words, as_json=is_api(request.url.path))
 
@@ -146,7 +146,7 @@ _STATUS: dict[type[Exception], int] = {Changed: 409, Vanished: 410}
 
 
 async def static(request: Request) -> Response:
-    """One of the files that pages need; none but those is ever read."""
+    """Answer with one of the static files that pages need; no other file is ever read."""
     found = pages.static(request.path_params["name"])
     if found is None:
         return error(404, "no such file", as_json=False)
@@ -155,7 +155,7 @@ async def static(request: Request) -> Response:
 
 
 def download(rows: pl.LazyFrame, form: str, request: Request) -> Response:
-    """Rows as a file. They are written to an unnamed temporary file first, so that an error is still an error."""
+    """Return rows as a file. The rows are first written to an unnamed temporary file, so that an error can still become an error page."""
     file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed when the answer is sent)
     if form == "csv":
         text_of_lists(rows).sink_csv(file)

@@ -1,4 +1,4 @@
-"""What the browser asks about an archive. The sums are those of the archive's index (`archive.index.overview`)."""
+"""Answers to the browser's requests about an archive. The sums are those of the archive's index (`archive.index.overview`)."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ _METRIC_KINDS = {"rate_bps": "rate", "rtt_ns": "duration", "syn_ns": "duration"}
 
 
 class ArchiveApi:
-    """The answers about one archive, and the explorers of its captures."""
+    """Answers requests about one archive, and opens the explorers of its captures."""
 
     def __init__(self, root: str, open_capture: Callable[[Sequence[str]], CaptureApi]) -> None:
-        """Open an archive. Raises UsageError if there is none at `root`."""
+        """Open an archive. Raises UsageError if there is no archive at `root`."""
         self.root = root
         self._open = open_capture
         self._lock = threading.Lock()
@@ -109,7 +109,7 @@ class ArchiveApi:
         self._read()
 
     def _read(self) -> tuple[dict[str, Any], pl.DataFrame]:
-        """The sums, and the rows of `captures`. Row n is capture n of the sums."""
+        """Return the sums of the archive, and the rows of `captures`. Row n belongs to capture n of the sums."""
         with self._lock:
             if self._sums is None or time.monotonic() - self._sums[0] > FRESH_S:
                 with query.opened(self.root) as tables:
@@ -188,7 +188,7 @@ class ArchiveApi:
         return done.stdout
 
     def capture(self, name: str) -> CaptureApi:
-        """The explorer of a capture that the archive lists, by its key.
+        """Return the explorer of a capture that the archive lists, by the key of the capture.
 
         Raises:
             NotFound: the archive has no such capture.
@@ -196,7 +196,7 @@ class ArchiveApi:
         """
         with self._lock:
             opening = self._opening.setdefault(name, threading.Lock())
-        with opening:  # the first request makes the tables, the others of this capture wait
+        with opening:  # the first request for a capture makes the tables; further requests for this capture wait
             with self._lock:
                 if name in self._opened:
                     return self._opened[name]
@@ -215,7 +215,7 @@ class ArchiveApi:
             return opened
 
     def _files(self, name: str) -> list[str]:
-        """The files of a capture, as batch read them. Raises NotFound and CaptureUnreadable."""
+        """Return the files of a capture, as `batch` read them. Raises NotFound and CaptureUnreadable."""
         with query.opened(self.root) as tables:
             files = tables["files"].filter(pl.col("capture") == name, pl.col("state") == "capture").sort("place").collect()
         if files.is_empty():
@@ -249,7 +249,7 @@ def _columns(columns: Mapping[str, tuple[str, str, str]]) -> list[dict[str, str]
 
 
 def _rows(columns: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The first rows of a dictionary of columns."""
+    """Return the first rows of a dictionary of columns."""
     names = [name for name in wanted if name in columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*(columns[name][:_LISTED] for name in names), strict=True)]
 

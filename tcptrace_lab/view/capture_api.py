@@ -1,6 +1,6 @@
-"""What the browser asks about one capture. Each answer is a plain dictionary.
+"""Answers to the browser's requests about one capture. Each answer is a plain dictionary.
 
-Instants are in ns since the first packet of the capture or, for one connection, since its first segment.
+Times are in ns since the first packet of the capture or, for one connection, since its first segment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CaptureApi:
     """The answers about one capture."""
 
     def __init__(self, store: Store, provenance: Sequence[str] = ()) -> None:
-        """`provenance` has lines for the foot of a page."""
+        """`provenance` has the lines for the foot of a page."""
         self.store = store
         self.connections = Connections(store)
         self._provenance = list(provenance)
@@ -42,7 +42,7 @@ class CaptureApi:
         self._counts = lru_cache(_KEPT_ROWS)(lambda conn: tables.counts(store, conn))
 
     def checked(self) -> CaptureApi:
-        """Return these answers, if the capture is still what it was. Raises Vanished or Changed."""
+        """Return this object, if the files of the capture are unchanged. Raises Vanished or Changed."""
         self.store.capture.check()
         return self
 
@@ -78,7 +78,7 @@ class CaptureApi:
         return max((capture["last_ts_ns"] or 0) - (capture["first_ts_ns"] or 0), 0)
 
     def _causes(self) -> list[dict[str, Any]]:
-        """Time by cause of the main directions of all connections, most time first."""
+        """Return the time by cause in the main directions of all connections, most time first."""
         found = timeline.read(self.store.folder, self.store.facts["bin_ns"], 0, self._duration_ns + 1, 1)["causes"]
         spent = sorted(((cause, sum(columns)) for cause, columns in found.items()), key=lambda one: -one[1])
         return [{"cause": cause, "title": schema.CAUSES[cause], "colour": causes.OURS[cause].colour, "ns": ns} for cause, ns in spent]
@@ -114,7 +114,7 @@ class CaptureApi:
         }
 
     def _finding(self, one: dict[str, Any], begin_ns: int | None) -> dict[str, Any]:
-        """A finding, and the longest wait that it is about, to jump to."""
+        """Return a finding, and the longest wait that it is about, so that the page can jump to this wait."""
         waits = pl.col("cause").is_in(one["causes"]) & (pl.col("from_client") == bool(one["from_client"]))
         longest = (
             self.store.waits.of(one["connection"]).filter(waits, stalls.IS_STALL).select("start_ns", "end_ns").collect()
@@ -140,7 +140,7 @@ class CaptureApi:
         return tables.page(self.store, row, name, *parameters.page(query), window_ns)
 
     def rows(self, conn: int, name: str) -> pl.LazyFrame:
-        """All rows of a table of a connection, for a download. Raises NotFound."""
+        """Return all rows of a table of a connection, for a download. Raises NotFound."""
         self._row(conn)
         return tables.rows(self.store, conn, name)
 

@@ -1,6 +1,6 @@
 """The list of connections: search, filters, order, pages, downloads.
 
-The numbers of the connections that a search finds are kept for the next page of the same search; rows are read as they are shown.
+The connection numbers that a search finds are kept for the next page of the same search; rows are read when they are shown.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Connections:
         self._lock = threading.Lock()
 
     def page(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """`total` and `rows`: one page of what a search finds. Raises BadRequest."""
+        """Return `total` and `rows`: one page of the connections that a search finds. Raises BadRequest."""
         offset, limit = parameters.page(query)
         found = self._search(query)
         numbers = found.slice(offset, limit)
@@ -53,13 +53,13 @@ class Connections:
         return {"total": found.len(), "rows": [_row(row) for row in ordered.iter_rows(named=True)]}
 
     def all(self, query: Mapping[str, str]) -> pl.LazyFrame:
-        """All rows that a search finds, for a download. Raises BadRequest."""
+        """Return all rows that a search finds, for a download. Raises BadRequest."""
         by, descending = _order(query)
         rows = self._store.listing.filter(_condition(query))
         return rows.sort(by, "id", descending=[descending, False], nulls_last=True).drop("bytes")
 
     def _search(self, query: Mapping[str, str]) -> pl.Series:
-        """The numbers of the connections that match, in order."""
+        """Return the numbers of the connections that match the search, in order."""
         key = tuple(parameters.text(query, name) for name in _SEARCH)
         with self._lock:
             if key in self._found:
@@ -88,7 +88,7 @@ def _order(query: Mapping[str, str]) -> tuple[str, bool]:
 
 
 def _condition(query: Mapping[str, str]) -> pl.Expr:
-    """The condition of a search. Text is searched for literally, not as a pattern."""
+    """The condition of a search. Text is searched for literally: it is no pattern."""
     tests = [pl.lit(value=True)]
     if address := parameters.text(query, "address").strip():
         tests.append(_either("addr", lambda column: column.str.contains(_canonical(address), literal=True)))
@@ -115,7 +115,7 @@ _BOUNDS: dict[str, Callable[[int], pl.Expr]] = {
 
 
 def _one_of(query: Mapping[str, str], name: str, values: Collection[str]) -> str:
-    """A parameter that names one of some values; empty without it."""
+    """Return a parameter that must be one of some values; empty if it is not given."""
     value = parameters.text(query, name)
     if value and value not in values:
         raise BadRequest(f"{name} must be one of {', '.join(values)}")
@@ -123,7 +123,7 @@ def _one_of(query: Mapping[str, str], name: str, values: Collection[str]) -> str
 
 
 def _has(word: str) -> pl.Expr:
-    """Whether a word is in an endpoint, the label, the main cause or a finding of a connection, or is its number."""
+    """Return whether a word is in an endpoint, the label, the main cause or a finding of a connection, or is its number."""
     places = [pl.col(name).cast(pl.String).str.to_lowercase() for name in ("client", "server", "label", "dominant_cause")]
     places.append(pl.col("findings").list.join(" "))
     is_number = pl.col("id") == int(word) if word.isascii() and word.isdigit() and len(word) < _DIGITS else pl.lit(value=False)
@@ -131,12 +131,12 @@ def _has(word: str) -> pl.Expr:
 
 
 def _either(what: str, test: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
-    """Whether one of the two hosts meets a test."""
+    """Return whether at least one of the two hosts meets a test."""
     return test(pl.col(f"client_{what}")) | test(pl.col(f"server_{what}"))
 
 
 def _canonical(address: str) -> str:
-    """A complete address in the form that the tables use; any other text, such as a part of an address, unchanged."""
+    """Return a complete address in the form that the tables use; any other text, such as a part of an address, unchanged."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What `view` shows: one capture, two, or an archive, opened and with its routes."""
+"""Opens what `view` shows (one capture, two captures, or an archive), with its routes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SEPARATOR = "vs"
 
 
 class Subject:
-    """What is shown, until the end of the `with` block.
+    """The captures or the archive that `view` shows, until the end of the `with` block.
 
     Attributes:
         name: its name, for a line on stderr.
@@ -68,7 +68,7 @@ class Opener:
         say: Callable[[str], None] | None = None,
         doing: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """The tables stay in use until nobody has the `CaptureApi` any more or `stack` is closed. See `build.build` for the rest."""
+        """The tables stay in use until no `CaptureApi` refers to them, or `stack` is closed. For the other arguments see `build.build`."""
         self._stack = stack
         self._now = now
         self._anonymizer = anonymizer
@@ -129,7 +129,7 @@ def opened(
 def _two(
     captures: Sequence[str], names: Sequence[str], anonymizer: Anonymizer | None, doing: Callable[[str], None], *, pair: bool
 ) -> dict[str, Any]:
-    """What is said about two captures. Raises UsageError if they are not two."""
+    """Return the document about two captures. Raises UsageError if there are not exactly two captures."""
     wanted = list(names) if pair else [names[0], SEPARATOR, *names[1:]] if names else []
     if len(names) != 2 or list(captures) != wanted:  # noqa: PLR2004  (a pair)
         raise UsageError("view compares exactly two captures", where=" ".join(captures), remedy="write --pair A B, or A vs B")

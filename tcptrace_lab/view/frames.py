@@ -1,4 +1,4 @@
-"""One packet: its decoded fields, what it is, and why it left when it did."""
+"""One packet: its decoded fields, its kind, and why it was sent when it was."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RELEASED = {
 
 
 def packet(store: Store, frame: int, conn: int | None = None) -> dict[str, Any]:
-    """Everything on the segment of a frame; if it carries several, that of `conn`, or the first.
+    """Return everything on the segment of a frame. If the frame carries several segments, the segment of `conn` or else the first is used.
 
     Raises:
         NotFound: no such frame, or it carries no segment (of this connection).
@@ -61,7 +61,7 @@ def packet(store: Store, frame: int, conn: int | None = None) -> dict[str, Any]:
 
 
 def _wait(store: Store, segment: dict[str, Any], origin_ns: int) -> dict[str, Any] | None:
-    """The longest interval of the wait that this segment ended, with its evidence; None if it ended no wait."""
+    """Return the longest interval of the wait that ended with this segment, with its evidence; None if no wait ended with it."""
     if not segment["payload_bytes"] and not segment["flags"] & _DEPARTS:
         return None
     rows = (
@@ -88,7 +88,7 @@ def _wait(store: Store, segment: dict[str, Any], origin_ns: int) -> dict[str, An
 
 
 def sentence(segment: dict[str, Any], wait: dict[str, Any] | None) -> str:
-    """Why the segment left now, in one line."""
+    """Return in one line why the segment was not sent earlier."""
     who = "client" if segment["from_client"] else "server"
     if not segment["payload_bytes"] and not segment["flags"] & _DEPARTS:
         return f"The {who} sent it at once: it carries no data ({kind_words(segment)})."
@@ -102,7 +102,7 @@ def sentence(segment: dict[str, Any], wait: dict[str, Any] | None) -> str:
 
 
 def kind_words(segment: dict[str, Any]) -> str:
-    """The kind of a segment in words."""
+    """Return the kind of a segment in words."""
     kind = segment["kind"]
     if kind in plots.MARKS:
         return plots.MARKS[kind].label

@@ -1,8 +1,8 @@
 """The explorer's pages and static files.
 
-A page is rendered with what the reader should see at once: the headline, the quality, the findings. Its script then asks the server for
-the rest. Strings from a capture never become markup: Jinja2 escapes them here, and the scripts only set text. The policy runs no inline
-script, and permits requests to this server only.
+The server renders into a page what the reader should see at once: the headline, the capture quality, the findings. The script of the page
+then requests all other data from the server. Strings from a capture never become markup: Jinja2 escapes them here, and the scripts only set
+text. The content security policy forbids inline scripts, and permits requests to this server only.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def page(kind: Kind, data: Mapping[str, Any], above: str = "") -> str:
 
 
 def static(name: str) -> tuple[bytes, str] | None:
-    """Contents and media type of a file below `static/`; None if there is none of this name. Names never become paths."""
+    """Return the contents and media type of a file below `static/`; None if there is no file of this name. Names never become paths."""
     return _files().get(name)
 
 
 @cache
 def _files() -> dict[str, tuple[bytes, str]]:
-    """Name → contents and media type: our files, and the report's that the explorer shares."""
+    """Return contents and media type by name: our own files, and those of the report that the explorer shares."""
     shared = [STATIC / name for name in ("report.css", "figures.js")]
     own = [path for path in _HERE.joinpath("static").iterdir() if path.suffix in _MEDIA_TYPES]
     files = {path.name: (path.read_bytes(), _MEDIA_TYPES[path.suffix]) for path in [*shared, *own]}
@@ -77,7 +77,7 @@ def _files() -> dict[str, tuple[bytes, str]]:
 
 
 def _bar(accounts: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The bar of `_spent.html.j2` for time by cause; None without time. Shares are of the active time."""
+    """Return the bar of `_spent.html.j2` for time by cause; None if there is no time. Shares are of the active time."""
     spent = {account["cause"]: account["ns"] for account in accounts if account["ns"] and account["cause"] != "idle"}
     active_ns = sum(spent.values())
     if not active_ns:

@@ -1,4 +1,4 @@
-"""Parameters of a request: read, bounded, and refused in one plain line."""
+"""Reads the parameters of a request, checks their bounds, and rejects invalid ones with one plain line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_NUMBER = 2**62
 
 
 def text(query: Mapping[str, str], name: str) -> str:
-    """A parameter as text; empty without it."""
+    """Return a parameter as text; empty if it is not given."""
     value = query.get(name, "")
     if len(value) > MAX_LENGTH:
         raise BadRequest(f"{name} is longer than {MAX_LENGTH:,} characters")
@@ -30,7 +30,7 @@ def text(query: Mapping[str, str], name: str) -> str:
 
 
 def number(query: Mapping[str, str], name: str) -> int | None:
-    """A parameter as a whole number; None without it."""
+    """Return a parameter as a whole number; None if it is not given."""
     value = text(query, name).strip()
     if not value:
         return None
@@ -44,7 +44,7 @@ def number(query: Mapping[str, str], name: str) -> int | None:
 
 
 def bounded(query: Mapping[str, str], name: str, default: int, most: int) -> int:
-    """A number from 0 to `most`; `default` without it."""
+    """Return a number from 0 to `most`; `default` if it is not given."""
     found = number(query, name)
     if found is not None and not 0 <= found <= most:
         raise BadRequest(f"{name} must be between 0 and {most:,}")
@@ -52,17 +52,17 @@ def bounded(query: Mapping[str, str], name: str, default: int, most: int) -> int
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """Whether a parameter is set: anything but empty, 0 and false."""
+    """Return whether a parameter is set: its value is not empty, 0 or false."""
     return text(query, name).lower() not in {"", "0", "false"}
 
 
 def page(query: Mapping[str, str]) -> tuple[int, int]:
-    """`offset` and `limit` of a table."""
+    """Return `offset` and `limit` of a table."""
     return bounded(query, "offset", 0, _MAX_NUMBER), bounded(query, "limit", 100, MAX_ROWS)
 
 
 def window(query: Mapping[str, str], end_ns: int) -> tuple[int, int]:
-    """`from_ns` and `to_ns` within 0 and `end_ns`; all of it without them."""
+    """Return `from_ns` and `to_ns`, limited to the range from 0 to `end_ns`; the whole range if they are not given."""
     first, last = number(query, "from_ns"), number(query, "to_ns")
     from_ns, to_ns = max(first or 0, 0), min(end_ns if last is None else last, end_ns)
     if last is not None and first is not None and last <= first:
@@ -71,5 +71,5 @@ def window(query: Mapping[str, str], end_ns: int) -> tuple[int, int]:
 
 
 def width(query: Mapping[str, str]) -> int:
-    """`width` in pixel columns, at least one."""
+    """Return `width` in pixel columns, at least one."""
     return max(bounded(query, "width", 1_000, MAX_WIDTH), 1)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class Problem(Exception):
-    """A request that cannot be answered; the text is for the reader."""
+    """A request that cannot be answered; the user sees the text of this error."""
 
     status: ClassVar[int] = 500
 

@@ -1,8 +1,8 @@
-"""A query of the explorer's SQL box, in a process of its own: `python -m tcptrace_lab.view.query_process ARCHIVE ROWS csv|json`.
+"""Runs a query of the explorer's SQL box in a process of its own: `python -m tcptrace_lab.view.query_process ARCHIVE ROWS csv|json`.
 
-The query comes on standard input, the answer goes to standard output. Processor time, memory and the size of files are limited by the
-system (setrlimit(2)), so no query can fill the disk or the memory; the caller ends the process when it takes too long. A query sees the
-tables of the archive and nothing else: Polars' table functions, which read files, are refused, and so is every statement but SELECT.
+The process reads the query from standard input and writes the answer to standard output. The system limits processor time, memory and the
+size of files (setrlimit(2)), so that no query can fill the disk or the memory. The caller ends the process when it takes too long. A query
+can read only the tables of the archive: Polars' table functions, which read files, are rejected, and so is every statement except SELECT.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _READERS = re.compile(r"(read|scan)_\w", re.IGNORECASE)
 
 
 def check(sql: str) -> None:
-    """Raise UsageError unless the query is a single SELECT that reads only the tables."""
+    """Raise UsageError if the query is not a single SELECT that reads only the tables of the archive."""
     if not _STATEMENTS.match(sql) or ";" in sql.rstrip().removesuffix(";"):
         raise UsageError("only one SELECT is possible here", remedy="begin with select or with")
     if _READERS.search(sql) or "\\" in sql or re.search(r"\b(from|join)\s*\(?\s*['\"][^'\"]*[/.]", sql, re.IGNORECASE):

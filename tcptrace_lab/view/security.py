@@ -40,10 +40,10 @@ METHODS = ("GET", "HEAD")
 
 
 class Guard:
-    """Refuses requests that are not allowed. Removes the token from the path of all others, and passes them on."""
+    """Rejects requests that are not allowed. Removes the token from the path of all other requests, and passes these requests on."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str]) -> None:
-        """`hosts` are the values of `Host` that are ours, such as `127.0.0.1:8080`."""
+        """`hosts` are the accepted values of the header `Host`, such as `127.0.0.1:8080`."""
         self._app = app
         self._token = token.encode()
         self._hosts = frozenset(hosts)
@@ -70,7 +70,7 @@ class Guard:
         await self._app({**scope, "path": inner, "raw_path": inner.encode(), "root_path": ""}, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """The answer to a request that is not allowed; None if it is allowed."""
+        """Return the answer to a request that is not allowed; None if the request is allowed."""
         headers = Headers(scope=scope)
         if headers.get("host", "").lower() not in self._hosts:
             return PlainTextResponse("this server answers only to its own address\n", 421)
@@ -84,7 +84,7 @@ class Guard:
 
 
 def _wrong(scope: Scope, headers: Headers, path: str) -> tuple[int, str] | None:
-    """Status and text for a request with the right token that is refused."""
+    """Return status and text if a request with the right token is refused all the same."""
     if is_api(path) and headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         return 403, "requests of other web sites are refused"
     if scope["method"] not in METHODS:
@@ -95,12 +95,12 @@ def _wrong(scope: Scope, headers: Headers, path: str) -> tuple[int, str] | None:
 
 
 def is_api(path: str) -> bool:
-    """Whether a path (below the token) asks for JSON."""
+    """Return whether a path (below the token) asks for JSON."""
     return "/api/" in f"/{path}"
 
 
 def error(status: int, message: str, *, as_json: bool) -> Response:
-    """An error page or JSON document: one line that says why the request is not answered."""
+    """Return an error page or JSON document: one line that says why the request is not answered."""
     if as_json:
         return JSONResponse({"error": message}, status)
     return HTMLResponse(pages.page("error", {"status": status, "message": message}), status)

@@ -1,4 +1,4 @@
-"""Addresses, the browser, and the end of the server."""
+"""Addresses of the server, start of the browser, and shutdown of the server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAX_CONNECTIONS = 256
 _MAX_HEADER_BYTES = 32_768
 
 _LOOK_S = 1.0
-"""Time between two looks at how long nobody has asked."""
+"""Seconds between two checks whether the server is idle."""
 
 _HANDED_OVER_S = 30
 """Time after which the file that hands the URL to the browser is removed."""
@@ -49,7 +49,7 @@ def serve(
     ready: Callable[[str], None],
     hand_over: Path | None = None,
 ) -> None:
-    """Serve until an interrupt, or until nobody has asked for `idle_s`.
+    """Serve until an interrupt, or until no request has arrived for `idle_s` seconds.
 
     Args:
         app: the application, below the token.
@@ -100,7 +100,7 @@ def serve(
 
 
 def listening(port: int) -> list[socket.socket]:
-    """Sockets that listen on 127.0.0.1 and, where there is IPv6, on ::1. Raises UsageError if the port is taken."""
+    """Return sockets that listen on 127.0.0.1 and, if the host has IPv6, on ::1. Raises UsageError if the port is taken."""
     made: list[socket.socket] = []
     for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:
@@ -136,7 +136,7 @@ class _Clock:
 
     @property
     def idle_s(self) -> float:
-        """How long nobody has asked."""
+        """Seconds since the last request ended; 0 during a request."""
         return 0.0 if self._asking else time.monotonic() - self._last_s
 
 
@@ -148,7 +148,7 @@ async def _end_when_idle(server: uvicorn.Server, clock: _Clock, idle_s: float | 
 
 @contextlib.contextmanager
 def _in_browser(url: str, folder: Path | None) -> Iterator[None]:
-    """Open the browser on a page that leads to the URL."""
+    """Open the browser on a local page that redirects to the URL."""
     handle, name = tempfile.mkstemp(prefix="open-", suffix=".html", dir=folder)  # mode 0600
     page = Path(name)
     with os.fdopen(handle, "w") as file:

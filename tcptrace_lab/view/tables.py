@@ -33,7 +33,7 @@ _LISTS = {"List(Int64)", "List(String)"}
 
 
 def rows(store: Store, conn: int, name: str) -> pl.LazyFrame:
-    """All rows of a table of a connection, as `export` would write them. Raises NotFound for any other table."""
+    """Return all rows of a table of a connection, as `export` would write them. Raises NotFound if there is no such table."""
     match name:
         case "ledger":
             return store.waits.of(conn).select(schema.LEDGER.names)
@@ -49,12 +49,12 @@ def rows(store: Store, conn: int, name: str) -> pl.LazyFrame:
 
 
 def counts(store: Store, conn: int) -> dict[str, int]:
-    """Number of rows of each table."""
+    """Return the number of rows of each table."""
     return {name: int(rows(store, conn, name).select(pl.len()).collect().item()) for name in _SCHEMAS}
 
 
 def page(store: Store, row: dict[str, Any], name: str, offset: int, limit: int, window_ns: tuple[int, int] | None = None) -> dict[str, Any]:
-    """`total`, `columns` and `rows` of one page. Instants are in ns since the connection's first segment."""
+    """Return `total`, `columns` and `rows` of one page. Times are in ns since the connection's first segment."""
     origin_ns = row["first_ts_ns"] or 0
     found = rows(store, row["conn"], name)
     columns = [column for column in _SCHEMAS[name] if column.name != "conn"]
@@ -75,12 +75,12 @@ def page(store: Store, row: dict[str, Any], name: str, offset: int, limit: int, 
 
 
 def meaning(column: schema.Column) -> str:
-    """What a column means, and what it does not show."""
+    """Return what a column means, and what it does not show."""
     return column.meaning + (f"; {column.limits}" if column.limits else "")
 
 
 def kind(column: schema.Column) -> str:
-    """How a column is formatted: a kind of `numbers.formatted`, or `instant`, `cause`, `frame`, `bool`, `list`."""
+    """Return how a column is formatted: a kind of `numbers.formatted`, or `instant`, `cause`, `frame`, `bool`, `list`."""
     if _is_instant(column):
         return "instant"
     if column.name in {"cause", "stall_cause"}:

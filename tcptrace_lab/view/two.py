@@ -1,4 +1,4 @@
-"""What the browser asks about two captures: the report's section on a pair, or the page of `compare`, as tables."""
+"""Answers to the browser's requests about two captures: the report's section on a pair, or the page of `compare`, as tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ HREFS = ["capture/0/", "capture/1/"]
 
 
 def pair(paths: Sequence[str], anonymizer: Anonymizer | None = None) -> dict[str, Any]:
-    """`api/pair` for two capture points of the same transfers. Raises UsageError if they share no connection."""
+    """Return the answer of `api/pair` for two capture points of the same transfers.
+
+    Raises UsageError if the captures share no connection.
+    """
     first, second = (analyze(path, anonymizer=anonymizer) for path in paths)
     found = section(pair_captures(first, second))
     columns = [
@@ -41,7 +44,7 @@ def pair(paths: Sequence[str], anonymizer: Anonymizer | None = None) -> dict[str
 
 
 def compared(paths: Sequence[str], anonymizer: Anonymizer | None = None) -> dict[str, Any]:
-    """`api/pair` for a capture before a change and one after it."""
+    """Return the answer of `api/pair` for a capture before a change and one after it."""
     first, second = (analyze(path, anonymizer=anonymizer) for path in paths)
     found = page.data(of_runs([[of_analysis(first)], [of_analysis(second)]]))
     columns = [

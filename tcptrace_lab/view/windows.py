@@ -1,7 +1,7 @@
-"""The report's figures for one window of a connection, thinned to the pixel columns of the screen, down to single segments.
+"""Draws the report's figures for one window of a connection, thinned to the pixel columns of the screen, down to single segments.
 
-A connection of usual size is read as a whole. For a larger connection, only the window is read, with the state before it. A window that is
-still too large is drawn batch by batch.
+All segments of a connection of usual size are read. For a larger connection, only the segments of the window are read, with the state
+before it. If the window itself is too large, it is drawn batch by batch.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def figures(store: Store, row: dict[str, Any], window_ns: tuple[int, int], width
 def _direction(
     segments: pl.LazyFrame, waits: pl.DataFrame, row: dict[str, Any], part: series.Part, *, from_client: bool
 ) -> tuple[Direction, int]:
-    """The series of one direction in a window, and the width of its throughput bins."""
+    """Return the series of one direction in a window, and the width of its throughput bins."""
     begin_ns = row["first_ts_ns"]
     if row["client_segments"] + row["server_segments"] <= WHOLE_ROWS:
         return series.of_window(segments.collect(), waits, begin_ns, part, from_client=from_client)
@@ -74,7 +74,7 @@ def _direction(
     )
     count, data_segments, before, after = looked_at.collect(engine="streaming").row(0)
     first, last = before or row["first_frame"], after or row["last_frame"]
-    if count > WHOLE_ROWS or first > last:  # too many, or the clock ran backwards
+    if count > WHOLE_ROWS or first > last:  # too many segments, or the clock ran backwards
         return series.of_batches(memory.batches(segments), waits, begin_ns, part, data_segments, from_client=from_client)
     state = _state(segments.filter(frame < first), from_client=from_client)
     rows = segments.filter(frame.is_between(first, last)).collect()
@@ -82,7 +82,10 @@ def _direction(
 
 
 def _state(before: pl.LazyFrame, *, from_client: bool) -> State:
-    """The state of a direction after some rows, as `engine.figures.Tracker` keeps it, computed in one pass without holding the rows."""
+    """Return the state of a direction after some rows, as `engine.figures.Tracker` keeps it.
+
+    One pass computes it without keeping the rows in memory.
+    """
     mine, alive = pl.col("from_client") == from_client, ~has(RST)
     syn_and_fin = ((pl.col("flags") & 1) + ((pl.col("flags") & 2) // 2)).cast(pl.Int64)
     sent, acked = (

@@ -154,7 +154,7 @@ IMPATIENT = """
         (
             opened(RESENT_SYN, 3.03, 0.02),
             "Opening the connection took 3.02 s: the SYN was sent 3 times",
-            "No answer came for 3 s, until the SYN was retransmitted; the last SYN was answered after 20 ms.",
+            "No answer arrived for 3 s, until the client retransmitted the SYN; the last SYN was answered after 20 ms.",
             "find what drops the first SYN",
             3020,
         ),
@@ -175,7 +175,7 @@ IMPATIENT = """
         (
             opened(LATE_ANSWER, 0.81, 0.79),
             "Opening the connection took 800 ms: one RTT of a long path",
-            "later data had a similar RTT",
+            "the RTT of later data was similar",
             "reuse connections",
             800,
         ),
@@ -189,7 +189,7 @@ IMPATIENT = """
         (
             LATE_ANSWER + "0.801 C > S P. 1:101 ack 1",
             "The answer to the SYN took 800 ms",
-            "the answer to the first one came after 800 ms",
+            "the answer to the only SYN arrived after 800 ms",
             "ping",
             800,
         ),
@@ -226,7 +226,7 @@ AT_THE_SERVER = """
         (
             "0.9 S > C P. 1:101 ack 101\n1.7 C > S . ack 101",
             "Opening the connection took 800 ms: one RTT of a long path",
-            "later data had a similar RTT",
+            "the RTT of later data was similar",
         ),
     ],
     ids=["nothing-to-compare", "data-took-as-long"],

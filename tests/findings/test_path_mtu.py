@@ -69,8 +69,8 @@ def test_a_smaller_segment_that_gets_through_shows_a_path_mtu_black_hole(tmp_pat
         reported.title == "Retransmission timeouts (RTO) cost 4.5 s in 4 waits, the longest 2.4 s: segments of 1.46 kB do not pass the path"
     )
     assert (
-        "The sender sent the same bytes 4 times in segments of 1.46 kB, and none of them was ACKed; segments of up to 1.02 kB were"
-        in reported.mechanism
+        "The sender sent the same bytes 4 times in segments of 1.46 kB, and none of these segments was ACKed. "
+        "Segments of up to 1.02 kB were ACKed" in reported.mechanism
     )
     assert reported.remedy[0].startswith("let ICMP through")
     assert reported.confidence == Confidence.CONSISTENT
@@ -113,7 +113,10 @@ def test_a_sender_that_cuts_its_segments_smaller_has_learned_the_path_mtu(
     assert losses
     assert any("segments of 1.46 kB do not pass the path" in one.title for one in losses) is found
     assert (
-        any("once in segments of 1.46 kB, and none of them was ACKed; segments of up to 1.45 kB were" in one.mechanism for one in losses)
+        any(
+            "once in segments of 1.46 kB, and none of these segments was ACKed. Segments of up to 1.45 kB were" in one.mechanism
+            for one in losses
+        )
         is found
     )
 

@@ -355,7 +355,7 @@ def test_time_that_the_capture_does_not_show_is_not_explained() -> None:
         (
             "nagle|send-buffer",
             "either Nagle's algorithm or a full send buffer",
-            "a run with TCP_NODELAY on 10.0.0.1 tells Nagle's algorithm apart",
+            "a run with TCP_NODELAY on 10.0.0.1 shows whether Nagle's algorithm is the cause",
         ),
         (
             "application|send-buffer|congestion-window",
@@ -365,7 +365,7 @@ def test_time_that_the_capture_does_not_show_is_not_explained() -> None:
         (
             "application|nagle|send-buffer",
             "either an application that was not sending, Nagle's algorithm or a full send buffer",
-            "a run with TCP_NODELAY on 10.0.0.1 tells Nagle's algorithm apart",
+            "a run with TCP_NODELAY on 10.0.0.1 shows whether Nagle's algorithm is the cause",
         ),
     ],
 )
@@ -379,7 +379,7 @@ def test_where_rivals_tie_both_are_named_and_what_distinguishes_them(rivals: str
     lacks = tied.connections.with_columns(quality_reasons=pl.lit(["much_not_captured"]), client_not_captured_bytes=pl.lit(5000))
     reported = verdict.of(replace(tied, connections=lacks))
     assert (reported.sentence, reported.rivals) == (
-        "The capture does not show what took 70% of 1 s; 5 kB of this direction are missing from it: capture without drops.",
+        "The capture does not show what took 70% of 1 s; 5 kB of this direction are missing from the capture: capture without drops.",
         (),
     )
 
@@ -421,9 +421,9 @@ WITH_A_HOLE = """
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        (ONE_WAY, "it has only one direction of the connection: capture both."),
-        (ONE_WAY.split("\n", 2)[2], "it has only one direction of the connection: capture both, from its start."),
-        (WITH_A_HOLE, "5 kB of this direction are missing from it: capture without drops."),
+        (ONE_WAY, "the capture has only one direction of the connection: capture both."),
+        (ONE_WAY.split("\n", 2)[2], "the capture has only one direction of the connection: capture both, from its start."),
+        (WITH_A_HOLE, "5 kB of this direction are missing from the capture: capture without drops."),
     ],
 )
 def test_the_headline_says_what_a_capture_lacks_that_cannot_show_the_cause(tmp_path: Path, text: str, advice: str) -> None:

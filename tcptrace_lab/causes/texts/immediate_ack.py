@@ -1,4 +1,7 @@
-"""How to make a receiver acknowledge at once. No option does this in all stacks; the receiver's SYN suggests which stack it is."""
+"""Remedies that make a receiver send its ACKs at once.
+
+Each TCP stack has its own setting for this; the receiver's SYN suggests which stack it has.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +11,32 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PLACE: Final = "{at_once}"
-"""Placeholder for `words` in the remedy of a rule (`Advice.remedy`)."""
+"""Placeholder in the remedy of a rule (`Advice.remedy`); the text that `words` returns replaces it."""
 
 CURE: Final = "disabling delayed ACKs on {receiver},"
-"""Subject of "… would help", for any stack."""
+"""The cure for any stack, as the subject of "… would help"."""
 
 SWITCHES: Final[Mapping[str, str]] = {
     "Linux": "TCP_QUICKACK, set again after every read",
-    "Windows": "SIO_TCP_SET_ACK_FREQUENCY of 1 on the socket, or TcpAckFrequency of 1 for the interface in the registry",
+    "Windows": "SIO_TCP_SET_ACK_FREQUENCY = 1 on the socket, or TcpAckFrequency = 1 for the interface in the registry",
     "Apple": "sysctl net.inet.tcp.delayed_ack=0",
     "FreeBSD": "sysctl net.inet.tcp.delayed_ack=0",
-    "OpenBSD": "sysctl net.inet.tcp.ackonpush=1, for the last segment of a write",
-    "Solaris": "tcp_deferred_acks_max of 1, and tcp_local_dacks_max on the same network",
+    "OpenBSD": "sysctl net.inet.tcp.ackonpush=1, which ACKs the last segment of a write at once",
+    "Solaris": "tcp_deferred_acks_max = 1, and tcp_local_dacks_max = 1 for senders on the same network",
 }
 """Stack family (`fingerprint`) → its setting. Sources: tcp(7) of Linux; `mstcpip.h` and KB 328890 (Windows); tcp(4) of FreeBSD, and
 `tcp_delack_enabled` of XNU; sysctl(2) of OpenBSD; the tunable parameters of Solaris. Sockets of Solaris, macOS, FreeBSD and OpenBSD have no
 such option."""
 
 NAMED: Final = ("Linux", "Windows", "FreeBSD")
-"""Families that are listed if the receiver's is unknown: the stacks of most receivers."""
+"""If the receiver's family is unknown, the settings of these families are listed: most receivers have one of their stacks."""
 
 
 def words(family: str | None) -> str:
-    """Return the remedy for a receiver of this family (from its SYN). With None it lists the settings of common families."""
+    """Return the remedy for a receiver of this stack family, as its SYN suggests.
+
+    If the family is None, the remedy lists the settings of common families.
+    """
     if family is None:
         switch = "; ".join(f"{name}: {SWITCHES[name]}" for name in NAMED)
     else:

@@ -1,6 +1,6 @@
 """Values that prove the cause of a wait (`Rule.proof`): the sender's state as text, and the frames that show it.
 
-Each value comes from a row of `schema.STALLS`, and is omitted if unknown.
+Each value comes from a row of `schema.STALLS`. Unknown values are omitted.
 """
 
 from __future__ import annotations

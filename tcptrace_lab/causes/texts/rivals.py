@@ -1,6 +1,6 @@
-"""Rivals: the causes that explain unknown time equally well, in words, and what tells them apart.
+"""Texts for rivals: causes that explain a wait of unknown cause equally well. One text names them, another says what would tell them apart.
 
-The engine gives them as names separated by `|` (`rivals` in `schema.LEDGER`), and only if there are at least two.
+The column `rivals` of `schema.LEDGER` contains the names of at least two causes, separated by `|`, or null.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ NAMES: Final = {
     "congestion-window": "the congestion window",
     "pacing": "pacing",
 }
-"""Each cause that a wait without any other evidence may have, as the engine's gates name them (`rust/src/ledger/gates/ambiguous.rs`)."""
+"""Cause → its words in a text, for each cause that may be a rival (`rust/src/ledger/gates/ambiguous.rs`)."""
 
 _TOLD_APART: Final = {
-    "nagle": "a run with TCP_NODELAY on {sender} tells Nagle's algorithm apart",
-    "receiver-window": "a capture from the start of the connection shows the window's scale",
+    "nagle": "a run with TCP_NODELAY on {sender} shows whether Nagle's algorithm is the cause",
+    "receiver-window": "a capture from the start of the connection shows the window scale",
 }
 _BY_THE_KERNEL: Final = "TCP_INFO on {sender} during the transfer (Linux: ss -ti) tells them apart"
 """No kernel counts what Nagle's algorithm holds (docs/how-it-decides.md, 2.8). TCP_INFO shows the rest: congestion window, pacing rate, and
@@ -30,7 +30,7 @@ whether the application or a buffer limits the sender."""
 
 
 def names_of(rivals: str | None) -> tuple[str, ...]:
-    """Return the causes in a value of a column `rivals`."""
+    """Split a value of a column `rivals` into the names of its causes."""
     return tuple(rivals.split("|")) if rivals else ()
 
 
@@ -41,5 +41,5 @@ def either(rivals: Sequence[str]) -> str:
 
 
 def told_apart_by(rivals: Sequence[str]) -> str:
-    """Return what tells the rivals apart, as a clause; `{sender}` becomes an address."""
+    """Return a clause on what would tell the rivals apart; `{sender}` in it is a placeholder for an address."""
     return next((words for cause, words in _TOLD_APART.items() if cause in rivals), _BY_THE_KERNEL)

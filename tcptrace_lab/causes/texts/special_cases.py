@@ -1,4 +1,4 @@
-"""Special cases of a direction, for which a cause has other texts than usual."""
+"""Detects the special cases in which a cause has other texts than usual for a direction."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ COLUMNS = (
 def unanswered(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
     """Whether the capture contains only SYNs (and RSTs) of the client. `of` is as for `behaviour.refused`.
 
-    If the client sends more, it got answers that the capture misses.
+    If the client sends other segments, it received answers that the capture lacks.
     """
     asked = of("client_syn_segments")
     return (asked > 0) & (of("server_segments") == 0) & (of("client_segments") <= asked + of("client_rst_segments"))
 
 
 def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
-    """Return the cases that hold for the data that `side` (`client` or `server`) sends. `row` has `COLUMNS`."""
+    """Return the special cases of the direction that `side` (`client` or `server`) sends. `row` has `COLUMNS`."""
     resent = row[f"{side}_retransmitted_segments"]
     holds = {
         Case.SLOW_READER: _reads_slowly(row, side),
@@ -61,19 +61,19 @@ def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
 
 
 def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
-    """Whether the application behind `side` leaves data unread for a significant time.
+    """Whether the application on host `side` leaves data unread for a significant time.
 
-    An application that is woken by data empties its buffer at once.
+    An application that reads whenever data arrives leaves no data unread.
     """
     unread_ns, life_ns = row[f"{side}_read_ns"] or 0, (row["last_ts_ns"] or 0) - (row["first_ts_ns"] or 0)
     return (row[f"{side}_read_samples"] or 0) >= rates.MIN_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
 
 
 def opens_late(waits: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a receiver opens its full window later than the path needs, for most of these waits (rows of `schema.LONGEST`).
+    """Whether the receiver explains most of the time of these waits for a full window (rows of `schema.LONGEST`): it exceeds base RTTs.
 
-    If its window was also zero, its application reads slowly. A receiver that opens the window by two segments at a time shows no
-    unread data (`_reads_slowly`).
+    If the receiver's window was also zero at some time, its application reads slowly. `_reads_slowly` misses a receiver that opens its
+    window by two segments at a time, because such a receiver shows no unread data.
     """
     known = [(wait["wait_ns"], wait["base_rtt_ns"]) for wait in waits if wait["wait_ns"] and wait["base_rtt_ns"]]
     late_ns = sum(max(wait_ns - rtt_ns, 0) for wait_ns, rtt_ns in known)
@@ -85,7 +85,8 @@ def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
     once = asked == 1 and answered == 1
     answer_ns, min_ns = row["syn_to_synack_ns"], row["client_rtt_min_ns"]
     acked_ns = row["synack_to_ack_ns"]
-    behind = once and None not in (answer_ns, acked_ns) and SLOW_ANSWER_TIMES * answer_ns < acked_ns  # the delay came after the SYN-ACK
+    # behind: most of the time passed after the SYN-ACK
+    behind = once and None not in (answer_ns, acked_ns) and SLOW_ANSWER_TIMES * answer_ns < acked_ns
     slow_ack = behind and row["server_rtt_samples"] <= 1  # one sample is the SYN-ACK's
     known = once and answer_ns is not None and min_ns is not None and row["client_rtt_samples"] > 1  # one sample is the SYN's
     late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * min_ns

@@ -10,7 +10,7 @@ CURE: Final = "a path that does not reorder segments or delay ACKs"
 
 REFUTED_BY: Final = "ACKs that covered the retransmitted data only after the retransmit had arrived"
 
-LIMITS: Final = "A capture at one point does not show whether the segments or their ACKs were late, nor where."
+LIMITS: Final = "A capture at one point does not show whether the segments or their ACKs were late, or where on the path."
 
 REMEDY: Final = (
     "find what reorders or delays packets: per-packet load balancing, parallel queues, wireless, a stalled host",

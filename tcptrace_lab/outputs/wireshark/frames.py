@@ -1,7 +1,8 @@
-"""Analysis → the table of the post-dissector: one record of 16 bytes per frame, in frame order.
+"""Analysis → the table that the Wireshark post-dissector reads: one record of 16 bytes per frame, in frame order.
 
-A frame's record is found by its number, so that Wireshark reads only what it shows. The table is as large as the record headers of the
-capture as pcap. It is written through a memory map: memory does not grow with the capture.
+The post-dissector finds a record by the frame number, so that Wireshark reads only the records of the frames that it shows. The table is as
+large as all packet record headers of the capture in pcap format. The table is written through a memory map, so that memory does not grow
+with the capture.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ NS_PER_US: Final = 1_000
 
 
 class Sets:
-    """Sets of findings that frames have, by number from 1. A set holds positions in `Analysis.findings`."""
+    """Numbers the sets of findings that frames have, from 1. A set consists of positions in `Analysis.findings`."""
 
     def __init__(self) -> None:
         """Start with no sets."""
         self._numbers: dict[tuple[int, ...], int] = {(): 0}
 
     def number(self, findings: tuple[int, ...]) -> int:
-        """Return the number of a set; 0 if it is empty, or if there is no number left."""
+        """Return the number of a set; 0 if the set is empty, or if all numbers are in use."""
         if findings not in self._numbers and len(self._numbers) > MAX_SETS:
             return 0
         return self._numbers.setdefault(findings, len(self._numbers))
@@ -78,7 +79,7 @@ def write(analysis: Analysis, path: Path) -> Sets:
 
 
 def _covered(analysis: Analysis, sets: Sets) -> pl.DataFrame:
-    """Direction and cause → number of the set of findings that cover its waits."""
+    """Return the number of the set of findings that cover the waits of each direction and cause."""
     found: dict[tuple[int, bool, str], tuple[int, ...]] = {}
     for position, finding in enumerate(analysis.findings):
         if finding.conn is None or finding.connections > 1:
@@ -98,7 +99,7 @@ def _covered(analysis: Analysis, sets: Sets) -> pl.DataFrame:
 
 
 def _add(table: np.memmap[tuple[int], np.dtype[np.void]], rows: pl.DataFrame, start_ns: int) -> None:
-    """Add departures. If a frame carries several, the longest wait stays."""
+    """Add departures. If a frame contains several segments, the one with the longest wait is kept."""
     rows = rows.filter(pl.col("frame").is_between(1, len(table))).sort("wait_ns", nulls_last=False, maintain_order=True)
     records = np.zeros(len(rows), dtype=RECORD)
     wait_ns = rows["wait_ns"].fill_null(0).clip(0).to_numpy()
@@ -118,7 +119,7 @@ def _wait_ns(records: np.ndarray[tuple[int], np.dtype[np.void]]) -> np.ndarray[t
 
 
 def _add_evidence(table: np.memmap[tuple[int], np.dtype[np.void]], analysis: Analysis, sets: Sets, start_ns: int) -> None:
-    """Add the findings that a frame is evidence for, also where it is no departure."""
+    """Add the findings to the frames that are evidence for them, including frames without a departure."""
     of_frame: dict[int, list[int]] = {}
     for position, finding in enumerate(analysis.findings):
         for frame in finding.evidence_frames:

@@ -40,7 +40,7 @@ PRINTABLE: Final = range(0x20, 0x7F)
 
 
 def check(folder: str) -> None:
-    """Reject a folder that holds other files: they may be a profile of the user's.
+    """Reject a folder that contains other files: they may be a profile of the user.
 
     Raises:
         UsageError: it has files, and none of them is the script of an earlier profile of ours.
@@ -76,7 +76,7 @@ def write(analysis: Analysis, folder: str) -> None:
 
 
 def is_cause(cause: str) -> str:
-    """Return the display filter for the frames that waited for a cause."""
+    """Return the display filter for the frames that waited because of a cause."""
     return f'tcptrace_lab.cause == "{cause}"'
 
 
@@ -96,7 +96,7 @@ def _script(analysis: Analysis, sets: frames.Sets) -> Iterator[str]:
 
 
 def _lua(text: str) -> str:
-    r"""Return a Lua string: every byte that is not plain ASCII, and `"` and `\`, as `\ddd`. Nothing can end it early."""
+    r"""Return a Lua string literal, in which `"`, `\` and all bytes that are not plain ASCII are written as `\ddd`: no text can end it."""
     return '"' + "".join(chr(byte) if byte in PRINTABLE and chr(byte) not in '"\\' else f"\\{byte:03}" for byte in text.encode()) + '"'
 
 
@@ -106,7 +106,10 @@ def _preferences() -> str:
 
 
 def _colours() -> Iterator[str]:
-    """One rule per cause: its colour in the report, lighter, behind black text. Wireshark's channels have 16 bits."""
+    """One colouring rule per cause: a lighter shade of the cause's colour in the report, behind black text.
+
+    Wireshark's channels have 16 bits.
+    """
     for cause in CAUSES:
         channels = bytes.fromhex(causes.of_cause(cause).colour.removeprefix("#"))
         light = ",".join(str(round((channel + (255 - channel) * LIGHT) * 257)) for channel in channels)
@@ -114,7 +117,7 @@ def _colours() -> Iterator[str]:
 
 
 def _buttons(analysis: Analysis) -> Iterator[str]:
-    """One button per finding; `//` makes a menu of the findings with one id."""
+    """One filter button per finding; `//` in its name makes a menu of the findings with one id."""
     for finding in analysis.findings:
         if not finding.evidence_frames and not finding.causes:
             continue
@@ -128,7 +131,7 @@ def _buttons(analysis: Analysis) -> Iterator[str]:
 
 
 def _graphs() -> Iterator[str]:
-    """Seconds of waiting per interval, one stacked bar per cause."""
+    """An I/O graph of the seconds of waiting per interval, with one stacked bar per cause."""
     for cause in CAUSES:
         shown = "Disabled" if cause == "idle" else "Enabled"
         yield _line(
@@ -137,7 +140,7 @@ def _graphs() -> Iterator[str]:
 
 
 def _line(*values: str) -> str:
-    r"""Return one line of a Wireshark table: quoted values; in them `"`, `\` and what is not plain ASCII is `\xhh`."""
+    r"""Return one line of a Wireshark table: quoted values, in which `"`, `\` and bytes that are not plain ASCII are written as `\xhh`."""
     return ",".join(f'"{_quoted(value)}"' for value in values) + "\n"
 
 

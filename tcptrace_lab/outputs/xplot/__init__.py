@@ -1,7 +1,7 @@
-"""Graphs for xplot, as tcptrace draws them (`-S -T -R -N -F`): five files for each direction of each connection.
+"""Graphs for xplot, as tcptrace draws them (options `-S -T -R -N -F`): five files for each direction of each connection.
 
-`write` reads the segments once, in capture order. It writes text in slices and frees a connection's state after its last segment, so the
-number of simultaneously open connections bounds its memory.
+`write` reads the segments once, in capture order. `write` writes text in slices and frees a connection's state after the last segment of
+the connection, so that memory depends on the number of simultaneously open connections.
 """
 
 from tcptrace_lab.outputs.xplot.files import write

@@ -24,7 +24,7 @@ SLICE_SEGMENTS = 65_536
 
 
 class _Open:
-    """The graphs of a connection whose last segment has not been drawn yet."""
+    """The graphs of a connection that has further segments to draw."""
 
     def __init__(self, row: dict[str, Any], folder: Path) -> None:
         client, server = (f"{row[f'{side}_addr']}:{row[f'{side}_port']}" for side in ("client", "server"))
@@ -38,7 +38,7 @@ class _Open:
         self._begun = False
 
     def write(self) -> None:
-        """Append to the files everything drawn since the last call."""
+        """Append to the files everything that was drawn since the last call."""
         for name, graphs in self._names.items():
             for end, plot in graphs.plots().items():
                 with (self._folder / f"{name}_{end}.xpl").open("a" if self._begun else "w", encoding="utf-8") as file:
@@ -46,14 +46,14 @@ class _Open:
         self._begun = True
 
     def end(self) -> None:
-        """End the graphs, and write the rest."""
+        """End all graphs, and write what is not yet written."""
         self.client.end()
         self.server.end()
         self.write()
 
 
 def write(segments: pl.LazyFrame, connections: pl.LazyFrame, folder: str) -> None:
-    """Draw all connections; segments without a timestamp are skipped.
+    """Draw the graphs of all connections; segments without a timestamp are skipped.
 
     Args:
         segments: rows of `schema.SEGMENTS`, in capture order.
@@ -92,7 +92,7 @@ def _draw(segments: pl.LazyFrame, connections: pl.DataFrame, folder: Path) -> No
 
 
 def _close(is_open: dict[int, _Open], last_frame: int | None) -> None:
-    """End the graphs of connections whose last frame is `last_frame` or earlier. None ends all graphs."""
+    """End the graphs of connections whose last segment is in frame `last_frame` or earlier. None ends all graphs."""
     over: Iterable[int] = [conn for conn, one in is_open.items() if last_frame is None or one.last_frame <= last_frame]
     for conn in over:
         is_open.pop(conn).end()

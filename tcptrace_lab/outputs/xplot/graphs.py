@@ -1,6 +1,6 @@
-"""The five graphs of one direction: time-sequence, throughput, RTT, outstanding data, segment size. Each segment is drawn in turn.
+"""The five graphs of one direction: time-sequence, throughput, RTT, outstanding data, segment size. Segments are drawn one by one.
 
-Sequence numbers are those on the wire, but continue above 2^32, so a graph has no break where they wrap.
+Sequence numbers are those on the wire, but they continue above 2^32, so that a graph has no break where they wrap.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Graphs:
         self._edge: tuple[int, int] | None = None
 
     def plots(self) -> dict[str, Plot]:
-        """File name suffix of each plot, as in tcptrace → plot."""
+        """Return the plots by tcptrace's file name suffix."""
         return {"tsg": self.sequence, "tput": self.throughput, "rtt": self.rtt, "owin": self.outstanding, "ssize": self.size}
 
     def end(self) -> None:
@@ -102,7 +102,7 @@ class Graphs:
         self.sequence.text("a", ts_ns, y, words)
 
     def _draw(self, ts_ns: int, start: int, segment: Segment, again: str) -> None:
-        """Draw the segment's span; `again` is the label of a retransmission (`R`) or a duplicate (`HD`), else empty."""
+        """Draw the bytes of a segment as a line; `again` is the label of a retransmission (`R`) or a duplicate (`HD`), else empty."""
         _, _, _, payload, flags, *_ = segment
         plot, end = self.sequence, start + payload
         colour = {"HD": "blue", "R": "red", "": "orange"}[again]
@@ -143,7 +143,7 @@ class Graphs:
             plot.mark("uarrow", ts_ns, start)
 
     def received(self, segment: Segment) -> None:
-        """Draw the ACK and the window of a segment of the other direction, which refer to data of this direction."""
+        """Draw the ACK and the window that a segment of the other direction carries for the data of this direction."""
         ts_ns, _, ack, _, flags, window, blocks, kind, _, rtt_ns = segment
         if rtt_ns is not None:
             self._rtt.to(ts_ns, rtt_ns // NS_PER_MS)
@@ -206,7 +206,7 @@ class Graphs:
 
 
 class Flight:
-    """Outstanding data at each segment sent (red), its mean over segments (blue) and over time (green), and the window (yellow)."""
+    """Draws outstanding data: at each segment sent (red), the mean over segments (blue) and over time (green); and the window (yellow)."""
 
     def __init__(self, plot: Plot, first_ts_ns: int) -> None:
         """Start with no outstanding data."""
@@ -228,7 +228,7 @@ class Flight:
         return 0 if self._acked is None else max(self._highest - self._acked, 0)
 
     def sent(self, ts_ns: int, start: int, end: int, *, draws: bool) -> None:
-        """Count data sent from offset `start` to `end`; `draws`: whether to draw a point."""
+        """Count data sent from offset `start` to `end`; `draws` is true if a point is to be drawn."""
         self._pass(ts_ns)
         self._highest = end if self._count == 0 and self._acked is None else max(self._highest, end)
         outstanding = end - start if self._acked is None else self._outstanding()
@@ -250,7 +250,7 @@ class Flight:
 
 
 class Sizes:
-    """Payload of each segment (red), and the mean so far (blue)."""
+    """Draws the payload of each segment (red), and the mean payload so far (blue)."""
 
     def __init__(self, plot: Plot) -> None:
         """Start without segments."""
@@ -267,7 +267,7 @@ class Sizes:
 
 
 class Rate:
-    """Throughput of each segment (yellow dots), over ten segments (red), and since the start of the connection (blue)."""
+    """Draws the throughput of each segment (yellow dots), over ten segments (red), and since the start of the connection (blue)."""
 
     def __init__(self, plot: Plot, first_ts_ns: int) -> None:
         """Start without segments."""
@@ -280,7 +280,7 @@ class Rate:
         self._bytes = self._segments = self._all_bytes = 0
 
     def add(self, ts_ns: int, payload: int) -> None:
-        """Add a segment. The first one starts the first interval, even without data."""
+        """Add a segment. The first segment starts the first interval, even without data."""
         self._all_bytes += payload
         if self._since_ns is None:
             self._since_ns = self._last_ns = ts_ns

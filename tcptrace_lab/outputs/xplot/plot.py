@@ -1,7 +1,7 @@
-"""One plot in the input language of xplot (David Clark, xplot.org). A command takes one line, a text command two.
+"""One plot in the input language of xplot (David Clark, xplot.org). A command is one line; a text command is two lines.
 
-A plot starts with the types of its axes and its titles. Each following command draws at a time (seconds, six decimals) and a number. It
-uses the colour that was set last, or the colour at its end, which applies to that command only. `go` ends the plot.
+A plot starts with the types of its axes and its titles. Each following command draws at a time (seconds, six decimals) and a y value. A
+command uses the colour that was set last, or the colour that is named at its end, which applies to this command only. `go` ends the plot.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ US_PER_S = 1_000_000
 
 
 def moment(ts_ns: int) -> str:
-    """A time in xplot's format: seconds with six decimals."""
+    """Return a time in xplot's format: seconds with six decimals."""
     seconds, us = divmod(ts_ns // NS_PER_US, US_PER_S)
     return f"{seconds}.{us:06}"
 
@@ -52,7 +52,7 @@ class Plot:
 
 
 class Curve:
-    """Points joined by lines. The label stands at the first line that ends at a value other than 0."""
+    """Points joined by lines. The label is written at the first line that ends at a value other than 0."""
 
     def __init__(self, plot: Plot, label: str, colour: str) -> None:
         """Start a curve without points."""

@@ -1,1 +1,1 @@
-"""The tables of captures in the cache: made once (`build`), kept in a folder (`cache`), read without holding them (`store`)."""
+"""The tables of captures in the cache: `build` writes them once, `cache` manages their folders, and `store` reads them."""

@@ -1,6 +1,7 @@
 """Capture → the tables of the explorer, in a folder of the cache.
 
-One pass judges the capture (`analyze`), a second one (or what the first one kept) divides its segments and its ledger by connection.
+A first pass analyzes the capture (`analyze`). A second pass, or the rows that the first one kept, divides segments and ledger by
+connection.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def build(
 
 
 def _ends(analysis: Analysis, timeline: Timeline) -> tuple[Shares, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """How connections share files, and whether the main direction of each is the client's."""
+    """Return how connections share files, and whether the main direction of each connection is the client's."""
     rows = analysis.connections.select(
         "conn",
         "first_ts_ns",
@@ -103,7 +104,7 @@ def _ends(analysis: Analysis, timeline: Timeline) -> tuple[Shares, np.ndarray[An
 
 
 def _divide(analysis: Analysis, folder: Path, shares: Shares, is_client: np.ndarray[Any, np.dtype[np.bool_]], timeline: Timeline) -> None:
-    """Write segments, ledger and notes by connection, and the connection of each frame; add them to the timeline."""
+    """Write segments, ledger and notes by connection, and the connection of each frame; add the rows to the timeline."""
     segments = Writer(folder, "segments", schema.SEGMENTS.polars_schema(), shares)
     waits = Writer(folder, "ledger", schema.WAITS.polars_schema(), shares)
     frames = np.lib.format.open_memmap(folder / FRAMES, "w+", np.uint32, (analysis.capture["packets"] + 1,))
@@ -126,7 +127,7 @@ def _divide(analysis: Analysis, folder: Path, shares: Shares, is_client: np.ndar
 
 
 def _passing(analysis: Analysis, conns: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Batches of all segments and of the whole ledger, in one pass where the capture is read again."""
+    """Yield batches of all segments and of the whole ledger, in one pass if the capture is read again."""
     if analysis.together is not None:
         yield from analysis.together(conns.tolist(), schema.SEGMENTS.names, schema.WAITS.names)
         return
@@ -138,7 +139,7 @@ def _passing(analysis: Analysis, conns: np.ndarray[Any, np.dtype[np.int64]]) -> 
 
 
 def _facts(analysis: Analysis, bin_ns: int) -> dict[str, Any]:
-    """What the explorer says about the capture without reading a table."""
+    """Return the facts that the explorer shows about the capture without reading a table."""
     found = verdict.of(analysis)
     quality = analysis.capture["quality"]
     loss = None if analysis.loss is None else str(analysis.loss)

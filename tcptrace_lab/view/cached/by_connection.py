@@ -1,7 +1,7 @@
 """Rows that arrive in the order of a capture → files sorted by connection, each of bounded size.
 
-A query about one connection then reads one file, or a part of it. Neighbouring connections share a file; a connection with more rows than
-a file holds has files of its own. Rows wait in temporary files for the others of their connection, so memory is bounded.
+A query about one connection then reads only one file, or a part of it. Neighbouring connections share a file; a connection with more rows
+than a file holds has files of its own. Rows wait in temporary files until all rows of their connection have arrived, so memory is bounded.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Writer:
         self._files: list[tuple[int, int, int]] = []
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add rows. Those of a connection stay in the order in which they come."""
+        """Add rows. The rows of a connection stay in the order in which they are added."""
         if rows.is_empty():
             return
         self._held.append(rows.select(self._columns))
@@ -96,7 +96,7 @@ class Writer:
         (self._folder / f"{self._name}.json").write_text(json.dumps(index))
 
     def _set_down(self) -> None:
-        """Divide the rows in memory among the groups."""
+        """Write the rows in memory to the temporary files of their groups."""
         if not self._held:
             return
         rows = pl.concat(self._held)
@@ -144,7 +144,7 @@ class Reader:
         self._files = [(one["low"], one["high"], folder / one["file"]) for one in files]
 
     def of(self, conn: int) -> pl.LazyFrame:
-        """The rows of one connection, in order."""
+        """Return the rows of one connection, in order."""
         paths = [path for low, high, path in self._files if low <= conn <= high]
         return pl.scan_parquet(paths or [self._none]).filter(pl.col("conn") == conn)
 

@@ -1,8 +1,8 @@
-"""The cache of tables: one folder per capture, named by a hash of the capture and of this program. Only its owner can read it.
+"""The cache of tables: one folder per capture, named by a hash of the capture and of this program. Only the owner of the cache can read it.
 
-A capture is identified without reading all of it: by the paths, sizes, modification times, inodes and the first and last bytes of its
-files. While a folder is in use, its lock is held (flock(2)); when the cache grows beyond its bound, the folders that were not used for the
-longest time are removed, but none that is in use.
+A capture is identified without reading all of it: by the paths, sizes, modification times and inodes of its files, and by their first and
+last bytes. While a folder is in use, it is locked (flock(2)). When the cache exceeds its size limit, the least recently used folders are
+removed, except those in use.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Vanished(CaptureUnreadable):
 
 
 class Capture(NamedTuple):
-    """The files of a capture and what identified them when they were opened.
+    """The files of a capture, and the properties that identified them when they were opened.
 
     Attributes:
         paths: absolute paths.
@@ -62,7 +62,7 @@ class Capture(NamedTuple):
     key: str
 
     def check(self) -> None:
-        """Raise Vanished or Changed if a file is no longer what it was."""
+        """Raise Vanished or Changed if a file of the capture is gone or has changed."""
         for path, look in zip(self.paths, self.looks, strict=True):
             name = Path(path).name
             try:
@@ -74,7 +74,7 @@ class Capture(NamedTuple):
 
 
 def capture_of(paths: Sequence[str], variant: str = "") -> Capture:
-    """Identify a capture. `variant` names what else the tables depend on.
+    """Identify a capture. `variant` names everything else on which the tables depend.
 
     Raises:
         UsageError: a path is standard input, which cannot be read twice.
@@ -103,7 +103,7 @@ def _look(path: str) -> tuple[int, int, int]:
 
 
 def _ends(path: str, size_bytes: int) -> str:
-    """Hash of the first and the last bytes of a file."""
+    """Return a hash of the first and the last bytes of a file."""
     with open(path, "rb") as file:  # noqa: PTH123  (names as given)
         head = file.read(_EDGE_BYTES)
         file.seek(max(size_bytes - _EDGE_BYTES, 0))
@@ -111,7 +111,9 @@ def _ends(path: str, size_bytes: int) -> str:
 
 
 def root() -> Path:
-    """The folder of the cache, `tcptrace-lab/view` in XDG_CACHE_HOME (`~/.cache`). It is created for its owner alone.
+    """Return the folder of the cache, `tcptrace-lab/view` in XDG_CACHE_HOME (`~/.cache`).
+
+    The folder is created so that only its owner can read it.
 
     Raises:
         OutputUnwritable: it cannot be created, or belongs to somebody else.
@@ -133,7 +135,7 @@ _ELSEWHERE = "set XDG_CACHE_HOME to a folder of your own"
 
 @contextlib.contextmanager
 def opened(capture: Capture, build: Callable[[Path], object], limit_bytes: int = CACHE_BYTES) -> Iterator[Path]:
-    """Yield the folder with the tables of `capture`; its lock is held while the block runs.
+    """Yield the folder with the tables of `capture`, which is locked while the block runs.
 
     Args:
         capture: the capture.
@@ -154,7 +156,7 @@ def opened(capture: Capture, build: Callable[[Path], object], limit_bytes: int =
 
 
 def _built(folder: Path, build: Callable[[Path], object]) -> None:
-    """Build in a folder of its own, and rename it when it is complete."""
+    """Build the tables in a temporary folder, and rename the folder when it is complete."""
 
     def make() -> Path:
         try:
@@ -168,7 +170,7 @@ def _built(folder: Path, build: Callable[[Path], object]) -> None:
     with interrupts.making(make, remove) as new, _locked(new, fcntl.LOCK_EX):
         try:
             build(new)
-            shutil.rmtree(folder, ignore_errors=True)  # what a version without `DONE` left
+            shutil.rmtree(folder, ignore_errors=True)  # left by a version without `DONE`
             new.rename(folder)
         except OSError as error:
             if not (folder / DONE).is_file():  # else another process was faster
@@ -188,7 +190,7 @@ def _locked(folder: Path, mode: int) -> Iterator[None]:
 
 
 def _shrink(kept: Path, limit_bytes: int) -> None:
-    """Remove what killed processes left behind, and the least recently used folders until the rest fits."""
+    """Remove folders that killed processes left behind, and then the least recently used folders, until the cache is small enough."""
     folders = [folder for folder in kept.parent.iterdir() if folder.is_dir() and folder != kept]
     left_bytes = _size_bytes(kept) + sum(map(_size_bytes, folders))
     for folder in sorted(folders, key=lambda each: (not each.name.startswith("."), _used_s(each))):

@@ -1,4 +1,4 @@
-"""The table behind the list of connections: one row per connection, with what people search, sort and filter by."""
+"""The table behind the list of connections: one row per connection, with the columns that people search, sort and filter by."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def write(
 
 
 def _by_connection(labels: Mapping[int, str], findings: Sequence[tuple[int, str, int | None]]) -> pl.DataFrame:
-    """`id label findings cost_ns` of the connections that have a label or findings."""
+    """Return `id label findings cost_ns` of the connections that have a label or findings."""
     found: dict[int, list[str]] = {}
     costs: dict[int, int] = {}
     for conn, name, cost_ns in findings:
@@ -118,7 +118,7 @@ def _endpoint(side: str) -> pl.Expr:
 
 
 def _rtt() -> pl.Expr:
-    """The smallest RTT of the path, as `connection_table.path_rtt_ns`, and null below the tick of the capture's clock."""
+    """Return the minimum RTT of the path, as `connection_table.path_rtt_ns` does; null if it is below the tick of the capture's clock."""
     halves = [pl.min_horizontal(f"{side}_rtt_min_ns", f"{other}_reaction_min_ns") for side, other in (tuple(SIDES), tuple(SIDES)[::-1])]
     rtt = halves[0] + halves[1]
     return pl.when(rtt >= pl.col("clock_tick_ns").fill_null(0)).then(rtt)

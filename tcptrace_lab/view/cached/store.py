@@ -1,4 +1,4 @@
-"""The tables of one capture in the cache, opened for reading. Nothing is kept in memory but facts about the capture."""
+"""The tables of one capture in the cache, opened for reading. Only facts about the capture are kept in memory."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Store:
         return int(self.facts["capture"]["quality"]["resolution_ns"])
 
     def connection(self, conn: int) -> dict[str, Any]:
-        """The row of `schema.CONNECTIONS` of one connection. Raises NotFound."""
+        """Return the row of `schema.CONNECTIONS` of one connection. Raises NotFound."""
         return self._row(build.CONNECTIONS, conn)
 
     def account(self, conn: int) -> dict[str, Any]:
-        """The row of `schema.ACCOUNTS` of one connection. Raises NotFound."""
+        """Return the row of `schema.ACCOUNTS` of one connection. Raises NotFound."""
         return self._row(build.ACCOUNTS, conn)
 
     def _row(self, name: str, conn: int) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Store:
         return rows.row(0, named=True)
 
     def connection_of_frame(self, frame: int) -> int:
-        """The first connection that has a segment in this frame. Raises NotFound."""
+        """Return the first connection that has a segment in this frame. Raises NotFound."""
         of_frames = np.load(self.folder / build.FRAMES, mmap_mode="r", allow_pickle=False)
         if not 0 < frame < len(of_frames) or not of_frames[frame]:
             raise NotFound(f"frame {frame} carries no TCP segment")

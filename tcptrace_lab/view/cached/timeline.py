@@ -1,7 +1,7 @@
 """The overview of a capture over time: bytes, open connections and time by cause, in a fixed number of bins.
 
-Sums are kept cumulative, so any window and any number of columns costs as much as another. The causes are those of each connection's main
-direction: the one with more payload.
+The sums are stored cumulatively, so that every window and every number of columns takes the same time to read. The causes are those of each
+connection's main direction, which has more payload than the other.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class Timeline:
         """Write the cumulative sums."""
         total = np.cumsum(self._sums, axis=1)
         edges_ns = np.arange(BINS + 1, dtype=np.int64) * self.bin_ns
-        # The time of a cause up to an edge: the sum of the edge minus the start of each interval that has started, less the edge minus the
-        # end of each that has ended. The sums may overflow, but their differences are right.
+        # The time of a cause up to a bin edge: for each interval that has started, the edge minus its start, summed up; minus, for each
+        # interval that has ended, the edge minus its end. The sums may overflow, but their differences are right.
         total[_FIRST_CAUSE:] = np.cumsum(self._counts, axis=1) * edges_ns - total[_FIRST_CAUSE:]
         np.save(folder / _FILE, total, allow_pickle=False)
 
 
 def read(folder: Path, bin_ns: int, from_ns: int, to_ns: int, width: int) -> dict[str, Any]:
-    """The overview of a window, in at most `width` columns of whole bins.
+    """Return the overview of a window, in at most `width` columns of whole bins.
 
     Returns:
         `from_ns`, `to_ns` and `column_ns`; per column `client_bytes`, `server_bytes`, `open` (connections open at its end, or opened in

@@ -58,9 +58,9 @@ def found(path: Path) -> dict[str, Finding]:
 
 TOLD = {
     "linux": (f"{LINUX}> {{ttl 60}}", "(possibly Linux, from its SYN: TCP_QUICKACK, set again after every read)", "TcpAckFrequency"),
-    "windows": (f"{WINDOWS}> {{ttl 120}}", "(possibly Windows, from its SYN: SIO_TCP_SET_ACK_FREQUENCY of 1", "QUICKACK"),
+    "windows": (f"{WINDOWS}> {{ttl 120}}", "(possibly Windows, from its SYN: SIO_TCP_SET_ACK_FREQUENCY = 1", "QUICKACK"),
     "apple": (f"{APPLE}> {{ttl 60}}", "(possibly Apple, from its SYN: sysctl net.inet.tcp.delayed_ack=0)", "QUICKACK"),
-    "unknown": ("mss 1460>", "(Linux: TCP_QUICKACK, set again after every read; Windows: SIO_TCP_SET_ACK_FREQUENCY of 1", "perhaps"),
+    "unknown": ("mss 1460>", "(Linux: TCP_QUICKACK, set again after every read; Windows: SIO_TCP_SET_ACK_FREQUENCY = 1", "perhaps"),
 }
 
 

@@ -46,7 +46,7 @@ def test_without_sack_and_timestamps_a_delayed_ack_looks_like_a_loss(tmp_path: P
     found = timeout(tmp_path, requests("", 201))
     assert found.cost_ns == pytest.approx(3 * 201_000_000, abs=3_000_000)
     assert found.confidence == Confidence.POSSIBLE
-    assert "an ACK that the receiver delays for longer than the RTO looks the same" in found.limits
+    assert "a timeout looks the same if the receiver only delays its ACK for longer than the RTO" in found.limits
     assert any("if nothing is lost" in one for one in found.remedy)
 
 

@@ -34,8 +34,8 @@ RULE = Rule(
             "and the receiver delays that ACK because it waits for more data: median delay {median}, RTT {rtt}."
         ),
         limits=(
-            "No kernel counter confirms this. The capture does not show the write calls: that the application had already written the "
-            "delayed bytes is inferred from when they were sent."
+            "No kernel counter shows how long Nagle's algorithm delays data, and the capture does not show the write calls. "
+            "That the application had already written the delayed bytes is inferred from when they were sent."
         ),
         cure="TCP_NODELAY on {sender}, or writing each message with one call,",
         remedy=(

@@ -13,9 +13,9 @@ const COPY_NS: i64 = 1_000_000;
 /// An identical segment with the same IP ID within this time is a capture duplicate (a heuristic: the time is far below
 /// 200 ms, the shortest common retransmission timeout).
 const SAME_ID_COPY_NS: i64 = 10_000_000;
-/// An identical segment with the same IP ID, but with another TTL or other layers, is a capture duplicate within this
-/// time. The packet may have been captured before and after a queue or slow link (a heuristic: the shortest common
-/// retransmission timeout).
+/// An identical segment with the same IP ID, but with another TTL or other layers, is a capture duplicate if it is
+/// captured within this time. The two captures of the packet may be before and after a queue or slow link (a heuristic:
+/// the shortest common retransmission timeout).
 const OTHER_PATH_COPY_NS: i64 = 200_000_000;
 /// A host can send the same pure ACK twice. If IP IDs do not distinguish packets, a repeated pure ACK counts as a
 /// capture duplicate only if at least one in this many segments was captured twice (a heuristic).
@@ -39,7 +39,8 @@ impl DirectionState {
     }
 }
 
-/// The verdict on a segment without new data and ACK, if the segment is a duplicate of an earlier one.
+/// The verdict on a segment without new data and without a new ACK, if the segment is a duplicate of an earlier
+/// segment.
 #[cold]
 pub(crate) fn copy_of(
     segment: &Segment,
@@ -71,8 +72,8 @@ fn judge(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) 
         return Some(verdict(Evidence::IpId, Confidence::Consistent));
     }
     if counts && segment.options.timestamps.is_some() {
-        // A retransmission sent so late would carry a newer timestamp. Some stacks reuse the IP ID for a
-        // retransmission, but no stack reuses the timestamp.
+        // A retransmission of the segment would be sent later and have a newer timestamp. Some stacks reuse the IP ID
+        // for a retransmission, but no stack reuses the timestamp.
         return Some(Verdict::new(Kind::NetworkDuplicate, Evidence::IpId, Confidence::Consistent).with(found.frame));
     }
     if !within(quarter_ns.unwrap_or(COPY_NS)) {
@@ -116,7 +117,7 @@ pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender:
     }
 }
 
-/// Records whether IP IDs distinguish the packets of this host. If the IP ID is constant, they do not.
+/// Records whether IP IDs distinguish the packets of this host. A constant IP ID does not distinguish packets.
 #[inline]
 pub(crate) fn note_ip_id(segment: &Segment, sender: &mut DirectionState) {
     // Some stacks send SYN-ACKs with IP ID 0 and use other IDs afterwards.

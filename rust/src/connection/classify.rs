@@ -12,8 +12,8 @@ use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
 /// Shortest time from the previous data to a keepalive: 1 s minus 1/10 for clock error, because Linux counts
-/// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` in seconds. If a single byte is sent again within this time, it is a
-/// retransmission.
+/// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` in seconds. A single byte that is sent again within this time is a
+/// retransmission, not a keepalive.
 const MIN_KEEPALIVE_NS: i64 = 900_000_000;
 
 /// The verdict on data with the next expected sequence number.

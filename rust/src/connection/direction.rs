@@ -122,9 +122,9 @@ impl DirectionState {
         Placed { start, end: start.saturating_add(i64::from(segment.payload_bytes) + controls) }
     }
 
-    /// Moves offset 0 to a SYN that was captured after other segments of this host, because the SYN was captured late
-    /// or the others were forged. Offset 0 is not moved if data already has offsets. The offsets that `receiver`
-    /// acknowledged are corrected too.
+    /// Moves offset 0 to a SYN that was captured after other segments of this host. Either the SYN was captured late,
+    /// or the other segments were forged. Offset 0 is not moved if data already has offsets. The offsets that
+    /// `receiver` acknowledged are corrected too.
     pub(crate) fn anchor(&mut self, syn: &Segment, receiver: &mut DirectionState) {
         let guessed = self
             .figures
@@ -183,7 +183,7 @@ impl DirectionState {
     }
 
     /// Whether the peer's data up to the offset `end` exactly fills this host's receive window at one of the possible
-    /// window scales. False if the window scale is known.
+    /// window scales. Returns false if the window scale is known.
     pub(crate) fn is_filled_by(&self, end: i64) -> bool {
         let Some(acked) = self.acked.get().filter(|_| self.window_bytes.is_none() && self.raw_window > 0) else {
             return false;
@@ -193,7 +193,8 @@ impl DirectionState {
         (0..=most).any(|scale| window << scale == bytes)
     }
 
-    /// Number of segments of at most one MSS that `bytes` bytes make; 1 while the MSS is unknown.
+    /// Number of segments on the wire into which a captured segment of `bytes` bytes is split; 1 while the MSS is
+    /// unknown.
     #[inline]
     pub(crate) fn virtual_segments(&self, bytes: u32) -> u32 {
         if bytes > self.mss_bytes && self.mss_bytes > 0 { bytes.div_ceil(self.mss_bytes) } else { 1 }
@@ -238,7 +239,7 @@ impl DirectionState {
         }
     }
 
-    /// Whether this host's longest segments are full-sized although the MSS is larger. The caller has checked that two
+    /// Whether this host's longest segments are full-sized although the MSS is larger. The caller checks first that two
     /// of these segments were in flight at the same time.
     ///
     /// Hosts without SACK and timestamps still run over tunnels, where segments stay below the MSS (libslirp subtracts
@@ -266,7 +267,7 @@ impl DirectionState {
 
     /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS, and
     /// may send segments of other sizes: half of the largest window (`tcp_output`), or, in a throughput deadlock, the
-    /// content of the send buffer. In a throughput deadlock, only this segment is in flight, except for a FIN.
+    /// content of the send buffer. In a throughput deadlock, only such a segment is in flight, except for a FIN.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, max_window: u32) -> bool {
         longest > 0

@@ -44,7 +44,7 @@ pub enum Evidence {
     Reset,
     /// The same packet was captured with another TTL or other layers.
     Path,
-    /// The link layer reports it.
+    /// The link layer reports that the segment is damaged.
     Link,
     /// No evidence.
     None,
@@ -59,7 +59,7 @@ pub enum Confidence {
     Proved,
     /// All captured segments fit the verdict, and other explanations are rare.
     Consistent,
-    /// The verdict and other explanations fit the capture equally well.
+    /// The verdict fits the capture, but other explanations fit too.
     Possible,
 }
 
@@ -73,7 +73,7 @@ pub enum RetransmitTrigger {
     /// The retransmission belongs to a loss recovery that an earlier retransmission began (RFC 6582, RFC 6675; after a
     /// timeout RFC 5681, 3.1).
     Recovery,
-    /// The retransmission timer (RFC 6298).
+    /// The retransmission timer expired (RFC 6298).
     Timeout,
     /// The probe timeout expired: the retransmission is a tail loss probe (RFC 8985, 7).
     TailProbe,

@@ -1,5 +1,5 @@
 //! The retransmissions and duplicate packets of one direction, and the SACK blocks for it. Later ACKs are compared with
-//! them to find spurious retransmissions.
+//! these packets to find spurious retransmissions.
 //!
 //! Only directions with losses or repeated bytes have a history. The history has a limited size; the oldest entries are
 //! dropped first.
@@ -19,8 +19,8 @@ const MAX_COPIES: usize = 32;
 /// If an ACK follows a retransmission within 3/4 of the shortest RTT, the retransmission did not cause the ACK (Allman
 /// and Paxson, "On Estimating End-to-End Network Path Properties", 1999).
 const SOONER_THAN_RTT: (i64, i64) = (3, 4);
-/// If the shortest RTT is below this, times are not compared with it, because clocks and schedulers are not accurate
-/// enough (a heuristic).
+/// A shortest RTT below this is not used to recognize spurious retransmissions, because clocks and schedulers are not
+/// accurate enough (a heuristic).
 const MIN_JUDGED_RTT_NS: i64 = 1_000_000;
 
 /// A segment that was retransmitted or duplicated.
@@ -84,8 +84,8 @@ impl History {
         self.recovery_point.get().is_some_and(|point| una < point)
     }
 
-    /// Whether an ACK without SACK blocks cannot change the history. This is true if all retransmissions and probes are
-    /// acknowledged, loss recovery has ended at `una`, and no SACK block or reneging is stored.
+    /// Whether an ACK without SACK blocks cannot change the history. The history stays unchanged if all retransmissions
+    /// and probes are acknowledged, loss recovery has ended at `una`, and no SACK block or reneging is stored.
     #[inline]
     pub(crate) fn is_quiet(&self, una: i64) -> bool {
         self.unacknowledged == 0

@@ -1,4 +1,4 @@
-//! The result of classifying one segment, and the fields of it that are stored to classify later segments.
+//! The result of classifying one segment. Parts of the result are stored to classify later segments.
 
 use super::ack::Answer;
 use super::capture_duplicates;
@@ -42,7 +42,7 @@ impl Before {
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub placed: Placed,
-    /// Offset that the segment acknowledges. The segment may not have arrived.
+    /// Offset that the segment acknowledges, even if the segment did not arrive.
     pub ack: Option<i64>,
     /// Offset that the segment acknowledges; `None` if the receiver's link discarded the segment, because its ACK and
     /// window then never arrived.

@@ -2,7 +2,7 @@
 
 use crate::wire::Segment;
 
-/// Number of segments stored per direction. A duplicate packet mostly directly follows its original.
+/// Number of segments stored per direction. Most duplicate packets directly follow their originals.
 const FEW: usize = 4;
 /// Number of segments stored per direction after the first duplicate packet. A whole burst may be captured before the
 /// duplicates of its packets.

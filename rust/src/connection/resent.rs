@@ -24,7 +24,8 @@ pub(crate) const PROBE_ROUND_TRIPS: i64 = 2;
 /// Time that is added to the probe timeout for a delayed ACK: `WCDelAckT` of RFC 8985, 7.2. Linux adds `TCP_RTO_MIN` in
 /// `tcp_schedule_loss_probe`.
 const PROBE_DELAYED_ACK_NS: i64 = 200_000_000;
-/// A timer may expire late by this time, because of kernel ticks of 4 ms (HZ = 250) and scheduling (a heuristic).
+/// A timer may expire up to this much too late, because of kernel ticks of 4 ms (HZ = 250) and scheduling (a
+/// heuristic).
 const TIMER_LATE_NS: i64 = 40_000_000;
 /// Shortest probe timeout: `TCP_TIMEOUT_MIN` of Linux (2 ticks of 1 ms at HZ = 1000) minus one tick.
 const MIN_PROBE_NS: i64 = 1_000_000;
@@ -270,8 +271,8 @@ fn why(
 }
 
 /// Whether duplicate ACKs or SACK blocks triggered the retransmission. Three duplicate ACKs, or SACK blocks of more
-/// than two segments, prove this (RFC 6675, 4: `IsLost`). Early retransmit (RFC 5827) and RACK (RFC 8985, 6) need
-/// fewer.
+/// than two segments, prove this (RFC 6675, 4: `IsLost`). Early retransmit (RFC 5827) and RACK (RFC 8985, 6) need fewer
+/// duplicate ACKs or SACK blocks.
 fn fast(head: bool, sacked_above: bool, sender: &DirectionState) -> Option<(Evidence, Confidence)> {
     if head && sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS {
         return Some((Evidence::DuplicateAcks, Confidence::Proved));
@@ -306,7 +307,8 @@ fn path_rtt_ns(sender: &DirectionState, receiver: &DirectionState) -> Option<i64
     Some(ahead_ns.saturating_add(receiver.figures.rtt_min_ns.get().unwrap_or(0)))
 }
 
-/// Whether the wait was a probe timeout. The probe timer restarts with each ACK and each data segment (RFC 8985, 7.2).
+/// Whether the time before a retransmission was a probe timeout. The probe timer restarts with each ACK and each data
+/// segment (RFC 8985, 7.2).
 fn probe_time(waited: &Waited, alone: bool, sender: &DirectionState, receiver: &DirectionState) -> Option<Confidence> {
     let refused = |direction: &DirectionState| {
         direction.figures.syn_options.and_then(|options| options.permits_sack()) == Some(false)
@@ -332,8 +334,8 @@ fn probe_time(waited: &Waited, alone: bool, sender: &DirectionState, receiver: &
     (quiet_ns <= latest_ns).then_some(Confidence::Consistent)
 }
 
-/// Whether the wait was a retransmission timeout. The timer starts when data is sent or new data is acknowledged, and
-/// expires if no further ACK of new data arrives (RFC 6298, 5).
+/// Whether the time before a retransmission was a retransmission timeout. The timer starts when data is sent or new
+/// data is acknowledged, and expires if no further ACK of new data arrives (RFC 6298, 5).
 fn timeout(waited: &Waited, sender: &DirectionState, receiver: &DirectionState) -> Option<Confidence> {
     let rtt_ns = path_rtt_ns(sender, receiver);
     let min_ns = MIN_RTO_NS.max(rtt_ns.unwrap_or(0).saturating_add(TIMER_MARGIN_NS));

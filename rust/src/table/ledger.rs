@@ -255,7 +255,7 @@ pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     batch(columns)
 }
 
-/// The table with the capture point and the base RTT of each direction.
+/// The table with the position of the capture point and the base RTT of each direction.
 ///
 /// # Errors
 /// No error occurs in practice: all columns of the batch have the same length.

@@ -179,7 +179,7 @@ impl Block {
 
 #[inline(always)]
 fn set<T>(column: &mut Of<T>, at: usize, value: T) {
-    // The compiler knows here that `at` is less than the length, and removes the check.
+    // The compiler knows that `at` is less than the length here, so it removes the bounds check.
     if let Some(place) = column.get_mut(at) {
         *place = value;
     }

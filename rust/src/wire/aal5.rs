@@ -13,7 +13,7 @@ pub(super) const CELL_BYTES: usize = 48;
 const TRAILER_BYTES: usize = 8;
 /// Maximum number of cells in a PDU. The 16-bit length field allows 65,535 bytes; padding and trailer are added.
 const MAX_CELLS: usize = (65_535 + TRAILER_BYTES).div_ceil(CELL_BYTES);
-/// Maximum number of channels with an incomplete PDU. If there are more, the oldest PDU is dropped.
+/// Maximum number of channels with an incomplete PDU. When the limit is reached, the oldest incomplete PDU is dropped.
 const MAX_CHANNELS: usize = 2048;
 
 /// Frame number and capture time of a cell.
@@ -28,7 +28,7 @@ pub(super) struct Pdu {
     pub atm: AtmFacts,
     /// Frame number and capture time of the PDU's last captured cell.
     pub seen: Seen,
-    /// CPCS payload of the PDU, without padding and trailer. If the PDU is damaged, these are the bytes as received.
+    /// CPCS payload of the PDU, without padding and trailer. A damaged PDU has the bytes that were received.
     pub data: Vec<u8>,
     /// Whether the receiver's adaptation layer discarded the PDU.
     pub damaged: bool,

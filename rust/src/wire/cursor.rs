@@ -9,7 +9,7 @@ pub(crate) struct Cursor<'a> {
     pub(super) data: &'a [u8],
     /// Length on the wire of the part that is not dissected yet; at least the number of captured bytes.
     pub(super) wire_bytes: usize,
-    /// How reliable the bytes are. In a damaged frame, a header must prove by its checksum that it is a header.
+    /// How reliable the bytes are. In a damaged frame, an IPv4 header is accepted only if its checksum is correct.
     pub(super) trust: Trust,
 }
 
@@ -79,23 +79,23 @@ impl<'a> Cursor<'a> {
 pub enum Stop {
     /// The frame has valid content that is not TCP.
     NotTcp,
-    /// The capture truncated this header (snaplen).
+    /// The capture truncated the named header (snaplen).
     Cut(&'static str),
-    /// This header contradicts itself or the headers around it.
+    /// The named header contradicts itself or the headers around it.
     Malformed(&'static str),
     /// The frame has a fragment of an IP packet, and other fragments are still missing.
     Fragment,
     /// This engine does not read the frame's link type.
     UnknownLink(LinkType),
-    /// This engine does not read the frame's link type, and so many such types occur that this type is not counted
-    /// separately.
+    /// This engine does not read the frame's link type. The type is not counted separately, because too many such types
+    /// occur.
     MoreUnknownLinks,
     /// The TCP header's length contradicts itself or the packet. The segment is returned without data.
     BadDataOffset,
     /// The link lost a part of the AAL5 PDU, including its headers.
     DamagedPdu,
     /// The content is split over several frames and not reassembled here, or the frame has several packets. The text
-    /// says which.
+    /// describes the content.
     NotRead(&'static str),
     /// More nested headers than [`MAX_LAYERS`].
     TooDeep,

@@ -9,9 +9,9 @@ pub(super) const ETHER_IPV4: u16 = 0x0800;
 pub(super) const ETHER_IPV6: u16 = 0x86dd;
 /// The Ethernet types of VLAN tags: 802.1Q, 802.1ad, and two numbers that were used before 802.1ad.
 const ETHER_VLAN: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
-/// If the Ethernet type field is at most this, it contains the length of an 802.3 frame.
+/// An Ethernet type field up to this value contains the length of an 802.3 frame.
 pub(super) const ETHER_MAX_LENGTH: u16 = 1500;
-/// If the Ethernet type field is at least this, it contains a type (IEEE 802.3, 3.2.6).
+/// An Ethernet type field from this value on contains a type (IEEE 802.3, 3.2.6).
 const ETHER_MIN_TYPE: u16 = 1536;
 
 /// Reads an Ethernet II or IEEE 802.3 header.

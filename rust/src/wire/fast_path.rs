@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         /// The fields that decide whether the fast path handles a frame mostly have their usual values here. Sometimes
-        /// one of them has another value.
+        /// one of these fields has another value.
         #[test]
         fn the_header_by_header_path_gives_the_same_packets(
             mut data in prop::collection::vec(any::<u8>(), 50..130),

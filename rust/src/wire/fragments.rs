@@ -17,7 +17,7 @@ const MAX_AGE_NS: i64 = 30_000_000_000;
 const MAX_AGE_V6_NS: i64 = 60_000_000_000;
 /// The length of every fragment except the last is a multiple of this unit.
 const UNIT_BYTES: usize = 8;
-/// Maximum number of incomplete datagrams. If there are more, the oldest datagram is dropped.
+/// Maximum number of incomplete datagrams. When the limit is reached, the oldest datagram is dropped.
 const MAX_DATAGRAMS: usize = 1024;
 /// Maximum number of stored bytes of all incomplete datagrams together (Linux `ipfrag_high_thresh`).
 const MAX_BYTES: usize = 4 << 20;
@@ -76,7 +76,7 @@ struct Datagram {
     runs: Vec<Run>,
     /// The fields of the IP header and the protocol number, both from the first fragment.
     head: Option<(IpFacts, u8)>,
-    /// Whether any fragment has a CE mark. If so, the reassembled datagram has a CE mark too (RFC 3168, 5.3).
+    /// Whether any fragment has a CE mark, so that the reassembled datagram gets a CE mark too (RFC 3168, 5.3).
     met_congestion: bool,
 }
 

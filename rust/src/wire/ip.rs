@@ -20,7 +20,7 @@ pub(super) const FRAGMENT_UNITS: u16 = 0x1fff;
 /// Type of the hop-by-hop option that contains the length of a packet of more than 65,535 bytes (RFC 2675).
 const JUMBO_OPTION: u8 = 0xc2;
 
-/// Returns the layer IPv4 or IPv6, which the version in the first four bits distinguishes.
+/// Returns the layer IPv4 or IPv6, depending on the version in the first four bits.
 #[inline]
 pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data.first().map(|byte| byte >> 4) {
@@ -75,7 +75,7 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
 }
 
 /// Whether a packet of `total_bytes` fills a damaged PDU of known length, except for the padding and checksum of a
-/// bridged Ethernet frame. If not, the supposed header is data that looks like a header by chance.
+/// bridged Ethernet frame. If the packet is shorter, the supposed IP header is data that looks like a header by chance.
 fn fills(cursor: &Cursor<'_>, total_bytes: usize) -> bool {
     const MAX_PADDING: usize = 46 - 20 + 4;
     cursor.trust != Trust::LengthOnly

@@ -39,7 +39,7 @@ pub(crate) enum Layer {
     Trill,
     /// IEEE 802.2 LLC, with or without SNAP.
     Llc,
-    /// IPv4 or IPv6; the version in the first four bits distinguishes them.
+    /// IPv4 or IPv6, depending on the version in the first four bits.
     Ip,
     Ipv4,
     Ipv6,

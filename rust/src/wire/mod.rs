@@ -124,8 +124,8 @@ impl Dissector {
     /// Dissects a frame and adds its TCP segment or UDP datagram to `packets`. If the function returns a [`Stop`], no
     /// packet is added. Several packets are added if an 802.11 frame contains several, or if an ATM cell ends two PDUs.
     /// A reassembled packet has the number of the frame that completes it, as in Wireshark. If the last cell of a PDU
-    /// was lost, the PDU is recognized only when the next PDU of its channel ends; it then has the frame number and
-    /// time of its last captured cell.
+    /// was lost, the PDU is recognized only when the next PDU of its channel ends. The PDU still has the frame number
+    /// and time of its own last captured cell.
     ///
     /// # Errors A [`Stop`] with the reason why the frame gives no packet.
     #[inline]
@@ -157,8 +157,8 @@ impl Dissector {
         packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
         let mut path = Path::default();
-        // A record header or pseudo-header before the frame was not transmitted, so header bytes are counted only if
-        // the frame begins with Ethernet or AAL5.
+        // Header bytes are counted only if the frame begins with Ethernet or AAL5, because record headers and
+        // pseudo-headers were not transmitted.
         let data = if matches!(layer, Layer::Ethernet | Layer::Aal5) { cursor.data } else { &[] };
         let frame = &Frame { data, ..*frame };
         match walk(layer, cursor, &mut path) {
@@ -250,8 +250,8 @@ impl Dissector {
     }
 
     fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
-        // The missing part of a damaged PDU was sent. The length that was sent is in the trailer; if the trailer is
-        // lost, it is in the IP header.
+        // `wire_bytes` includes the lost part of a damaged PDU. The length that was sent is in the trailer; if the
+        // trailer is lost, it is in the IP header.
         let (wire_bytes, trust) = match (pdu.damaged, pdu.payload_bytes) {
             (false, _) => (pdu.data.len(), Trust::Whole),
             (true, Some(length)) => (length.max(pdu.data.len()), Trust::LengthOnly),

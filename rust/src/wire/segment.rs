@@ -220,7 +220,7 @@ pub struct TcpOptions {
     pub fast_open: Option<FastOpen>,
     /// SACK blocks (RFC 2018).
     pub sack: SackBlocks,
-    /// Whether the capture truncated the options. If so, an option that is absent here may have been sent.
+    /// Whether the capture truncated the options. An option that is absent here may then have been sent.
     pub cut: bool,
     /// Kinds of the options in order, if the options were read one by one (as in a SYN). Each option has four bits,
     /// which contain its kind plus one, at most 15. The first option has the lowest bits.
@@ -261,17 +261,17 @@ pub struct Datagram {
     pub frame: u64,
     /// Capture time, nanoseconds since 1970.
     pub ts_ns: Option<i64>,
-    /// The pair of endpoints.
+    /// The pair of endpoints of the datagram.
     pub key: FlowKey,
-    /// Whether the low endpoint of `key` sent it.
+    /// Whether the low endpoint of `key` sent the datagram.
     pub from_low: bool,
-    /// Payload bytes according to the lengths in the headers.
+    /// Number of payload bytes, according to the lengths in the headers.
     pub payload_bytes: u32,
-    /// Payload bytes captured.
+    /// Number of captured payload bytes.
     pub captured_payload_bytes: u32,
     /// Number of IP fragments; 1 if not fragmented.
     pub fragments: u16,
-    /// Its IP header.
+    /// Fields of the datagram's IP header.
     pub ip: IpFacts,
     /// Number of the layer path of the datagram.
     pub path: u16,
@@ -284,9 +284,9 @@ pub struct Segment {
     pub frame: u64,
     /// Capture time, nanoseconds since 1970.
     pub ts_ns: Option<i64>,
-    /// The pair of endpoints.
+    /// The pair of endpoints of the segment.
     pub key: FlowKey,
-    /// Whether the low endpoint of `key` sent it.
+    /// Whether the low endpoint of `key` sent the segment.
     pub from_low: bool,
     /// Sequence number.
     pub seq: u32,
@@ -300,15 +300,15 @@ pub struct Segment {
     pub urgent: u16,
     /// Length of the segment's frame on the link, in bytes.
     pub frame_bytes: u32,
-    /// Payload bytes according to the lengths in the headers.
+    /// Number of payload bytes, according to the lengths in the headers.
     pub payload_bytes: u32,
-    /// Payload bytes captured.
+    /// Number of captured payload bytes.
     pub captured_payload_bytes: u32,
     /// The first four captured payload bytes as a big-endian number; 0 if fewer than four were captured.
     pub payload_start: u32,
     /// Options.
     pub options: TcpOptions,
-    /// Its IP header.
+    /// Fields of the segment's IP header.
     pub ip: IpFacts,
     /// Number of the layer path of the segment; see `Dissector::path_names`.
     pub path: u16,
@@ -317,9 +317,9 @@ pub struct Segment {
     /// Number of bytes before the payload in the Ethernet frame, or before and after the payload in the AAL5 PDU. 0 for
     /// other links, fragmented packets and damaged packets.
     pub header_bytes: u16,
-    /// Whether the header's length contradicts itself or the packet. If so, the start of the payload is unknown.
+    /// Whether the header's length contradicts itself or the packet. The start of the payload is then unknown.
     pub bad_data_offset: bool,
-    /// Whether the link lost a part of the segment. If so, the receiver discarded the segment.
+    /// Whether the link lost a part of the segment. The receiver then discarded the segment.
     pub damaged: bool,
 }
 

@@ -7,7 +7,7 @@ use super::{link, tunnel};
 /// The content after a UDP header.
 pub(super) enum Udp {
     Tunnel(Layer),
-    /// The content is not a known tunnel. Source and destination port are returned.
+    /// The content is not a known tunnel. The value contains source and destination port.
     Ports((u16, u16)),
 }
 
@@ -123,7 +123,7 @@ pub(super) fn geneve(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 }
 
 /// Whether the data looks like the user plane of GTP version 1 (3GPP TS 29.281). Optional fields, extension headers and
-/// a subscriber's packet follow its header.
+/// a subscriber's packet follow the GTP header.
 fn is_gtp_user(data: &[u8]) -> bool {
     const VERSION_AND_TYPE: u8 = 0x30;
     const USER_PACKET: u8 = 0xff;

@@ -123,8 +123,8 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
             more,
         }));
     }
-    // Some drivers write the original Ethernet frame after the 802.11 header. If so, both headers have the same source
-    // address.
+    // Some drivers write the original Ethernet frame after the 802.11 header. Such a frame is recognized because both
+    // headers have the same source address.
     let source = if flags & FROM_DISTRIBUTION_SYSTEM == 0 { header.get(10..16) } else { header.get(16..22) };
     if source == cursor.data.get(6..12) {
         return Ok(ethernet::ethernet(cursor)?);
@@ -156,8 +156,8 @@ pub(super) fn subframe<'a>(cursor: &mut Cursor<'a>) -> Option<Result<Cursor<'a>,
     Some(if part.wire_bytes < length { Err(Stop::Malformed(HEADER)) } else { Ok(part) })
 }
 
-/// Reads the initialization vector, which has 4 bytes for WEP and 8 bytes for TKIP and CCMP. A bit distinguishes the
-/// two lengths.
+/// Reads the initialization vector, which has 4 bytes for WEP and 8 bytes for TKIP and CCMP. A bit of the vector
+/// distinguishes the two lengths.
 fn initialization_vector(cursor: &mut Cursor<'_>) -> Result<(), Stop> {
     const EXTENDED: u8 = 0x20;
     if cursor.take::<4>("802.11 initialization vector")?[3] & EXTENDED != 0 {

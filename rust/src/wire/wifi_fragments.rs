@@ -8,7 +8,7 @@ use super::cursor::Cursor;
 const MAX_AGE_NS: i64 = 2_000_000_000;
 /// Maximum number of fragments per frame: the fragment number has four bits.
 const MAX_FRAGMENTS: usize = 16;
-/// Maximum number of incomplete frames. If there are more, the oldest frame is dropped.
+/// Maximum number of incomplete frames. When the limit is reached, the oldest frame is dropped.
 const MAX_FRAMES: usize = 64;
 /// Maximum number of stored bytes of all incomplete frames together.
 const MAX_BYTES: usize = 1 << 20;

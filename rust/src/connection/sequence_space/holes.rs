@@ -3,7 +3,7 @@
 
 use super::outstanding::Stamp;
 
-/// Maximum number of holes per direction. If there are more, the oldest hole is dropped, and its bytes count as
+/// Maximum number of holes per direction. When the limit is reached, the oldest hole is dropped, and its bytes count as
 /// captured.
 const MAX_HOLES: usize = 256;
 
@@ -38,7 +38,7 @@ pub(crate) struct Holes {
     missing: Vec<Hole>,
     /// End of the last hole.
     top: i64,
-    /// All holes below this offset are acknowledged.
+    /// Holes below this offset are acknowledged.
     acknowledged_to: i64,
 }
 

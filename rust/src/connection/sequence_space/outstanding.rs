@@ -1,4 +1,5 @@
-//! Data of one direction that is not acknowledged yet. RTT samples and ACK lags are measured from it.
+//! Data of one direction that is not acknowledged yet. RTT samples and ACK lags are measured from the capture times of
+//! this data.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -6,8 +7,8 @@ use super::queue::Queue;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Maximum number of stored segments per direction, enough for 180 MB in flight with segments of 1,448 bytes. Further
-/// segments are not stored, so they give no RTT samples.
+/// Maximum number of stored segments per direction, enough for 180 MB in flight with segments of 1,448 bytes. Segments
+/// above the limit are not stored, so they give no RTT samples.
 const MAX_SEGMENTS: usize = 1 << 17;
 /// Maximum number of stored segments if no segment of the peer was captured. The peer's ACKs may still be captured
 /// later.
@@ -48,7 +49,7 @@ pub(crate) struct Sent {
     pub end: i64,
     /// The last packet that carried these bytes.
     pub stamp: Stamp,
-    /// How often bytes of this range were retransmitted.
+    /// How often any byte of this range was retransmitted.
     pub resends: u16,
     /// Number of sequence numbers in this range that SYN and FIN occupy.
     controls: u8,

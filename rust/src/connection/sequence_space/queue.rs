@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 pub(crate) struct Queue<T> {
     /// The front element, if it was added to an empty queue.
     first: Option<T>,
-    /// The elements after it.
+    /// The elements after `first`.
     rest: VecDeque<T>,
 }
 

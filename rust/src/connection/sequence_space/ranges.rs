@@ -1,6 +1,6 @@
 //! Sorted, disjoint ranges of offsets. The ranges are those that a receiver has reported in SACK blocks.
 
-/// Maximum number of ranges. Further ranges are not added.
+/// Maximum number of ranges. Ranges above the limit are not added.
 const MAX_RANGES: usize = 256;
 
 #[derive(Clone, Debug, Default)]

@@ -9,8 +9,8 @@ pub(crate) fn fddi(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if header[0] & 0xf0 == 0x50 { Ok(Layer::Llc) } else { Err(Stop::NotTcp) }
 }
 
-/// Reads a Token Ring header (IEEE 802.5): access control, frame control and addresses. If a bit of the source address
-/// is set, routing information follows; then LLC.
+/// Reads a Token Ring header (IEEE 802.5): access control, frame control and addresses. Routing information follows if
+/// a bit of the source address is set; LLC follows after that.
 pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ROUTED: u8 = 0x80;
     let header = cursor.take::<14>("Token Ring header")?;
@@ -64,8 +64,8 @@ pub(super) fn ip_over_infiniband(cursor: &mut Cursor<'_>) -> Result<Layer, Stop>
     Ok(Layer::EtherType(u16::from_be_bytes([header[40], header[41]])))
 }
 
-/// Reads the header of IP over Fibre Channel (RFC 2625): the network header with the names of source and destination.
-/// LLC follows.
+/// Reads the header of IP over Fibre Channel (RFC 2625): the network header with the names of source and destination,
+/// before LLC.
 pub(super) fn ip_over_fibre_channel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<16>("Fibre Channel network header")?;
     Ok(Layer::Llc)

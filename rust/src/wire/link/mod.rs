@@ -48,13 +48,12 @@ pub(super) fn first_layer(
         8 => serial::slip(cursor),
         9 | 50 => Ok(Layer::HDLC),
         10 => lan::fddi(cursor),
-        // RFC 1483 and Classical IP have these link types, which include the numbers of BSD, SuSE and Linux's ATM
-        // patches.
+        // Link types of RFC 1483 and Classical IP, including the numbers of BSD, SuSE and Linux's ATM patches.
         11 | 16 | 18 | 19 | 100 | 106 => {
             *atm = Some(atm::facts(None, cursor.wire_bytes));
             Ok(Layer::Aal5)
         }
-        // RAW has these link types, which include the numbers of BSD and OpenBSD.
+        // Link types of RAW, including the numbers of BSD and OpenBSD.
         12 | 14 | 101 => serial::raw(cursor),
         13 | 109 => pseudo::enc(cursor),
         51 => Ok(Layer::Pppoe),

@@ -118,7 +118,7 @@ pub(super) fn nflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 }
 
 /// Reads the start of an mPacket (IEEE 802.3br): preamble, and a delimiter that says whether the frame is preemptable.
-/// Frame and checksum follow.
+/// The frame and its checksum follow the delimiter.
 ///
 /// A preempted frame is sent in parts. The parts have no valid frame checksum, and are not reassembled.
 pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {

@@ -73,7 +73,8 @@ pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads a SLIP header as libpcap writes it: direction, and 15 bytes for the compressed header. IP follows.
+/// Reads a SLIP header as libpcap writes it: direction, and 15 bytes for the compressed header. An IP packet follows
+/// the SLIP header.
 pub(super) fn slip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<16>("SLIP header")?;
     Ok(Layer::Ip)

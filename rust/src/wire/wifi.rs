@@ -123,8 +123,8 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
             more,
         }));
     }
-    // Some drivers write the original Ethernet frame after the 802.11 header. Such a frame is recognized because both
-    // headers have the same source address.
+    // Some drivers write the original Ethernet frame after the 802.11 header. Such a frame is recognized by the source
+    // address, which is the same in both headers.
     let source = if flags & FROM_DISTRIBUTION_SYSTEM == 0 { header.get(10..16) } else { header.get(16..22) };
     if source == cursor.data.get(6..12) {
         return Ok(ethernet::ethernet(cursor)?);

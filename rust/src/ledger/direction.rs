@@ -27,7 +27,7 @@ const CAUSAL_SHARE_FAR: f64 = 0.5;
 const BURST_NS: i64 = 20_000;
 /// The longest interval within a burst, as a share of the RTT.
 const BURST_SHARE: f64 = 0.002;
-/// An RTT that exceeds the minimum by more than this share contains a queue (a heuristic).
+/// An RTT that exceeds the shortest RTT by more than this share includes queueing delay (a heuristic).
 const QUEUE_SHARE: f64 = 0.25;
 /// At least this many waits of one kind prove a cause; a single wait is only consistent with it (a heuristic).
 pub const HELD_TIMES: i64 = 3;
@@ -37,21 +37,21 @@ const PLATEAU_ROUNDS: i64 = 5;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
 /// A pace is steady if the segments sent at it outnumber the others by at least this many (a heuristic).
 const STEADY_SEGMENTS: i64 = 5;
-/// If segments follow each other within 1/4 of the RTT at a steady pace, the pace is not one flight per RTT, which a
-/// small send buffer would cause (a heuristic).
+/// A steady interval of at most 1/4 of the RTT does not come from a small send buffer, which would cause one flight per
+/// RTT (a heuristic).
 const STEADY_PART: i64 = 4;
 /// If the segments at the pace outnumber the others by at least this share of all segments, there are no pauses between
 /// flights (a heuristic).
 const STEADY_SHARE: f64 = 0.75;
 /// A sender paces if the bursts at the most common pace outnumber the others by at least this many (a heuristic).
 const PACED_BURSTS: i64 = 5;
-/// ACKs do not release the segments of a direction if at least `CHANCE_DEPARTURES` segments are sent late between two
-/// ACKs, and at least one is late for every `CHANCE_PART` that are early (a heuristic; in directions that ACKs release,
-/// one segment in a hundred is late).
+/// ACKs do not release the segments of a direction if many segments are sent late between two ACKs: at least
+/// `CHANCE_DEPARTURES`, and at least one for every `CHANCE_PART` that are sent early (a heuristic). In directions whose
+/// segments ACKs release, one segment in a hundred is late.
 const CHANCE_DEPARTURES: i64 = 5;
 const CHANCE_PART: u32 = 4;
-/// The application writes on its own clock if the clock predicts at least `CLOCK_TIMES` times as many writes as the
-/// ACKs do, plus `CLOCK_WRITES` (a heuristic).
+/// The application writes on its own clock if an even interval predicts at least `CLOCK_TIMES` times as many writes as
+/// the ACKs do, plus `CLOCK_WRITES` (a heuristic).
 const CLOCK_WRITES: u32 = 5;
 const CLOCK_TIMES: u32 = 3;
 /// The application does not wait for answers if it sends small segments before an answer at least this many times as
@@ -67,8 +67,8 @@ pub const DEFAULT_MSS_BYTES: i64 = 536;
 /// The rate at which queues drain is valid if it comes from at least this many ACKs (a heuristic).
 const MIN_RATE_SAMPLES: i64 = 10;
 
-/// Two times differ for certain if they are this many ticks of the capture's clock apart. A difference of one tick may
-/// be rounding.
+/// Two times differ for certain if they are this many ticks of the capture's clock apart. A difference of one clock
+/// tick may be a rounding error.
 const TICKS: i64 = 2;
 
 /// The facts of one direction. "Sender" is the host that sends the data of this direction; "receiver" is its peer.
@@ -101,7 +101,7 @@ pub struct DirectionFacts {
     /// The receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,
     pub beginning_seen: bool,
-    /// The capture has segments of the sender; a capture of one direction has none of the other.
+    /// The capture contains segments of the sender; a capture of only one direction lacks the segments of one host.
     pub captured: bool,
     pub pushes: bool,
     pub finished: bool,
@@ -111,8 +111,8 @@ pub struct DirectionFacts {
     pub numbers_packets: bool,
     /// The sender has an old stack, which does not pace: its SYN offers neither SACK (1996) nor timestamps (1992).
     pub old: bool,
-    /// Neither SACK (and so no DSACK, RFC 2883) nor timestamps (RFC 3522) are in use. ACKs therefore never show that a
-    /// retransmission was spurious.
+    /// The connection uses no SACK (and so no DSACK, RFC 2883) and no timestamps (RFC 3522). ACKs therefore never show
+    /// that a retransmission was spurious.
     pub shows_no_copies: bool,
     pub uses_sack: bool,
     pub line: Line,
@@ -336,7 +336,8 @@ impl DirectionFacts {
         self.last_ts_ns.saturating_sub(self.first_ts_ns)
     }
 
-    /// Whether the connection lasts longer than any real one. Its times are then wrong, so its waits are not judged.
+    /// Whether the connection lasts longer than any real one. The times of such a connection are wrong, so its waits
+    /// are not judged.
     pub(super) fn lasts_too_long(&self) -> bool {
         self.life_ns() > LONGEST_NS
     }
@@ -373,8 +374,8 @@ impl DirectionFacts {
         let (longest, full) = (self.max_segment_bytes, smss_bytes?);
         let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
-        // In a throughput deadlock, a single segment is in flight many times. Two segments are then in flight together
-        // only because of a FIN.
+        // In a throughput deadlock, each segment is in flight alone. Only a FIN is then sent while a segment is in
+        // flight.
         let locked = i64::from(self.totals.small_delayed_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
         let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);
         (self.old && whole && flew(2) && (!locked || flew(3)) && roomy).then_some(longest)

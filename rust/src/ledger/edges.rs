@@ -50,7 +50,7 @@ fn before(direction: &DirectionFacts) -> Option<Edge> {
 }
 
 /// The time after the last segment. A sender that never receives data has nothing to send once everything is
-/// acknowledged. For other senders, the capture does not show which host would have continued.
+/// acknowledged. For a sender that also receives data, the capture does not show which host would have continued.
 fn after(direction: &DirectionFacts) -> Option<Edge> {
     let ending = &direction.totals.ending;
     let wait_ns = ending.wait_ns.get()?;

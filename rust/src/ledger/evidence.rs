@@ -11,7 +11,7 @@
 //! - [`window`]: room in the receiver window, and when it opened
 //! - [`nagle`]: whether the sender kept a small segment back
 //! - [`flow`]: queues, repairs, trains
-//! - [`deferral`]: TSO deferral of Linux, which leaves a part of the window unused
+//! - [`deferral`]: in Linux, TSO deferral, which leaves a part of the window unused
 //! - [`flights`]: levels that the flights do not exceed
 //! - [`predicates`]: the list of all predicates by name
 
@@ -42,7 +42,7 @@ pub const MIN_RTO_NS: i64 = 200 * NS_PER_MS;
 /// The shortest override timer: a sender that waits for more room in the window sends a small segment only when this
 /// timer expires (RFC 9293, 3.8.6.2.1: 0.1 to 1 s).
 pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
-/// The longest RTO of any stack: Linux 120 s (`TCP_RTO_MAX`), BSD 64 s, twice that with a slow tick.
+/// The longest RTO of any stack is 120 s in Linux (`TCP_RTO_MAX`) and 64 s in BSD, or 128 s with a slow tick.
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
@@ -53,7 +53,7 @@ pub const TRAIN_PART: i64 = 8;
 pub const PACED_PART: i64 = 2;
 /// With fewer segments per RTT, even spacing cannot be distinguished from pauses between flights (a heuristic).
 pub const MIN_SPREAD_SEGMENTS: i64 = 4;
-/// The shortest stall. It is longer than the jitter of a LAN (a heuristic).
+/// A stall is at least this long, which is more than the jitter of a LAN (a heuristic).
 const MIN_STALL_NS: i64 = 10 * NS_PER_MS;
 
 /// One wait, with the final facts of its direction.
@@ -61,7 +61,7 @@ const MIN_STALL_NS: i64 = 10 * NS_PER_MS;
 pub struct Evidence<'a> {
     /// The record of the segment that ended the wait.
     pub record: &'a WaitRecord,
-    /// What the sender knew during the wait, since it sent the previous segment.
+    /// What the sender knew during the wait.
     pub wait: &'a Wait,
     /// The final facts of the direction.
     pub direction: &'a DirectionFacts,

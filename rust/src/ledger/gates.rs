@@ -1,8 +1,8 @@
 //! The gates: one file for each reason why TCP may not send (`docs/how-it-decides.md`, 4).
 //!
-//! Each file says what closes the gate, what opens it, what disproves it, and the source. A gate gets the evidence of
-//! one wait. The gate returns whether it was closed until the segment was sent, and how sure that is. No gate uses the
-//! result of another; `judge.rs` decides which result counts.
+//! Each file describes what closes the gate, what opens it and what disproves it, and gives the source. A gate gets the
+//! evidence of one wait. The gate returns whether it was closed until the segment was sent, and how sure that is. No
+//! gate uses the result of another; `judge.rs` decides which result counts.
 
 mod ambiguous;
 mod close;
@@ -46,8 +46,8 @@ macro_rules! order {
             None$(.or_else(|| $gate(wait).filter(to_the_end)))+
         }
 
-        /// The result of every gate, with its name: `None` if it was open. This explains why a wait has its cause; the
-        /// judge needs only the first closed gate.
+        /// The result of every gate, with the name of the gate; `None` for a gate that was open. The results
+        /// of all gates explain why a wait has its cause; the judge needs only the first closed gate.
         #[must_use]
         pub fn answers(wait: &Evidence<'_>) -> Vec<(&'static str, Option<Closed>)> {
             vec![$((stringify!($gate), $gate(wait))),+]

@@ -36,8 +36,8 @@ pub fn judge(record: &WaitRecord, direction: &DirectionFacts) -> JudgedWait {
 
 fn verdict(wait: &Evidence<'_>) -> Verdict {
     if wait.bytes_are_missing() {
-        // The missing bytes were sent before their ACK came. The capture is complete in the time after this ACK, unless
-        // the ACK released the segment.
+        // The missing bytes were sent before their ACK came. The capture lacks nothing in the time after this ACK,
+        // unless the ACK released the segment.
         let released_ns = wait.direction.rtt_ns.max(wait.causal_ns());
         let opened_ago_ns = wait.wait.missed_acked_ns.get().filter(|ns| *ns > released_ns);
         let (cause, confidence) = (Some(Cause::Unknown), Confidence::Possible);

@@ -18,7 +18,7 @@ pub(super) struct Verdict {
     pub opened_ago_ns: Option<i64>,
     /// The cause of the time from the opening of the gate to the segment.
     pub then: Option<Cause>,
-    /// The causes between which its unknown time is undecided.
+    /// The causes that explain the unknown time of the wait equally well.
     pub rivals: Rivals,
 }
 
@@ -30,12 +30,12 @@ pub struct JudgedWait {
     pub cause: Option<Cause>,
     /// Confidence in the causes of the intervals.
     pub confidence: Confidence,
-    /// The causes between which its unknown time is undecided.
+    /// The causes that explain the unknown time of the wait equally well.
     pub rivals: Rivals,
     /// The intervals of the wait in order of time, each with its cause and its length in nanoseconds. Unused places
     /// have 0 ns. The lengths sum to the wait.
     pub spans: [(Cause, i64); MAX_SPANS],
-    /// Nanoseconds of the wait that have this cause, including a full window at its beginning.
+    /// Nanoseconds of the wait that have the cause in `cause`, including a full window at the beginning.
     pub caused_ns: i64,
     /// Facts about the wait that are needed to judge the message to which its bytes belong.
     pub note: Option<Note>,

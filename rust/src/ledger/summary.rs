@@ -94,8 +94,8 @@ impl Summaries {
     }
 
     /// Connections between the same hosts are judged with what the others show about the path, unless the capture has
-    /// more than [`MAX_CONNECTIONS`] connections. The capture has at least `in_capture` connections. Their waits are
-    /// judged only after [`Self::complete`], and use at most `max_memory_bytes` of memory until then.
+    /// more than [`MAX_CONNECTIONS`] connections. The capture has at least `in_capture` connections. The waits of all
+    /// connections are judged only after [`Self::complete`], and use at most `max_memory_bytes` of memory until then.
     #[must_use]
     pub fn with_neighbours(self, in_capture: usize, max_memory_bytes: usize) -> Self {
         let meeting = Meeting::of(in_capture, max_memory_bytes);
@@ -118,7 +118,8 @@ impl Summaries {
         Ok(())
     }
 
-    /// Ends the list of connections. Returns whether any connections were kept until now and have to be judged.
+    /// Ends the list of connections: no more will be added. Returns whether any connections were kept until now and
+    /// have to be judged.
     ///
     /// # Errors
     /// The spool cannot be read.
@@ -251,7 +252,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A data segment of the client or an ACK of the server, one every 10 ms.
+    /// Segment number `frame`: data from the client or an ACK from the server, one segment every 10 ms.
     fn segment(frame: u64) -> Segment {
         let host = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
         let from_client = frame.is_multiple_of(2);

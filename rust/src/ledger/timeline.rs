@@ -1,4 +1,5 @@
-//! Divides one wait into intervals, which touch and sum to the wait (`docs/how-it-decides.md`, 5).
+//! Divides one wait into intervals, which follow each other without gap and sum to the wait (`docs/how-it-decides.md`,
+//! 5).
 //!
 //! If a gate was closed, the wait has the cause of the gate, except for the time that the line and the path need for
 //! the bytes themselves. If no gate was closed, the segments that arrived during the wait divide it:
@@ -66,7 +67,7 @@ pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
 
 /// The part of a wait after the handshake and after the serialization time.
 struct Divided {
-    /// The intervals of this part in order of time, the application's last.
+    /// The intervals of this part in order of time; the last one is the application's.
     spans: [(Cause, i64); 6],
     /// Nanoseconds that have the cause of the gate, including a full window at the beginning.
     caused_ns: i64,
@@ -163,8 +164,8 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
     Divided { spans, caused_ns: 0 }
 }
 
-/// The part of a wait that was loss recovery: the wait began in recovery, and until the ACK of everything the last
-/// repair was in transit. A retransmitted SYN does not count, because it repairs no data.
+/// The part of a wait that is loss recovery: the wait began in recovery, and the last repair was in transit until
+/// everything was acknowledged. A retransmitted SYN does not count, because it repairs no data.
 fn recovery_ns(wait: &Evidence<'_>, left_ns: i64) -> i64 {
     let began_in_recovery = wait.wait.loss_signalled_ns.get() == Some(wait.wait_ns)
         && wait.wait.payload_before_bytes.get().is_some_and(|bytes| bytes > 0)
@@ -175,8 +176,8 @@ fn recovery_ns(wait: &Evidence<'_>, left_ns: i64) -> i64 {
     }
 }
 
-/// The part of the first wait before the connection was open. While the SYN-ACK is in transit to the client, this
-/// transit time is not measured yet, so the time from the capture point to the client is added.
+/// The part of the first wait before the connection was open. The transit time of a SYN-ACK to the client is not known
+/// when the SYN-ACK is captured, so the time from the capture point to the client is added.
 fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     if !wait.is_first_data() {
         return 0;

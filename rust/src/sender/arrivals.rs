@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::departure::Departure;
 use crate::nullable::Nullable;
 
-/// Maximum number of arrivals in the queue. If more are in transit, the oldest count as arrived.
+/// Maximum number of arrivals in the queue. If more segments are in transit, the oldest count as arrived.
 const MAX_IN_TRANSIT: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
 
 /// Initial capacity of a queue.
@@ -47,8 +47,8 @@ pub enum Missing {
     Nothing,
     /// A possible loss: a duplicate ACK, or SACK blocks.
     Perhaps,
-    /// Enough duplicate ACKs or SACK blocks for the sender to treat a segment as lost (RFC 5681, 3.2; RFC 6675,
-    /// 4: `IsLost`).
+    /// Enough duplicate ACKs or SACK blocks for the sender to treat a segment as lost (RFC 5681, 3.2; `IsLost` of RFC
+    /// 6675, 4).
     Lost,
 }
 
@@ -101,7 +101,7 @@ impl Arrival {
 /// arrival replaces the oldest.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Queue {
-    /// Ring buffer. Its length is 0 or a power of two, at most [`MAX_IN_TRANSIT`].
+    /// Ring buffer, whose length is 0 or a power of two, at most [`MAX_IN_TRANSIT`].
     places: Vec<Own>,
     /// Index of the oldest arrival.
     first: usize,

@@ -154,7 +154,7 @@ impl SenderState {
         Some(now_ns.saturating_sub(left_ns).min(LONGEST_NS)).filter(|sample_ns| *sample_ns > 0)
     }
 
-    /// Processes all arrivals that had reached the sender when a segment left.
+    /// Processes all arrivals that had reached the sender when a segment was sent.
     ///
     /// A segment that was sent after a wait can correct the estimated round trip between capture point and sender.
     /// Suppose that an arrival was captured slightly less than this round trip before the segment, and that nothing

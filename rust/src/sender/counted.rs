@@ -20,7 +20,7 @@ impl SenderState {
         if let Some(ago_ns) = wait.since_ack_ns.get() {
             let in_time = ago_ns <= self.causal_ns(shift_ns);
             // After a short wait, the last ACK may precede the segment by chance. In a capture at the sender, an ACK
-            // does not count if it may be near by chance.
+            // counts only if it came in the last 1/8 of the wait.
             let released = shift_ns > 0 || wait.may_be_ended_by(ago_ns);
             self.clocked = self.clocked.saturating_add(u32::from(in_time && released));
             self.unclocked = self.unclocked.saturating_add(u32::from(!in_time));

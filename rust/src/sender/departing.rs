@@ -105,8 +105,8 @@ impl SenderState {
         before > 0 && before >= self.smss_bytes && !self.since.was_pushed && departure.payload_bytes > 0
     }
 
-    /// Whether the captured segment consists of several segments (segmentation offload) of which the last is small.
-    /// This is known only after full-sized segments were captured one by one. Until then, a smaller path MTU may have
+    /// Whether the captured segment consists of several segments (segmentation offload) of which the last is small. The
+    /// answer is known only after full-sized segments were captured one by one. Until then, a smaller path MTU may have
     /// made the real segments smaller.
     fn has_small_tail(&self, departure: &Departure) -> bool {
         self.whole_bytes == departure.smss_bytes

@@ -1,4 +1,4 @@
-//! A departing segment, as the sender's state uses it.
+//! A segment that the sender sends, with the facts that the sender's state uses.
 
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;

@@ -14,8 +14,8 @@ const BURST_SEGMENTS: i64 = 2;
 /// The bursts of one direction, and the most common pace of the bursts.
 ///
 /// Only bursts that end with a full-sized segment count. A write rarely ends with a full-sized segment, so the
-/// application had already written more data. PSH does not show the end of a write here: Linux sets PSH on each piece
-/// that it passes down (`__tcp_transmit_skb`, since 5.4).
+/// application had already written more data. PSH does not show the end of a write here, because Linux sets PSH on each
+/// piece that it passes down (`__tcp_transmit_skb`, since 5.4).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Paced {
     /// When the current burst began, and its bytes of data.

@@ -35,7 +35,7 @@ pub(super) struct Rounds {
     before: Level,
     /// The two levels with the most consecutive rounds before any loss, the level with more rounds first.
     longest: [Level; 2],
-    /// The largest flights before any loss, consecutive or not.
+    /// The largest flight before any loss, and how many flights were about as large, consecutive or not.
     top: Level,
     /// The peer has sent data.
     peer_sent_data: bool,
@@ -55,7 +55,8 @@ impl Level {
 }
 
 impl Rounds {
-    /// Updates the rounds after a segment was sent. Everything below `snd_max` was sent, and everything below `una` is acknowledged.
+    /// Updates the rounds after a segment was sent. Everything below `snd_max` was sent, and everything below `una` is
+    /// acknowledged.
     pub(super) fn departs(&mut self, una: i64, snd_max: i64, smss_bytes: i64, after_loss: bool) {
         if una >= self.ends {
             if self.ends > 0 {

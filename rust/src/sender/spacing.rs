@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Overhead of a segment on Ethernet: IPv4 and TCP headers, frame, preamble and inter-packet gap (IEEE 802.3). Other
-/// links add about as much. The overhead is small compared with a full-sized segment.
+/// Overhead of a segment on Ethernet in bytes, for IPv4 and TCP headers, frame, preamble and inter-packet gap (IEEE
+/// 802.3). Other links add about as much. The overhead is small compared with a full-sized segment.
 pub(crate) const AROUND_BYTES: i64 = 78;
 /// Bytes that a SYN occupies on Ethernet, with padding.
 const SYN_LINE_BYTES: i64 = 84;
@@ -87,8 +87,8 @@ pub(super) struct Spacing {
     longer: Pace,
     /// The smallest increase of a data segment's RTT over the first RTT sample, per additional ATM cell.
     longer_by_cells: Pace,
-    /// For the fastest round trip with data in both directions: additional time for additional bytes, and the number of
-    /// additional ATM cells.
+    /// For the fastest round trip with data in both directions, compared with that of the SYN: the additional time for
+    /// the additional bytes, and the number of additional ATM cells.
     exchange: Pace,
     exchange_cells: i64,
     /// In a capture away from the sender, the shortest time from data to a FIN without data.

@@ -36,7 +36,7 @@ pub(crate) struct SenderState {
     pub(super) snd_max: i64,
     pub(super) smss_bytes: i64,
     pub(super) since: Since,
-    /// SMSS when the last departure consisted of full-sized segments only.
+    /// SMSS of the last captured segment that consisted of full-sized segments only.
     pub(super) whole_bytes: i64,
     /// Sequence offset after the last small segment. The small segment may be the tail of several segments captured as
     /// one.
@@ -94,8 +94,8 @@ pub(super) struct SmallWaits {
     /// largest such number so far.
     pub(super) run: u16,
     pub(super) longest_run: u16,
-    /// Small segments behind full-sized ones only: how many waited for the ACK, and how many did not. The tail of one
-    /// write is not counted.
+    /// Small segments that were sent after full-sized ones only: how many waited for the ACK, and how many did not. The
+    /// tail of one write is not counted.
     pub(super) over_full: u16,
     pub(super) passed_full: u16,
     /// Segments that were sent immediately after a small segment which had waited for the ACK of another small one.

@@ -2,7 +2,7 @@
 
 /// Nanoseconds in a millisecond.
 pub(crate) const NS_PER_MS: i64 = 1_000_000;
-/// The capture point counts as at the sender if the round trip to the sender is less than 1/10 of the whole (a
+/// The capture point counts as at the sender if the round trip to the sender is less than 1/10 of the whole RTT (a
 /// heuristic).
 const NEAR_SENDER_PART: i64 = 10;
 /// A round trip shorter than this consists of the hosts' own time and does not show which host is near the capture
@@ -44,7 +44,8 @@ pub(crate) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, b
 }
 
 /// The shortest round trip between capture point and sender. [`shift_ns`] is slightly shorter, so that every segment
-/// that may have arrived counts as arrived. This function returns the whole round trip, which shows when the segment arrived.
+/// that may have arrived counts as arrived. This function returns the whole round trip, which shows when the
+/// segment arrived.
 pub(super) fn whole_ns(shift_ns: i64) -> i64 {
     shift_ns.saturating_add(shift_ns / (TOLERANCE_PART - 1))
 }

@@ -30,7 +30,7 @@ pub(super) struct Writes {
     interval_ns: Nullable,
     reaction_ns: i64,
     votes: Votes,
-    /// The sum of all intervals that the clock predicted.
+    /// The sum of all intervals between writes that the clock predicted.
     clock_ns: i64,
     /// The last segment that an ACK may have released: when the ACK arrived, and the time from the ACK to the segment.
     after_ack: Option<(i64, i64)>,
@@ -257,7 +257,7 @@ mod tests {
         let fast = [20, 25, 28, 30, 31, 22];
         // The reactions of 20 to 31 µs are below 2^15 ns, and no other segment follows its ACK within less than 5 ms.
         assert_eq!(of(&[&fast[..], &[5_000, 9_000]].concat()), Some(1 << 15));
-        // Every power of two has equally many reactions, so there is no valley before the longest.
+        // Every power of two has equally many reactions, so there is no valley before the longest reaction.
         assert_eq!(of(&[20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240].repeat(6)), Some(1 << 24));
         assert_eq!(of(&fast[..4]), None, "too few");
     }

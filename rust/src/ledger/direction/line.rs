@@ -53,7 +53,7 @@ impl Line {
         };
         let spaced = busy(other.spaced_ns.get(), other.spaced_payload_bytes.get());
         let other_line = busy(other.serialization_ns.get(), other.line_payload_bytes.get());
-        // The spacing of the peer's small segments shows the rate of the peer's line if it gives the rate of this
+        // The peer's line determines the spacing of the peer's small segments if they come at the rate of this
         // direction's line.
         let others = if is_alike(rate(spaced), rate(line), ALIKE_SHARE) {
             spaced
@@ -108,7 +108,7 @@ fn rate((ns, bytes): Busy) -> Option<f64> {
     ns.zip(bytes).map(|(ns, bytes)| ns as f64 / bytes as f64)
 }
 
-/// Whether both values are known and differ by at most this share of the second.
+/// Whether both values are known and differ by at most `share` of the second value.
 fn is_alike(one: Option<f64>, other: Option<f64>, share: f64) -> bool {
     one.zip(other).is_some_and(|(one, other)| (one - other).abs() <= share * other)
 }

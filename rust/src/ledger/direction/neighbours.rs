@@ -7,8 +7,8 @@
 //! - A sender in the middle of a write sends when an ACK arrives, and its segment echoes the timestamp of that ACK.
 //! - A receiver acknowledges data as soon as it arrives, if more data follows.
 //!
-//! Packets do not overtake each other. So a request that passes the capture point after the ACK or the data also
-//! arrives after it, and the answer comes back later.
+//! Packets do not overtake each other. So a request that passes the capture point after an ACK or data also reaches the
+//! host later than the ACK or the data, and the answer comes back later.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ const CLOCKS: i64 = 2;
 /// At most this many spans are searched for an ACK before the request (a heuristic).
 const MAX_SPANS: usize = 32;
 
-/// When a packet passed the capture point, and the least time that it spent in queues: on the path to the host, or on
-/// that path and the return path of the host's reaction.
+/// A sample: when a packet passed the capture point, and the least time that it spent in queues, either on the path to
+/// the host, or on this path and the return path of the host's reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample {
     ts_ns: i64,
@@ -50,8 +50,8 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Creates an empty list. `handshake_ns` is the round trip between capture point and host in the handshake, if it
-    /// is known; the handshake was at `ts_ns`.
+    /// Creates an empty list of samples. `handshake_ns` is the round trip between capture point and host in the
+    /// handshake, if it is known; the handshake was at `ts_ns`.
     #[must_use]
     pub fn since(ts_ns: i64, handshake_ns: Option<i64>) -> Self {
         Self { kept: Vec::new(), shortest: handshake_ns.map(|ns| (ns, ts_ns)) }
@@ -122,7 +122,7 @@ fn is_released(record: &WaitRecord) -> bool {
         && record.retransmit_trigger.is_none()
 }
 
-/// The sample with the longest queue in one span, and the longest one that another connection shows.
+/// The sample with the longest queue in one span, and the sample with the longest queue that another connection shows.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     conn: u32,
@@ -161,8 +161,8 @@ impl Queue {
         Self(spans)
     }
 
-    /// The least time that a packet spends in the queue if it passes the capture point at `ts_ns`. Connections other
-    /// than `conn` show it: the packet arrives after the ACK before it.
+    /// The least time that a packet spends in the queue if it passes the capture point at `ts_ns`. The packet arrives
+    /// after the ACK that passed before it; connections other than `conn` show the queueing delay of this ACK.
     fn ns_at(&self, ts_ns: i64, conn: u32) -> i64 {
         let end = self.0.partition_point(|span| span.longest.span() <= ts_ns.div_euclid(SPAN_NS));
         let before = self.0.get(..end).unwrap_or_default().iter().rev().take(MAX_SPANS);
@@ -183,7 +183,7 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// Creates the neighbours of connection `conn`: `before` is the queue on the path to the sender, and
+    /// Creates the neighbours of connection `conn`. The parameter `before` is the queue on the path to the sender, and
     /// `there_and_back` the queues on that path and the return path together.
     #[must_use]
     pub fn new(conn: u32, before: Option<Arc<Queue>>, there_and_back: Option<Arc<Queue>>) -> Self {

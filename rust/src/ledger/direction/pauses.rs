@@ -11,7 +11,7 @@ const USUAL_PAUSES: i64 = 10;
 /// The length that is assumed for the usual pause if a direction has at most one pause (a heuristic).
 const UNKNOWN_PAUSE_NS: i64 = 1000 * NS_PER_MS;
 
-/// If the usual pause is at least this long, the bound for idle silence is above [`MIN_IDLE_NS`].
+/// If the usual pause is at least this long, the limit for idle silence is above [`MIN_IDLE_NS`].
 const LONG_PAUSE_NS: i64 = MIN_IDLE_NS / USUAL_PAUSES;
 
 /// The pause within a wait, if there is one: everything is acknowledged and nothing new arrives, until the application

@@ -13,13 +13,14 @@ impl Evidence<'_> {
         }
     }
 
-    /// An earlier small segment was unacknowledged when the wait began (Minshall: `snd_sml > snd_una`).
+    /// An earlier small segment was unacknowledged when the wait began (`snd_sml > snd_una` in Minshall's variant of
+    /// Nagle's algorithm).
     pub(in super::super) fn minshall_pending(&self) -> bool {
         self.wait.last_small.was_in_flight() || (self.direction.never_full && self.had_in_flight())
     }
 
-    /// Less than two full-sized segments were in flight when the wait began. The receiver need not acknowledge less
-    /// than two segments at once (RFC 5681, 4.2), and they cannot form a queue.
+    /// Less than two full-sized segments were in flight when the wait began. A receiver may delay the ACK of less than
+    /// two segments (RFC 5681, 4.2), and less than two segments cannot form a queue.
     pub(in super::super) fn had_little_in_flight(&self) -> bool {
         is(self.flight_before(), |flight| flight < 2 * self.smss_bytes)
     }
@@ -45,8 +46,8 @@ impl Evidence<'_> {
         !self.direction.sender_unplaced && is(self.wait.missed_bytes.get(), |missed| missed > cut_at_most)
     }
 
-    /// The capture, away from the sender, lacks packets before this segment: the sender counts its packets one by one
-    /// (IP ID), and numbers are missing since the previous segment, although the sequence numbers continue.
+    /// In a capture away from the sender, packets before this segment are missing: the sender counts its packets one by
+    /// one (IP ID), and the IP IDs have a gap since the previous segment, although the sequence numbers continue.
     fn packets_are_skipped(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.sender_unplaced
@@ -115,7 +116,7 @@ impl Evidence<'_> {
 
     /// The last ACK does not cover bytes that were sent more than one RTT before it. These bytes were in a queue when
     /// the ACK was sent, because the ACK of a receiver's timer covers everything that has arrived (RFC 9293, 3.4). If
-    /// only a single segment is not covered, it may have been lost instead.
+    /// the ACK covers all of these segments but one, that segment may have been lost instead.
     fn ack_leaves_old_bytes_out(&self) -> bool {
         let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
@@ -201,7 +202,8 @@ impl Evidence<'_> {
         self.flight_before().is_none() && self.flight_after().is_some()
     }
 
-    /// The segment is the first data after the handshake. In a capture that begins after the handshake, no segment is.
+    /// The segment is the first data after the handshake. In a capture that begins after the handshake, no segment
+    /// counts as the first data.
     pub(in super::super) fn is_first_data(&self) -> bool {
         self.direction.beginning_seen && !self.is_syn() && self.received_first_ack()
     }

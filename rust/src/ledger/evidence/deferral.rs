@@ -1,4 +1,4 @@
-//! TSO deferral: Linux waits for more room in a window that has little (`tcp_tso_should_defer`).
+//! TSO deferral: Linux waits for more room in a window with little room (`tcp_tso_should_defer`).
 
 use super::flights::{AVOIDANCE_PART, AVOIDANCE_SEGMENTS};
 use super::{Evidence, are, is};
@@ -12,7 +12,7 @@ const DEFER_PART: i64 = 3;
 /// (`tcp_is_cwnd_limited`), and in slow start it paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
 const PACED_AHEAD: i64 = 4;
 /// The largest piece of data that Linux TCP hands to the lower layers at once, unless its host is configured otherwise
-/// (`sk_setup_caps`: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and 1).
+/// (`GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and 1, as `sk_setup_caps` computes it).
 const LARGEST_PIECE_BYTES: i64 = 65_536 - 321;
 
 impl Evidence<'_> {
@@ -41,7 +41,7 @@ impl Evidence<'_> {
             && self.left_room_it_could_use()
     }
 
-    /// The sender left room in the window unused although the congestion window would have allowed more.
+    /// The sender left room in the receiver window unused although the congestion window would have allowed more.
     fn left_room_it_could_use(&self) -> bool {
         let was_larger =
             are(self.flight_before(), self.previous_round_flight(), |now, before| now + self.smss_bytes <= before);

@@ -5,15 +5,15 @@ use super::{Evidence, INITIAL_SEGMENTS, PACED_PART, are, is, share};
 /// Without a loss, Linux stays in slow start at least up to this many segments (`hystart_low_window`,
 /// `net/ipv4/tcp_cubic.c`).
 pub(super) const AVOIDANCE_SEGMENTS: i64 = 16;
-/// Without a loss, congestion avoidance adds one segment per RTT (RFC 5681, 3.1). CUBIC in Linux adds this part of the
-/// window (`bictcp_update`).
+/// Without a loss, congestion avoidance adds one segment per RTT (RFC 5681, 3.1). CUBIC in Linux adds
+/// 1/[`AVOIDANCE_PART`] of the window per RTT (`bictcp_update`).
 pub(super) const AVOIDANCE_PART: i64 = 20;
 /// If two consecutive flights have at least this share of a plateau, they have reached it.
 const PLATEAU_SHARE: f64 = 0.9;
 /// A single flight of at least this share of a plateau has reached it.
 const LEVEL_SHARE: f64 = 0.95;
-/// If the previous flight had reached the top level, a flight of at least this share of it has stopped growing: slow
-/// start would double the flight (RFC 5681, 3.1).
+/// If the previous flight had reached the top level, a flight of at least this share of the level has stopped growing:
+/// slow start would double the flight (RFC 5681, 3.1).
 const TOP_SHARE: f64 = 0.5;
 /// The largest initial window in bytes: ten segments of 1,460 bytes, unless two segments are larger (RFC 6928, 2).
 const INITIAL_BYTES: i64 = 14_600;
@@ -43,7 +43,7 @@ impl Evidence<'_> {
         })
     }
 
-    /// The flight differs from the level by at most 5 %, or by 10 % if the previous flight also reached the level. If
+    /// The flight differs from the level by at most 5%, or by 10% if the previous flight also reached the level. If
     /// some flight was much larger than the level, growing flights pass through the level; then the previous flight
     /// must have reached it as well.
     fn stands_at(&self, level: i64) -> bool {
@@ -83,8 +83,8 @@ impl Evidence<'_> {
             && are(self.flight_before(), self.direction.low_top_bytes, |flight, low_top| flight + 1 >= low_top)
     }
 
-    /// The receiver window had less room than the sender needs to send: a full-sized segment. BSD also sends if half of
-    /// the largest window is free and that is less than a full-sized segment (`tcp_output`). Linux waits also if the
+    /// The receiver window had less room than the sender needs, which is a full-sized segment. BSD also sends if half
+    /// of the largest window is free and that is less than a full-sized segment (`tcp_output`). Linux also waits if the
     /// room is less than two full-sized segments and less than a third of the window. In a capture away from the
     /// sender, the room is known less exactly, so room for two full-sized segments is required.
     pub(in super::super) fn window_is_near(&self) -> bool {
@@ -139,9 +139,9 @@ impl Evidence<'_> {
 
     /// The flight is no larger than an earlier flight, and not much smaller than the previous one. The congestion
     /// window does not limit the flight, because the window has grown with each ACK since the earlier flight. This
-    /// holds for an old sender, which leaves slow start only after a loss. It also holds for a current sender without
-    /// losses so far, if the wait takes at least half an RTT, and if slow start cannot have ended or congestion
-    /// avoidance adds a segment per RTT.
+    /// conclusion holds for an old sender, which leaves slow start only after a loss. The conclusion also holds for a
+    /// current sender without losses so far, if the wait takes at least half an RTT, and if slow start cannot have
+    /// ended or congestion avoidance adds a segment per RTT.
     pub(in super::super) fn is_no_larger(&self) -> bool {
         let stands =
             || if self.direction.old { self.stands_again() || self.began_at_once() } else { self.stands_today() };

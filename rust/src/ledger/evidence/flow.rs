@@ -128,8 +128,9 @@ impl Evidence<'_> {
         self.wait.repaired_by == Some(RetransmitTrigger::Timeout) && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// A tail-loss probe with new data (RFC 8985, 7.3). The previous flight was not lost; its ACKs were late in a
-    /// queue. If a tick of the timer is longer than two RTTs, the time at which the segment was sent proves nothing.
+    /// The segment is a tail-loss probe with new data (RFC 8985, 7.3). The previous flight was not lost; its ACKs were
+    /// late in a queue. If a tick of the timer is longer than two RTTs, the time at which the segment was sent proves
+    /// nothing.
     #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
         let in_time = || {

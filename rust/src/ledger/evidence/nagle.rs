@@ -63,8 +63,8 @@ impl Evidence<'_> {
         !self.small_ones_pass() && self.direction.holds_small
     }
 
-    /// In a current stack, small segments wait for one another, and a small segment is in flight: Nagle's algorithm may
-    /// delay the next data, whatever else is in flight.
+    /// In a current stack, small segments wait for one another, and a small segment is in flight, so Nagle's algorithm
+    /// may delay the next data, whatever else is in flight.
     pub(in super::super) fn nagle_may_hold(&self) -> bool {
         !self.direction.old && self.direction.holds_small && self.wait.last_small.was_in_flight()
     }
@@ -160,10 +160,10 @@ impl Evidence<'_> {
         is(self.wait.since_all_acked_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.release_ns())
     }
 
-    /// A small segment waited behind full ones in flight. Nagle's algorithm delays it in its first form (RFC 896, BSD),
-    /// but not in Minshall's variant (Linux). The congestion window can delay the tail of a write in the same way. So
-    /// three conditions apply: this has happened three times, no small segment was sent while full ones were in flight,
-    /// and nothing was lost.
+    /// A small segment waited behind full ones in flight. Nagle's algorithm delays this segment in its first form (RFC
+    /// 896, BSD), but not in Minshall's variant (Linux). The congestion window can delay the tail of a write in the
+    /// same way. So three conditions apply: this has happened three times, no small segment was sent while full ones
+    /// were in flight, and nothing was lost.
     fn was_held_behind_full(&self) -> bool {
         self.direction.holds_behind_full
             && self.may_be_held()
@@ -187,7 +187,7 @@ impl Evidence<'_> {
 
     /// The receiver window was full until an ACK made room for a full-sized segment, but this small segment still
     /// waited until everything was acknowledged. So the receiver window did not delay the segment. The congestion
-    /// window did not delay it either, because the flight before was no smaller.
+    /// window did not delay the segment either, because the previous flight was at least as large.
     fn was_held_through_room(&self) -> bool {
         self.old_stack_held_behind_full()
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
@@ -213,9 +213,9 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// The sender had more data in its buffer when it sent the previous segment. That segment has no PSH, and this
-    /// sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Current stacks also omit
-    /// PSH within one write and for an application that corks, so only old stacks count.
+    /// The sender had more data in its buffer when it sent the previous segment. The previous segment has no PSH, and
+    /// this sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Current stacks also
+    /// omit PSH within one write and for an application that corks, so only old stacks count.
     #[inline]
     pub(in super::super) fn more_was_buffered(&self) -> bool {
         self.direction.near_sender
@@ -232,8 +232,8 @@ impl Evidence<'_> {
         is(self.room(), |room| room >= self.smss_bytes.min(self.record.payload_bytes))
     }
 
-    /// At first, the receiver window had no room for a full-sized segment. The window opened longer than the causal
-    /// window before the segment was sent.
+    /// At first, the receiver window had no room for a full-sized segment. The receiver window opened so early that its
+    /// opening did not release the segment: more than the causal window before.
     pub(in super::super) fn was_kept_behind_window(&self) -> bool {
         !self.had_room()
             && is(self.record.usable_window_bytes.get(), |room| room >= self.smss_bytes)

@@ -7,7 +7,7 @@ use crate::sender::{AROUND_BYTES, DRIFT_PART, NS_PER_MS};
 /// A queueing delay of at most 1/[`NO_QUEUE_PART`] of the RTT counts as none: the clocks of sender and capture vary as
 /// much (a heuristic).
 const NO_QUEUE_PART: i64 = 100;
-/// Two delays are about equal if they differ by at most this part (a heuristic).
+/// Two delays count as about equal if they differ by at most this part (a heuristic).
 const NEARLY_PART: i64 = 8;
 
 impl Evidence<'_> {
@@ -38,7 +38,7 @@ impl Evidence<'_> {
     }
 
     /// The least amount by which the wait in the capture exceeds the wait by the sender's own clock (RFC 7323, 3: a
-    /// segment carries the time at which it was sent). The path delayed this segment by that much more than the
+    /// segment carries the time at which it was sent). The path delayed this segment by this amount more than the
     /// previous one. The result is at most the wait, even if a broken clock runs backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
@@ -83,7 +83,7 @@ impl Evidence<'_> {
             return own_ns;
         };
         let asked_ns = self.record.ts_ns.saturating_sub(spoke_ns.saturating_add(direction.to_sender_ns));
-        // An answer that came earlier than these queues allow did not wait in them.
+        // An answer that came earlier than the queues of other connections allow did not wait in these queues.
         let most_ns = spoke_ns.saturating_add(spoke_ns / NEARLY_PART + NS_PER_MS);
         let shared = |queue_ns: i64| if queue_ns <= most_ns { queue_ns } else { 0 };
         let there_ns = shared(neighbours.before_ns(asked_ns));

@@ -7,7 +7,7 @@ use crate::accounts::MIN_BUFFER_BYTES;
 use crate::connection::CAUSAL_NS;
 use crate::sender::{NS_PER_MS, REACTION_NS, RELEASE_PART};
 
-/// If the application writes by its own clock, one segment in this many follows an ACK so closely by chance.
+/// If the application writes by its own clock, one segment in 100 follows an ACK within 1/100 of its wait by chance.
 const NO_CHANCE: i64 = 100;
 /// The intervals between paced segments vary by at most 1/[`PACE_PART`] (a heuristic).
 const PACE_PART: i64 = 4;
@@ -15,7 +15,7 @@ const PACE_PART: i64 = 4;
 impl Evidence<'_> {
     /// The segment's timestamp and the timestamp that it echoes show that the sender had received the ACK some time
     /// before it sent the segment. In a capture away from the sender, the jitter of the path may exceed the time
-    /// between segments. Some ACK then always seems to release them, so this test is needed.
+    /// between segments. Some ACK then always seems to release a segment, so this test is needed.
     fn ack_had_arrived_long_before(&self) -> bool {
         self.says_when()
             && 4 * self.wait_ns < 3 * self.rtt_ns()
@@ -25,7 +25,7 @@ impl Evidence<'_> {
             && is(self.wait.since_ack_ns.get(), |ago_ns| RELEASE_PART * ago_ns > self.wait_ns)
     }
 
-    /// The segment followed an ACK more closely than if an application wrote by its own clock.
+    /// The segment followed an ACK more closely than the writes of an application with its own clock do.
     pub(in super::super) fn came_with_ack(&self) -> bool {
         is(self.wait.since_ack_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
     }
@@ -120,8 +120,8 @@ impl Evidence<'_> {
         self.two_bursts_flew() && takes_a_round_trip && !just_acked
     }
 
-    /// The sender sets the pace itself. This is certain only at the sender, or if timestamps show queues: a path that
-    /// lets bursts pass (a token bucket) looks the same.
+    /// The sender sets the pace itself. The origin of the pace is certain only in a capture at the sender, or if
+    /// timestamps show queues: a path that lets bursts pass (a token bucket) looks the same.
     pub(in super::super) fn was_paced_by_sender(&self) -> bool {
         (self.direction.near_sender || self.says_when()) && self.left_at_its_pace()
     }

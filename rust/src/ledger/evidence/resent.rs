@@ -51,9 +51,9 @@ impl Evidence<'_> {
             && (self.is_timed_out() || is(self.flight_after(), |flight| flight != 0))
     }
 
-    /// The retransmission timer may have expired although nothing was lost. A receiver may delay the ACK of less than two segments longer than the sender's timer
-    /// runs (Linux: 200 ms; lwIP: up to 250 ms). The retransmitted copy then triggers the ACK at once, and neither
-    /// DSACK nor a timestamp shows which of the two copies it acknowledges.
+    /// The retransmission timer may have expired although nothing was lost. A receiver may delay the ACK of less than
+    /// two segments for longer than the sender's timer runs (Linux: 200 ms; lwIP: up to 250 ms). The retransmitted copy
+    /// then triggers the ACK at once, and neither DSACK nor a timestamp shows which of the two copies it acknowledges.
     pub(in super::super) fn may_have_timed_out_early(&self) -> bool {
         self.is_timed_out()
             && !self.is_spurious()

@@ -53,7 +53,7 @@ impl Evidence<'_> {
 
     /// The override timer released the segment, although no SYN shows the window scale. With nothing in flight, the
     /// sender waited as long as the timer runs, and then sent a small segment that ends exactly at the edge of the
-    /// window at one of the fifteen scales. This is unlikely by chance.
+    /// window at one of the fifteen scales. Such a match is unlikely by chance.
     pub(in super::super) fn was_forced_in_unscaled(&self) -> bool {
         self.wait.fills_unscaled
             && self.is_small()
@@ -85,9 +85,10 @@ impl Evidence<'_> {
     }
 
     /// In a capture away from the sender: the segment was sent before the window opened, and waited in a queue on the
-    /// path. Either even the previous segment reached the capture point later than a segment that the opening released
-    /// could have. Or an ACK passed the capture point early enough to reach the sender, and the segment was sent before
-    /// that ACK arrived. The first flight does not count, because its ACK opens the congestion window as well.
+    /// path. Either the window opened so early that a segment released by its opening would have passed the capture
+    /// point before the previous segment. Or an ACK passed the capture point early enough to reach the sender, and the
+    /// segment was sent before that ACK arrived. The first flight does not count, because its ACK opens the congestion
+    /// window as well.
     pub(in super::super) fn was_on_the_way(&self) -> bool {
         if !is(self.previous_round_flight(), |flight| flight > 0) {
             return false;

@@ -1,11 +1,11 @@
 //! Nagle's algorithm: a small segment waits for the ACK of the data in flight.
 //!
 //! - **Closed** when Nagle's algorithm delayed a small segment and an ACK released the segment. If the receiver delayed
-//!   the ACK, the cause is `nagle-delayed-ack` (RFC 1122, 4.2.3.2), else `nagle`. - **Closed** also if data of the peer
-//!   acknowledged the previous segment, and the application does not wait for answers.
+//!   the ACK, the cause is `nagle-delayed-ack` (RFC 1122, 4.2.3.2), else `nagle`.
+//! - **Closed** also if data of the peer acknowledged the previous segment, and the application does not wait for answers.
 //! - **Opened by** the ACK of everything in flight; in Minshall's variant, by the ACK of the last small segment.
 //! - **Disproved by** a small segment that is sent while an earlier small one is in flight.
-//! - **Source:** RFC 896; RFC 9293, 3.7.4; Linux `net/ipv4/tcp_output.c` (`tcp_nagle_check`, Minshall's form);
+//! - **Source:** RFC 896; RFC 9293, 3.7.4; Linux `net/ipv4/tcp_output.c` (`tcp_nagle_check`, Minshall's variant);
 //!   `docs/how-it-decides.md`, 4.7.
 
 use super::super::cause::Cause;

@@ -6,9 +6,10 @@ use std::cmp::Reverse;
 use super::super::cause::{CAUSES, Cause};
 use crate::flows::ConnectionRow;
 
-/// Number of costs kept per capture, unless the caller sets another. The largest costs are kept.
+/// Default number of costs that are kept per capture. The largest costs are kept.
 pub const MOST: usize = 50;
-/// Number of connections with a failed handshake kept per capture. The connections with the longest life are kept.
+/// Number of connections with a failed handshake that are kept per capture. The connections with the longest life are
+/// kept.
 pub const MAX_FAILED: usize = 1000;
 
 /// Nanoseconds of each cause in one direction.

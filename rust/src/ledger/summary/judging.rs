@@ -170,7 +170,7 @@ pub(super) struct Judging {
     revised: Revised,
     directions: [Option<DirectionFacts>; 2],
     blocks: [Vec<StoredBlock>; 2],
-    /// Shares not judged yet, in order.
+    /// Shares that are not judged yet, in order.
     pub shares: VecDeque<Share>,
     /// The connection contains a wait long enough to be idle, and the lengths of its pauses are needed to decide
     /// whether the wait is idle.
@@ -280,7 +280,7 @@ impl Judging {
         known.then(|| self.parts.each_ref().map(|part| part.sums))
     }
 
-    /// The rivals of more than half of each direction's unknown time.
+    /// The rivals (causes that explain a wait equally well) of more than half of each direction's unknown time.
     pub(super) fn rivals(&self) -> [Rivals; 2] {
         self.parts.each_ref().map(|part| part.rivals.of_most())
     }

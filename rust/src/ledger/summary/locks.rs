@@ -31,7 +31,7 @@ pub struct Lock {
     pub min_flight_bytes: i64,
     /// Bytes in the largest small segment that the ACK at the end of a round released; 0 if none was small.
     pub queued_bytes: i64,
-    /// The most bytes in flight and queued in one round. The send buffer is at least this large.
+    /// The largest sum of bytes in flight and queued bytes in one round. The send buffer is at least this large.
     pub min_buffer_bytes: i64,
     /// The SMSS.
     pub smss_bytes: i64,
@@ -113,8 +113,8 @@ struct LockedRound {
 }
 
 impl LockedRound {
-    /// Whether this round continues where the round `before` ended. `earlier` is the wait before the wait of `before`,
-    /// if it can be a round.
+    /// Whether this round continues where the round `before` ended. `earlier` is the wait before `before`, if that wait
+    /// can be a round.
     fn follows(&self, before: &Self, earlier: Option<&Self>) -> bool {
         let in_turn = earlier.is_some_and(|earlier| earlier.flight_bytes == self.flight_bytes);
         let same = self.flight_bytes == before.flight_bytes || in_turn;
@@ -131,7 +131,7 @@ struct Group {
     wait_ns: Vec<i64>,
 }
 
-/// Finds the deadlocks of one direction. Its late waits are added in order of time.
+/// Finds the deadlocks of one direction. The late waits of the direction are added in order of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locks {
     /// The last two waits, newest first; `None` for a wait that cannot be a round.

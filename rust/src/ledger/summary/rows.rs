@@ -39,7 +39,8 @@ pub struct AccountRow {
     pub conn: u32,
     /// Time per cause in the client's direction, then in the server's; `None` if the connection has no times.
     pub sums: Option<[Sums; 2]>,
-    /// The rivals of more than half of each direction's unknown time; empty if there are none.
+    /// The rivals (causes that explain a wait equally well) of more than half of each direction's unknown time; empty
+    /// if there are none.
     pub rivals: [Rivals; 2],
 }
 
@@ -55,7 +56,7 @@ pub struct LedgerRow {
     pub bounds: Bounds,
 }
 
-/// Facts about the wait before a segment that are needed to judge messages.
+/// Facts about the wait before a segment that are needed to judge application messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct NoteRow {

@@ -13,7 +13,7 @@ use crate::nullable::Nullable;
 use crate::sender::{LastSmall, Wait};
 use crate::wire::TcpFlags;
 
-/// All kinds, indexed by their codes.
+/// All kinds of segments, indexed by their codes.
 const KINDS: [Kind; 21] = [
     Kind::New,
     Kind::Ack,
@@ -50,7 +50,7 @@ const RETRANSMIT_TRIGGERS: [RetransmitTrigger; 6] = [
 const NULL: u64 = 0;
 /// The token before a number that is stored in eight bytes, because the difference is too large for a token.
 const WHOLE: u64 = 1;
-/// A difference is written as its zigzag value plus this.
+/// A difference is written as its zigzag value plus this number.
 const FIRST_DIFFERENCE: u64 = 2;
 /// Maximum size of the numbers of a record in bytes: 64 numbers, each with a token of one byte and eight more bytes.
 const MAX_NUMBERS_BYTES: usize = 64 * (1 + size_of::<i64>());

@@ -22,14 +22,14 @@ TRUTH = scenarios()
 ONE = [name for name, made in TRUTH.items() if made["connections_ended"] == 1]
 HELD = [name for name in ONE if "nagle-on" in name]
 SMALL_WRITES = [name for name in ONE if "nagle-off" in name or "small-send-buffer" in name or name == "loopback-loss"]
-"""Schedules that write less than the MSS while such a write is not acknowledged."""
+"""Captures of schedules that write less than the MSS while a small write is unacknowledged."""
 
 HANDSHAKE = """
     0.000 C > S S  0:0(0)        win 16384 <mss 1460>
     0.001 S > C S. 0:0(0) ack 1  win 16384 <mss 1460>
     0.001 C > S .         ack 1
 """
-"""RTT 1 ms; no options except the MSS; buffers of 16 KB."""
+"""A handshake with an RTT of 1 ms, no option except the MSS, and windows of 16 KB."""
 
 
 @pytest.mark.parametrize("name", HELD)
@@ -109,7 +109,7 @@ def exchange(*requests: tuple[float, float]) -> str:
 
 
 def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> None:
-    """4.4BSD's fast timer: it sends ACKs at 70 ms of each period of 200 ms, at whatever time the request arrives."""
+    """The delayed-ACK timer of 4.4BSD sends ACKs at 70 ms of each period of 200 ms, whenever the request arrives."""
     random.seed(1)
     requests = []
     for beat in range(5, 45, 2):
@@ -124,8 +124,9 @@ def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> Non
 def test_two_phases_a_quarter_apart_are_a_heartbeat_only_if_many_acks_show_them(tmp_path: Path, acks: int, kind: str | None) -> None:
     """Half of the ACKs are sent at 70 ms of each 200 ms, half at 120 ms.
 
-    These are unit vectors at a right angle: the mean is |1 + i| / 2 = 0.7071. Rayleigh's n R² is 10 for 20 ACKs and 6 for 12. Significance
-    at one in a thousand needs ln 1000 = 6.91. Delays of 21 to 192 ms do not come from a fixed timer.
+    As unit vectors, the two phases are at a right angle, so their mean length is |1 + i| / 2 = 0.7071. Rayleigh's statistic n R² is 10 for
+    20 ACKs and 6 for 12 ACKs. A significance of one in a thousand needs ln 1000 = 6.91. Delays of 21 to 192 ms do not come from a fixed
+    timer.
     """
     delays_ms = [21 + 9 * number for number in range(20)]
     requests = [(1000 * (number + 1) + (70, 120)[number % 2] - 1 - delays_ms[number], delays_ms[number]) for number in range(acks)]
@@ -152,7 +153,10 @@ def test_fixed_timers_are_identified_by_their_time(tmp_path: Path, timer_ms: int
 
 
 def test_a_heartbeat_of_250_ms_in_step_with_a_dialogue_is_no_timer_of_200(tmp_path: Path) -> None:
-    """The timer of lwIP has 250 ms. Each request arrives 39 to 41 ms after the previous ACK, so its own ACK is 209 to 211 ms late."""
+    """The delayed-ACK timer of lwIP has 250 ms.
+
+    Each request arrives 39 to 41 ms after the previous ACK, so its ACK is 209 to 211 ms late.
+    """
     requests = [(1000 + 250 * number + 41 - number % 3, 209.0 + number % 3) for number in range(12)]
     found = judged_text(tmp_path, exchange(*requests))
     assert (found["server_ack_timer_ms"], found["server_ack_timer_kind"], found["server_delayed_acks"]) == (None, None, 12)
@@ -191,7 +195,10 @@ def test_every_second_segment_whatever_its_size(tmp_path: Path) -> None:
 
 
 def test_two_full_segments_worth_is_distinguished_from_every_second_segment(tmp_path: Path) -> None:
-    """4.4BSD sends an ACK at once for 2,920 bytes: four segments of 730 bytes. Three of 900 (2,700 bytes) wait for the timer."""
+    """4.4BSD sends an ACK at once for 2,920 bytes: four segments of 730 bytes.
+
+    Three segments of 900 bytes (2,700 bytes) wait for the timer.
+    """
     groups = ([900] * 3, [730] * 4) * 4
     sizes = [size for group in groups for size in group]
     acks, number = {}, -1

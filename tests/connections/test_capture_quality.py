@@ -91,7 +91,7 @@ def test_a_connection_without_a_beginning_is_reported(tmp_path: Path) -> None:
 def test_faults_weigh_by_the_bytes_of_their_connections(tmp_path: Path) -> None:
     """Of a second connection, only one direction is captured, with as many bytes (2,920) as the first connection.
 
-    So half of all bytes have quality 0.5 · 0.9 = 0.45.
+    So half of all captured bytes have quality 0.5 · 0.9 = 0.45.
     """
     other = "host D 10.0.0.9:50000\n1 D > S . 1:1461 ack 1\n1 D > S . 1461:2921 ack 1"
     assert quality_of_text(tmp_path, f"{TRANSFER}\n{other}").factor == pytest.approx((1 + 0.45) / 2)
@@ -255,7 +255,7 @@ def test_processors_whose_clocks_differ_by_a_few_microseconds_do_no_harm(back: s
 def test_a_silence_that_no_connection_has_is_a_fault_of_the_clock(tmp_path: Path) -> None:
     """A silence of 25 days within one connection is a clock jump: RFC 7323, 5.5 calls timestamps invalid after 24 days.
 
-    A silence of 23 days is none, and neither are 30 days between two connections.
+    A silence of 23 days, or 30 days between two connections, is no clock jump.
     """
     day_s = 86_400
 

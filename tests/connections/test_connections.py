@@ -20,7 +20,7 @@ HANDSHAKE = """
     0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1400, sackOK, wscale 9>
     0.011 C > S  .          ack 1  win 502
 """
-"""Frames 1 to 3. C shifts its windows by 7, S by 9."""
+"""Frames 1 to 3: a handshake. C shifts its windows by 7, S by 9."""
 
 
 def test_client_is_who_sent_the_syn(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_window_is_unknown_when_the_handshake_was_not_seen(tmp_path: Path) -> No
 def test_window_scale_is_unknown_when_the_capture_cut_the_options_of_a_syn(tmp_path: Path) -> None:
     """54 captured bytes contain the headers without options, so the options that the SYNs offered are unknown, not absent.
 
-    If a SYN has no options, a capture of 54 bytes shows that it offers none.
+    If a SYN has no options, 54 captured bytes show that it offers none.
     """
     cut = read_text(tmp_path, f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1 win 501", snaplen_bytes=54)
     assert column(cut.segments, "window_bytes") == [64_240, 65_160, None, None]

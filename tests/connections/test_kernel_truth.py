@@ -21,7 +21,7 @@ from tests.support.places import CAPTURES
 
 SIDES = sorted(schema.SIDES)
 JIFFY_MS = 4.0
-"""Resolution of the kernel's counters of the time for which a sender was limited (250 Hz)."""
+"""Resolution of the kernel's counters of limited time (250 Hz)."""
 
 
 def _settings() -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def test_time_that_window_and_send_buffer_held_is_the_kernels(setting: dict[str,
     """
     info = setting["connections"][0].get("client", {}).get("tcp_info") if setting.get("connections") else None
     if not info:
-        return  # nothing was kept of it
+        return  # no TCP_INFO of the client
     held = _ledger(setting)
     near_ms = max(info["tcpi_busy_time"] / 20_000, 1.25 * info["tcpi_rtt"] / 1000, JIFFY_MS)
     assert held["receiver_window"] + held["zero_window"] == pytest.approx(info["tcpi_rwnd_limited"] / 1000, abs=near_ms)

@@ -65,7 +65,7 @@ def drained(count: int, gap_ms: float, drain_ms: float) -> str:
 
 
 def test_a_program_that_writes_every_millisecond_sends_at_that_pace(tmp_path: Path) -> None:
-    """1460 bytes in 1 ms are 11.68 Mb/s. No ACK arrives within 20 ms, so no ACK triggers any of the 20 segments.
+    """A segment of 1460 bytes per millisecond is 11.68 Mb/s. No ACK arrives within 20 ms, so no ACK triggers one of the 20 segments.
 
     The first three gaps do not count.
     """
@@ -87,7 +87,7 @@ def mixed(sizes: list[int], gap_ms: float) -> str:
 
 
 def test_a_burst_of_full_segments_with_a_small_end_shows_the_senders_rate(tmp_path: Path) -> None:
-    """A burst of 19 full segments and 100 bytes takes 19 ms: 27,840 bytes, less a twentieth, because the first segment takes no time.
+    """A burst of 19 full segments and 100 bytes takes 19 ms: 27,840 bytes, minus a twentieth, because the first segment takes no time.
 
     The 17 gaps that count would give only 11.04 Mb/s, because the small segment is among them.
     """
@@ -184,7 +184,7 @@ def flights(sizes: list[int], round_ms: float = 20.0) -> str:
         ([2, 4, 6, 6, 6, 6, 6, 6, 6], 6 * FULL),  # six segments in each RTT; the window has room for 44
         ([2, 4, 6, 8, 10, 12, 14, 16, 18], None),  # still growing
         ([2, 4, 6, 6, 6, 6], None),  # four rounds are no plateau
-        ([10, 20, 43, 43, 43, 43, 43, 43, 43], None),  # the window's
+        ([10, 20, 43, 43, 43, 43, 43, 43, 43], None),  # limited by the window
     ],
 )
 def test_flights_that_stay_the_same_below_the_window_are_a_send_buffer(tmp_path: Path, sizes: list[int], estimate: int | None) -> None:
@@ -208,8 +208,8 @@ def test_what_comes_evenly_spread_to_a_receiver_reveals_no_send_buffer(tmp_path:
 def test_a_bottleneck_of_a_known_rate_is_measured_at_the_sender(tmp_path: Path) -> None:
     """The bottleneck passes 5 Mb/s of frames: 1514 bytes with 1448 of data, so 4.782 Mb/s of data.
 
-    If the path's process runs late, the rate is that at which the data arrived. A capture at the receiver does not show that the path had a
-    queue.
+    If the process that emulates the path runs late, the expected rate is that at which the data arrived. A capture at the receiver does not
+    show that the path had a queue.
     """
     narrow = PathModel(delay_s=0.010, rate_bps=5_000_000, queue_bytes=500_000)
     experiment = Experiment(Medium("tap", 1500, forward=narrow, backward=PathModel(delay_s=0.010)), Bulk(1_000_000))

@@ -20,7 +20,7 @@ HANDSHAKE = """
     0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
     0.011 C > S  .          ack 1  win 502
 """
-"""Frames 1 to 3; both sides shift by 7."""
+"""Frames 1 to 3: a handshake. Both sides shift their windows by 7."""
 
 
 def test_bytes_in_flight_are_those_sent_and_not_yet_acknowledged(tmp_path: Path) -> None:

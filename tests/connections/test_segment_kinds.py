@@ -19,7 +19,7 @@ HANDSHAKE = """
     0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
     0.011 C > S  .          ack 1  win 502
 """
-"""Frames 1 to 3; both sides shift by 7, round trip 10 ms seen next to the client."""
+"""Frames 1 to 3: a handshake with an RTT of 10 ms, captured next to the client. Both sides shift their windows by 7."""
 
 
 def kinds(folder: Path, text: str, *frames: int) -> list[str]:
@@ -49,7 +49,7 @@ def test_segment_sent_again_after_a_silence_is_resent(tmp_path: Path) -> None:
 
 
 def test_segment_sent_again_after_three_duplicate_acks_is_resent(tmp_path: Path) -> None:
-    """RFC 5681, 3.2. The first segment of five is lost behind the capture point."""
+    """The first of five segments is lost behind the capture point, and three duplicate ACKs cause its retransmission (RFC 5681, 3.2)."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}

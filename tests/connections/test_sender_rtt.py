@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AT_RECEIVER = ["ethernet-loss-at-server", "ethernet-reordering-at-server", "ethernet-small-receive-window-at-server", "ethernet-duplicates"]
-"""Paths of 20 ms, captured at the server; the client sends."""
+"""Captures at the server of paths with an RTT of 20 ms, over which the client sends."""
 
 AT_SENDER = ["ethernet-loss", "ethernet-ipv6-bulk", "ethernet-slow-start", "ethernet-two-way"]
 
 SHARE, US = 0.03, 50
-"""How near it must be: the issue's 3 % or 50 µs."""
+"""The estimate may differ from the kernel's value by 3% or 50 µs."""
 
 
 def reported(path: Path, folder: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ HANDSHAKE = """
     0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1000, sackOK, TS val 500 ecr 100>
     0.012 C > S  .          ack 1  win 64240 <TS val 112 ecr 500>
 """
-"""Frames 1 to 3."""
+"""Frames 1 to 3: a handshake."""
 
 
 def client(folder: Path, text: str) -> dict[str, Any]:
@@ -31,10 +31,9 @@ def side(folder: Path, text: str, name: str) -> dict[str, Any]:
 
 
 def test_round_trips_three_ways_each_with_its_samples(tmp_path: Path) -> None:
-    """The SYN's RTT is 10 ms.
+    """The SYN's RTT is 10 ms. One ACK covers two segments.
 
-    One ACK covers two segments: By Karn's rule the RTT is that of the newer segment (108 - 101 ms), by the timestamp that of the older (108
-    - 100 ms).
+    By Karn's rule its RTT is that of the newer segment (108 - 101 ms), by the timestamp that of the older (108 - 100 ms).
     """
     found = client(
         tmp_path,
@@ -162,7 +161,10 @@ def test_urgent_data_ends_at_the_urgent_pointer_or_with_the_segment(tmp_path: Pa
 
 
 def test_bytes_in_flight_over_segments_and_over_time(tmp_path: Path) -> None:
-    """After frames 3 to 6, 0, 1000, 2000 and 0 bytes are in flight. Of 200 ms, 50 ms have 1000 bytes in flight, and 50 ms have 2000."""
+    """The bytes in flight after frames 3 to 6 are 0, 1000, 2000 and 0.
+
+    For 50 of 200 ms, 1000 bytes are in flight, and for 50 ms 2000 bytes.
+    """
     found = client(
         tmp_path,
         f"""{HANDSHAKE}
@@ -238,7 +240,10 @@ def test_windows_sizes_and_what_the_capture_cut(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_goes_back_at_each_segment_measures_no_silence(tmp_path: Path) -> None:
-    """The server's second segment is stamped 1 s after the first, the third 2 s before the second. So its longest silence is 1 s."""
+    """The server's second segment is stamped 1 s after the first, the third 2 s before the second.
+
+    So the server's longest silence is 1 s.
+    """
     text = """
         9.0 C > S . 1:101   ack 1
         8.0 C > S . 101:201 ack 1

@@ -58,7 +58,7 @@ MIDDLE = """
     0.032 S > C P. 1:101  ack 101
     0.044 C > S .         ack 101
 """
-"""12 ms to the client and back, 10 to the server."""
+"""An exchange captured between the hosts: the RTT to the client is 12 ms, that to the server 10 ms."""
 
 
 def test_between_the_ends_both_are_far(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_data_that_follows_an_ack_by_chance_does_not_prove_the_sender_near(tmp_p
 def test_an_echoed_timestamp_proves_that_a_segment_had_arrived(tmp_path: Path) -> None:
     """The capture begins mid-stream, with data in one direction.
 
-    The sender first echoes 901 20 ms after the ACK with 901; echoes of 900 prove nothing.
+    The sender echoes the ACK's timestamp 901 for the first time 20 ms after that ACK; echoes of 900 prove nothing.
     """
     found = judged_text(
         tmp_path,

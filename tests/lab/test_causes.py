@@ -33,7 +33,7 @@ SHORT = [
 """One transfer of most kinds, two that change while they run, and three with parallel connections."""
 
 ATTEMPTS = 3
-"""On a busy machine, packets may be delayed; that time then counts for the network."""
+"""A busy machine may delay packets, and this delay counts as network; so a transfer is tried again."""
 
 
 def test_there_are_at_least_sixty_transfers_and_ten_change_under_way() -> None:

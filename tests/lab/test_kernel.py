@@ -33,13 +33,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 RUNS = [(name, 1) for name in TRIALS] + [("loss", 2), ("everything", 2), ("everything-two-way", 2)]
-"""Experiment and seed."""
+"""Pairs of an experiment and its seed."""
 
 MIN_RTT_SHARE, MIN_RTT_US = 0.03, 50
-"""How near the smallest round trip must be to the kernel's: 3 % or 50 µs."""
+"""The smallest RTT may differ from the kernel's by 3% or 50 µs."""
 
 TIMESTAMP_US = 1_000
-"""The kernel's timestamp clock. Where an ACK covers a retransmit, it takes a sample from the echo, in whole ticks: up to one too short."""
+"""A tick of the kernel's timestamp clock.
+
+If an ACK covers a retransmission, the kernel takes the RTT from the echo, in whole ticks: up to one tick too short.
+"""
 
 
 class Live(NamedTuple):
@@ -49,7 +52,7 @@ class Live(NamedTuple):
     tables: dict[str, Tables]
 
     def kernel(self, side: str) -> dict[str, Any]:
-        """TCP_INFO of one end."""
+        """The TCP_INFO of one end."""
         (account,) = self.outcome.accounts
         end: Any = account[side]
         info: dict[str, Any] = end["tcp_info"]
@@ -132,7 +135,10 @@ def test_receiver_side_bounds_what_the_kernel_resent(trial: Live) -> None:
 
 
 def test_receiver_side_counts_what_was_lost_before_it(trial: Live) -> None:
-    """The packets missing at the receiver are those that the path's log shows as lost. Those lost after the last arrival leave no trace."""
+    """The packets missing at the receiver are those that the path's log shows as lost.
+
+    Packets lost after the last arrival leave no trace.
+    """
     missing = trial.figures("server", "client")["missing_segments"]
     assert trial.outcome.relay is not None
     log = trial.outcome.relay.forward_log
@@ -154,7 +160,7 @@ def test_receiver_side_sees_the_kernels_smallest_round_trip_where_timestamps_are
 ) -> None:
     """The RTTs agree in at least two of three runs: few answers prove a turnaround, and a busy machine may delay all of them.
 
-    The two shortest turnarounds may be parts of different round trips, so their sum may be smaller than the kernel's minimum.
+    The two shortest turnarounds may belong to different round trips, so their sum may be smaller than the kernel's minimum RTT.
     """
     runs = [done for done in map(transfers, RUNS) if done.figures("server", "client")["reaction_min_ns"] is not None]
     close = 0

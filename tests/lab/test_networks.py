@@ -30,7 +30,7 @@ def open_files() -> list[str]:
     """Files that this process has open, including network namespaces."""
     links = []
     for link in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # that of the directory itself
+        with suppress(FileNotFoundError):  # the file descriptor of the directory itself
             links.append(str(link.readlink()))
     return sorted(links)
 

@@ -33,7 +33,7 @@ def test_bottleneck_spaces_frames_by_their_transmission_time() -> None:
 def test_full_queue_drops_until_it_has_drained() -> None:
     direction = Direction(PathModel(rate_bps=12_000_000, queue_bytes=3_000))
     assert [len(direction.accept(1500, 0)) for _ in range(4)] == [1, 1, 0, 0]
-    assert len(direction.accept(1500, MS_NS)) == 1  # the first has left
+    assert len(direction.accept(1500, MS_NS)) == 1  # the first frame has been sent
     assert direction.log.indexes(Fate.QUEUE_FULL) == [2, 3]
 
 

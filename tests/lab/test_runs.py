@@ -43,7 +43,7 @@ class Performed(dict[str, Path]):
         self._folder = folder
 
     def __missing__(self, name: str) -> Path:
-        """Perform it."""
+        """Perform the experiment."""
         folder = self._folder / name
         done = new_process("lab", "run", name, "--short", "--quiet", "-o", folder)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -181,7 +181,7 @@ def test_datagrams_without_a_pace_are_lost_and_paced_ones_are_not(performed: dic
 def children(process: int) -> list[int]:
     """The children of a process and all their descendants."""
     found = []
-    with suppress(OSError):  # it has ended meanwhile
+    with suppress(OSError):  # the process has ended
         for task in Path(f"/proc/{process}/task").iterdir():
             for child in (task / "children").read_text().split():
                 found += [int(child), *children(int(child))]

@@ -1,7 +1,7 @@
 """What limited a sender, by a reading of its TCP_INFO. The readings are written by hand.
 
-The first readings are those of a Linux 6.18 sender over an RTT of 10 ms. During the RTT after each reading, its counter `tcpi_rwnd_limited`
-(time limited by the receiver's window) grew, or did not.
+The first readings are those of a Linux 6.18 sender over an RTT of 10 ms. The window is the expected limit if `tcpi_rwnd_limited` (time
+limited by the receiver's window) grew during the RTT after the reading.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OFFSETS = {
     "bytes_retrans": (208, "Q"),
     "snd_wnd": (228, "I"),
 }
-"""Places in the kernel's `struct tcp_info` (include/uapi/linux/tcp.h), by hand."""
+"""Offsets of fields in the kernel's `struct tcp_info` (include/uapi/linux/tcp.h), written out by hand."""
 
 INFO_BYTES = 248
 MSS = 1_448
@@ -62,8 +62,8 @@ def state(sleeps: str = "", /, **values: int) -> str:
         (10, 10, 2_785_418, SLOW_START),  # the first flight
         (19, 14, 5_308_634, WINDOW),  # no room at all
         (19, 12, 5_337_148, WINDOW),  # room for two segments; Linux would send three in one burst
-        (28, 11, 7_881_133, WINDOW),  # for three, of five
-        (28, 10, 7_885_828, WINDOW),  # room for four of five segments, which is less than a third of the window
+        (28, 11, 7_881_133, WINDOW),  # room for three segments; Linux would send five in one burst
+        (28, 10, 7_885_828, WINDOW),  # room for four of five segments, less than a third of the window
         (12, 11, 7_885_828, SLOW_START),  # room for three, but the congestion window has room for one
     ],
 )

@@ -13,11 +13,11 @@ from tcptrace_lab.lab.networks.tcp_headers import tcp_head
 from tcptrace_lab.lab.networks.truth import Event, Truth, at_receiver, at_sender, match
 
 ISN = 0xFFFF_FF00
-"""The streams below wrap in their first segments."""
+"""The ISN of all streams in this file, so that sequence numbers wrap in the first segments."""
 
 
 ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
-"""With its addresses, or Scapy asks the network for them."""
+"""An Ethernet header with both addresses, because Scapy would otherwise ask the network for them."""
 
 
 def packet(offset: int, payload_bytes: int, flags: str = "A", ip_id: int = 0, tsval: int | None = None) -> bytes:
@@ -91,9 +91,9 @@ def test_tail_that_is_resent_is_new_to_whoever_did_not_see_its_first_copy() -> N
 
 
 def test_late_original_with_a_timestamp_from_before_an_earlier_resend_is_thrown_away_by_the_receiver() -> None:
-    """PAWS (RFC 7323, 5.3). Packet 5 retransmits lost packet 2 with timestamp 240.
+    """Packet 5 retransmits lost packet 2 with timestamp 240.
 
-    PAWS then discards original 3, whose timestamp is 200, so packet 6 was needed.
+    PAWS (RFC 7323, 5.3) then discards original 3, whose timestamp is 200, so packet 6 was needed.
     """
     flight = [packet(0, 0, "S", tsval=100), packet(1, 0, tsval=140), *(packet(1 + 1000 * n, 1000, tsval=200) for n in range(3))]
     path = log([*flight, packet(1, 1000, tsval=240), packet(1001, 1000, tsval=241)], [0, 1, 4, 5, 3, 6])

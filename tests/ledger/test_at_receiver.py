@@ -1,7 +1,7 @@
 """The ledger of a sender without timestamps, captured at its receiver: an ACK is captured half an RTT before it reaches the sender.
 
 Captures of stacks without timestamps (Windows, libslirp, lwIP, smoltcp) look like this if they are made at the receiver. The exchanges are
-written by hand, with an RTT of 20 ms unless stated otherwise; expected times are differences of the times in the text.
+written by hand, with an RTT of 20 ms unless stated otherwise. Expected durations are differences of the times in their text.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then
 def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_flights_fill_as_their_sender_knew_it(tmp_path: Path) -> None:
     """Two flights of six segments, then two of seven, which fill the receive window.
 
-    The capture never shows a whole flight in transit, because each segment is ACKed at once. Linux does not use room for less than a third
-    of the window yet (`tcp_tso_should_defer`). Slow start limits the first flight, because nothing shows how large it could have been.
+    The capture never shows a whole flight in transit, because each segment is ACKed at once. Linux does not yet use window space of less
+    than a third of the window (`tcp_tso_should_defer`). Slow start limits the first flight, because nothing shows how large it could have
+    been.
     """
     text = opened().replace("win 65535", f"win {7 * MSS}") + flights([6, 6, 7, 7], 0.0400, window=7 * MSS)
     reported = lasted(tmp_path, text.replace(f"<mss {MSS}>", f"<mss {MSS}, sackOK>"))
@@ -161,7 +162,10 @@ def shifted(text: str, segments: int) -> str:
 
 @pytest.mark.parametrize("answered_s", [0.0200, 0.0225, 0.0260])
 def test_a_handshake_that_took_longer_than_the_way_does_not_make_acks_come_too_late(tmp_path: Path, answered_s: float) -> None:
-    """Address resolution makes the handshake slow. Then flights double every 20 ms, each released by the ACKs of the previous one."""
+    """The handshake is slower than the RTT because of address resolution.
+
+    Then flights double every 20 ms, each released by the ACKs of the previous one.
+    """
     reported = lasted(tmp_path, opened(answered_s) + flights([2, 4, 8, 16], answered_s + 0.0001))
     assert reported["slow-start"] == pytest.approx(3 * 20.0, abs=0.5)
     assert reported.get("application", 0) < 1
@@ -176,9 +180,9 @@ def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp
 
 @pytest.mark.parametrize("options", ["", ", sackOK"])
 def test_segments_a_little_below_the_mss_that_fly_together_are_full_ones(tmp_path: Path, options: str) -> None:
-    """In libslirp, the headers count 20 bytes too many, so its full segments are shorter than the MSS.
+    """The stack libslirp subtracts 20 bytes too many for headers, so its full segments are shorter than the MSS.
 
-    Nagle's algorithm would send only one of them at a time.
+    As small segments, Nagle's algorithm would send only one at a time.
     """
     reported = lasted(tmp_path, opened(options=options) + flights([2, 4, 8, 16, 32], 0.0201, full=1_440))
     assert reported["slow-start"] == pytest.approx(4 * 20.0, abs=0.5)
@@ -317,7 +321,7 @@ def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Pa
 def pairs(count: int, round_trip_ms: int) -> str:
     """Two segments arrive every 4 ms, and each pair is acknowledged at once.
 
-    Their timestamps echo the last ACK that had reached the sender, one RTT earlier.
+    The timestamps echo the last ACK that had reached the sender, which was captured one RTT earlier.
     """
     size, every_ms = MSS - 12, 4
     lines = [
@@ -357,7 +361,7 @@ def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) 
 def test_behind_a_flight_of_which_the_capture_missed_a_part_that_was_acknowledged_the_wait_is_unknown(tmp_path: Path) -> None:
     """Of each flight of four segments, the last two were not captured.
 
-    So the apparent flight of two, which never grows, is not the true one. Each wait is 20 ms, minus the 10 µs between the two captured
+    So the captured flights of two, which never grow, are not the true flights. Each wait is 20 ms, minus the 10 µs between the two captured
     segments. The missing bytes are acknowledged, so they were not lost before the capture point.
     """
     lines = [opened()]

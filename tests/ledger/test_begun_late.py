@@ -91,7 +91,7 @@ def test_a_flight_of_before_the_capture_is_no_recovery(tmp_path: Path) -> None:
 def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a_known_mss_too(tmp_path: Path) -> None:
     """A hundred bytes are less than the MSS of any current host.
 
-    The second of two writes waits 43.6 ms for the ACK of the first, four times.
+    In each of four exchanges, the second write waits 43.6 ms for the ACK of the first.
     """
     said = "\n".join(
         f"""

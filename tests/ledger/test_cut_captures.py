@@ -41,7 +41,7 @@ OTHERS = {
 PATHS = [*sorted(CAPTURES.glob("*.pcap*")), *(needs.SHARED / name for name in OTHERS)]
 
 SNAPLEN = 96
-"""Behind the headers of TCP with all options, over IPv6 and Ethernet."""
+"""A snaplen that keeps the headers of TCP with all options, over IPv6 and Ethernet."""
 LATER_NS = 86_400_123_456_789
 
 
@@ -84,7 +84,7 @@ every_capture = pytest.mark.parametrize("path", needs.each(PATHS))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A place for short-lived files."""
+    """A folder for short-lived files."""
     return tmp_path_factory.mktemp("cut")
 
 

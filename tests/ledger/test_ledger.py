@@ -1,6 +1,7 @@
 """The time ledger: each wait has the cause for which the exchange was written, and all waits of a direction sum to its lifetime.
 
-The exchanges are written by hand, with a round trip of 20 ms seen from the client; the times expected are differences of the times written.
+The exchanges are written by hand, with an RTT of 20 ms, and captured at the client. Expected durations are differences of the times in
+their text.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def test_a_wait_in_which_the_capture_missed_what_left_is_unknown(tmp_path: Path)
 def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_path: Path) -> None:
     """Frame 5 was sent while 4 was in flight, so Nagle's algorithm is off.
 
-    Later segments that follow an ACK do so by the application's own timing.
+    If a later segment follows an ACK, this is the application's own timing.
     """
     found = tables(
         tmp_path,
@@ -89,7 +90,10 @@ def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_
 
 @pytest.mark.parametrize("flags", ["FP.", "PU."])
 def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, flags: str) -> None:
-    """The rest of the data before a close, and urgent data, are sent at once, whatever is in flight. But frame 6 did wait for frame 5."""
+    """The rest of the data before a close, and urgent data, are sent at once, whatever is in flight.
+
+    This does not show that Nagle's algorithm is off: frame 6 waited for frame 5.
+    """
     found = tables(
         tmp_path,
         f"""
@@ -125,7 +129,7 @@ def test_a_close_that_leaves_with_an_ack_was_not_held_by_nagle(tmp_path: Path) -
 def test_an_answer_is_waited_for_a_round_trip_long_and_then_for_the_other_side(tmp_path: Path) -> None:
     """A question at 0.040 is acknowledged at 0.060 and answered at 0.160; the next question is sent at 0.190.
 
-    This is 20 ms network, 100 ms peer and 30 ms application.
+    So 20 ms are network, 100 ms peer and 30 ms application.
     """
     found = tables(
         tmp_path,
@@ -211,7 +215,7 @@ def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unkno
 def test_the_time_until_its_syn_ack_is_acknowledged_is_the_handshakes_of_a_server_that_only_receives(tmp_path: Path) -> None:
     """Captured at the server: 30 ms pass until the ACK of the SYN-ACK, as for a sender.
 
-    The message that arrives 40 ms later was in transit for 30 ms.
+    The client's message arrives 40 ms later, of which it was in transit for 30 ms.
     """
     text = """
         0.000 C > S S  0:0(0)         win 64240 <mss 1460>
@@ -472,7 +476,7 @@ FIN_LOST = """
 def test_a_fin_that_is_sent_again_when_all_data_are_there_holds_nobody_up(tmp_path: Path) -> None:
     """The FIN sent at 0.070 is lost, retransmitted at 0.370 and 0.970, and answered at 0.990.
 
-    So 0.92 s are close, and neither direction has a timeout.
+    So 0.92 s have the cause close, and neither direction has a timeout.
     """
     found = tables(
         tmp_path,

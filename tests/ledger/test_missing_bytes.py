@@ -1,6 +1,6 @@
 """The ledger of a capture that lacks some bytes: the time until the ACK of these bytes is unknown, and later time is not.
 
-The client's second request is missing. It was sent between the first answer and the second, which acknowledges it.
+The client's second request is missing. This request was sent between the first answer and the second, which acknowledges it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The ledger of a host whose answers wait in a queue, while another connection between the same two hosts shows the queue.
 
 The exchanges are written by hand. The path delays each direction by 10 ms, and a queue that other traffic fills delays the packets of the
-captured host. Expected times are sums of the times written. Each exchange has a counterpart that looks alike but has no queue.
+captured host. Expected durations are sums of the delays in the exchanges. Each exchange has a counterpart that looks alike but has no
+queue.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ MSS = 1_460
 SIZE = MSS - 12
 TURNS = 12
 FIRST_MS = 200 - 20
-"""The client waits so long after the handshake before it asks for the first time."""
+"""Time from the handshake to the client's first question."""
 BEGIN_MS, END_MS, EVERY_MS = 40, 2_200, 5
 SHORT_MS = 10 + 2 + 1
-"""A queue is found too short by the time since the last packet that shows it (one of each 10 ms counts), and by two ticks of timestamps."""
+"""Largest error of a queue's length: the time since the last packet that shows it (one per 10 ms is used), and two timestamp ticks."""
 OTHER_HOST = "10.0.0.9"
 
 
@@ -113,7 +114,7 @@ def beside_a_stream(*, late_ms: int, round_trip_ms: int | None, address: str = "
 def asked(
     tmp_path: Path, *, late_ms: int, round_trip_ms: int | None, address: str = "10.0.0.1", downloads: bool = False
 ) -> dict[str, float]:
-    """The ledger of that client."""
+    """The ledger of the client in `beside_a_stream`."""
     return lasted(tmp_path, beside_a_stream(late_ms=late_ms, round_trip_ms=round_trip_ms, address=address, downloads=downloads))
 
 

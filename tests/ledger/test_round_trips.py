@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 SYN_US, MESSAGE_US, PATH_US = 67.2, 862.4, 20_000
 EXCHANGES = 5
 LONGER_MS = 2 * (MESSAGE_US - SYN_US) / 1000
-"""How much longer an exchange of messages takes than the exchange of SYNs."""
+"""The time by which an exchange of messages takes longer than the exchange of SYNs."""
 
 
 def exchanges() -> tuple[str, float, int]:
-    """Each question is sent when the previous answer has arrived.
+    """Exchanges in which each question is sent when the previous answer has arrived.
 
     Also returns the time of the last answer (µs) and the bytes per direction.
     """

@@ -1,7 +1,7 @@
 """Senders whose settings or limits change during a connection, senders that differ from Linux, and segments that the path delays.
 
-Exchanges are written by hand, with an RTT of 20 ms seen from the client unless said otherwise; expected times are differences of the times
-written.
+The exchanges are written by hand, captured at the client, with an RTT of 20 ms unless said otherwise. Expected durations are differences of
+the times in their text.
 """
 
 from __future__ import annotations
@@ -286,10 +286,10 @@ def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is
 def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_close_lets_go_do_not(
     tmp_path: Path, more: int, cause: str
 ) -> None:
-    """MSS 4,312.
+    """The MSS is 4,312. Four times, 4,096 bytes wait 100 ms for an ACK.
 
-    Four times, 4,096 bytes wait 100 ms for an ACK: because of a congestion window of one segment, or because they are less than the MSS if
-    only a FIN releases two at once.
+    If three are then sent at once, 4,096 is a full segment, and the congestion window was one segment. If a FIN releases two, they are
+    small segments.
     """
     lines = ["0.000 C > S S 0:0(0) win 32768 <mss 4312>", "0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>"]
     lines += ["0.020 C > S . ack 1 win 32768"]

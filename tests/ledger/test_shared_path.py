@@ -1,7 +1,7 @@
 """The ledger of a connection on a shared path: a queue that other traffic fills is neither a delayed-ACK timer nor a silent application.
 
-The exchanges are written by hand, with an RTT of 20 ms before the queue grows. Expected times are differences of the written times, and
-each exchange has a counterpart that looks alike but has another cause.
+The exchanges are written by hand, with an RTT of 20 ms before the queue grows. Expected durations are differences of the times in their
+text. Each exchange has a counterpart that looks alike but has another cause.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_que
 ) -> None:
     """The path has an RTT of 100 ms. ACKs of ten segments release twenty more, and the ACK of the eleventh arrives 40 ms later.
 
-    It is a delayed ACK if the others took only 100 ms.
+    This last ACK is a delayed ACK if the others took only 100 ms.
     """
     text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
     train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
@@ -222,8 +222,8 @@ def test_what_a_timer_sends_again_needlessly_behind_a_full_window_waited_for_the
 def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_path: Path, segments: int, drained_ms: float) -> None:
     """The ACK of ten segments arrives 150 ms after them, and the answer 340 ms after them.
 
-    If there is only one segment, so late an ACK may be a delayed ACK. The path takes 20 ms. The time from then to the answer is the peer's,
-    and then the application needs 20 ms.
+    If there is only one segment, so late an ACK may be a delayed ACK, and only the RTT of 20 ms counts as network. The time from then to
+    the answer is the peer's, and the application needs 20 ms after the answer.
     """
     answer = f"380ms S > C P. 1:101 ack {1 + MSS * segments} win 4000"
     answered = [acks(100, 0, segments, 10)] if segments > 1 else [acks(190, 0, 1)]
@@ -335,7 +335,7 @@ def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_
 def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_its_sender(tmp_path: Path) -> None:
     """Captured at the receiver, with an RTT of 100 ms: each flight fills the window and waits in a queue, 10 ms longer than the one before.
 
-    The sender waits 100, 110, 120 and 130 ms for the ACKs of its flights. At the receiver, each of these waits appears 10 ms longer.
+    The sender waits 100, 110, 120 and 130 ms for the ACKs of its flights. In this capture, each of these waits looks 10 ms longer.
     """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 1000 ecr 0>",
@@ -412,8 +412,8 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
 ) -> None:
     """The ACK of ten segments arrives 150 ms after them, and the answer 300 ms after them.
 
-    If `acked_by_answer`, the last ACK comes with the answer. The path takes 20 ms. An ACK that comes with an answer may have waited for the
-    server's application, and so may the ACKs before it.
+    If `acked_by_answer`, the last ACK comes with the answer, and only the RTT of 20 ms counts as network. An ACK that comes with an answer
+    may have waited for the server's application, and so may the ACKs before it.
     """
     acked = acks(100, 0, 8 if acked_by_answer else 10, 10)
     end = 1 + MSS * 10

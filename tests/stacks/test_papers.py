@@ -1,4 +1,4 @@
-"""Published experiments: the stack models reproduce the measurements. Longer runs: `benchmarks/papers/run.py`."""
+"""Published experiments: the stack models reproduce the measurements. `benchmarks/papers/run.py` makes longer runs."""
 
 from __future__ import annotations
 

@@ -111,14 +111,14 @@ def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
 def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
     """With M = 1448, writes of 4,096 bytes end with a segment of 1,200.
 
-    Another small segment waits for the ACK of these 1,200 bytes, which stalls if the delayed-ACK timer sends this ACK. The timer sends it
-    unless one ACK covers the whole write. Another full segment releases the small one. A 6.18 kernel stalled from 4097, 8193 and 12289
+    Another small segment waits for the ACK of these 1,200 bytes, which stalls if the delayed-ACK timer sends this ACK. The timer sends this
+    ACK unless one ACK covers the whole write. Another full segment releases the small one. A 6.18 kernel stalled from 4097, 8193 and 12289
     bytes on.
     """
     found = predicted_ranges(LINUX, Settings(1448, 64 * K, 64 * K, 4 * K), 1, 20_000)
     assert [(one.from_bytes, one.to_bytes) for one in found] == [(4096 * n + 1, 4096 * n + 1447) for n in (1, 2, 3, 4)]
     assert {one.stalls for one in found} == {Stalls.BY_TIMING}
-    assert not LINUX.stalled(Settings(1448, 64 * K, 64 * K, 64 * K), 60_000, Acks.SLOW)  # one write
+    assert not LINUX.stalled(Settings(1448, 64 * K, 64 * K, 64 * K), 60_000, Acks.SLOW)  # the whole message is one write
     assert predicted_ranges(LINUX, Settings(1448, 64 * K, 64 * K, 4 * K, nodelay=True)) == ()
 
 
@@ -130,7 +130,10 @@ def test_linux_model_agrees_with_what_a_kernel_did_on_loopback(writes: int, stal
 
 
 def test_buffers_that_cannot_lock_are_those_of_the_condition() -> None:
-    """A3: S < H + A. 16K/16K: 8192 + 5735 = 13,927; 16K/24K: 9148 + 8602 = 17,750 > 16,384: Comer and Lin's slow cell."""
+    """A lock needs S < H + A (A3). With buffers of 16K/16K, H + A is 8192 + 5735 = 13,927.
+
+    With 16K/24K, it is 9148 + 8602 = 17,750 > 16,384, as in Comer and Lin's slow pair.
+    """
     free, locked = (deadlock(SUNOS, Settings(ATM, 16 * K, receive, 4 * K)) for receive in (16 * K, 24 * K))
     assert free is not None
     assert locked is not None
@@ -172,7 +175,7 @@ def test_a_buffer_that_suffices_locks_if_writes_leave_some_of_it_unused(stack: s
     ("stack", "asked", "doubt"),
     [
         ("sunos4", Settings(ETHERNET, 3000, 4096, 512), False),  # writes smaller than a cluster use any room
-        ("irix6.2", Settings(ETHERNET, 4380, 4380, 1024), True),  # Law: where the lock ends
+        ("irix6.2", Settings(ETHERNET, 4380, 4380, 1024), True),  # Law: the smallest buffer that does not lock
         ("sunos4", Settings(ETHERNET, 4096, 4096, 1024), False),  # 1,460 + 1,434 + 1,023 are less than 4,096
     ],
 )

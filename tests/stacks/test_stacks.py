@@ -13,7 +13,7 @@ KIB = 1024
 MS = 1_000_000
 SUNOS = STACKS["sunos4"]
 TAXI = Link(100_000_000, 20_000, "atm")
-"""The 100 Mb/s of the papers' ATM adapters."""
+"""A link with the 100 Mb/s of the ATM adapters in the papers."""
 
 
 def exchange(size: int, **host: object) -> Run:
@@ -117,7 +117,7 @@ def test_the_ledger_covers_each_directions_life_as_its_sender_sees_it(size: int)
 
 
 def held(run: Run, cause: str) -> float:
-    """Share of the client's life."""
+    """Share of the lifetime of the client's direction that has this cause."""
     life = [h for h in run.truth if h.from_client]
     return sum(h.end_ns - h.start_ns for h in life if h.cause == cause) / (life[-1].end_ns - life[0].start_ns)
 
@@ -234,9 +234,9 @@ def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay:
 
 
 def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -> None:
-    """Segments of at most 536 bytes fill the send buffer of 4 KB.
+    """The send buffer of 4 KB is full of segments of at most 536 bytes.
 
-    The heartbeat's ACK of one segment makes less room than the half of the buffer for which the application waits.
+    The heartbeat's ACK of one segment makes too little room: the application waits for half of the buffer.
     """
     link = Link(155_000_000, 40 * MS)
     client, server = (
@@ -267,8 +267,11 @@ def test_the_ledger_says_what_was_built() -> None:
 
 KERNEL_WAITS = [[100, 100], [100, 100, 100], [2000, 100, 100], [300, 700, 100], [500, 600, 100], [5000, 10, 10], [976, 10, 100]]
 KERNEL_GOES = [[988, 100], [1500, 100], [100, 988, 100], [100, 1500], [100, 500, 500], [988, 988, 100], [988, 100, 100], [100, 1900]]
-"""Writes before a read of the answer, measured on a 6.18 kernel over loopback with segments of 988 bytes: 44 ms each (after the first,
-which quick ACKs let through), or nothing. There the ACK is back before the next write."""
+"""Writes before the read of an answer, measured on a 6.18 kernel over loopback with an MSS of 988.
+
+`KERNEL_WAITS`: each exchange takes 44 ms, except the first (quick ACKs). `KERNEL_GOES`: no wait, because the ACK arrives before the next
+write.
+"""
 
 
 @pytest.mark.parametrize("writes", KERNEL_WAITS, ids=str)

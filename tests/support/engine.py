@@ -55,7 +55,7 @@ def column(table: pl.DataFrame, name: str, *frames: int) -> list[Any]:
 
 
 def _frame(stream: _core.ArrowStream, table: schema.Table) -> pl.DataFrame:
-    """The batches as one frame with the types of `table`."""
+    """The batches of the stream as one Polars frame with the types of `table`."""
     data: Any = stream  # Polars accepts this object for its `__arrow_c_stream__`, but its type hints do not
     frame = pl.DataFrame(data).with_columns(pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values)
     assert frame.schema == pl.Schema(table.polars_schema())

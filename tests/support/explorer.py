@@ -28,7 +28,7 @@ class Answer(NamedTuple):
     body: bytes
 
     def json(self) -> Any:  # noqa: ANN401  (any JSON)
-        """The body as JSON."""
+        """The body, parsed as JSON."""
         return json.loads(self.body)
 
 

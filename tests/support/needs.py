@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 SHARED = Path(os.environ.get("CAPTURES") or ROOT.parent / "shared" / "captures").absolute()
-"""Captures that others made, with an `INDEX.tsv` of them."""
+"""The folder of shared captures, with their `INDEX.tsv`."""
 
 shared_captures = pytest.mark.shared_captures
-"""The mark of tests that read captures of others."""
+"""The mark of tests that read shared captures."""
 
 PACKAGES = {
     "editcap": "wireshark-common",
@@ -38,7 +38,7 @@ PACKAGES = {
     "reordercap": "wireshark-common",
     "xz": "xz-utils",
 }
-"""Program → Debian's package, where it has another name."""
+"""Program → its Debian package, if the name differs."""
 
 
 def each(paths: Iterable[Path]) -> list[ParameterSet]:

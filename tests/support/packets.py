@@ -54,7 +54,7 @@ BASE_NS = 1_700_000_000_000_000_000
 """Time 0 of an exchange, nanoseconds since 1970."""
 
 SNAPLEN_BYTES = 262_144
-"""Snap length declared by default: tcpdump's."""
+"""Default snaplen, as in tcpdump."""
 
 SEQ_SPACE = 1 << 32
 LINKS = {"null": 0, "ethernet": 1, "raw12": 12, "raw": 101, "loop": 108, "sll": 113, "ipv4": 228, "ipv6": 229, "sll2": 276}
@@ -106,12 +106,12 @@ class Host:
 
     @property
     def version(self) -> int:
-        """4 or 6."""
+        """The IP version of the address, 4 or 6."""
         return ipaddress.ip_address(self.address).version
 
     @property
     def mac(self) -> str:
-        """A locally administered address, one per host."""
+        """A locally administered MAC address for this host."""
         return f"02:00:00:00:00:{self.number:02x}"
 
 

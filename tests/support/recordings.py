@@ -69,7 +69,7 @@ def shown(name: str, folder: Path) -> str:
 
 
 def main() -> None:
-    """Record all."""
+    """Make all recordings again."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     os.environ.pop("NO_COLOR", None)
     for name in RECORDINGS:

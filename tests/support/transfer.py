@@ -43,13 +43,16 @@ SERVER = {
     "retransmitted_segments": 1,
     "retransmitted_bytes": 1460,
 }
-"""Each side's counts."""
+"""The counts of each direction, `CLIENT` and `SERVER`."""
 
 CLIENT_RTT_MS = {"samples": 3, "min": 10.0, "mean": 10.0, "p50": 10.0, "p95": 10.0, "max": 10.0}
-"""SYN, request and FIN are answered after 10 ms each."""
+"""RTT samples of the client: SYN, request and FIN are answered after 10 ms each."""
 
 SERVER_RTT_MS = {"samples": 3, "min": 1.0, "mean": 4.333333, "p50": 1.0, "p95": 11.0, "max": 11.0}
-"""SYN-ACK 1 ms, the first 1,460 bytes 11 ms, FIN 1 ms; Karn's rule admits no sample from bytes that were sent twice."""
+"""RTT samples of the server: 1 ms (SYN-ACK), 11 ms (the first 1,460 bytes) and 1 ms (FIN).
+
+By Karn's rule, bytes that were sent twice give no sample.
+"""
 
 SERVER_THROUGHPUT_BPS = 4380 * 8 / (0.300 - 0.030)
 

@@ -16,7 +16,7 @@ HANDSHAKE = """
     0.010 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
     0.011 C > S .         ack 1  win 502
 """
-"""Frames 1 to 3, seen next to the client: a round trip of 10 ms, and 1 ms to the client and back."""
+"""Frames 1 to 3: a handshake captured next to the client. The RTT to the server is 10 ms, that to the client 1 ms."""
 
 WITHOUT_SACK = HANDSHAKE.replace("sackOK, ", "")
 
@@ -25,13 +25,13 @@ AT_SERVER = """
     0.0001 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
     0.0201 C > S .         ack 1  win 502
 """
-"""Frames 1 to 3, seen next to the server: 0.1 ms to it and back, 20 ms to the client and back."""
+"""Frames 1 to 3: a handshake captured next to the server. The RTT to the server is 0.1 ms, that to the client 20 ms."""
 
 NOTHING = re.compile(r"(?<![\d.,])0 (?!B\b)[a-zA-Z]")
-"""A count or a duration of nothing in the words of a finding: `0 segments`, `0 of 7`, `0 ms`."""
+"""A count or duration of zero in the text of a finding: `0 segments`, `0 of 7`, `0 ms`."""
 
 Verdict = tuple[str, str, int | None, str]
-"""Kind, evidence, evidence frame, confidence."""
+"""A verdict on a segment: kind, evidence, evidence frame, confidence."""
 
 
 def verdicts(read: engine.Read, *frames: int) -> list[Verdict]:
@@ -46,7 +46,7 @@ def judged(folder: Path, text: str, *frames: int) -> list[Verdict]:
 
 
 def figures(read: engine.Read, side: str, *names: str) -> tuple[Any, ...]:
-    """Figures of one side of the first connection."""
+    """The named figures of one direction of the first connection."""
     row = read.connections.row(0, named=True)
     return tuple(row[f"{side}_{name}"] for name in names)
 

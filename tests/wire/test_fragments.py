@@ -1,7 +1,7 @@
 """IP fragments are reassembled as in Linux, with bounded memory, and missing fragments are reported.
 
-The rules of Linux are in `net/ipv4/inet_fragment.c`, `net/ipv4/ip_fragment.c` and `net/ipv6/reassembly.c`. Where tshark has the same rule,
-its result is compared.
+The rules of Linux are in `net/ipv4/inet_fragment.c`, `net/ipv4/ip_fragment.c` and `net/ipv6/reassembly.c`. If tshark has the same rule, the
+test compares its result.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def overlapping(packet: bytes, start: int, end: int) -> bytes:
 
 
 def test_fragments_that_overlap_give_their_packet_up_and_are_named(tmp_path: Path) -> None:
-    """RFC 5722 requires this for IPv6, and Linux does the same for IPv4 since 4.19. Later fragments do not complete the packet."""
+    """A host discards a packet whose fragments overlap (IPv6: RFC 5722; IPv4: Linux since 4.19). Later fragments do not complete it."""
     whole = exchange()[DATA_FRAME].data
     path = capture(tmp_path / "fragments.pcap", lambda parts: [parts[0], overlapping(whole, 200, 600), *parts[1:]])
     read = engine.read(path)
@@ -108,7 +108,7 @@ def test_fragments_that_overlap_give_their_packet_up_and_are_named(tmp_path: Pat
 
 
 def test_a_fragment_within_what_came_is_ignored(tmp_path: Path) -> None:
-    """Such a fragment has no new data (IPFRAG_DUP in Linux)."""
+    """A fragment that lies within received data brings nothing new (IPFRAG_DUP in Linux)."""
     whole = exchange()[DATA_FRAME].data
     path = capture(tmp_path / "fragments.pcap", lambda parts: [*parts[:2], overlapping(whole, 200, 600), *parts[2:]])
     read = engine.read(path)
@@ -161,7 +161,7 @@ def test_a_cut_fragment_counts_with_its_full_length(tmp_path: Path) -> None:
 
 
 def tunnel(packet: bytes) -> bytes:
-    """GRE in IPv4."""
+    """The packet in GRE in IPv4."""
     return bytes(IP(src="192.0.2.1", dst="192.0.2.2", id=77) / GRE(proto=0x0800) / packet)
 
 
@@ -188,7 +188,10 @@ def test_fragments_of_a_tunnel_and_in_a_tunnel_are_one_segment(tmp_path: Path) -
 
 
 MAX_LAYERS = 24
-"""Headers that the engine takes off one frame; Ethernet, IP and TCP are three of them, and each VLAN type and tag are two."""
+"""Maximum number of headers that the engine removes from one frame.
+
+Ethernet, IP and TCP are three headers; a VLAN type and its tag are two.
+"""
 
 
 def test_the_depth_of_headers_is_bounded_and_said(tmp_path: Path) -> None:

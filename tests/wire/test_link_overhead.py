@@ -1,4 +1,7 @@
-"""The link overhead of a connection: what the line carries, and the share that data can have. Compared with hand calculation and tshark."""
+"""The link overhead of a connection: what the line carries, and the share that data can have.
+
+The figures are compared with hand calculation and tshark.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +118,7 @@ def test_the_bound_is_that_of_full_segments_whatever_was_sent(tmp_path: Path) ->
 
 
 def test_ethernet_leaves_1460_of_1538_bytes_and_12_less_with_timestamps(tmp_path: Path) -> None:
-    """A frame of 1514 bytes, with FCS (4), preamble (8) and gap (12), has the well-known 1538 bytes."""
+    """A frame of 1514 bytes occupies 1538 bytes of the line: FCS (4), preamble (8) and interframe gap (12) are added."""
     shares = []
     for stamped in (False, True):
         row = row_of(packets.capture(tmp_path / "x.pcap", exchange(1460, 1460, 1000, stamped=stamped)))
@@ -186,7 +189,7 @@ def test_what_the_link_damaged_shows_no_headers(tmp_path: Path) -> None:
     assert row["client_cells"] == 2 + 2 + 31
 
 
-# What people see of it.
+# How the overhead appears in the sentence, the JSON and the report.
 
 
 def test_the_sentence_has_channel_cells_and_bound(converted: Callable[[str, AtmForm], Conversion]) -> None:

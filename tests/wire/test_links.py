@@ -54,7 +54,7 @@ NOT_READ_BY_TSHARK = {
     "slip-ipv6": Framing(8, lambda p: bytes(16) + p, "ipv6/tcp", v6=True),
     "pktap-macos": Framing(149, lambda p: headers.pktap(1, headers.ether(p)), "eth/ip/tcp"),
 }
-"""SLIP as libpcap writes it: direction, 15 bytes of compressed header. PKTAP under macOS's number for private use."""
+"""Framings that tshark does not read: SLIP as libpcap writes it (direction, 15 bytes of header), and PKTAP under macOS's link type 149."""
 
 
 @pytest.mark.parametrize("name", list(NOT_READ_BY_TSHARK))
@@ -94,7 +94,7 @@ NOT_TCP = {
     "l2tp-control": Framing(1, lambda p: headers.udp(1701, b"\xc8\2\0\x0c\0\1\0\2\0\0\0\0" + p)),
     "fddi-station-management": Framing(10, lambda p: b"\x41" + bytes(12) + headers.snap(p)),
 }
-"""Frames that contain a whole TCP packet which is not traffic of theirs."""
+"""Frames that contain a whole TCP packet as data, so that no TCP segment may be found in them."""
 
 
 @pytest.mark.parametrize("name", list(NOT_TCP))
@@ -122,7 +122,7 @@ NOT_READ = {
     # A source route, which ends with family, offset and length 0 (RFC 1701).
     "source routes": (1, 2 * [headers.outer(47, b"\x40\0\x08\0" + bytes(8) + PACKET)]),
 }
-"""Frames that tshark finds TCP in and the engine does not: link type, frames."""
+"""Frames in which tshark finds TCP and the engine does not: link type, frames."""
 
 
 @pytest.mark.parametrize("name", list(NOT_READ))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 RAW, PPP, PPP_WITH_DIRECTION = 101, 9, 204
 GOOD = 1
-"""tshark's checksum status."""
+"""The value of tshark's checksum status for a correct checksum."""
 
 EXCHANGE = """
     host A 10.0.0.1:1023
@@ -56,11 +56,14 @@ EXCHANGE = """
     0 D > C F.  3236:3236(0)
     0 C > D .
 """
-"""Typed characters and their echo beside a transfer: special cases, urgent data, retransmission, options, jumps of the identification."""
+"""Typed characters and their echo, and another transfer.
+
+They contain special cases, urgent data, a retransmission, options and jumps of the IP identification.
+"""
 
 PACKETS = [frame.data for frame in packets.frames(EXCHANGE, link="raw")]
 SENDERS = [packet[12:16] == b"\x0a\0\0\x01" for packet in PACKETS]
-"""Whether the capturing host, 10.0.0.1, sent it."""
+"""For each packet: True if the capturing host, 10.0.0.1, sent it."""
 
 
 def _compressed() -> list[tuple[int, bytes]]:

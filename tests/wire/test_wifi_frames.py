@@ -166,7 +166,7 @@ def test_a_length_beyond_the_frame_is_named_and_what_precedes_it_is_read(tmp_pat
 
 
 def test_aggregates_within_aggregates_end(tmp_path: Path) -> None:
-    """Each A-MSDU is inside a packet of another one, with the Ethernet type of overheard 802.11 frames."""
+    """Each A-MSDU is nested in a packet of another A-MSDU, with the Ethernet type of overheard 802.11 frames (0x2452)."""
     frame = _aggregate([headers.snap(PACKETS[2])])
     for _ in range(40):
         frame = _aggregate([bytes.fromhex("aaaa03 000000 2452") + frame, headers.snap(PACKETS[3])])

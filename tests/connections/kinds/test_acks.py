@@ -1,4 +1,4 @@
-"""ACKs, probes, and bytes that the capture missed: exchanges written by hand, with the RFC named beside each test."""
+"""ACKs, probes, and bytes that the capture lacks: exchanges written by hand. Each test names its RFC."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_probe_with_data_that_is_taken_is_answered_by_an_ack_of_it(tmp_path: P
 
 
 def test_a_keepalive_names_what_it_repeats_and_its_answer_names_it(tmp_path: Path) -> None:
-    """RFC 9293, 3.8.4."""
+    """A keepalive repeats a sequence number that was already acknowledged (RFC 9293, 3.8.4)."""
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:101 ack 1
         0.03 S > C . ack 101 win 509
@@ -69,7 +69,7 @@ def test_keepalives_of_a_side_that_has_sent_no_data(tmp_path: Path, payload_byte
 
 @pytest.mark.parametrize("payload_bytes", [0, 1])
 def test_keepalives_of_a_side_that_has_sent_no_data_since_the_capture_began(tmp_path: Path, payload_bytes: int) -> None:
-    """The ACKs of this side carry SND.NXT; the keepalive has SND.NXT - 1 (RFC 9293, 3.8.4)."""
+    """The client's ACK carries SND.NXT, and its keepalive has SND.NXT - 1 (RFC 9293, 3.8.4)."""
     text = f"""
         0.00 S > C P. 5001:5101 ack 801
         0.01 C > S . 801:801(0) ack 5101
@@ -118,7 +118,7 @@ def test_the_keepalives_of_both_sides_carry_a_byte_where_a_capture_begins_with_t
 
 
 def test_a_single_byte_that_is_pushed_is_data_where_a_capture_begins_with_it(tmp_path: Path) -> None:
-    """In interactive traffic, a pushed byte is a key that the user pressed."""
+    """A single byte with PSH is data of interactive traffic: a key that the user pressed."""
     text = """
         0.000 C > S P. 800:801(1) ack 5001
         0.001 S > C .  5001:5001(0) ack 801
@@ -128,7 +128,7 @@ def test_a_single_byte_that_is_pushed_is_data_where_a_capture_begins_with_it(tmp
 
 
 def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) -> None:
-    """The byte follows an ACK of the peer at once: it is a window probe or more data of the application."""
+    """The client sends one byte right after an ACK of the peer. This byte is a window probe or new data of the application."""
     text = """
         0.000 S > C . 5001:5001(0) ack 800
         0.001 C > S . 800:801(1) ack 5001
@@ -166,7 +166,10 @@ def test_a_keepalive_repeats_a_byte_that_was_not_captured(tmp_path: Path) -> Non
 
 
 def test_an_ack_from_before_a_byte_that_was_not_captured_is_no_keepalive(tmp_path: Path) -> None:
-    """The next segment, which was not captured, overtook the ACK in the middle of an exchange; a keepalive would follow a silence."""
+    """A segment that was not captured overtook the ACK in the middle of an exchange.
+
+    The ACK is no keepalive, which would follow a silence.
+    """
     text = f"""{HANDSHAKE}
         0.03 S > C P. 1:1001 ack 382
         0.04 C > S . 381:381(0) ack 1001
@@ -175,7 +178,7 @@ def test_an_ack_from_before_a_byte_that_was_not_captured_is_no_keepalive(tmp_pat
 
 
 def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_path: Path) -> None:
-    """In interactive traffic, the ACK of the byte was lost after the capture point; a keepalive would be sent only after seconds."""
+    """The sender retransmits one byte because its ACK was lost after the capture point. A keepalive would be sent only after seconds."""
     text = """
         0.00 S > C P. 5001:5002 ack 801
         0.01 C > S . 801:801(0) ack 5002
@@ -185,7 +188,7 @@ def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_pat
 
 
 def test_one_byte_again_at_once_is_a_resend_and_no_keepalive(tmp_path: Path) -> None:
-    """In interactive traffic, the ACK of a single byte was lost after the capture point.
+    """The sender retransmits one byte because its ACK was lost after the capture point.
 
     A keepalive would be sent only after seconds (RFC 9293, 3.8.4).
     """
@@ -200,7 +203,10 @@ def test_one_byte_again_at_once_is_a_resend_and_no_keepalive(tmp_path: Path) -> 
 
 
 def test_duplicate_acks_are_known_by_number_or_by_sack(tmp_path: Path) -> None:
-    """RFC 5681, 2; with SACK, an ACK with new blocks is a duplicate ACK although it changes the window (RFC 6675, 2)."""
+    """A duplicate ACK repeats the last ACK number and window (RFC 5681, 2).
+
+    With SACK, an ACK with new blocks is one even if the window changes (RFC 6675, 2).
+    """
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -217,10 +223,7 @@ def test_duplicate_acks_are_known_by_number_or_by_sack(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_acknowledged_and_never_seen_were_not_captured(tmp_path: Path) -> None:
-    """Bytes 1461:2921 are acknowledged, but the capture has neither an original nor a retransmission: it dropped them.
-
-    4381:5841 are missing, too.
-    """
+    """Bytes 1461:2921 and 4381:5841 are acknowledged, but the capture has no segment with these bytes, so it dropped them."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -239,7 +242,7 @@ def test_bytes_that_are_acknowledged_and_never_seen_were_not_captured(tmp_path: 
 
 
 def test_bytes_that_are_lost_are_resent_and_not_missing(tmp_path: Path) -> None:
-    """Captured next to the receiver, the lost original is missing, but the retransmission is captured."""
+    """The capture is made next to the receiver: it lacks the lost original, but has the retransmission."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -257,7 +260,7 @@ def test_bytes_that_are_lost_are_resent_and_not_missing(tmp_path: Path) -> None:
 def test_data_captured_behind_its_ack_is_not_missing(tmp_path: Path) -> None:
     """A capture from several queues can record an ACK before the data that it acknowledges.
 
-    The row of the ACK counts these bytes as unseen. The connection's count omits these bytes.
+    The row of the ACK counts these bytes as unseen, but the count of the connection does not include them.
     """
     read = read_text(
         tmp_path,
@@ -280,7 +283,7 @@ def test_of_a_direction_that_was_not_captured_nothing_is_said_to_be_missing(tmp_
 
 
 def test_only_data_captured_a_silence_is_a_possible_timeout(tmp_path: Path) -> None:
-    """Without ACKs, it is unknown what the receiver has; the length of the silence fits a timeout (RFC 6298)."""
+    """Without ACKs, it is unknown which bytes the receiver has. The length of the silence fits a retransmission timeout (RFC 6298)."""
     text = "0.000 C > S . 1:1461 ack 1\n0.001 C > S . 1461:2921 ack 1\n0.300 C > S . 1:1461 ack 1"
     assert judged(tmp_path, text, 3) == [("rto_retransmit", "silence", 1, "possible")]
 

@@ -62,7 +62,7 @@ def test_a_trunk_shows_the_second_copy_with_another_vlan(tmp_path: Path) -> None
 
 
 def test_without_identification_the_timestamp_distinguishes_a_copy_from_a_resend(tmp_path: Path) -> None:
-    """IPv6, and IPv4 with DF and identification 0: a copy has the same bytes and timestamp, within a quarter of the round trip (2.7 ms)."""
+    """In IPv6, or IPv4 with identification 0, a copy has the same bytes and timestamp and arrives within a quarter of the RTT (2.7 ms)."""
     text = f"""{HANDSHAKE}
         0.0200 C > S P. 1:1001 ack 1 <TS val 20 ecr 9> {{id 0}}
         0.02%s C > S P. 1:1001 ack 1 <TS val %d ecr 9> {{id 0}}
@@ -73,7 +73,7 @@ def test_without_identification_the_timestamp_distinguishes_a_copy_from_a_resend
 
 
 def test_duplicate_acks_of_a_stack_with_one_identification_for_all_are_no_copies(tmp_path: Path) -> None:
-    """RFC 6864, 4.1: DF makes the identification meaningless, and some stacks send a constant.
+    """With DF, the IPv4 identification has no meaning (RFC 6864, 4.1), and some stacks send a constant.
 
     Other tools take such duplicate ACKs for copies.
     """
@@ -117,13 +117,13 @@ def test_the_same_packet_long_after_itself_was_kept_by_the_network(tmp_path: Pat
 
 
 def test_a_resend_with_the_identification_of_the_original_is_a_resend(tmp_path: Path) -> None:
-    """Some stacks retransmit a packet with its old identification. After 310 ms the sender's timer (RFC 6298) sent it, not the network."""
+    """Some stacks retransmit a packet with its old identification. A copy after 310 ms is a retransmission by timeout (RFC 6298)."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.330 C > S P. 1:1001 ack 1 {{id 50}}"
     assert judged(tmp_path, text, 5) == [("rto_retransmit", "silence", 4, "proved")]
 
 
 def test_two_points_of_a_slow_path_see_a_packet_far_apart(tmp_path: Path) -> None:
-    """Two captured packets are 50 ms apart, the second with a VLAN tag: both are the same packet."""
+    """The same packet is captured twice, 50 ms apart, the second time with a VLAN tag."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.070 C > S P. 1:1001 ack 1 {{id 50, vlan 20}}"
     assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
 

@@ -28,9 +28,9 @@ def test_a_fin_behind_the_ack_that_was_sent_after_it_is_late(tmp_path: Path) -> 
 
 
 def test_a_request_lost_before_the_capture_is_known_by_the_ack_behind_it(tmp_path: Path) -> None:
-    """Next to the server: an ACK sent at 120 ms has sequence number 501, so bytes 1 to 500 were sent before.
+    """Captured next to the server: an ACK sent at 120 ms has sequence number 501, so bytes 1 to 500 were sent before.
 
-    They arrive with a timestamp of 150 ms.
+    These bytes arrive with a timestamp of 150 ms, so they are a retransmission.
     """
     read = read_text(
         tmp_path,
@@ -53,7 +53,7 @@ def test_data_that_goes_on_where_the_last_ack_stood_is_new(tmp_path: Path) -> No
 
 
 def test_a_number_that_a_reset_made_up_shows_nothing(tmp_path: Path) -> None:
-    """A RST may be forged (RFC 5961), so its number does not count as one of the sender."""
+    """A RST may be forged (RFC 5961), so its sequence number does not show what the sender has sent."""
     text = f"{HANDSHAKE}\n0.0200 C > S R. 501:501(0) ack 1\n0.0300 C > S P. 1:501 ack 1"
     assert judged(tmp_path, text, 5) == [("new", "sequence", None, "proved")]
 

@@ -52,7 +52,7 @@ def test_the_third_duplicate_ack_brings_a_fast_retransmit_and_sack_the_rest_of_t
 
 
 def test_without_sack_a_partial_ack_brings_the_next_resend(tmp_path: Path) -> None:
-    """RFC 6582, 3.2, step 3 (NewReno)."""
+    """A partial ACK triggers the next retransmission in NewReno (RFC 6582, 3.2, step 3)."""
     text = f"""{WITHOUT_SACK}{FLIGHT_OF_6}
         0.0302 S > C . ack 1 win 509
         0.0303 S > C . ack 1 win 509
@@ -143,7 +143,7 @@ def test_a_resend_after_a_second_is_a_timeout_also_where_probes_are_possible(tmp
 
 
 def test_after_a_timeout_acks_bring_the_rest(tmp_path: Path) -> None:
-    """RFC 5681, 3.1 and 4.3: after a timeout the sender starts again from the first byte lost."""
+    """After a timeout, the sender retransmits from the first lost byte on (RFC 5681, 3.1 and 4.3)."""
     text = f"""{WITHOUT_SACK}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1

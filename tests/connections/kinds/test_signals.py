@@ -1,4 +1,4 @@
-"""Openings and ends: RSTs, Fast Open, ECN, simultaneous SYNs and FINs, ports used again; with the RFC named beside each test."""
+"""RSTs, Fast Open, ECN, simultaneous SYNs and FINs, and reused ports. Each test names its RFC."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def reset_kinds(folder: Path, text: str) -> list[str | None]:
 
 
 def test_the_answer_to_a_syn_is_a_refusal(tmp_path: Path) -> None:
-    """RFC 9293, 3.10.7.1: SEQ=0, ACK=SEG.SEQ+1."""
+    """A RST that refuses a SYN has SEQ=0 and ACK=SEG.SEQ+1 (RFC 9293, 3.10.7.1)."""
     assert reset_kinds(tmp_path, "0 C > S S 0:0(0)\n0.01 S > C R. -5000:-5000(0) ack 1 win 0") == ["refused"]
 
 
@@ -38,7 +38,10 @@ DATA = f"{HANDSHAKE}\n0.02 C > S P. 1:1001 ack 1\n0.03 S > C . ack 1001 win 500\
     ],
 )
 def test_a_rst_is_obeyed_challenged_or_ignored_by_its_number(tmp_path: Path, rst: str, kind: str) -> None:
-    """The RST's number decides (RFC 5961, 3.2); the client's window is 502 · 128 = 64,256 bytes."""
+    """A host accepts, challenges or ignores a RST by its sequence number (RFC 5961, 3.2).
+
+    The client's window is 502 · 128 = 64,256 bytes.
+    """
     assert reset_kinds(tmp_path, DATA + rst) == [kind]
 
 
@@ -93,7 +96,7 @@ def test_fast_open_in_its_experimental_form(tmp_path: Path) -> None:
 
 
 def test_ecn_is_offered_accepted_echoed_and_answered(tmp_path: Path) -> None:
-    """RFC 3168, 6.1.1 to 6.1.3."""
+    """The ECN flags of a connection: setup, acceptance, echo and CWR (RFC 3168, 6.1.1 to 6.1.3)."""
     text = """
         0.00 C > S SEW 0:0(0)       <mss 1460>
         0.01 S > C S.E 0:0(0) ack 1 <mss 1460>

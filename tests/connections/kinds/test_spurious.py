@@ -17,7 +17,7 @@ STAMPED = """
     0.010 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, TS val 7000 ecr 1000>
     0.011 C > S .         ack 1  win 64240 <TS val 1011 ecr 7000>
 """
-"""Frames 1 to 3 with timestamps of 1 ms, without SACK."""
+"""Frames 1 to 3: a handshake with timestamps of 1 ms, without SACK."""
 
 
 def test_a_dsack_proves_the_probe_before_it_needless(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_dsack_inside_the_second_block(tmp_path: Path) -> None:
 
 
 def test_a_timestamp_echo_proves_a_timeout_needless(tmp_path: Path) -> None:
-    """RFC 3522, 3.2 (Eifel): the ACK echoes the timestamp of the original, 1020, not that of the retransmit, 1250."""
+    """The ACK echoes the timestamp of the original (1020), not that of the retransmission (1250): Eifel detection, RFC 3522, 3.2."""
     read = read_text(
         tmp_path,
         f"""{STAMPED}
@@ -104,7 +104,7 @@ def test_an_ack_sooner_than_the_shortest_round_trip_was_let_go_by_the_original(t
 
 
 def test_resent_after_its_ack_was_captured(tmp_path: Path) -> None:
-    """The ACK was lost between the capture point and the sender, or was still in transit when the sender retransmitted."""
+    """The captured ACK was lost on the way to the sender, or was still in transit when the sender retransmitted."""
     read = read_text(tmp_path, f"{WITHOUT_SACK}\n0.02 C > S P. 1:1001 ack 1\n0.03 S > C . ack 1001 win 500\n0.25 C > S P. 1:1001 ack 1")
     assert verdicts(read, 6) == [("spurious", "acknowledged", 5, "proved")]
     assert column(read.segments, "retransmit_trigger", 6) == ["timeout"]

@@ -28,7 +28,7 @@ ENTRY = {
 
 
 def key(cause: str, confidence: str, *, right: bool, at: str = "sender") -> Key:
-    """A key of the sums with this verdict; the kernel's cause is the same in all keys, because these tests do not depend on it."""
+    """A key of the sums with this verdict. The kernel's cause is the same in all keys, because these tests do not use it."""
     return Key(at, "window", "receiver-window", "receiver-window", cause, confidence, right, right, right)
 
 

@@ -23,7 +23,7 @@ THOUGHT_NS = 20 * MS * (QUESTIONS - 1)
 
 
 def judged(folder: Path, own_turn: str = "own-turn") -> Judged:
-    """The questions, judged."""
+    """The transfer of questions and answers, compared with the kernel's ledger."""
     transfer(folder / "one", own_turn)
     return judge(folder, ENTRY)
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.corpus.faults import Packets
 
 FRAMES = 13
-"""Three of the handshake, five questions, five answers."""
+"""Frames of the transfer: three of the handshake, five questions, five answers."""
 
 
 @pytest.fixture
 def sound(tmp_path: Path) -> Packets:
-    """The questions, at the client."""
+    """The packets of the transfer, captured at the client."""
     return read_packets(text.capture(tmp_path / "sound.pcap", exchange(0)))[1]
 
 

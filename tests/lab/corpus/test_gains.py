@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 S = 1_000_000_000
 FULL, ROUNDS = 1_434, 100
-"""A frame of 1,500 bytes with the headers that the relay carries."""
+"""Data bytes of a full segment, and the number of RTTs. With the headers that the relay carries, a frame has 1,500 bytes."""
 
 
 def gain(gain_s: float, free_s: float, *, cost_s: float = 2.0, is_headline: bool = False) -> Gain:
@@ -27,7 +27,7 @@ def gain(gain_s: float, free_s: float, *, cost_s: float = 2.0, is_headline: bool
 
 
 def test_more_and_less_than_the_line_had_free() -> None:
-    """Seconds promised and seconds that the line was free: 2 and 0.5; 2 and 2; 0.2 (of a cost of 1) and 3; 1.1 and 1.
+    """Four findings promise a gain of 2, 2, 0.2 (of a cost of 1) and 1.1 s; the line was free for 0.5, 2, 3 and 1 s.
 
     An excess of 0.1 s is ignored.
     """

@@ -90,7 +90,7 @@ GATES = {
     "1-0079-rsyslog-forward": "own-turn",
     "1-0048-pgbench-select": "peer-in-transit",
 }
-"""What the README of the captures says of each."""
+"""Capture → the closed gate in its waits, as the README of the captures says."""
 
 
 def test_the_transfers_in_the_repository_are_whole_and_held_by_what_their_list_says() -> None:
@@ -110,7 +110,7 @@ def test_the_transfers_in_the_repository_are_whole_and_held_by_what_their_list_s
 
 
 class FinishedRelay:
-    """A relay after the transfer."""
+    """The logs of a relay after the transfer."""
 
     def __init__(self, forward: Direction, backward: Direction) -> None:
         self.forward_log, self.backward_log = forward.log, backward.log

@@ -17,7 +17,7 @@ from tcptrace_lab.lab.corpus.running import Competitor
 
 DECK = len(PROGRAMS)
 MAX_OF_ONE_PROGRAM = 0.08
-"""No program may supply more of the transfers."""
+"""The largest share of all transfers that one program may have."""
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -59,7 +59,7 @@ def test_the_congestion_window_counts_segments_in_flight(counts: dict[str, int],
         ({"nonagle": PUSH}, ("open",)),
         ({"nonagle": CORK}, ("cork",)),
         ({"unsent_marks": LAST | FIN}, ("open",)),
-        ({"unsent_marks": 0}, ("open",)),  # more is queued behind it
+        ({"unsent_marks": 0}, ("open",)),  # the send queue has more data behind this segment
         ({"unsent_skb_bytes": 1_000, "write_seq": 1_300}, ("open",)),  # a full segment
     ],
 )

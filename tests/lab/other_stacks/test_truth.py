@@ -26,7 +26,7 @@ def offset(number: int) -> int:
 
 
 def sent(at_ms: float, first: int, size: int, flags: int = 0) -> dict[str, Any]:
-    """A segment that leaves."""
+    """The record of a sent segment."""
     return {"time_ns": at_ms * NS_PER_MS, "kind": "transmit", "seq": offset(first), "bytes": size, "flags": flags, "port": 40_000}
 
 
@@ -39,7 +39,7 @@ def acked(at_ms: float, una: int, nxt: int, **state: Any) -> list[dict[str, Any]
 
 
 def program(at_ms: float, kind: str, size: int = 0, *, no_space: bool = False) -> dict[str, Any]:
-    """What the program does."""
+    """The record of a system call of the application."""
     return {"time_ns": at_ms * NS_PER_MS, "kind": kind, "bytes": size, "no_space": no_space}
 
 
@@ -73,7 +73,7 @@ def test_the_handshake_and_a_program_that_has_nothing_to_send() -> None:
 
 @pytest.mark.parametrize(("nagle", "gate"), [(True, "nagle"), (False, "open")])
 def test_with_nagle_a_partial_segment_waits_behind_anything_in_flight(nagle: bool, gate: str) -> None:  # noqa: FBT001
-    """Behind a full one, too: Linux would let it pass."""
+    """Unlike Linux, gVisor delays a small segment also while a full one is in flight."""
     records = [*opened(), *wrote(30, MSS, (1, MSS)), *wrote(32, 300), *acked(60, 1 + MSS, 1 + MSS), sent(60.1, 1 + MSS, 300)]
     assert gates_at(records, 45, nagle=nagle) == [gate]
 

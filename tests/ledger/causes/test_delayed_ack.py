@@ -36,7 +36,7 @@ def opened(client: str, server: str, *, at_client: bool = True) -> str:
 def held(count: int = 5, *, client_sends: bool = True) -> str:
     """Each request is two writes of 100 bytes, and is answered with 50 bytes. The second write waits for a delayed ACK of the first.
 
-    Or with the roles exchanged.
+    If not `client_sends`, the roles are exchanged.
     """
     sender, receiver = ("C", "S") if client_sends else ("S", "C")
     lines, seq, got = [], 1, 1
@@ -92,7 +92,7 @@ def test_what_the_sender_can_do_is_reported_first_and_holds_for_any_stack(tmp_pa
 def test_a_lock_shows_the_receivers_switch_and_the_verdict_names_none(tmp_path: Path) -> None:
     """The receive window is 8,192 bytes, so the receiver's ACK threshold is A = min(2,920, 2,868) = 2,868.
 
-    A full send buffer of 2,460 bytes (1,460 + 1,000) stays below it.
+    A full send buffer of 2,460 bytes (1,460 + 1,000) is smaller than A.
     """
     lines, seq = [opened("mss 1460>", "mss 1460> {ttl 128}").replace("65535 <mss 1460> {ttl", "8192 <mss 1460> {ttl")], 1
     for place in range(8):

@@ -1,6 +1,6 @@
 """Packet loss before a capture point near the receiver: gaps in the sender's IPv4 identifications show that packets are missing.
 
-The exchanges are written by hand, with a round trip of 10 ms; the times expected are differences of the times written. Linux increments the
+The exchanges are written by hand, with an RTT of 10 ms. Expected durations are differences of the times in their text. Linux increments the
 IP identification of a connected socket by one per packet.
 """
 

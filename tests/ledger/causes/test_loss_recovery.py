@@ -1,7 +1,7 @@
 """Causes after a packet loss: waits until a retransmission is acknowledged, and flights that do not grow.
 
-The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. The
-sender is one whose SYN offers neither SACK nor timestamps.
+The exchanges are written by hand, with an RTT of 20 ms, and captured at the sender. Expected durations are differences of the times in
+their text. The sender is one whose SYN offers neither SACK nor timestamps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MSS = 1_460
 ROUND_MS = 20.1
-"""An ACK comes 20 ms after a flight, and releases the next 0.1 ms later."""
+"""Time between flights: the ACK of a flight arrives after 20 ms and releases the next flight 0.1 ms later."""
 
 
 def opened(window: int = 60_000) -> str:
@@ -76,7 +76,7 @@ def test_a_repair_lasts_until_its_ack_and_no_longer(tmp_path: Path) -> None:
 def test_a_window_that_was_full_over_a_hole_holds_what_its_repair_lets_go(tmp_path: Path) -> None:
     """The window has room for five segments, and five are in flight.
 
-    This holds until the first duplicate ACK, and again from the retransmission on.
+    The window is full until the first duplicate ACK, and again from the retransmission on.
     """
     reported = lasted(tmp_path, "\n".join([repaired_fast(5, 5 * MSS), flight(0.0802, 5, 1)]))
     assert reported["receiver-window"] == pytest.approx(80.2 - 40 - 0.1, abs=0.05)

@@ -1,6 +1,7 @@
 """The ledger around losses: the cause of a wait before the sender can know of a loss, and losses that do not reduce the congestion window.
 
-The exchanges are written by hand, with a round trip of 20 ms seen from the client; the times expected are differences of the times written.
+The exchanges are written by hand, with an RTT of 20 ms, and captured at the client. Expected durations are differences of the times in
+their text.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def reported(tmp_path: Path, *lines: str, opened: str = OPENED) -> dict[str, flo
 def test_until_duplicate_acks_signalled_the_loss_the_flight_was_slow_starts(tmp_path: Path) -> None:
     """The last segment of the flight is sent at 40.09 ms, the third duplicate ACK arrives at 60.02, and the retransmission is sent at 65.
 
-    Its ACK releases new data at 85 ms.
+    The ACK of the retransmission releases new data at 85 ms.
     """
     lines = [data(40, *range(10)), missing(60, 0, 9), data(65, 0), acks(85, 10), data(85.01, *range(10, 16)), acks(105.1, 16)]
     found = reported(tmp_path, *lines)
@@ -80,7 +81,7 @@ def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts
     """A fast retransmission needs three duplicate ACKs (RFC 5681, 3.2).
 
     The third of five segments is lost; four more segments are sent from 60.02 to 60.05 ms. The third duplicate ACK arrives one RTT after
-    the first of these four. Without the loss, the sender would have sent no more until then, either.
+    the first of these four. Without the loss, the sender would have sent no more until that ACK, either.
     """
     lines = [data(40, *range(5)), acks(60, 1, 2), data(60.02, 5, 6, 7, 8), missing(60.06, 2, 2), missing(80.01, 2, 3).splitlines()[-1]]
     found = reported(tmp_path, *lines, data(80.04, 2), acks(100.05, 9))
@@ -89,7 +90,7 @@ def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts
 
 
 def test_duplicate_acks_that_are_too_few_begin_the_repair_where_a_timer_ends_it(tmp_path: Path) -> None:
-    """RFC 8985, 6.2. After one duplicate ACK, RACK waits from 60 to 65 ms, because the segment may only be late.
+    """After one duplicate ACK, RACK (RFC 8985, 6.2) waits from 60 to 65 ms, because the segment may only be late.
 
     The cause of this wait is the loss.
     """

@@ -29,7 +29,7 @@ OPENED = f"""
     0.0010 C > S .         ack 1 win 65535
     """
 LATE_MS = 60
-"""Delay of each ACK that a segment waits for."""
+"""Lateness of each ACK for which a segment waits."""
 
 
 def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: int = 0, late_ms: int = LATE_MS) -> str:
@@ -134,8 +134,8 @@ def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer
 
     So flights alternate: 1,460 + 1,460 + 1,176 bytes, then 1,176 + 1,460 + 1,460. Nagle's algorithm does not delay full segments. If three
     flights that begin with a full segment waited for the ACK of just 4,096 bytes, this is the size of the buffer. So the 1,176 bytes that
-    waited for such an ACK were not in the buffer yet. Two such flights may be chance; then six waits of a small segment behind a small one
-    are Nagle's.
+    waited for such an ACK were not in the buffer yet. Two flights that begin with a full segment may be chance; then six waits of a small
+    segment behind a small one are Nagle's.
     """
     small_first, full_first = [1_176, SEGMENT, SEGMENT], [SEGMENT, SEGMENT, 1_176]
     sizes = [full_first] + [small_first, full_first] * full_ones + [small_first] * (6 - full_ones)
@@ -173,8 +173,8 @@ def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp
 def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: Path, sizes: list[int], told_ms: dict[str, float]) -> None:
     """If an application keeps writing, its data soon fill a full segment in the send buffer, which Nagle's algorithm does not delay.
 
-    So a small segment that is sent alone after another one was written after the ACK arrived. The second segment does not show this yet.
-    Fewer than 2,048 bytes fill no buffer, and a sender that delayed such segments delays other small segments, too.
+    So a small segment that is sent alone after another one was written after the ACK arrived. For the second segment of the connection,
+    this is not shown yet. Fewer than 2,048 bytes fill no buffer, and a sender that delayed such segments delays other small segments, too.
     """
     reported = held_ms(tmp_path, flights([[size] for size in sizes], mss=MSS))
     assert {cause: reported.get(cause, 0.0) for cause in ("nagle", "send-buffer", "unknown")} == pytest.approx(

@@ -1,7 +1,7 @@
 """The cause "pacing": senders that space bursts by their own timer (Linux: BBR, SO_MAX_PACING_RATE), and exchanges that only look paced.
 
-The exchanges are written by hand; the times expected are differences of the times written. A segment carries 1,448 bytes. A burst has two
-segments 10 µs apart, as Linux creates them (`tcp_tso_autosize`), and the second one has PSH (`__tcp_transmit_skb`).
+The exchanges are written by hand. Expected durations are differences of the times in their text. A segment carries 1,448 bytes. A burst has
+two segments 10 µs apart, as Linux creates them (`tcp_tso_autosize`), and the second one has PSH (`__tcp_transmit_skb`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_a_stack_older_than_pacing_does_not_pace(tmp_path: Path) -> None:
 
 
 def test_where_data_arrives_and_nothing_reveals_queues_the_path_may_have_spaced_bursts(tmp_path: Path) -> None:
-    """A token bucket releases them. Each burst is ACKed at once, and the ACK reaches the sender half an RTT later."""
+    """A token bucket on the path releases the bursts. Each burst is ACKed at once, and the ACK reaches the sender half an RTT later."""
     text = bursts(40, 9.46, 0.02).replace("0.030ms C > S .         ack 1", "14.500ms C > S .         ack 1")
     reported = lasted(tmp_path, text)
     assert "pacing" not in reported

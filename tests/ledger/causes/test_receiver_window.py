@@ -1,6 +1,6 @@
 """The cause "receiver window": exchanges in which the window limits the sender, each with a similar one in which it does not.
 
-The exchanges are written by hand, with a round trip of 20 ms; the times expected are differences of the times written.
+The exchanges are written by hand, with an RTT of 20 ms. Expected durations are differences of the times in their text.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ MSS = 1_460
 
 
 def at_sender(window: int) -> str:
-    """A flight of six segments.
+    """A flight of six segments is sent.
 
-    ACKs then make room for one more segment than is sent, and the ACK of the last segments is delayed by 30 ms. Windows are written in
-    units of 128 bytes. With `window` = 69 (8,832 bytes), there is room for 1,584 bytes from 0.0606 on.
+    ACKs then make room for one more segment than the client sends, and the last ACK is delayed by 30 ms. Windows are written in units of
+    128 bytes. With `window` = 69 (8,832 bytes), there is room for 1,584 bytes from 0.0606 on.
     """
     flight = "\n".join(f"0.0400 C > S . {1 + MSS * n}:{1 + MSS * (n + 1)} ack 1" for n in range(6))
     return f"""
@@ -61,7 +61,7 @@ def test_beside_a_large_window_it_is_the_delayed_ack_that_is_waited_for(tmp_path
 def at_receiver(first_window: int, end: int) -> str:
     """The first flight ends at byte `end`, and its ACKs leave room for 460 bytes.
 
-    The client sends 460 bytes at 0.3002, one one-way delay before they arrive. The window update has not reached it by then.
+    The client sends 460 bytes at 0.3002, one one-way delay before they arrive. The window update has not reached the client by then.
     """
     return f"""
         0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
@@ -98,7 +98,7 @@ def test_a_late_message_behind_one_that_the_window_did_not_cut_is_the_programs(t
 
 
 def test_half_of_the_largest_window_waits_for_no_more_room_of_a_sender_that_went_on_at_once(tmp_path: Path) -> None:
-    """As in the test below, but here the window opened before, and the sender sent 4,096 bytes 0.1 ms later.
+    """Earlier in this connection, the sender filled a window of 4,096 bytes 0.1 ms after it opened.
 
     A sender may send as soon as it can send half of the largest window (RFC 9293, 3.8.6.2.1 (3)).
     """

@@ -1,7 +1,7 @@
 """A full send buffer, a window, slow start or Nagle's algorithm as the cause: each exchange has a counterpart that disproves the cause.
 
-The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. An old
-sender is one whose SYN offers neither SACK nor timestamps.
+The exchanges are written by hand, with an RTT of 20 ms, and captured at the sender. Expected durations are differences of the times in
+their text. An old sender is one whose SYN offers neither SACK nor timestamps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MSS = 1_460
 ROUND_MS = 20.1
-"""An ACK comes 20 ms after the last segment of a flight, and releases the next 0.1 ms later."""
+"""Time between flights: the ACK of a flight arrives after 20 ms and releases the next flight 0.1 ms later."""
 
 
 def opened(*, old: bool, window: int, mss: int = MSS) -> str:
@@ -104,8 +104,8 @@ def test_a_smaller_flight_behind_one_on_the_plateau_was_not_held_by_the_congesti
 def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: Path) -> None:
     """Two flights have 8,252 bytes, eight 7,300 and one 5,840. No flight is a whole segment larger than the plateau of 7,300 bytes.
 
-    The second flight is no larger than the first, so only the first is limited by slow start. The flight after the second waits behind a
-    small segment in flight, so Nagle's algorithm may have delayed it as well.
+    The second flight is no larger than the first, so only the first is limited by slow start. The third flight waits behind a small segment
+    in flight, so Nagle's algorithm may have delayed it as well.
     """
     text = flights([[*full(5), 952]] * 2 + [full(5)] * 8 + [full(4), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
@@ -309,7 +309,7 @@ def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tm
 def halves(window: int) -> str:
     """Every 30.1 ms, 600 bytes are sent.
 
-    10 ms later, 8,300 bytes are sent although the 600 are unacknowledged; the ACK of both releases the next 600. Six times.
+    10 ms later, 8,300 bytes are sent although the 600 are unacknowledged; the ACK of both releases the next 600. This happens six times.
     """
     lines, seq, at_s = [], 1, 0.04
     for _ in range(6):
@@ -387,7 +387,7 @@ def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come
     """Every 5 ms, six segments are sent 0.1 ms apart. Between them, ACKs of segments sent 20 ms ago arrive.
 
     The next burst begins 4.45 ms later, when an ACK arrives, as if a full send buffer had blocked the application. The test does not check
-    the 0.5 ms of writing.
+    the cause of the 0.5 ms in which a burst is sent.
     """
     lines: list[tuple[float, str]] = []
     for burst in range(40):

@@ -1,7 +1,7 @@
-"""PSH of an old sender: if a segment has no PSH, the send buffer contained more data when it was sent (RFC 9293, 3.9.1.2).
+"""PSH of an old sender: a segment without PSH shows that the send buffer contained more data when the segment was sent (RFC 9293, 3.9.1.2).
 
-The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. The
-sender is one whose SYN offers neither SACK nor timestamps, unless said otherwise.
+The exchanges are written by hand, with an RTT of 20 ms, and captured at the sender. Expected durations are differences of the times in
+their text. The sender is one whose SYN offers neither SACK nor timestamps, unless said otherwise.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 MSS = 1_460
 ROUND_MS = 20.1
-"""An ACK comes 20 ms after a flight, and releases the next 0.1 ms later."""
+"""Time between flights: the ACK of a flight arrives after 20 ms and releases the next flight 0.1 ms later."""
 
 
 def opened(options: str = f"mss {MSS}") -> str:
-    """Until 40 ms."""
+    """The handshake; the first data is sent at 40 ms."""
     return f"""
         0.0000 C > S S  0:0(0)        win 65535 <{options}>
         0.0200 S > C S. 0:0(0) ack 1  win 60000 <{options}>

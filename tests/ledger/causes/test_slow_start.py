@@ -21,7 +21,7 @@ MSS = 1_460
 
 
 def lasted(tmp_path: Path, lines: list[str]) -> dict[str, float]:
-    """See `ledgers.lasted`."""
+    """The milliseconds of each cause (`ledgers.lasted`) in an exchange of these lines."""
     return ledgers.lasted(tmp_path, "\n".join(lines))
 
 
@@ -85,7 +85,7 @@ def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> l
         ([10, 12, 12], 14, 10),
         ([10, 11, 11], 14, 10),
         ([10, 15, 15], 17, 0),  # slow start grows like this if every second segment is ACKed
-        ([3, 4, 4], 5, 0),  # as in the previous case
+        ([3, 4, 4], 5, 0),  # slow start grows like this, too
         ([10, 12, 12], 20, 0),  # the window has room for more than a third of its size
         ([4, 8, 9, 9], 9, 10),  # the flight of 8 leaves room for a segment, so the window does not limit it yet
         ([10, 20, 24, 24], 27, 10),

@@ -36,7 +36,7 @@ _TEXT = """
 def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Path:
     """A capture of a request and its answer, which begins `slow` seconds late. `number` makes the capture unique.
 
-    It starts `hours` hours after the first capture.
+    The capture starts `hours` hours after the first one.
     """
     answer = 0.030 + slow
     text = _TEXT.format(
@@ -49,7 +49,10 @@ def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Pa
 
 
 def handshake(path: Path, number: int, time_s: float) -> Path:
-    """A capture of a connection from 10.0.0.1 with a request and an answer. The handshake takes `time_s`. `number` makes it unique."""
+    """A capture of a connection from 10.0.0.1 with a request and an answer. The handshake takes `time_s`.
+
+    `number` makes the capture unique.
+    """
     text = _TEXT.format(host=1, port=30_000 + number, answer=0.030 + time_s, later=0.031 + time_s, acked=0.071 + time_s, end=1500)
     for plain in ("0.010", "0.011", "0.020"):
         text = text.replace(f"    {plain} ", f"    {float(plain) - 0.010 + time_s:.6f} ")
@@ -66,7 +69,7 @@ def folder_of(path: Path, count: int) -> Path:
 
 
 def made(sources: Path | list[Path], output: Path, *, reports: bool = False, apart: bool = False, baseline: Path | None = None) -> Batch:
-    """An archive made by one worker, without reports by default."""
+    """Make an archive with one worker; by default without reports."""
     named = [sources] if isinstance(sources, Path) else sources
     return batch(named, output, means=ONE, reports=reports, apart=apart, baseline=baseline)
 

@@ -27,15 +27,18 @@ MAX_CONNECTIONS: Final = 40
 MIN_FRAMES: Final = 8
 
 SHARE: Final = 0.05
-"""Share of a direction's life that may have another cause after the cut: a cut shows less of the path, which moves borders of waits."""
+"""Share of a direction's lifetime that may have another cause after the cut.
+
+A cut capture shows less of the path, which shifts the borders of waits.
+"""
 FLOOR_NS: Final = 2_000_000
-"""Time that may have another cause, no matter how large its share is: a truncated capture may have only a few frames of a connection."""
+"""Time that may have another cause, whatever its share is: a cut capture may have only a few frames of a connection."""
 
 OF_SILENCE: Final = frozenset({"idle", "application", "peer"})
-"""Causes of silence, which a cut may exchange: idle time depends on the pauses of the whole transfer and on who opened it."""
+"""Causes of silence, which a cut may swap: whether silence is idle depends on the pauses of the whole transfer and on who opened it."""
 
 Direction: TypeAlias = tuple[int, bool]
-"""Connection, and whether it is the client's."""
+"""A direction: connection number, and True for the client's direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Told:
 
     @property
     def connections(self) -> int:
-        """How many there are."""
+        """The number of connections."""
         return len({conn for conn, _ in self.spans})
 
 
@@ -67,7 +70,7 @@ class Otherwise:
     direction: Direction
     life_ns: int
     otherwise_ns: Mapping[tuple[str, str], int]
-    """(cause of the whole, cause of the cut) → for how long; not where the cut one says unknown."""
+    """(cause in the whole capture, cause in the cut one) → nanoseconds, without the time that is unknown in the cut one."""
 
     @property
     def share(self) -> float:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADERS_BYTES: Final = (54, 58, 60, 62, 66, 74, 96)
-"""Snap lengths within and after the headers of TCP in IPv4 on Ethernet."""
+"""Snaplens that end within or just after the headers of TCP in IPv4 on Ethernet."""
 
 COARSE_NS: Final = 10_000_000
 LATER_NS: Final = 3_600_000_000_000
@@ -79,7 +79,7 @@ def of_one_side(packets: list[Packet], _chance: random.Random) -> list[Packet]:
 
 
 def coarse(packets: list[Packet], _chance: random.Random) -> list[Packet]:
-    """The clock ticks every 10 ms."""
+    """Timestamps are those of a clock that ticks every 10 ms."""
     return [replace(packet, ts_ns=packet.ts_ns // COARSE_NS * COARSE_NS) for packet in packets]
 
 

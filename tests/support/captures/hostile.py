@@ -72,7 +72,7 @@ def write(path: Path) -> Path:
 
 
 def spellings() -> Iterator[bytes]:
-    """Every address as text (short and long), as bytes in both orders, as hexadecimal digits, and every name."""
+    """All forms of the addresses (text, short and long; bytes in both orders; hexadecimal digits), and all names."""
     for text in SECRETS:
         address = ipaddress.ip_address(text)
         yield from {text.encode(), address.exploded.encode(), address.exploded.upper().encode(), str(address).encode()}
@@ -101,7 +101,7 @@ def leaks(outputs: Mapping[str, bytes]) -> list[tuple[bytes, str]]:
 
 
 _PACKED = re.compile(rb"[A-Za-z0-9+/]{60,}={0,2}")
-"""Base64 text; what it packs is deflated."""
+"""Base64 text of deflated data."""
 
 
 def _unpacked(path: Path, data: bytes) -> Iterator[bytes]:

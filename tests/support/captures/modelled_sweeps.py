@@ -12,7 +12,7 @@ K = 1024
 
 
 ATM = [((12 * n + 4) * K + 1, 12 * (n + 1) * K - 1) for n in range(3)]
-"""Liu et al.: over ATM with buffers of 16 KB."""
+"""Sizes that stall over ATM with buffers of 16 KB (Liu et al.)."""
 
 
 def joined(ranges: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[tuple[int, int]]:

@@ -68,7 +68,7 @@ def shuffled(messages: list[Message], seed: int = 1) -> list[Message]:
 
 
 SLOW = (4 * K + 1, 4 * K + FULL - 1)
-"""The first piece leaves as 1460, 1460, 1176; the rest waits for the delayed ACK of 1,176."""
+"""The range of slow sizes: the first piece is sent as 1460, 1460 and 1176 bytes, and the rest waits for the delayed ACK of the 1,176."""
 
 
 SIZES = range(300, 9000, 150)

@@ -41,8 +41,10 @@ VPI, VCI = 3, 1077
 
 
 WITNESSED_AS = {AtmForm.RFC1483_VCMUX: 101, AtmForm.FORE_IP: 101, AtmForm.CLIP: 100}
-"""Forms that tshark 4.0 does not open: it wants LLC in ATM_RFC1483 and IP in ATM_CLIP. The bytes behind the link type it reads as RAW or
-as ATM_RFC1483."""
+"""Form that tshark 4.0 does not decode → link type under which tshark reads the same bytes: RAW or ATM_RFC1483.
+
+(tshark expects LLC in ATM_RFC1483 and IP in ATM_CLIP.)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def ends_pdu(record: bytes) -> bool:
 
 
 def payload_of(pdu: bytes) -> bytes:
-    """What a PDU carries. The CRC of AAL5 is zlib's CRC-32, with the bits of each byte and of the result reversed."""
+    """The payload of a PDU. The CRC of AAL5 is zlib's CRC-32, with the bits of each byte and of the result reversed."""
     mirrored = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
     assert int(f"{zlib.crc32(pdu[:-4].translate(mirrored)):032b}"[::-1], 2) == int.from_bytes(pdu[-4:], "big")
     assert pdu[-8:-6] == b"\0\0"
@@ -143,7 +145,7 @@ LOSSY = "atm9188-loss.pcapng"
 
 
 LOST_FROM = 20
-"""A segment of 9148 bytes: its row in the segments table, its packet counted from 0. The next is as long."""
+"""Index of a segment of 9148 bytes, both in the segments table and among the packets, counted from 0. The next segment is as long."""
 
 
 SMALL = "atm9180-nagle-on.pcapng"

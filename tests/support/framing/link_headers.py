@@ -30,7 +30,7 @@ TO_DISTRIBUTION_SYSTEM, FROM_DISTRIBUTION_SYSTEM, PROTECTED = 1, 2, 0x40
 
 
 def version(packet: bytes) -> int:
-    """4 or 6."""
+    """The IP version of a packet, 4 or 6."""
     return packet[0] >> 4
 
 
@@ -51,7 +51,7 @@ def fcs(frame: bytes) -> bytes:
 
 
 def snap(packet: bytes) -> bytes:
-    """LLC with SNAP (RFC 1042)."""
+    """A packet behind an LLC/SNAP header (RFC 1042)."""
     return bytes(LLC(dsap=0xAA, ssap=0xAA, ctrl=3) / SNAP(code=ETHERTYPE[version(packet)]) / Raw(packet))
 
 
@@ -80,7 +80,7 @@ def hdlc(packet: bytes) -> bytes:
 
 
 def cisco_hdlc(packet: bytes) -> bytes:
-    """Cisco's HDLC."""
+    """A packet in Cisco's HDLC."""
     return b"\x0f\0" + ETHERTYPE[version(packet)].to_bytes(2, "big") + packet
 
 
@@ -134,7 +134,7 @@ def prism(code: int) -> bytes:
 
 
 AVS = bytes.fromhex("80211001 00000040") + bytes(56)
-"""AVS capture header, version 1, 64 bytes long."""
+"""An AVS capture header, version 1, of 64 bytes."""
 
 AX25 = bytes.fromhex("a08884 a6a640 60 88968840404061")
 """AX.25 version 2.2, 3.12: two call signs, shifted by one bit; the last bit ends the address."""
@@ -156,7 +156,7 @@ def nsh(packet: bytes) -> bytes:
 
 
 def sun(kind: int, payload: bytes) -> bytes:
-    """SunATM's pseudo-header: direction and type, VPI, VCI."""
+    """A payload behind SunATM's pseudo-header: direction and type, VPI, VCI."""
     return bytes((kind, 0, 0, 33)) + payload
 
 

@@ -20,7 +20,7 @@ EXCHANGE = """
     2 {client} > {server} P.  1:101(100) ack 1  {{ttl 61}}
     3 {server} > {client} P.  1:4(3)     ack 101
 """
-"""What each framing carries: with and without data, and less than Ethernet's least length."""
+"""The exchange in each framing: segments with and without data, and one shorter than Ethernet's minimum."""
 
 EXCHANGE_FRAMES = 4
 

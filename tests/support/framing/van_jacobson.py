@@ -12,10 +12,10 @@ BEGINS_OR_ENDS = 0x07
 """SYN, FIN and RST: such segments are not compressed."""
 
 NEW_CONNECTION, NEW_ID, PUSHED, NEW_SEQ, NEW_ACK, NEW_WINDOW, HAS_URGENT = 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01
-"""Bits of the byte that says what changed (RFC 1144, 3.2.2)."""
+"""Bits of the change byte (RFC 1144, 3.2.2)."""
 
 ECHO, DATA = NEW_SEQ | NEW_WINDOW | HAS_URGENT, NEW_SEQ | NEW_ACK | NEW_WINDOW | HAS_URGENT
-"""Combinations that stand for usual changes."""
+"""Combinations of bits that encode frequent changes."""
 
 MAX_STEP = 65_535
 
@@ -25,7 +25,7 @@ class Headers:
     """The header fields of an IP packet that the compression uses."""
 
     fixed: tuple[bytes, ...]
-    """All that must not change."""
+    """Fields that must not change."""
     id: int
     seq: int
     ack: int
@@ -60,7 +60,7 @@ def _step(value: int) -> bytes:
 
 @dataclass
 class Compressor:
-    """One direction of a link."""
+    """The compressor of one direction of a link."""
 
     numbers: dict[bytes, int] = field(default_factory=dict)
     states: dict[int, Headers] = field(default_factory=dict)

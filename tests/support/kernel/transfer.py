@@ -27,14 +27,14 @@ ENTRY: dict[str, Any] = {
     "forward": {"delay_s": 0.010},
     "backward": {"delay_s": 0.010},
 }
-"""The manifest's entry of this transfer, as far as comparisons read it."""
+"""The manifest's entry of this transfer, with the fields that comparisons read."""
 
 GAP_MS = 70
 
 QUESTION_MS = [100 + GAP_MS * number for number in range(QUESTIONS)]
 """Times of the requests.
 
-A request takes 10 ms, the server's think time is 30 ms, its answer takes 10 ms, the client's think time is 20 ms.
+A request is in transit for 10 ms, the server thinks for 30 ms, the answer is in transit for 10 ms, and the client thinks for 20 ms.
 """
 
 

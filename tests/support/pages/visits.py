@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Dialog, Page
 
 PATIENCE_MS = 20_000
-"""How long a picture may take on a busy machine before a test gives up."""
+"""Time limit for drawing a figure, for busy machines."""
 
 DRAWN = """[...document.querySelectorAll('.plot')].filter((plot) => plot.checkVisibility())
     .every((plot) => plot.closest('figure').dataset.drawn === 'yes')"""

@@ -29,7 +29,7 @@ def differences(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[str, Differs]:
         ours: the engine's segments (`schema.SEGMENTS`).
         theirs: `tshark.Opinion.segments`.
 
-    Frames that only one of the two has are the columns `frame_only_ours` and `frame_only_theirs`.
+    The columns `frame_only_ours` and `frame_only_theirs` count frames that only one of the two tables has.
     """
     both = Partners().named(joined(ours, theirs))
     shared = pl.col("ours") & pl.col("theirs")

@@ -19,7 +19,7 @@ HANDSHAKE = """
     0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
     0.011 C > S  .          ack 1  win 502
 """
-"""Frames 1 to 3; the round trip is 11 ms to tshark."""
+"""Frames 1 to 3: a handshake, for which tshark reports an RTT of 11 ms."""
 
 
 def differences(folder: Path, text: str) -> dict[str, list[Difference]]:

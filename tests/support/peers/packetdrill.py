@@ -60,7 +60,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Event:
-    """What happens at a time."""
+    """An event of the script, and its time."""
 
     at_s: float
     what: Packet | Call | str
@@ -76,7 +76,7 @@ class Script:
     comments: list[str] = field(default_factory=list)
 
     def calls(self, name: str) -> list[Call]:
-        """The calls of one name."""
+        """The system calls with this name."""
         return [event.what for event in self.events if isinstance(event.what, Call) and event.what.name == name]
 
 
@@ -136,11 +136,11 @@ OWN_PORT, OTHER_PORT, OTHER_START = 8080, 5001, 1_000_000
 BITS = {"F": 1, "S": 2, "R": 4, "P": 8, ".": 16}
 GIVEN_UP_S = 3.0
 EARLY_S, LATE_S = 0.025, 0.5
-"""The player's threads come late on a busy machine, and then so does all that answers them; nothing comes early."""
+"""Tolerances: on a busy machine, the player's threads run late, and so does the kernel's response; nothing should happen early."""
 
 
 class Differs(Exception):
-    """The kernel did something else."""
+    """The kernel did something else than the script expects."""
 
 
 class Player:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 BUCKET = 0.001
-"""How far a quantile may be off."""
+"""Relative tolerance of a quantile."""
 
 
 @dataclass

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 End = tuple[str, int]
-"""Address and port."""
+"""One end of a connection: address and port."""
 
 TIME_LIMIT_S = 60
 
@@ -31,7 +31,7 @@ class Listed:
 
     @property
     def key(self) -> frozenset[End]:
-        """Both ends, in no order."""
+        """Both ends, without an order."""
         return frozenset(self.ends)
 
 

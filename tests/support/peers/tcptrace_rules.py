@@ -1,7 +1,7 @@
 """Reasons why a figure of tcptrace 6.6.7 differs from ours: tcptrace computes it in another way, or from other segments.
 
-Two kinds of reasons. `printed` computes from our figures what tcptrace must print. If this matches, the two programs agree, and the
-difference needs no other explanation (`tcptrace_figures` describes each such computation). `reason` names a difference that our figures
+There are two kinds of reasons. `printed` computes from our figures what tcptrace must print. If this matches, the two programs agree, and
+the difference needs no other explanation (`tcptrace_figures` describes each such computation). `reason` names a difference that our figures
 show but cannot predict. Differences that `reason` explains are counted per capture in `golden/tcptrace-deviations.tsv`.
 """
 
@@ -20,10 +20,10 @@ TWO_16 = 1 << 16
 LARGEST_SHORT = (1 << 15) - 1
 
 AVERAGE_SHARE = 0.0001
-"""tcptrace divides a sum by the count and this."""
+"""When tcptrace computes an average, it adds this constant to the count."""
 
 SIZE_SHARE = 0.001
-"""tcptrace divides a sum of segment sizes by their count and this."""
+"""When tcptrace computes the average segment size, it adds this constant to the count."""
 
 HALF_A_STEP = 0.5 + 1e-3
 """Allowed difference, in units of the last printed digit: both programs round."""
@@ -135,7 +135,7 @@ _WAYS: Mapping[str, Callable[[Any, Direction], list[Any]]] = {
     "avg_retr_time": _mean_of("retransmit_interval_samples"),
     "sdv_retr_time": _deviation_of("retransmit_interval_samples"),
 }
-"""Figure → our figure as tcptrace has it."""
+"""Figure → a function that converts our figure to tcptrace's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _unknown(direction: Direction, figure: Figure, _: str) -> bool:
 
 
 def _number(figure: Figure, direction: Direction) -> float:
-    """Our figure; 0 if unknown."""
+    """The value of our figure, or 0 if it is unknown."""
     value = figure.value(direction)
     return float(value or 0)
 
@@ -289,16 +289,16 @@ REASONS = (
         ),
     ),
 )
-"""Tried in this order. Where none shows, the figure's own words on tcptrace (`Figure.differs`) must do: `other`."""
+"""The reasons are tried in this order. If none fits, but `Figure.differs` describes how tcptrace differs, the reason is `other`."""
 
 SAME = "same"
 OTHER = "other"
 READ = "read"
 """The two programs read different segments of the connection, so no figure is compared."""
 COPIES = "copies"
-"""Packets came twice, to the network or to the capture: tcptrace counts both, so no figure is compared."""
+"""The capture has duplicates (from the network or from capturing), which tcptrace counts twice, so no figure is compared."""
 PARTED = "parted"
-"""Both programs divide the segments of these endpoints into connections differently, so none is compared."""
+"""The two programs divide the segments of these endpoints into different connections, so no connection is compared."""
 
 
 def reason(figure: Figure, direction: Direction, theirs: str) -> str | None:

@@ -1,4 +1,4 @@
-"""xplot's files, compared."""
+"""Comparison of our xplot files with tcptrace's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HARMLESS = {"same", "held", "one-byte", "open", "repeated", "reset", "syn-window", "closed-window", "zero-rtt"}
-"""Deviations of figures that leave no trace in these graphs."""
+"""Reasons for deviations of figures that do not affect the xplot graphs."""
 
 
 OTHERWISE: Mapping[str, str] = {

@@ -85,8 +85,8 @@ impl CaptureError {
         self
     }
 
-    /// Text to append to `what`: how many of the required bytes are in the file. The text is empty if the error does
-    /// not concern a length.
+    /// Text to append to `what`: how many of the required bytes are in the file. The text is empty if the error is not
+    /// about a length.
     #[must_use]
     pub fn shortfall(&self) -> String {
         match (self.required, self.got) {
@@ -95,7 +95,7 @@ impl CaptureError {
         }
     }
 
-    /// Adds the number of bytes that `field` requires and the number of bytes in the file.
+    /// Adds the number of bytes that `field` requires, and the number of bytes that are in the file.
     #[must_use]
     pub fn lengths(mut self, field: &'static str, required: u64, got: u64) -> Self {
         self.field = Some(field);
@@ -121,7 +121,8 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// A problem that did not stop the reader. Problems of the same kind are counted together, with the place of the first.
+/// A problem that did not stop the reader. Problems of the same kind are counted together; the place is that of the
+/// first one.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// What was found and how it was handled, in words for users.

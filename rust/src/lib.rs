@@ -5,7 +5,7 @@
 //! which uses only earlier ones:
 //!
 //! 1. [`error`], [`nullable`], [`seq`]: errors, numbers that may be unknown, and 32-bit sequence numbers.
-//! 2. [`capture`]: turns the bytes of files into frames. Knows formats and compression, but not networks.
+//! 2. [`capture`]: turns the bytes of files into frames. This layer knows formats and compression, but not networks.
 //! 3. [`wire`]: extracts the TCP segment from a frame. It reports what the bytes say, without state or judgement.
 //! 4. [`connection`]: classifies segments: sequence space, round trips, kinds of retransmission.
 //! 5. [`sender`]: tracks what the sender knew at each instant, and derives its waits.
@@ -19,7 +19,7 @@
 //! 13. [`engine`]: runs all of these in several threads with limited memory.
 //! 14. `python`: the only module that knows Python.
 //!
-//! `tests/layers.rs` reads this list. It fails if a file imports from a later layer, or if files import each
+//! `tests/layers.rs` reads this list. The test fails if a file imports from a later layer, or if files import each
 //! other in a cycle.
 
 #![deny(unsafe_code)]

@@ -7,9 +7,9 @@
 //! a pause. PSH on a segment below the MSS ends a write, not a message: an application may write one message in pieces.
 //!
 //! If a host sends bytes while data of the peer are in flight (pipelined requests, full duplex), message boundaries are
-//! unknown. The messages of both directions, and those right after them, are then marked as overlapping, and nothing is
-//! concluded from them. A message has a state of its own if it starts before the capture, or if some of its bytes are
-//! missing from the capture.
+//! unknown. Overlapping messages of both directions, and those right after them, are marked, and nothing is concluded
+//! from them. A message has a special state if it starts before the capture, or if some of its bytes are missing from
+//! the capture.
 //!
 //! Segments come in batches. Between two batches, the last message of each direction and all messages that are not yet
 //! acknowledged are kept.
@@ -20,17 +20,17 @@ use hashbrown::HashMap;
 use crate::connection::Kind;
 use crate::ledger::{Cause, Note};
 
-/// At most this many writes are listed per message, the first ones.
+/// Maximum number of writes that are listed per message, the first ones.
 const MAX_WRITES: usize = 64;
 
-/// An unacknowledged message becomes final when this many later messages of its direction exist, because no ACK for it
-/// is expected any more.
+/// Number of later messages of the same direction after which an unacknowledged message becomes final, because no ACK
+/// for it is expected any more.
 const UNACKED_MESSAGES: i64 = 64;
 
 /// The PSH flag (RFC 9293, 3.1).
 const PSH: u16 = 8;
 
-/// The properties of a segment that messages need; the segment has data or acknowledges new data.
+/// The properties of a segment from which messages are reconstructed; the segment has data or acknowledges new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Segment {
@@ -71,7 +71,7 @@ impl Segment {
     }
 }
 
-/// The ledger's note on the segment sent in one frame.
+/// The ledger's note on a transmission, and its frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Noted {
@@ -80,7 +80,7 @@ pub struct Noted {
     pub caused_ns: i64,
 }
 
-/// Whether a message is completely known, and if not, the reason. The order is that of `MESSAGE_STATES` in
+/// Whether a message is completely known, and if not, the reason. The states are in the order of `MESSAGE_STATES` in
 /// `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -35,8 +35,8 @@ fn known_connection((conn, one, other, frames): KnownTuple) -> Known {
     Known { conn, ends: [one, other], frames }
 }
 
-/// Locks the engine for one batch. If the lock is poisoned, a thread panicked while it had the lock, and Python has
-/// already received that panic.
+/// Locks the engine for one batch. The lock is poisoned if a thread panicked while it had the lock; Python has already
+/// received that panic.
 fn lock(engine: &Shared) -> MutexGuard<'_, Pass> {
     engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -69,8 +69,8 @@ struct Pass {
 }
 
 impl Pass {
-    /// Returns the next batch of segments or datagrams. Batches of connections and flows that the engine returns before
-    /// it are stored.
+    /// Returns the next batch of segments or datagrams. Batches of connections and flows that the engine returns
+    /// earlier are stored.
     fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
             match self.engine.next_batch()? {
@@ -154,7 +154,7 @@ fn worth((cause, ns, share, of_client_alone, of_data_alone): WorthTuple) -> PyRe
     Ok(Worth { cause, ns, share, of_client_alone, of_data_alone })
 }
 
-/// Returns the next segment batches, up to a number of rows.
+/// Iterates over the next segment batches, up to a number of rows.
 struct SegmentBatches {
     engine: Shared,
     schema: SchemaRef,

@@ -1,9 +1,9 @@
 """Converts captures in formats that the engine does not read (snoop, Network Monitor, …), with Wireshark's `editcap` or `tshark`.
 
-The engine tries to read each file first. If it refuses a file because of its format, editcap converts the file to pcapng and writes it to a
-pipe, from which the engine reads at the same time. If pcapng does not have the link types of the file, tshark finds its IP packets. Frames
-have Wireshark's numbers. A stream (standard input, a FIFO) is first copied to a temporary file, because most of these formats cannot be
-read from a pipe. A file with a compression that Wireshark does not support is first decompressed to a temporary file.
+The engine tries to read each file first. If the engine refuses a file because of its format, editcap converts the file to pcapng and writes
+it to a pipe, from which the engine reads at the same time. If pcapng does not have the link types of the file, tshark finds its IP packets.
+Frames have Wireshark's numbers. A stream (standard input, a FIFO) is first copied to a temporary file, because most of these formats cannot
+be read from a pipe. A file with a compression that Wireshark does not support is first decompressed to a temporary file.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ FORMAT_WORDS = {
 
 
 class Read(Protocol):
-    """The result of reading a capture; it has the engine's facts as `info`."""
+    """The result of reading a capture, with the engine's facts about the capture as `info`."""
 
     @property
     def info(self) -> CaptureInfo:
-        """What the engine found about the capture."""
+        """Facts about the capture that the engine reports."""
 
 
 Result = TypeVar("Result", bound=Read)
@@ -237,7 +237,7 @@ class _Files:
             foreign.announce(say)
 
     def give_away(self, refusal: EngineError, source: Source) -> None:
-        """Convert the file that the engine refused, and others that it would refuse.
+        """Convert the file that the engine refused, and other files that it would refuse.
 
         If no conversion is possible, raise the error for the user.
         """
@@ -254,7 +254,7 @@ class _Files:
     def _probe(self, index: int, path: str) -> None:
         """Open one file with the engine, and convert it if the engine refuses it.
 
-        This is needed because, of several files, the engine reports only the first that it refuses.
+        Each file is opened alone, because the engine reports only the first file that it refuses.
         """
         try:
             Engine([path])

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def plain(path: str) -> Iterator[str]:
     """Provide the path of an uncompressed file until the block ends.
 
-    For a compressed file, this is a temporary file with the decompressed contents, as far as they are readable; otherwise it is the file
-    itself.
+    For a compressed file, provide a temporary file with the decompressed contents, as far as they are readable; otherwise the file itself.
 
     Raises:
         CaptureUnreadable: it cannot be opened or decompressed.

@@ -58,7 +58,7 @@ WITHOUT_TSHARK = (
 
 
 class Method(Enum):
-    """How the packets of a file are converted to pcapng. The value is the tool with its options."""
+    """How the packets of a file are converted to pcapng. The value of a method is the tool with its options."""
 
     PLAIN = EDITCAP
     AS_ETHERNET = f"{EDITCAP} -T ether"
@@ -100,7 +100,7 @@ class File(NamedTuple):
     def rewind(self) -> None:
         """Move to the start of the file for the next tool.
 
-        On systems other than Linux, a tool that opens the descriptor has the same position in the file as we have.
+        On systems other than Linux, a tool that opens the descriptor starts at the position that this process has reached in the file.
         """
         if self.path is None:
             os.lseek(self.descriptor, 0, os.SEEK_SET)
@@ -123,7 +123,10 @@ def format_of(file: File) -> str | None:
 
 
 def next_method(file: File, failed: Method) -> Method | None:
-    """Return the method to try after one that failed at once; None if the link types are not the reason. May read all of `file`."""
+    """Return the method to try after the method `failed` failed at once; None if the link types are not the reason.
+
+    May read all of `file`.
+    """
     kinds = _link_types(file)
     if failed is Method.PLAIN and kinds and kinds <= ETHERNET:
         return Method.AS_ETHERNET
@@ -243,7 +246,7 @@ class Conversion:
         except subprocess.TimeoutExpired:
             self._stalled = True
         finally:
-            process.kill()  # no effect if the process has already ended
+            process.kill()  # `kill` has no effect if the process has already ended
             process.wait()
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
@@ -252,7 +255,7 @@ class Conversion:
             self._begun.set()
 
     def _pass_on(self) -> None:
-        """Copy output and store messages until both streams end, no more output comes, or the reader has stopped."""
+        """Copy output and store messages until both streams of the tool end, no more output comes, or the reader has stopped."""
         assert self._process.stdout is not None  # noqa: S101  (both are pipes)
         assert self._process.stderr is not None  # noqa: S101
         output, words = self._process.stdout.fileno(), self._process.stderr.fileno()
@@ -290,7 +293,7 @@ class Conversion:
 
 @contextlib.contextmanager
 def converted(file: File, method: Method) -> Iterator[Conversion]:
-    """Provide a running conversion, which ends with the block."""
+    """Start a conversion, which ends when the block ends."""
     conversion = Conversion(file, method)
     try:
         yield conversion

@@ -82,7 +82,9 @@ def _readable(name: str, stack: ExitStack, max_bytes: int) -> str | None:
 
 
 def look(paths: Sequence[str], numbers: Sequence[int], max_frames: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, bytes) of the requested frames, in order. Stop after `max_frames` frames of the capture, or where a file is damaged.
+    """Yield (number, bytes) of the requested frames, in order.
+
+    Reading ends after `max_frames` frames of the capture, or where a file is damaged.
 
     Args:
         paths: the files of one capture.
@@ -103,7 +105,7 @@ def look(paths: Sequence[str], numbers: Sequence[int], max_frames: int) -> Itera
 
 
 def every(path: str) -> Iterator[Frame]:
-    """Yield all frames of a plain pcap or pcapng file, in order. Stop where the file is damaged."""
+    """Yield all frames of a plain pcap or pcapng file, in order. Reading ends where the file is damaged."""
     with open(path, "rb", buffering=BUFFER_BYTES) as file:  # noqa: PTH123  (file names stay as the user gave them)
         yield from _frames(file, None)
 

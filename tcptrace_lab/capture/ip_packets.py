@@ -1,8 +1,8 @@
 """Writes the IP packets of a capture, found by Wireshark's `tshark`, as pcapng: `python -m tcptrace_lab.capture.ip_packets FILE`.
 
-This is needed for captures with link types that pcapng does not have, such as the 802.11 of Network Monitor. `tshark` shows where the IP
-header of each frame begins; the bytes before the IP header are removed. A frame without IP is replaced by an empty Ethernet frame, so that
-frame numbers stay those of Wireshark. If a frame contains several IP packets, the first one is kept.
+`convert` needs this module for captures with link types that pcapng does not have, such as the 802.11 of Network Monitor. `tshark` shows
+where the IP header of each frame begins; the bytes before the IP header are removed. A frame without IP is replaced by an empty Ethernet
+frame, so that frame numbers stay those of Wireshark. If a frame contains several IP packets, the first one is kept.
 """
 
 from __future__ import annotations

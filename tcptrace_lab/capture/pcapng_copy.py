@@ -93,7 +93,8 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
 def _padded(length: int) -> int:
     """Return `length` rounded up to a multiple of four.
 
-    Data in a pcapng block is padded to this length. Wireshark also rounds up the length of a whole block in this way.
+    Data in a pcapng block is padded to a multiple of four bytes. Wireshark also rounds up the length of a whole block to a multiple of
+    four.
     """
     return length + -length % 4
 

@@ -85,7 +85,7 @@ class Redirected:
 
     @property
     def fault(self) -> str | None:
-        """Always None, because the engine reports errors of the file itself."""
+        """Why the stream ended early: always None, because the engine itself reports errors of a file."""
         return None
 
     def begin(self) -> str:
@@ -105,7 +105,7 @@ class Redirected:
 
 
 class Passed:
-    """A pipe, which a thread copies to another pipe. The thread keeps the first bytes that it copies."""
+    """A pipe that has to be read twice: a thread copies it to another pipe. The thread keeps the first bytes of the pipe."""
 
     def __init__(self, descriptor: int) -> None:
         """Take over `descriptor`; `close` closes it."""

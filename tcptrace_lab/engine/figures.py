@@ -32,7 +32,7 @@ _READ = ("frame", "ts_ns", "from_client", "seq", "ack", "payload_bytes", "flags"
 
 
 def has(flag: int) -> pl.Expr:
-    """Return an expression that is true for segments with this flag."""
+    """Return an expression that is true for segments with the flag `flag`."""
     return (pl.col("flags") & flag) != 0
 
 
@@ -113,7 +113,7 @@ class Series:
         self._series = _core.Series(bin_ns, run, silence_ns, pixel_ns)
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add the next rows of the connection, of both directions, as `Tracker` returned them for this direction."""
+        """Add the next rows of the connection, of both directions, as `Tracker` returned them for the direction of this series."""
         self._series.add(_coded(rows, *MADE))
 
     def skip(self, rows: pl.DataFrame) -> None:

@@ -60,10 +60,11 @@ _whole = False
 
 @contextlib.contextmanager
 def at_hand(paths: Sequence[str]) -> Iterator[None]:
-    """In the block, queries use Polars' in-memory engine, and `batches` returns one batch, if the files are small and not compressed.
+    """While the block runs, queries use Polars' in-memory engine, and `batches` returns one batch, if the files are small.
 
-    Polars' streaming engine and batches limit the memory of a query, but to start their threads takes longer than a whole query on a few
-    rows. The setting applies to the whole process, so the process must analyze one capture at a time.
+    The files must not be compressed either. Polars' streaming engine and batches limit the memory of a query, but to start their threads
+    takes longer than a whole query on a few rows. The setting applies to the whole process, so the process must analyze only one capture at
+    a time.
     """
     global _whole  # noqa: PLW0603  (a global, because Polars' setting is global)
     if not _are_small(paths):
@@ -101,7 +102,7 @@ def _are_small(paths: Sequence[str]) -> bool:
 def give_back() -> None:
     """Return free memory to the operating system (glibc's malloc_trim).
 
-    Without this call, hundreds of MB that threads have freed stay allocated after a large capture.
+    Without `give_back`, hundreds of MB that threads have freed stay allocated after a large capture.
     """
     with contextlib.suppress(*_NO_GLIBC):
         ctypes.CDLL(None).malloc_trim(0)

@@ -31,15 +31,15 @@ class Revisions:
         self._last = revisions if revisions.is_empty() else revisions.unique("frame", keep="last").sort("frame")
 
     def touched(self, columns: Iterable[str]) -> set[str]:
-        """Return the columns, of those given, that `of` changes, and the columns that `of` needs for that."""
+        """Return those of the given columns that `of` changes, and `frame`, which `of` needs; an empty set if it changes none of them."""
         changed = set(REVISED).intersection(columns)
         return {"frame", *changed} if changed and not self._last.is_empty() else set()
 
     def of(self, segments: pl.DataFrame) -> pl.DataFrame:
         """Return some segment rows, revised.
 
-        A source of rows calls this function for each batch. As a step of the lazy query, the revision would make Polars buffer about thirty
-        batches if the consumer takes them one by one.
+        A source of rows calls `of` for each batch. As a step of the lazy query, the revision would make Polars buffer about thirty batches
+        if the consumer takes them one by one.
         """
         changed = self.touched(segments.columns) - {"frame"}
         return segments.with_columns(self._replaced(name, segments["frame"], segments[name]) for name in changed)

@@ -79,7 +79,7 @@ class Ordered:
     def _sorted(self) -> pl.DataFrame:
         """Take the rows out, sorted."""
         rows = pl.concat(self._held)
-        self._held, self._held_rows = [], 0  # otherwise these rows would stay in memory together with the sorted ones
+        self._held, self._held_rows = [], 0  # the unsorted rows must not stay in memory together with the sorted ones
         ordered = rows[list(self._schema)]
         return ordered if ordered[self._number].is_sorted() else ordered.sort(self._number)
 
@@ -87,7 +87,7 @@ class Ordered:
         rows = self._sorted()
         self._bounds.append((rows.item(0, self._number), rows.item(-1, self._number)))
         self._files.add(rows)
-        memory.give_back()  # this also returns the engine's memory for these connections
+        memory.give_back()  # `give_back` also returns the memory that the engine used for these connections
 
 
 @cache
@@ -113,7 +113,10 @@ def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) ->
 
 
 def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of numbers up to `highest`. With tests, only ranges that contain a passing number are yielded, as narrow as possible."""
+    """Yield ranges of numbers up to `highest`.
+
+    If there are `tests`, yield only ranges that contain a number that passes, as narrow as possible.
+    """
     for start in range(0, highest + 1, TESTED_NUMBERS):
         numbers = pl.int_range(start, min(start + TESTED_NUMBERS, highest + 1), dtype=pl.Int64, eager=True)
         passing = pl.DataFrame({number: numbers.cast(dtype)}).filter(*tests, True)[number].cast(pl.Int64)  # noqa: FBT003

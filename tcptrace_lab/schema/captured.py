@@ -23,8 +23,8 @@ class Captured(Protocol):
 
     @property
     def connections(self) -> pl.LazyFrame:
-        """Rows of `schema.CONNECTIONS`; possibly larger than memory."""
+        """Rows of `schema.CONNECTIONS`; the table may be larger than memory."""
 
     @property
     def segments(self) -> pl.LazyFrame:
-        """Rows of `schema.SEGMENTS`, in frame order; possibly larger than memory."""
+        """Rows of `schema.SEGMENTS`, in frame order; the table may be larger than memory."""

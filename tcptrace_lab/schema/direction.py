@@ -1,4 +1,4 @@
-"""Columns of `connections`: amounts and counts of one direction."""
+"""Columns of `connections`: numbers of bytes, segments and events of one direction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables `ledger`, `accounts` and `stalls`: where the time went."""
+"""The tables `ledger`, `accounts` and `stalls`, which assign the time of each direction to causes."""
 
 from __future__ import annotations
 

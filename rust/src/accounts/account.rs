@@ -1,5 +1,4 @@
-//! The statistics of one direction that classification does not need, and how a classified segment changes
-//! them.
+//! The account of one direction: statistics that classification does not need. Each classified segment updates it.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +19,8 @@ pub(crate) struct DirectionAccount {
     pub counts: Counts,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
-    /// The rates at which its two ends send and receive; `None` until its sender has sent [`rates::MIN_DATA_SEGMENTS`]
-    /// segments.
+    /// The rates at which the two ends of the direction send and receive; `None` until [`rates::MIN_DATA_SEGMENTS`]
+    /// data segments were sent.
     pub rates: Option<Box<Rates>>,
 }
 
@@ -38,7 +37,7 @@ impl AccountedDirection<'_> {
         self.account.sender_state.totals(last_ts_ns, Distance::between(self, other).shift_ns())
     }
 
-    /// The measurements from which the turnaround of this host follows.
+    /// Returns the measurements from which the turnaround of this host is computed.
     #[inline]
     fn answering(&self, other: &Self) -> Answering {
         self.account.behaviour.answering(&other.account.behaviour, other.direction)
@@ -64,13 +63,13 @@ impl Distance {
         }
     }
 
-    /// The same distances with `own_ns` and `other_ns` exchanged, for the other host.
+    /// Returns the distances for the other host, with `own_ns` and `other_ns` exchanged.
     #[inline]
     fn reversed(self) -> Self {
         Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
     }
 
-    /// The time from the capture of a segment of the other host to its arrival at this host.
+    /// Returns the time that a segment of the other host takes from its capture to its arrival at this host.
     #[inline]
     fn shift_ns(self) -> i64 {
         sender::shift_ns(self.own_ns, self.other_ns, self.begun)
@@ -83,7 +82,7 @@ impl Distance {
     }
 }
 
-/// Takes a segment of `sender`. Returns the wait that the segment ended, if it counts as a transmission.
+/// Takes a segment of `sender`. Returns the wait that ended with the segment, if the segment counts as a transmission.
 #[inline(always)]
 pub(crate) fn take(
     segment: &Segment,
@@ -257,8 +256,7 @@ fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     }
 }
 
-/// Measures from this segment how many bytes of `receiver` arrived at the segment's sender, and how many its
-/// application read.
+/// From a segment of the receiver of the data, measures how many bytes arrived there and how many the application read.
 #[inline]
 fn drains(
     arrival: &Arrival,

@@ -2,19 +2,19 @@
 
 use super::account::DirectionAccount;
 
-/// Accounts that take more bytes than this after serialization stay as they are. A capture may have very many short
-/// connections, whose accounts take fewer bytes.
+/// Accounts that need more than 2,048 bytes after serialization are not serialized. The limit does not affect short
+/// connections, of which a capture may have very many.
 const MAX_COMPACT_BYTES: usize = 2048;
 
-/// The accounts of the two directions of a connection, the client's first. Uncompressed they take 2.7 KB. After the
-/// connection closes, its accounts are serialized into a few hundred bytes. Only segments that arrive after the close
-/// need the accounts again, and most connections have none.
+/// The accounts of the two directions of a connection, the client's direction first. Uncompressed they take 2.7 KB.
+/// After the connection closes, its accounts are serialized into a few hundred bytes. Accounts are needed again only if
+/// a segment arrives after the close, which is rare.
 #[derive(Clone, Debug)]
 pub(crate) enum Accounts {
     Expanded(Box<[DirectionAccount; 2]>),
     Compact(Box<[u8]>),
-    /// Deserialized for a segment that arrived after the close. The accounts then stay in this form, because more such
-    /// segments may follow.
+    /// The accounts were deserialized because a segment arrived after the close. Deserialized accounts stay in this
+    /// form, because more segments may follow.
     Restored(Box<[DirectionAccount; 2]>),
 }
 
@@ -51,7 +51,7 @@ impl Accounts {
         }
     }
 
-    /// Serializes the accounts after the connection closed.
+    /// Serializes the accounts of a connection that has closed.
     pub(crate) fn compact(&mut self) {
         let Self::Expanded(accounts) = self else { return };
         let mut room = [0; MAX_COMPACT_BYTES];
@@ -61,7 +61,7 @@ impl Accounts {
     }
 }
 
-/// Deserializes accounts. This cannot fail, because only `compact` writes these bytes.
+/// Deserializes accounts. Deserializing cannot fail, because only `compact` writes these bytes.
 fn read(bytes: &[u8]) -> Option<Box<[DirectionAccount; 2]>> {
     postcard::from_bytes(bytes).ok()
 }

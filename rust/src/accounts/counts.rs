@@ -27,7 +27,7 @@ pub struct Counts {
     pub truncated_segments: u64,
     pub max_window_bytes: Option<u32>,
     pub min_window_bytes: Option<u32>,
-    /// 0 if the segments did not come over ATM.
+    /// Number of ATM cells; 0 if the segments were not carried over ATM.
     pub cells: u64,
     pub rtt: RttFigures,
     pub first_data_ts_ns: Nullable,
@@ -89,7 +89,7 @@ impl Counts {
         }
     }
 
-    /// Adds an RTT sample, if the peer's segment completed one.
+    /// Adds the RTT sample that a segment of the peer completed, if any.
     #[inline]
     pub(crate) fn rtt_sampled(&mut self, rtt_ns: Nullable) {
         if let Some(rtt_ns) = rtt_ns.get() {

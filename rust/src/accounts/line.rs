@@ -44,13 +44,13 @@ impl Channels {
         };
     }
 
-    /// The channel, if all cells used one channel and the capture records it.
+    /// Returns the channel, if all cells used one channel and the capture records it.
     pub(crate) fn only(self) -> Option<(u16, u16)> {
         if let Self::One(channel) = self { channel } else { None }
     }
 }
 
-/// The kind of link that carried a direction; `None` if the capture does not show it.
+/// Returns the kind of link that carried a direction; `None` if the capture does not show it.
 pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Line> {
     if counts.cells > 0 {
         return Some(Line::Atm);
@@ -59,8 +59,8 @@ pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Lin
 }
 
 impl Counts {
-    /// TCP payload as a share of all bytes of the cells; `None` if the captured cells are too few to carry all of the
-    /// payload.
+    /// Returns TCP payload as a share of all bytes of the cells; `None` if the captured cells are too few to carry all
+    /// of the payload.
     #[must_use]
     pub fn cell_payload_share(&self) -> Option<f64> {
         let holds = self.cells.saturating_mul(CELL_PAYLOAD_BYTES) >= self.payload_bytes;
@@ -70,8 +70,8 @@ impl Counts {
 }
 
 impl Line {
-    /// TCP payload as a share of the bytes on the link, if every segment carries `full_segment_bytes` of payload and
-    /// `header_bytes` of headers.
+    /// Returns TCP payload as a share of the bytes on the link, if every segment carries `full_segment_bytes` of
+    /// payload and `header_bytes` of headers.
     ///
     /// ```
     /// use tcptrace_lab_core::accounts::Line;

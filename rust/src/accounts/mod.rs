@@ -3,7 +3,7 @@
 //!
 //! This layer combines the results of two layers below: the classification of each segment ([`crate::connection`]), and
 //! the wait that the segment ended ([`crate::sender`]). Classification does not need the accounts, so a pass that
-//! produces neither the connections table nor waits skips them.
+//! returns no connections table and no waits skips them.
 //!
 //! A `DirectionAccount` contains all accumulators of one direction. `compact` stores the accounts of closed connections
 //! compactly. `counts`, `statistics`, `behaviour` and `rates` are independent of each other: each has its own

@@ -1,6 +1,6 @@
 //! Statistics of one direction that classification does not need. With [`crate::connection::DirectionFigures`] and
-//! [`super::Counts`] they cover tcptrace's long listing, tshark's conversations, and round trips by TCP timestamps (RFC
-//! 7323).
+//! [`super::Counts`] these statistics cover tcptrace's long listing, tshark's conversations, and round trips by TCP
+//! timestamps (RFC 7323).
 //!
 //! [`Event`] describes one classified segment. A segment adds to the statistics of its sender, and its ACK adds to
 //! those of the peer. Figures that only losses, retransmissions, ECN or urgent data produce are allocated separately,
@@ -75,8 +75,8 @@ pub struct Rare {
     pub post_loss_acks: u64,
     pub triple_duplicate_acks: u64,
     pub max_retransmits: u16,
-    /// For retransmitted segments: the time from the last transmission of the segment to an ACK that ends exactly at
-    /// its end.
+    /// Round trips of retransmitted segments: the time from the last transmission of a segment to an ACK that ends
+    /// exactly at the end of the segment.
     pub rtt_retransmitted: RttFigures,
     /// Time between two successive transmissions of the same segment.
     pub retransmit_interval: RttFigures,
@@ -134,7 +134,7 @@ impl Statistics {
         self.rare.get_or_insert_with(Box::default)
     }
 
-    /// Adds a segment that this host sent; `una` is the offset up to which the peer has acknowledged.
+    /// Adds a segment that this host sent; `una` is the offset up to which the peer has acknowledged this host's data.
     #[inline]
     fn sent(&mut self, event: &Event<'_>, in_flight: Option<i64>, has_syn: bool, una: Nullable) {
         let segment = event.segment;
@@ -198,7 +198,7 @@ impl Statistics {
         }
     }
 
-    /// Adds a segment of the peer, whose ACK covers data of this host.
+    /// Adds a segment of the peer, whose ACK may cover data of this host.
     #[inline]
     fn received(&mut self, event: &Event<'_>, in_flight: i64, duplicate_acks: u32) {
         let now = Nullable::from(event.segment.ts_ns);
@@ -232,14 +232,14 @@ impl Statistics {
 }
 
 impl Usual {
-    /// Bytes in flight integrated over the time up to the end of the connection, in byte nanoseconds.
+    /// Returns the bytes in flight integrated over the time up to the end of the connection, in byte nanoseconds.
     #[must_use]
     pub fn in_flight_area_until(&self, last_ts_ns: Nullable) -> f64 {
         let lasted_ns = last_ts_ns.since(self.level_ts_ns).get().unwrap_or(0).max(0);
         self.in_flight_area + self.level_bytes as f64 * lasted_ns as f64
     }
 
-    /// Adds the size of a segment with data.
+    /// Adds the payload size of a segment with data.
     #[inline]
     fn data(&mut self, segment: &Segment) {
         self.truncated_bytes += u64::from(segment.payload_bytes.saturating_sub(segment.captured_payload_bytes));
@@ -281,7 +281,7 @@ impl Usual {
         (self.level_bytes, self.level_ts_ns) = (bytes, now);
     }
 
-    /// Adds an ACK of data that this host sent.
+    /// Adds an ACK that this host sent for data of the peer.
     #[inline]
     fn advance(&mut self, acknowledged: &Acknowledged) {
         let bytes = u32::try_from(acknowledged.payload_bytes).unwrap_or(u32::MAX);

@@ -10,10 +10,10 @@ pub enum Batch {
     Segments(RecordBatch),
     /// Rows of the datagrams table.
     Datagrams(RecordBatch),
-    /// Rows of the connections table: connections that have closed, and at the end of the capture all others. The
-    /// connections are not in the order of their numbers.
+    /// Rows of the connections table. The rows of connections that are still open follow at the end of the capture.
+    /// These rows are not in the order of the connection numbers.
     Connections(RecordBatch),
-    /// Rows of the flows table: flows that have closed, and at the end of the capture all others.
+    /// Rows of the flows table. The rows of flows that are still open follow at the end of the capture.
     Flows(RecordBatch),
     /// Rows of the accounts table for finished connections.
     Accounts(RecordBatch),

@@ -28,8 +28,8 @@ fn failed(error: io::Error) -> ArrowError {
 }
 
 impl Judged {
-    /// Prepares for a capture with at least `in_capture` connections. The waits of ended connections use at most
-    /// `max_memory_bytes`.
+    /// Prepares the judging of a capture with at least `in_capture` connections. The waits of ended connections use at
+    /// most `max_memory_bytes`.
     pub(super) fn new(
         ledger: Option<Vec<String>>,
         worth: Option<Vec<Worth>>,
@@ -54,7 +54,8 @@ impl Judged {
         added.map_err(|error| self.fail(error))
     }
 
-    /// Says that no connection follows. Returns whether any connections were kept until now and have to be judged.
+    /// Says that no connection follows. Returns whether some connections have been kept until now and must still be
+    /// judged.
     pub(super) fn complete(&mut self) -> Result<bool, ArrowError> {
         let completed = self.summaries.as_mut().map_or(Ok(false), Summaries::complete);
         completed.map_err(|error| self.fail(error))

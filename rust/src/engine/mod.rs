@@ -48,16 +48,17 @@ use crate::ledger::{EndedWaits, Worth};
 use crate::table::{self, SegmentRows, Segments};
 use crate::wire::PathNames;
 
-/// Packets per chunk: few enough for a core's cache, and enough that handing over a chunk costs little per packet.
+/// Number of packets per chunk: few enough for a core's cache, and many enough that handing over a chunk costs little
+/// per packet.
 const CHUNK_PACKETS: usize = 1024;
 /// Default number of rows per batch, chosen so that a batch fits a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
-/// At most this many reports of a worker wait for the caller if no segment rows are requested. Each report may contain
-/// thousands of connections.
+/// Maximum number of reports of a worker that wait for the caller, if no segment rows are requested. Each report may
+/// contain thousands of connections.
 const EPOCHS_IN_FLIGHT: usize = 2;
 
-/// After the capture has ended, about this many of the remaining connections are returned at a time.
+/// Approximate number of remaining connections that are returned at a time after the capture has ended.
 const REST_ROWS: usize = 1024;
 
 /// What a pass over a capture should produce.
@@ -66,7 +67,7 @@ const REST_ROWS: usize = 1024;
 pub struct Options {
     /// Rows per batch.
     pub batch_rows: usize,
-    /// Columns of the segments table; `None` for all. An empty list produces no segment rows.
+    /// Columns of the segments table; `None` for all. An empty list of columns produces no segment rows.
     pub columns: Option<Vec<String>>,
     /// Connections of an earlier pass, if only their segments are requested; `None` for all.
     pub only: Option<Only>,
@@ -76,21 +77,21 @@ pub struct Options {
     pub flows: bool,
     /// Whether to produce the rows of connections.
     pub summaries: bool,
-    /// Columns of the ledger; `None` for no ledger. With an empty list, the ledger has a row for each interval, but no
-    /// columns.
+    /// Columns of the ledger; `None` for no ledger. With an empty list of columns, the ledger has a row for each
+    /// interval, but no columns.
     pub ledger: Option<Vec<String>>,
-    /// Thresholds for findings. If they are given, accounts and the evidence for findings ([`Engine::details`]) are
-    /// produced.
+    /// Thresholds for findings. If thresholds are given, accounts and the evidence for findings ([`Engine::details`])
+    /// are produced.
     pub worth: Option<Vec<Worth>>,
-    /// At most this many costs above the thresholds are kept, the largest first.
+    /// Maximum number of costs above the thresholds whose evidence is kept, the largest first.
     pub most: usize,
     /// Number of connections in the whole capture, for a second pass in which `only` excludes some; 0 if unknown. In a
     /// capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS) connections, all connections
-    /// between the same two hosts are judged together, because each shows something about their path. `only` must then
-    /// contain all connections between these hosts.
+    /// between the same two hosts are judged together, because each shows something about their path. In such a
+    /// capture, `only` must contain all connections between these hosts.
     pub in_capture: usize,
-    /// Memory limit for the waits of all open connections together, and the same limit again for the waits of ended
-    /// ones. Beyond the limit, waits are written to a temporary file.
+    /// Memory limit for the waits of all open connections together, and a second limit of the same size for the waits
+    /// of ended connections. Beyond the limit, waits are written to a temporary file.
     pub waits_memory_bytes: usize,
     /// Number of worker threads if no segment rows are requested; `None` for one per processor.
     pub threads: Option<NonZeroUsize>,
@@ -325,7 +326,8 @@ impl Engine {
     fn segments(&mut self, mut rows: SegmentRows) -> Result<Batch, ArrowError> {
         let batch = self.segments.batch(&rows, &self.paths)?;
         rows.clear();
-        // Sending fails if the receiver was dropped. Nobody reuses the rows then, so the error does not matter.
+        // Sending fails if the receiver was dropped. Without a receiver nobody reuses the rows, so the error does not
+        // matter.
         let _ = self.used_rows.send(rows);
         Ok(Batch::Segments(batch))
     }
@@ -342,7 +344,7 @@ impl Engine {
     /// At the end of the capture, returns the remaining connections and flows.
     fn rest(&mut self) -> Result<Rest, ArrowError> {
         if let Some(threads) = self.threads.take() {
-            // A worker may be blocked because its rows are not received. Dropping the receivers ends it.
+            // A worker may be blocked because nobody receives its rows. Dropping the receivers ends such a worker.
             self.rows.clear();
             self.ended = Ended::of(threads);
         }
@@ -379,25 +381,25 @@ impl Engine {
         self.judged.details()
     }
 
-    /// How many bytes of the files have been read.
+    /// Returns how many bytes of the files have been read.
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Number of segments up to the last batch, whether segment rows are requested or not.
+    /// Returns the number of segments up to the last batch, whether segment rows are requested or not.
     #[must_use]
     pub fn segments_seen(&self) -> u64 {
         self.segments_seen
     }
 
-    /// Number of datagrams up to the last batch; 0 if neither datagrams nor flows are requested.
+    /// Returns the number of datagrams up to the last batch; 0 if neither datagrams nor flows are requested.
     #[must_use]
     pub fn datagrams_seen(&self) -> u64 {
         self.datagrams_seen
     }
 
-    /// Corrections of the kinds of earlier segments; empty until [`Engine::next_batch`] has returned `None`.
+    /// Returns corrections of the kinds of earlier segments; empty until [`Engine::next_batch`] has returned `None`.
     #[must_use]
     pub fn revisions(&self) -> &[Revision] {
         self.ended.revisions.as_slice()
@@ -414,7 +416,7 @@ impl Engine {
 /// Result of [`Engine::rest`].
 enum Rest {
     None,
-    /// Rows were processed; the batch that they produce, if any. More rows may follow.
+    /// The batch that the processed rows produce, if any. More rows may follow.
     Some(Option<Batch>),
 }
 
@@ -447,7 +449,7 @@ fn tables(threads: &[WorkerResult]) -> impl Iterator<Item = &Connections> {
     threads.iter().flat_map(|thread| &thread.tables)
 }
 
-/// Number of threads that this machine can run at the same time.
+/// Returns the number of threads that this machine can run at the same time.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

@@ -11,12 +11,12 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Starts the numbering for `threads` workers; 0 if the workers' own numbers are final.
+    /// Starts the numbering for `threads` workers; with 0, the workers' own numbers are final.
     pub(super) fn of(threads: usize) -> Self {
         Self { threads: vec![Vec::new(); threads], count: 0 }
     }
 
-    /// Numbers new connections by the indices of the packets that opened them; each worker's indices are in order.
+    /// Numbers new connections in the order of the packets that opened them; each worker's packet indices are in order.
     pub(super) fn add<'a>(&mut self, opened: impl Iterator<Item = &'a [u32]>) {
         let of_thread = |(thread, places): (usize, &'a [u32])| places.iter().map(move |place| (*place, thread));
         let mut all: Vec<_> = opened.enumerate().flat_map(of_thread).collect();

@@ -7,7 +7,7 @@ use super::shards::shard_of;
 use crate::table::SegmentRows;
 use crate::wire::Packet;
 
-/// At most this many chunks wait between two threads.
+/// Maximum number of chunks that wait between two threads.
 pub(super) const CHUNKS_IN_FLIGHT: usize = 4;
 
 /// A chunk of packets, and for each packet the number of its flow table.
@@ -39,8 +39,8 @@ pub(super) struct Outlet {
     used: Sender<Packets>,
 }
 
-/// Creates the channels that carry chunks of `size` packets to each of `readers` workers. Used chunks are returned
-/// through a channel of their own and filled again.
+/// Creates the channels that carry chunks of `size` packets to each of `readers` workers. Used chunks are returned to
+/// the sender through a separate channel and filled again.
 pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
     let (used, spare) = channel();
     let (full, outlets) = (0..readers)
@@ -83,12 +83,13 @@ impl Outlet {
         self.taken.recv().ok()
     }
 
-    /// Returns a used chunk, to be filled again. If several workers use the chunk, only the last of them returns it.
+    /// Returns a used chunk, to be filled again. If several workers use the chunk, the last of them returns it.
     pub(super) fn give_back(&self, chunk: Arc<Packets>) {
         if let Some(mut chunk) = Arc::into_inner(chunk) {
             chunk.packets.clear();
             chunk.shards.clear();
-            // Sending fails if the receiver was dropped. Nobody reuses the chunk then, so the error does not matter.
+            // Sending fails if the receiver was dropped. Without a receiver nobody reuses the chunk, so the error does
+            // not matter.
             let _ = self.used.send(chunk);
         }
     }

@@ -1,4 +1,4 @@
-//! The reading thread: turns frames into packets, and counts the frames that contain none.
+//! The reading thread turns frames into packets, and counts the frames that contain no readable packet.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
-/// At most this many different reasons why packets were not read are counted separately. Beyond this number, all
-/// further unknown link types are counted together.
+/// Maximum number of different reasons why packets were not read that are counted separately. Beyond the maximum, all
+/// further unknown link types are counted as one reason.
 const MAX_STOPS: usize = 64;
 
 /// The reading thread.
 pub(super) struct FrameReader {
     capture: Capture,
-    /// If set, only packets of these connections are kept.
+    /// The connections whose packets are kept; `None` to keep all packets.
     only: Option<Arc<Only>>,
     pub(super) dissector: Dissector,
     summary: Summary,
@@ -109,8 +109,8 @@ impl FrameReader {
                     }
                 }
             }
-            // No data is lost yet at a fragment whose other fragments may follow. Fragments whose packet never becomes
-            // complete are reported at the end.
+            // A fragment loses no data yet, because the other fragments of its packet may follow. If a packet stays
+            // incomplete, its fragments are reported at the end of the capture.
             Err(Stop::NotTcp | Stop::Fragment) => {}
             Err(stop) => stopped(&mut self.stops, stop, frame.number, self.capture.place()),
         }
@@ -121,7 +121,7 @@ impl FrameReader {
         }
         for (stop, number) in self.dissector.asides() {
             if !matches!(stop, Stop::NotTcp | Stop::Fragment) {
-                // The place in the file is known only for the current frame.
+                // For earlier frames, the place in the file is not known any more.
                 stopped(&mut self.stops, stop, number, self.capture.place().filter(|_| number == frame.number));
             }
         }

@@ -33,19 +33,20 @@ impl From<SegmentRows> for Rows {
     }
 }
 
-/// The report of one worker on an epoch, which is a fixed number of chunks. All workers report on the same chunks.
+/// The report of one worker on an epoch, which is a fixed number of chunks. All workers report on the same chunks of
+/// packets.
 #[derive(Debug, Default)]
 pub(super) struct Epoch {
     /// Number of segments, whether segment rows are requested or not.
     pub segments: u64,
     /// Number of datagrams; 0 if neither datagrams nor flows are requested.
     pub datagrams: u64,
-    /// Indices of the packets that opened connections; all packets of these chunks are counted, also those of other
-    /// workers.
+    /// Indices of the packets that opened connections. The index counts all packets of these chunks, also those of
+    /// other workers.
     pub opened: Vec<u32>,
     /// Finished connections.
     pub over: Vec<Over>,
-    /// The error because of which waits could not be stored; the worker stops after it.
+    /// The error that prevented waits from being stored; the worker stops after it.
     pub failure: Option<io::Error>,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct Epoch {
 pub(super) struct Over {
     pub shard: usize,
     pub rows: Vec<ConnectionRow>,
-    /// The waits of each of these connections, if waits are judged.
+    /// The waits of each finished connection, if waits are judged.
     pub waits: Vec<EndedWaits>,
 }
 
@@ -91,7 +92,7 @@ pub(super) struct WorkerResult {
 pub(super) struct Worker {
     /// For each flow table, its index in `tables`, or [`NOT_MINE`].
     mine: [u8; SHARDS],
-    /// For each entry of `tables`, the number of the flow table.
+    /// The number of each flow table in `tables`.
     shards: Vec<usize>,
     tables: Vec<Connections>,
     flows: Flows,
@@ -222,8 +223,8 @@ struct Sink {
 }
 
 impl Sink {
-    /// Applies new revisions of the flow table at `at` to the waits: the last segment changed the kinds of earlier
-    /// segments of its connection.
+    /// Applies the new revisions of flow table `at` to the waits. A revision is a change of an earlier segment's kind
+    /// that the last segment of the connection caused.
     #[inline]
     fn revise(&mut self, at: usize, revisions: &Revisions) {
         let known = revisions.as_slice();

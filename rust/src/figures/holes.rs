@@ -2,8 +2,8 @@
 //! bytes were lost before the capture point, or reordered). A retransmission that fills a hole contains bytes that are
 //! new to the capture, although they were sent before.
 
-/// At most this many holes are open; beyond this number, the oldest one is dropped. In the worst real captures that
-/// were tested, a connection has 3 open holes.
+/// Maximum number of open holes; when there are more, the oldest hole is dropped. In the worst real captures that were
+/// tested, a connection has 3 open holes.
 pub const MAX_HOLES: usize = 10_000;
 
 /// The open holes as non-empty ranges of stream offsets, in ascending order and without overlap.

@@ -21,8 +21,8 @@ pub use strip::{Band, Strip};
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Number of points of one line or mark that are kept between two batches. This is several times the number drawn, so
-/// that reducing the points twice has no visible effect.
+/// Number of points of one line or mark that are kept between two batches. Several times as many points are kept as are
+/// drawn, so that reducing them twice has no visible effect.
 const HELD_POINTS: usize = 20_000;
 
 /// Names of the lines, in order.
@@ -93,13 +93,14 @@ pub struct Mark {
 pub struct Limits {
     /// Length of a throughput bin.
     pub bin_ns: i64,
-    /// At most this many data segments are drawn as one stroke.
+    /// Maximum number of data segments that are drawn as one stroke.
     pub run: i64,
-    /// A pause longer than this ends a stroke, so that the pause stays visible.
+    /// Length of the pause that ends a stroke, so that longer pauses stay visible.
     pub silence_ns: i64,
 }
 
-/// The points of one line or the marks of one name. They are reduced when there are more than twice `HELD_POINTS`.
+/// The points of one line or the marks of one name. The points are reduced when there are more than twice
+/// `HELD_POINTS`.
 #[derive(Debug)]
 struct Held<T> {
     points: Vec<T>,
@@ -231,8 +232,8 @@ impl Series {
         std::array::from_fn(|place| self.marks.get(place).map_or(0, |marks| marks.count))
     }
 
-    /// Returns the series, and starts an empty one. A line has about `keep` points, and a mark at most the number in
-    /// `granted`.
+    /// Returns the series, and starts an empty one. Each line has about `keep` points; each mark occurs at most as
+    /// often as `granted` says.
     #[must_use]
     pub fn take(&mut self, keep: usize, granted: &[usize]) -> Figures {
         std::mem::replace(self, Self::new(self.limits)).finish(keep, granted)
@@ -329,8 +330,8 @@ impl Series {
         }
     }
 
-    /// If the segment starts above the expected offset, opens a hole; if it starts below, fills the holes that it
-    /// covers. Returns how many bytes of the segment were missing before.
+    /// Opens a hole if the segment starts above the expected offset; fills the holes that it covers if it starts below.
+    /// Returns how many bytes of the segment were missing before.
     fn fill_hole(&mut self, segment: &Segment, tracked: &Tracked) -> i64 {
         match tracked.sent_before {
             Some(before) if segment.seq > before => self.holes.open(before, segment.seq),

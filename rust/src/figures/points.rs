@@ -2,11 +2,11 @@
 //! column, and the points at both ends of the longest gaps, so that pauses keep their position. Marks are thinned
 //! evenly.
 
-/// For this many of the longest gaps, the points at both ends are always drawn (a heuristic: more gaps than a reader
+/// Number of the longest gaps for which the points at both ends are always drawn (a heuristic: more gaps than a reader
 /// can inspect in one figure).
 pub const LONGEST_GAPS: usize = 40;
 
-/// At least this many points are drawn, because a lower limit would not save anything.
+/// Minimum number of points that are drawn; a lower number would not save anything.
 const FEWEST_POINTS: usize = 16;
 
 /// Points per pixel column: two for an increasing line, because its first point is the lowest and its last point the
@@ -145,7 +145,7 @@ mod tests {
         assert!(chosen.len() <= 2_000 + 2 * LONGEST_GAPS);
     }
 
-    /// A line that rises evenly: the points of its pixel columns alone would not show a pause.
+    /// In a line that rises evenly, a pause is visible only if the points at both ends of the gap are kept.
     #[test]
     fn both_ends_of_the_longest_gaps_are_drawn() {
         let pauses = [77_777, 250_003, 499_998];

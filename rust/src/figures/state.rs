@@ -69,8 +69,8 @@ impl Segment<'_> {
         self.mark().is_some_and(|place| place < FILLING)
     }
 
-    /// Number of the segment's bytes above the highest offset sent before; if the segment's kind is no repetition, the
-    /// number of all its bytes.
+    /// Number of the segment's bytes above the highest offset sent before. If the segment's kind is not a repetition,
+    /// all of its bytes count.
     pub(super) fn fresh_bytes(&self, sent_before: Option<i64>) -> i64 {
         let is_again = self.mark().is_some_and(|place| place < AGAIN);
         let from = sent_before.filter(|_| is_again).map_or(self.seq, |before| before.max(self.seq));
@@ -115,8 +115,8 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Starts before any segment of the connection: `state` is the state before the next segment, and `first_ts_ns` the
-    /// time of the connection's first one.
+    /// Starts before a segment of the connection: `state` is the state before this segment, and `first_ts_ns` the time
+    /// of the connection's first segment.
     #[must_use]
     pub fn new(first_ts_ns: i64, from_client: bool, state: State) -> Self {
         Self { first_ts_ns, from_client, state }

@@ -57,7 +57,7 @@ impl Strip {
         }
     }
 
-    /// Returns the bands so far, and starts without bands again.
+    /// Returns the bands so far, and removes them.
     #[must_use]
     pub fn take(&mut self) -> Vec<Band> {
         self.draw();

@@ -23,7 +23,7 @@ pub(super) struct Connection {
     pub(super) reset: bool,
     /// The FINs of both hosts, and all data before them, are acknowledged.
     pub(super) over: bool,
-    /// The row of the connection was returned, so later segments do not belong to it.
+    /// The connection's row has been returned, so the connection gets no more segments.
     pub(super) handed_out: bool,
     pub(super) first_frame: u64,
     pub(super) last_frame: u64,
@@ -36,7 +36,7 @@ pub(super) struct Connection {
     pub(super) server: DirectionState,
     /// The accounts of both directions; `None` in a pass without accounts.
     pub(super) accounts: Option<Accounts>,
-    /// The times for quantiles; empty in a pass without accounts.
+    /// The times from which quantiles are computed; empty in a pass without accounts.
     pub(super) times: Times,
 }
 
@@ -65,8 +65,8 @@ impl Connection {
         }
     }
 
-    /// Whether a SYN opens a new connection on the same ports: its ISN differs from this connection's, or it follows a
-    /// FIN or RST.
+    /// Whether a SYN opens a new connection on the same ports: its ISN differs from that of this connection, or it
+    /// follows a FIN or RST.
     #[inline]
     pub(super) fn is_reused_by(&self, segment: &Segment) -> bool {
         if !segment.flags.any(TcpFlags::SYN) || segment.flags.any(TcpFlags::ACK) {
@@ -83,7 +83,7 @@ impl Connection {
         now.since(self.last_ts_ns).get().unwrap_or(0)
     }
 
-    /// Whether the connection ended by FINs or a RST. After that, only stray segments are expected.
+    /// Whether the connection ended by FINs or a RST. After the end of a connection, only stray segments are expected.
     pub(super) fn has_ended(&self) -> bool {
         self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
@@ -153,8 +153,8 @@ impl Connection {
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
         let sums = Sums { accounts, times: &mut self.times };
         match predicted {
-            // This code is compiled once for data and once for ACKs, because most of the work for data is not needed
-            // for an ACK.
+            // Header prediction is compiled once for data and once for ACKs, because most of the work for data is not
+            // needed for an ACK.
             Some(predicted) if segment.payload_bytes > 0 => {
                 let judged = predicted.exchange::<true>(segment, sender, receiver);
                 finish::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
@@ -168,7 +168,7 @@ impl Connection {
     }
 
     /// Stores the accounts compactly if everything sent is acknowledged or the connection was reset. Returns whether
-    /// the connection ended with the last segment.
+    /// the last segment ended the connection.
     #[cold]
     #[inline(never)]
     pub(super) fn end(&mut self) -> bool {
@@ -193,7 +193,8 @@ impl Connection {
         settle_window_scales(&mut self.client, &mut self.server, server_answered);
     }
 
-    /// Returns the row of a finished connection. The row takes over the accounts; `None` if the connection has none.
+    /// Returns the row of a finished connection. The accounts are moved into the row; `None` if the connection has no
+    /// accounts.
     pub(super) fn row(&mut self) -> Option<ConnectionRow> {
         let [mut client_account, mut server_account] = *self.accounts.take()?.take()?;
         let client_direction = AccountedDirection { direction: &self.client, account: &mut client_account };
@@ -278,7 +279,8 @@ fn finish<const ACCOUNTS: bool>(
     place: Place,
     rows: &mut impl SegmentSink,
 ) {
-    // This is a function because a function is compiled separately for data and for ACKs; a closure would be shared.
+    // This code is a function, because the compiler makes separate versions of a function for data and for ACKs, but
+    // not of a closure.
     let wait = match sums.accounts {
         Some((own, other)) if ACCOUNTS => {
             let (own, other) = (

@@ -1,5 +1,6 @@
-//! Figures of a UDP flow: sizes and pace of its datagrams, losses where they can be detected, and response times. Each
-//! direction keeps only a few numbers, so memory grows with the number of flows, not of datagrams.
+//! Figures of a UDP flow: sizes and pace of its datagrams, losses where they can be detected, and response times. Only
+//! a few numbers are stored per direction, so the memory depends on the number of flows, not on the number of
+//! datagrams.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,8 @@ use crate::nullable::Nullable;
 
 const NS_PER_S: f64 = 1e9;
 const BITS_PER_BYTE: f64 = 8.0;
-/// Decimals of a variation. The variation is computed from sums of floats. With more decimals, their rounding errors
-/// would be visible even if the pace is constant.
+/// Decimals of a variation. The variation is computed from sums of floats. With more decimals, rounding errors of the
+/// sums would be visible even if the pace is constant.
 const VARIATION_STEPS: f64 = 1e6;
 /// The sets of times of a flow: the times between datagrams of each host, and the server's response times.
 const CLIENT_GAPS: u32 = 0;
@@ -47,12 +48,12 @@ pub(super) struct FlowFigures {
 }
 
 impl FlowFigures {
-    /// Adds a datagram. With `counts_sizes`, its size is added to the set of different sizes.
+    /// Adds a datagram. With `counts_sizes`, the datagram's size is added to the set of different sizes.
     pub(super) fn add(&mut self, row: &DatagramRow, counts_sizes: bool) {
         let [client, server] = &mut self.directions;
         let (direction, gaps) = if row.from_client { (client, CLIENT_GAPS) } else { (server, SERVER_GAPS) };
         direction.add(row, counts_sizes);
-        // A gap is ignored if the clock ran backwards in it.
+        // A gap between datagrams is ignored if the clock ran backwards in it.
         let gap_ns = row.since_previous_ns.get();
         if let Some(gap_ns) = gap_ns.filter(|gap_ns| *gap_ns >= 0) {
             direction.add_gap(gap_ns);

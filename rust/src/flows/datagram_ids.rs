@@ -2,28 +2,29 @@
 //!
 //! RFC 6864 requires an IP ID to be unique only while fragments are reassembled, so hosts choose it differently: a
 //! counter per flow (a connected socket of Linux), one counter for all packets of the host, random values, or 0. The
-//! steps between the IP IDs of a direction show which of these it is. A step is the shorter distance between two of
-//! the 65,536 values, forwards or backwards:
+//! steps between the IP IDs of a direction show how the host chooses them. A step is the shorter distance between two
+//! of the 65,536 values, forwards or backwards:
 //!
 //! - Nearly all steps are small and forward: a counter. A datagram with a lower value than an earlier one was
 //!   reordered.
 //! - A repeated value is a copy of the datagram, and not a step.
-//! - Nearly all steps are 1: a counter of this flow alone. A value that never appears is a missing datagram.
+//! - Nearly all steps are 1: a counter of this flow alone. With such a counter, a value that never appears is a missing
+//!   datagram.
 
 /// Largest step of a counter. Nmap's OS detection treats larger steps as random (Nmap Network Scanning, TCP/IP
 /// fingerprinting, test TI).
 const SMALL_STEP: i64 = 1_000;
-/// The IP ID is a counter if at least this percentage of the steps is between 1 and [`SMALL_STEP`] (a heuristic: only
-/// 1.5 % of the steps between random values are).
+/// The IP ID is a counter if at least 95 % of the steps are between 1 and [`SMALL_STEP`] (a heuristic: of the steps
+/// between random values, only 1.5 % are).
 const COUNTER_PERCENT: u64 = 95;
-/// The counter belongs to this flow alone if at least this percentage of the steps is 1 (a heuristic: if fewer are,
-/// other flows may use the missing values).
+/// The counter belongs to this flow alone if at least 90 % of the steps are 1 (a heuristic: if fewer are 1, other flows
+/// may use the missing values).
 const OWN_COUNTER_PERCENT: u64 = 90;
-/// At least this many steps are needed to judge percentages (a heuristic: the smallest number of which one in ten may
-/// differ).
+/// Minimum number of steps before percentages are judged (a heuristic: with 10 steps, one may differ).
 const MIN_STEPS: u64 = 10;
-/// Number of values, up to the highest one, in which a repeated value is a copy: a datagram captured twice, or
-/// duplicated by the network. (RFC 4303, 3.4.3, detects replayed packets in the same way, with 64 values.)
+/// The replay window: the number of values, up to the highest one, in which a repeated value is a copy of a datagram,
+/// captured twice or duplicated by the network. (RFC 4303, 3.4.3, detects replayed packets in the same way, with 64
+/// values.)
 const REPLAY_WINDOW: i64 = u64::BITS as i64;
 
 /// Tracks the IP IDs of one direction.
@@ -82,12 +83,12 @@ impl DatagramIds {
         self.seen |= self.bit(position);
     }
 
-    /// Whether this position was already seen within the replay window.
+    /// Whether the position was already seen within the replay window.
     fn is_copy(&self, position: i64) -> bool {
         self.seen & self.bit(position) != 0
     }
 
-    /// The bit of a position in `seen`; 0 if the position is outside the replay window.
+    /// Returns the bit of a position in `seen`; 0 if the position is outside the replay window.
     fn bit(&self, position: i64) -> u64 {
         let below = self.highest - position;
         if (0..REPLAY_WINDOW).contains(&below) { 1 << below } else { 0 }
@@ -141,7 +142,8 @@ mod tests {
     }
 
     proptest! {
-        /// A counter that starts at any value. Some values are missing, but not the first or the last.
+        /// Returns the IP IDs of a counter that starts at any value. Some values are missing, but not the first or the
+        /// last.
         #[test]
         fn what_a_counter_leaves_out_is_missing(start: u16, missing in prop::collection::btree_set(1_u16..299, 0..15)) {
             let sent = (0_u16..300).filter(|number| !missing.contains(number)).map(|number| start.wrapping_add(number));

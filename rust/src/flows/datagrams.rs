@@ -13,15 +13,15 @@ use super::histogram::{BUCKET_BITS, MAX_BUCKETS};
 use crate::nullable::Nullable;
 use crate::wire::{Datagram, FlowKey};
 
-/// At most this many flows are tracked at the same time, which takes about 80 MB. Beyond this number, each new flow
-/// closes an old one, whose row is then emitted.
+/// Maximum number of flows that are tracked at the same time, which take about 80 MB. When the maximum is reached, each
+/// new flow closes an old one, whose row is then emitted.
 const MAX_LIVE: usize = 1 << 17;
-/// At most this many pairs of direction and datagram size are stored at the same time (100 MB). Beyond this number,
-/// different sizes are no longer counted.
+/// Maximum number of pairs of direction and datagram size that are stored at the same time (100 MB). Beyond the
+/// maximum, different sizes are no longer counted.
 const MAX_SIZES: usize = if cfg!(test) { 1 << 10 } else { 8_000_000 };
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 4096;
-/// To make room, this many adjacent flows are compared, and the one that was silent for longest is closed.
+/// Number of adjacent flows that are compared to make room; the one that was silent for longest is closed.
 const CANDIDATES: usize = 32;
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub struct Flows {
     closed_early: u64,
     /// Index at which the next search for a flow to close starts.
     next_candidate: usize,
-    /// Number of histogram buckets of all flows, and the number of low bits that bucket numbers now omit.
+    /// Number of histogram buckets of all flows, and the number of low bits that bucket numbers omit at present.
     buckets: usize,
     widened_bits: u32,
     /// Number of different sizes of all flows, and whether there were too many to store.

@@ -1,11 +1,11 @@
-//! The flow table contains the tracked connections and finds them by their endpoints. The table opens and closes
-//! connections.
+//! The flow table contains the tracked connections and finds them by their endpoints. The flow table also opens and
+//! closes connections.
 //!
 //! If a connection is closed too early, its later segments open a new connection, while Wireshark counts them to the
 //! old one. While few connections are tracked, none of them is closed before the capture ends. With more connections,
-//! one is closed in four cases: TCP's time limits forbid further segments; it was silent for hours; room is needed; or
-//! it is over (all data and the FINs are acknowledged), and so are many others. If the ports of a connection are
-//! reused, no more segments of it are expected, and it is closed at once.
+//! one is closed if TCP's time limits forbid further segments, or if room is needed. A connection is also closed if it
+//! was silent for hours, or if it is over (all data and the FINs are acknowledged) and many others are over, too. If
+//! the ports of a connection are reused, the connection is closed at once, because no more segments of it are expected.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -22,38 +22,39 @@ use crate::connection::Revisions;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// At most this many connections are tracked at the same time by all tables together, which takes about 520 MB. Beyond
-/// this number, each new connection closes an old one.
+/// Maximum number of connections that are tracked at the same time by all tables together, which take about 520 MB.
+/// When the maximum is reached, each new connection closes an old one.
 const MAX_LIVE: usize = 1 << 17;
-/// While all tables together track fewer connections than this (about 65 MB), none is closed before the capture ends.
+/// Number of tracked connections (in all tables together, about 65 MB) below which no connection is closed before the
+/// capture ends.
 const KEEP_ALL_BELOW: usize = 1 << 14;
 /// Endpoints are not divided evenly over several tables, so each table may exceed its share of [`KEEP_ALL_BELOW`] by
 /// 1/8: six standard deviations of a random division into eight.
 const UNEVEN_PART: usize = 8;
-/// A connection that has ended is closed after this silence: twice the maximum segment lifetime of 2 minutes. No
-/// segment of it can be in flight after that (RFC 9293, 3.4.2 and 3.6.1).
+/// A connection that has ended is closed after a silence of 4 minutes: twice the maximum segment lifetime of 2 minutes.
+/// After twice the maximum segment lifetime, no segment of a connection can be in flight (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
-/// If more connections than this are over (in all tables together, about 40 MB), each of them is closed after a silence
-/// of [`OVER_NS`].
+/// Number of connections that may be over (in all tables together, about 40 MB). If more are over, each of them is
+/// closed after a silence of [`OVER_NS`].
 const MAX_OVER: usize = 1 << 14;
-/// A connection that has not ended is closed after this silence: 2 hours and 4 minutes. A NAT must keep an established
-/// connection for this time, because keepalives are sent every two hours (RFC 5382, REQ-5).
+/// A connection that has not ended is closed after a silence of 2 hours and 4 minutes. A NAT must keep an established
+/// connection for 2 hours and 4 minutes, because keepalives are sent every two hours (RFC 5382, REQ-5).
 const IDLE_NS: i64 = 7_440_000_000_000;
-/// Whenever a connection is opened, this many others are checked for silence. Every connection is checked before twice
-/// as many new ones have been opened.
+/// Number of connections that are checked for silence whenever a new one is opened. At 2 checks per new connection,
+/// every connection is checked before twice as many new ones have been opened.
 const SWEPT: usize = 2;
-/// The number of connections checked at each opening while more than [`MAX_OVER`] are over.
+/// Number of connections that are checked for silence whenever a new one is opened, while more than [`MAX_OVER`] are
+/// over.
 const SWEPT_OF_MANY: usize = 8;
 /// Number of flows in the lookup cache, which takes 64 KB. The table of all flows is too large for a core's caches.
 const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 1024;
-/// To make room, one of this many adjacent connections is closed: one that has ended, or else the one that was silent
-/// for longest. Among thousands of idle connections, one of these is about as old as the oldest (a heuristic).
+/// Number of adjacent connections of which one is closed to make room: one that has ended, or else the one that was
+/// silent for longest. Among thousands of idle connections, one of 32 is about as old as the oldest (a heuristic).
 const CANDIDATES: usize = 32;
-/// If many connections are over, or if room is needed, a connection that has ended and was silent for this time is
-/// closed without a comparison (a heuristic: the last stray segments arrive within one or two round trips of the
-/// close).
+/// Silence after which a connection that has ended is closed without a comparison, if many connections are over or room
+/// is needed (a heuristic: the last stray segments arrive within one or two round trips of the close).
 const OVER_NS: i64 = 1_000_000_000;
 
 /// Whether accounts of connections are kept. Accounts take most of the time and memory of a pass.
@@ -72,9 +73,9 @@ pub struct Connections {
     hasher: RandomState,
     /// Index of the newest connection of each flow.
     flows: HashTable<u32>,
-    /// Cache of recently used flows. An entry contains the high bits of the hash and the index; its position is given
-    /// by the low bits. A later flow replaces an earlier one with the same position. The high bits are compared first,
-    /// so that the wrong connection is not loaded from main memory.
+    /// Cache of recently used flows. An entry of the cache contains the high bits of the hash and the index; the low
+    /// bits of the hash give its position. A later flow replaces an earlier one at the same position of the cache. The
+    /// high bits are compared first, so that the wrong connection is not loaded from main memory.
     recent_flows: Vec<(u32, u32)>,
     live: Slabs,
     latest: usize,
@@ -94,7 +95,7 @@ pub struct Connections {
     /// Index at which the next search for connections to close starts.
     next_candidate: usize,
     accounts: Accounting,
-    /// Number of histogram buckets of all connections, and the number of low bits that bucket numbers now omit.
+    /// Number of histogram buckets of all connections, and the number of low bits that bucket numbers omit at present.
     buckets: usize,
     widened_bits: u32,
     /// Connections of an earlier pass, if only these are requested; `None` for all.
@@ -219,8 +220,8 @@ impl Connections {
         (self.closed.len() >= rows).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(rows)))
     }
 
-    /// Returns some of the remaining rows at the end of the capture; `None` if there are no more. Frees the memory of
-    /// these connections.
+    /// Returns some of the remaining rows at the end of the capture; `None` if there are no more. Also frees the memory
+    /// of these connections.
     pub fn take_rest(&mut self) -> Option<Vec<ConnectionRow>> {
         if !self.closed.is_empty() {
             return Some(std::mem::take(&mut self.closed));
@@ -229,7 +230,7 @@ impl Connections {
         Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
-    /// Index of the segment's connection. If needed, opens the connection, with this `number` if one is given.
+    /// Index of the segment's connection. If there is none, opens a connection, with this `number` if one is given.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
         let live = &self.live;
@@ -367,7 +368,7 @@ impl Slabs {
         self.slabs.get_mut(at / Self::SIZE)?.get_mut(at % Self::SIZE)
     }
 
-    /// Stores a connection at the end of the list, or replaces the one at `at`.
+    /// Stores a connection at the end of the list, or at the index `at` in place of another one.
     fn put(&mut self, at: usize, connection: Connection) {
         if let Some(place) = self.get_mut(at) {
             *place = connection;

@@ -4,12 +4,12 @@ use super::rows::ClientKnownBy;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Ports below this one are system ports, which are assigned to services (RFC 6335, 6). The host that uses one is the
-/// server.
+/// Ports below 1024 are system ports, which are assigned to services (RFC 6335, 6). The host that uses a system port is
+/// the server.
 const FIRST_USER_PORT: u16 = 1024;
-/// The first four bytes of data with which only clients begin.
+/// The first four bytes of a connection's data that show that their sender is the client.
 const REQUESTS: [&[u8; 4]; 8] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"CONN", b"PRI "];
-/// The first four bytes of data that only servers send.
+/// The first four bytes of data that show that their sender is the server.
 const ANSWERS: [&[u8; 4]; 2] = [b"HTTP", b"220 "];
 
 /// The capture times of the three segments of a handshake.
@@ -42,8 +42,8 @@ impl Handshake {
     }
 }
 
-/// Guesses from the first captured segment of a connection which host is the client. The second value says whether the
-/// segment's sender is the client.
+/// Guesses from the first captured segment of a connection which host is the client. Returns how the client was
+/// identified, and whether the segment's sender is the client.
 pub(super) fn guess_client(segment: &Segment) -> (ClientKnownBy, bool) {
     if segment.flags.any(TcpFlags::SYN) {
         let answered = segment.flags.any(TcpFlags::ACK);

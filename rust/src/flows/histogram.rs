@@ -1,7 +1,7 @@
 //! Quantiles of any number of times in limited memory.
 //!
-//! A capture can have more times than fit in memory. The times are therefore counted in buckets; a bucket is 0.1% wide.
-//! A quantile is the mean of the times in the bucket that contains its rank. The quantile is exact if these times are
+//! A capture can have more times than fit in memory. The times are therefore counted in buckets that are 0.1% wide. A
+//! quantile is the mean of the times in the bucket that contains its rank. The quantile is exact if these times are
 //! equal, and otherwise within 0.1% (less exact if very many long flows are tracked at the same time, see
 //! [`MAX_BUCKETS`]).
 
@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 
 use crate::nullable::Nullable;
 
-/// A bucket number is a 32-bit float without this many of its low fraction bits. Of the 23 fraction bits, 10 remain, so
+/// Number of low fraction bits of a 32-bit float that a bucket number omits. Of the 23 fraction bits, 10 remain, so
 /// that a bucket is 2^-10 of its value wide.
 const DROPPED_BITS: u32 = 13;
 /// Number of bits of a bucket number (a float without its sign).
@@ -17,7 +17,7 @@ pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
 /// The factor that distributes bucket numbers over the hash table: 2^64 divided by the golden ratio (Fibonacci
 /// hashing).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// At most this many buckets are used by all histograms together (16 bytes each). Beyond this number, all buckets
+/// Maximum number of buckets of all histograms together (16 bytes each). When the maximum is exceeded, all buckets
 /// become twice as wide.
 pub(super) const MAX_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
@@ -43,8 +43,7 @@ impl Bucket {
     #[inline]
     fn hash(key: u32) -> u64 {
         let product = u64::from(key).wrapping_mul(SPREAD);
-        // The hash table uses the low bits, which are equal in all numbers of wide buckets; this mixes in the high
-        // bits.
+        // The hash table uses the low bits of a hash. Those of wide buckets are equal, so the high bits are mixed in.
         product ^ product >> 32
     }
 }
@@ -68,7 +67,7 @@ impl Histogram {
     /// Adds a time to a set.
     #[inline]
     pub(super) fn add(&mut self, set: u32, time_ns: i64) {
-        // If the clock steps back, a time is negative.
+        // A time is negative if the clock steps back.
         let bucket = (time_ns.max(0) as f32).to_bits() >> DROPPED_BITS;
         let key = set << BUCKET_BITS | bucket >> self.widened_bits << self.widened_bits;
         self.count(Bucket { key, times: 1, sum_ns: time_ns });
@@ -86,7 +85,7 @@ impl Histogram {
         }
     }
 
-    /// Makes the buckets wider. From now on, bucket numbers omit `bits` low bits.
+    /// Makes the buckets wider. After the call, bucket numbers omit their `bits` low bits.
     #[cold]
     pub(super) fn widen(&mut self, bits: u32) {
         self.widened_bits = bits;

@@ -7,7 +7,7 @@
 //!   client, `histogram` and `times` compute its medians and percentiles, `rows` defines its rows
 //! - UDP: `datagrams` finds the flow of a datagram, `datagram_figures` and `datagram_ids` measure the flow,
 //!   `datagram_rows` defines its rows
-//! - Both: `only` limits a second pass to some connections
+//! - Both: `only` limits a second pass to some connections.
 
 mod connection;
 mod datagram_figures;

@@ -1,5 +1,5 @@
-//! A second pass over a capture for some of its connections. In the second pass, all other packets are skipped early,
-//! and these connections keep their numbers.
+//! A second pass over a capture for some of its connections. The second pass skips all other packets early, and the
+//! selected connections keep their numbers.
 
 use std::net::IpAddr;
 

@@ -27,7 +27,7 @@ pub struct SegmentRow {
     pub released_by_frame: Nullable,
     pub acked_bytes: Nullable,
     pub acked_unseen_bytes: Nullable,
-    /// Number of the frame that proves the kind; 0 if there is none.
+    /// Number of the frame that proves the segment's kind; 0 if there is none.
     pub evidence_frame: u64,
     pub ack_lag_ns: Nullable,
     pub rtt_ns: Nullable,
@@ -51,7 +51,8 @@ pub struct SegmentRow {
     pub reset_kind: Option<ResetKind>,
     pub tfo: Option<Tfo>,
     pub ecn_signal: Option<EcnSignal>,
-    /// How many times these bytes have been sent, this segment included; 0 if the segment occupies no sequence space.
+    /// How many times the segment's bytes have been sent, this segment included; 0 if the segment occupies no sequence
+    /// space.
     pub transmission: u8,
     pub released_by: Option<ReleasedBy>,
     pub path: u16,
@@ -126,7 +127,7 @@ pub trait SegmentSink {
     /// Takes the next row.
     fn push(&mut self, row: SegmentRow);
 
-    /// Called when a connection is over; after that, it has few more segments.
+    /// The table calls this function when a connection is over. Few segments of the connection can follow.
     fn over(&mut self, conn: u32) {
         let _ = conn;
     }
@@ -195,18 +196,19 @@ pub struct ConnectionRow {
     pub channel: Option<(u16, u16)>,
     /// The largest payload of one segment in either direction.
     pub full_segment_bytes: Option<u16>,
-    /// Of the client's direction, then of the server's.
+    /// The values for the client's direction, then those for the server's.
     pub directions: [DirectionFigures; 2],
-    /// Of the client's direction, then of the server's.
+    /// The values for the client's direction, then those for the server's.
     pub counts: [Counts; 2],
-    /// Of the client's direction, then of the server's.
+    /// The values for the client's direction, then those for the server's.
     pub waits: [SenderTotals; 2],
-    /// Of the client's direction, then of the server's; `None` if the direction has too few data segments.
+    /// The rates of the client's direction, then those of the server's; `None` if the direction has too few data
+    /// segments.
     pub rates: [Option<Box<Rates>>; 2],
-    /// Of the client's direction, then of the server's.
+    /// The values for the client's direction, then those for the server's.
     pub statistics: [StatisticsFigures; 2],
-    /// Of the client's direction, then of the server's.
+    /// The values for the client's direction, then those for the server's.
     pub behaviours: [Behaviour; 2],
-    /// Of the client's direction, then of the server's.
+    /// The values for the client's direction, then those for the server's.
     pub times: [DirectionTimes; 2],
 }

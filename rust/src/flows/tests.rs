@@ -22,7 +22,7 @@ struct Step {
     damaged: bool,
 }
 
-/// Mostly normal segments. Every other kind of segment is so frequent that it appears both before and after normal
+/// Mostly normal segments. Segments of every other kind are so frequent that they occur both before and after normal
 /// ones.
 fn step() -> impl Strategy<Value = Step> {
     let seldom = |value: BoxedStrategy<u32>| prop_oneof![9 => Just(0), 2 => value];

@@ -1,4 +1,4 @@
-//! Medians and 95th percentiles of the round trips and ACK lags of one connection.
+//! Medians and 95th percentiles of the round trips and ACK delays of one connection.
 
 use super::histogram::{Histogram, Quantiles};
 use crate::connection::Judged;
@@ -55,7 +55,7 @@ impl Times {
         }
     }
 
-    /// Makes the buckets wider. From now on, bucket numbers omit `bits` low bits.
+    /// Makes the buckets wider. After the call, bucket numbers omit their `bits` low bits.
     pub(super) fn widen(&mut self, bits: u32) {
         self.0.widen(bits);
     }

@@ -5,39 +5,38 @@ use crate::flows::ConnectionRow;
 
 /// Width of a class of ACK delays.
 const DELAY_CLASS_MS: i64 = 2;
-/// At least this many ACKs are needed to derive the usual number of segments per ACK (a heuristic).
+/// Minimum number of ACKs from which the usual number of segments per ACK is derived (a heuristic).
 const MIN_ACKS: i64 = 5;
-/// At least this many delayed ACKs are needed to derive a timer (`docs/how-it-decides.md`, 2.4).
+/// Minimum number of delayed ACKs from which a timer is derived (`docs/how-it-decides.md`, 2.4).
 const MIN_DELAYED: i64 = 3;
-/// The delays of a fixed timer differ by at most this, because of its ticks (Linux 4 or 10 ms) and the path's jitter (a
-/// heuristic).
+/// The delays of a fixed timer differ by at most 20 ms, because of its ticks (Linux 4 or 10 ms) and the path's jitter
+/// (a heuristic).
 const FIXED_SPREAD_MS: i64 = 20;
-/// Period of the timer of BSD and its descendants (`tcp_fasttimo`). ACK delays under this timer are 0 to 200 ms, and
+/// Period of the timer of BSD and its descendants (`tcp_fasttimo`). With this timer, ACK delays are 0 to 200 ms, and
 /// all delayed ACKs are sent at the same phase of the period.
 const HEARTBEAT_MS: i64 = 200;
-/// A heartbeat (one periodic timer) is assumed if the delayed ACKs concentrate at one phase so much that chance would
-/// do so with a lower probability than this (Rayleigh's test).
+/// A heartbeat (one periodic timer) is assumed if chance would concentrate the delayed ACKs as much at one phase with a
+/// probability of less than 0.1% (Rayleigh's test).
 const HEARTBEAT_CHANCE: f64 = 0.001;
-/// If at least this share of the ACKs covers one segment each, the host acknowledges every segment. Below this share,
-/// ACKs of one segment have other reasons: some stacks acknowledge the first segments of a connection at once (Linux:
-/// 16), the application sends data, or a message ends (a heuristic).
+/// If at least 80% of the ACKs cover one segment each, the host acknowledges every segment. If fewer do, ACKs of one
+/// segment have other reasons: some stacks acknowledge the first segments of a connection at once (Linux: 16), the
+/// application sends data, or a message ends (a heuristic).
 const EARLY: f64 = 0.8;
-/// An ACK rule is accepted if at least this share of the ACKs follows it (a heuristic).
+/// An ACK rule is accepted if at least half of the ACKs follow it (a heuristic).
 const MOST: f64 = 0.5;
-/// The quantiles of the delays that are used: the first and last give the range of the delays, the middle one the
-/// timer.
+/// Quantiles of the ACK delays: the first and the last give the range of the delays, the middle one shows the timer.
 const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 
 /// For each timer, its time and the range (from, below) of median delays that shows this timer, in ms
 /// (`docs/how-it-decides.md`, 2.5). The median distinguishes timers of 40 and 50 ms.
 const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115), (200, 190, 215)];
-/// With a 200 ms timer, the 10th percentile of the delays is at most this. The bound excludes lwIP: its periodic timer
-/// of 250 ms (`TCP_TMR_INTERVAL`) ends all delays at 210 ms if it is in step with a dialogue of 40 ms. The delays of a
-/// fixed timer vary more.
+/// With a 200 ms timer, the 10th percentile of the ACK delays is at most 206 ms. The bound excludes lwIP: all delays
+/// under its periodic timer of 250 ms (`TCP_TMR_INTERVAL`) are 210 ms if the timer is in step with a dialogue of 40 ms.
+/// The delays of a fixed timer are not all equal.
 const SOONEST_TO_MS: i64 = 206;
 const TIMER_LIKE_LWIP_MS: i64 = 200;
 
-/// Returns the delayed-ACK timer of a known stack whose range contains this delay.
+/// Returns the delayed-ACK timer of a known stack whose range contains `delay_ms`.
 pub(crate) fn fixed_timer_ms(delay_ms: i64) -> Option<i64> {
     let shows = |(_, from_ms, below_ms): &&(i64, i64, i64)| (*from_ms..*below_ms).contains(&delay_ms);
     TIMERS.iter().find(shows).map(|(timer_ms, ..)| *timer_ms)
@@ -51,9 +50,9 @@ pub enum AckPolicy {
     PerSegment,
     /// Every second segment, whatever its size.
     PerTwoSegments,
-    /// As many bytes as two full-sized segments have.
+    /// Each time two full-sized segments' worth of bytes has arrived.
     PerTwoMss,
-    /// Every second full-sized segment; whether segments or bytes are counted is unknown.
+    /// Every second full-sized segment. Whether the host counts segments or bytes is unknown.
     PerTwo,
     /// 35% of the receive buffer.
     Buffer35,
@@ -73,7 +72,7 @@ pub enum AckPolicy {
 pub enum TimerKind {
     /// It starts with the segment.
     Fixed,
-    /// The timer fires at fixed intervals, whenever the segment arrived.
+    /// The timer fires at fixed intervals, regardless of when a segment arrives.
     Heartbeat,
 }
 
@@ -85,7 +84,7 @@ pub type AckTimer = (i64, TimerKind);
 pub struct Acknowledging {
     /// What triggers an ACK.
     pub policy: AckPolicy,
-    /// The number of ACKs from which the policy was derived.
+    /// Number of ACKs from which the policy was derived.
     pub samples: i64,
     /// Its timer.
     pub timer: Option<AckTimer>,
@@ -192,7 +191,7 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
 /// Returns the rule by the number of segments that each ACK covers. `prompt` is the number of ACKs that were not
 /// delayed.
 ///
-/// Delayed ACKs of several segments count as ACKs of two or more. This can hide [`AckPolicy::PerTwo`], but never
+/// Delayed ACKs of several segments count as ACKs of two or more. This count can hide [`AckPolicy::PerTwo`], but never
 /// produces it wrongly.
 fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
     let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));

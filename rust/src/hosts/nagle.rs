@@ -3,16 +3,16 @@
 use crate::accounts::Nagle;
 use crate::connection::Confidence;
 
-/// Nagle's algorithm is on only if more than this share of the opportunities have a wait that it explains. Chance
-/// produces such a wait in at most 1/16 of the opportunities.
+/// Nagle's algorithm is judged to be on if more than a quarter of the opportunities have a wait that it explains.
+/// Chance produces such a wait in at most 1/16 of the opportunities.
 const HELD_SHARE: f64 = 0.25;
-/// This many waits prove that Nagle's algorithm is on.
+/// Number of waits that prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;
-/// This many events cannot be chance: waits, if Nagle's algorithm is on, or small segments sent after unacknowledged
-/// small ones, if it is off.
+/// Number of events that cannot be chance: waits, if Nagle's algorithm is on, or small segments sent after
+/// unacknowledged small ones, if it is off.
 const CONSISTENT_HOLDS: i64 = 2;
 
-/// The setting, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.
+/// The setting of Nagle's algorithm, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -22,8 +22,8 @@ pub enum NagleState {
     Unknown,
 }
 
-/// The setting, the confidence, and the first frame that shows the setting. Confidence and frame are `None` if the
-/// setting is unknown.
+/// The setting of Nagle's algorithm, the confidence, and the first frame that shows the setting. Confidence and frame
+/// are `None` if the setting is unknown.
 pub type NagleVerdict = (NagleState, Option<Confidence>, Option<u64>);
 
 /// The verdict on Nagle's algorithm.
@@ -74,8 +74,8 @@ mod tests {
         use Confidence::{Consistent, Proved};
         use NagleState::{Off, On, Unknown};
         let table = [
-            // small segments sent while small ones were in flight, waits after small ones, waits after full-sized ones,
-            // waits in doubt, opportunities
+            // Columns: small segments sent while small ones were in flight, waits after small ones, waits after
+            // full-sized ones, waits in doubt, opportunities.
             ((0, 0, 0, 0, 0), (Unknown, None, None)),
             ((1, 9, 0, 0, 9), (Off, Some(Consistent), Some(5))),
             ((2, 0, 0, 0, 0), (Off, Some(Proved), Some(5))),
@@ -84,7 +84,7 @@ mod tests {
             ((0, 3, 0, 0, 3), (On, Some(Proved), Some(7))),
             ((0, 2, 1, 0, 3), (On, Some(Proved), Some(6))),
             ((0, 3, 0, 1, 3), (On, Some(Consistent), Some(7))),
-            // The share must be more than a quarter; exactly a quarter is too few.
+            // The share of waits must be more than a quarter; exactly a quarter is too few.
             ((0, 3, 0, 0, 12), (Unknown, None, None)),
             ((0, 3, 0, 0, 11), (On, Some(Proved), Some(7))),
         ];

@@ -3,11 +3,11 @@
 
 use crate::flows::ConnectionRow;
 
-/// If at most this share of the bytes is missing, nearly all verdicts are the same as those of the complete capture.
+/// If at most 0.1% of the bytes are missing, nearly all verdicts are the same as those of the complete capture.
 const FEW: f64 = 0.001;
 
-/// No connection with timestamps can be silent for longer than this (24 days), because its timestamps become invalid
-/// (RFC 7323, 5.5). A longer silence means that the clock jumped, or that several captures were joined.
+/// A connection cannot be silent for longer than 24 days, because its timestamps become invalid (RFC 7323, 5.5). A
+/// longer silence means that the clock jumped, or that several captures were joined.
 const LONGEST_SILENCE_NS: i64 = 24 * 86_400 * 1_000_000_000;
 
 /// A fault of the capture, in the order of `CAPTURE_FAULTS` in `tcptrace_lab/schema/`.

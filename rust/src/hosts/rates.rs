@@ -3,10 +3,11 @@
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) bound a transfer by the
 //! rates of its hosts: λ, at which the sender can send, and μ, at which the receiver can receive. No flow control
-//! exceeds min(λ, μ); the idle time of the sender shows how much less was sent. [`Rates`] adds up the periods of a capture
-//! that show these rates; this module divides bytes by time. If the capture cannot show a value, the value is `None`. In
-//! a capture that was not taken at the sender, λ is unknown, because the path changes the spacing of the segments. In a
-//! capture at the receiver, queues of the path are unknown, because the ACKs have not passed them.
+//! exceeds min(λ, μ); the idle time of the sender shows how much less was sent. [`Rates`] adds up the periods of a
+//! capture that show these rates; this module divides bytes by time. If the capture cannot show a value, the value is
+//! `None`. In a capture that was not taken at the sender, λ is unknown, because the path changes the spacing of the
+//! segments. In a capture at the receiver, queues of the path are not visible, because data is captured only after it
+//! has passed them.
 
 use super::vantage::{is_near, turnaround_ns};
 use crate::accounts::{Counts, Line, Passed, Rates};
@@ -16,15 +17,16 @@ use crate::sender::SenderTotals;
 
 /// A rate needs at least this many samples (a heuristic).
 const MIN_SAMPLES: i64 = 10;
-/// The segments of bursts count as equal in size if their average is at least this share of the largest (a heuristic).
-/// A common rate of small and large segments, as in a dialogue before a bulk transfer, describes neither of them.
+/// The segments of bursts count as equal in size if their average is at least 80% of the largest (a heuristic). A
+/// common rate of small and large segments, as in a dialogue before a bulk transfer, describes neither of them.
 const ALIKE_SHARE: f64 = 0.8;
-/// A measured bound that is at most this share below the delivered rate is raised to that rate; a lower bound is
+/// A measured bound that is at most 5% below the delivered rate is raised to that rate; a bound that is lower still is
 /// dropped (a heuristic).
 const NOISE_SHARE: f64 = 0.05;
 /// Converts bytes per nanosecond to bits per second: 8 bits times 10^9 ns.
 const BPS: f64 = 8e9;
-/// If λ/μ differs from 1 by less than this, it is treated as 1: the general M/M/1/K formula would divide 0 by 0.
+/// If λ/μ differs from 1 by less than 10^-6, it is treated as 1, because the general M/M/1/K formula would divide 0 by
+/// 0.
 const EQUAL_RATES: f64 = 1e-6;
 /// Flights are on a plateau if they did not grow for this many RTTs and their level is at least [`PLATEAU_SHARE`] of
 /// the largest flight. (An application that writes in large pieces does not always fill its buffer.) If the level
@@ -32,8 +34,8 @@ const EQUAL_RATES: f64 = 1e-6;
 const PLATEAU_ROUNDS: u16 = 5;
 const PLATEAU_SHARE: f64 = 0.8;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// If the send buffer is full, an ACK releases most segments: more than this many times as many as are sent at other
-/// times (a heuristic). If an application sends at its own pace, its segments do not follow the ACKs.
+/// If the send buffer is full, ACKs release more than 4 times as many segments as are sent at other times (a
+/// heuristic). If an application sends at its own pace, its segments do not follow the ACKs.
 const CLOCKED_PART: u64 = 4;
 /// Link rates in b/s: IEEE 802.3.
 const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];
@@ -143,7 +145,7 @@ impl Facts<'_> {
         let samples = |passed: Option<Passed>| passed.map(|passed| i64::from(passed.samples));
         let span_ns = self.counts.last_data_ts_ns.since(self.counts.first_data_ts_ns).get().filter(|ns| *ns > 0);
         let achieved_bps = span_ns.map(|ns| self.counts.unique_bytes as f64 * BPS / ns as f64);
-        // The time starts with the first segment, so the bytes of this segment are not counted.
+        // The time starts with the first data segment, so the bytes of this segment are not counted.
         let average_bps = achieved_bps.map(|bps| bps * (1.0 - 1.0 / self.figures.data_segments as f64));
         let burst_bps = burst.filter(|burst| self.alike(burst)).and_then(|burst| rate(&burst));
         let delivered_bps = span_ns.and_then(|ns| self.delivered_bps(ns));
@@ -192,8 +194,8 @@ impl Facts<'_> {
         }
     }
 
-    /// The rate at which data was delivered, from the first segment until the longest queue (that of the longest RTT)
-    /// is empty.
+    /// Returns the rate at which data was delivered, from the first segment until the longest queue (that of the
+    /// longest RTT) is empty.
     fn delivered_bps(&self, span_ns: i64) -> Option<f64> {
         let rtt = &self.counts.rtt;
         let queued_ns = rtt.max_ns().zip(rtt.min_ns()).map_or(0, |(most, least)| most - least);
@@ -203,8 +205,8 @@ impl Facts<'_> {
         Some(bytes * BPS / (span_ns as f64 + queued_ns as f64))
     }
 
-    /// The part of the delivered rate at which the application read. A full receive buffer contains bytes that were
-    /// delivered but not read.
+    /// Returns the part of the delivered rate at which the application read. A full receive buffer contains bytes that
+    /// were delivered but not read.
     fn taken_bps(&self, delivered_bps: f64) -> f64 {
         let held = self.window_bytes.map_or(1.0, |window| window as f64 / self.counts.unique_bytes as f64);
         delivered_bps * (1.0 - held.min(1.0))
@@ -234,8 +236,8 @@ impl Facts<'_> {
     /// clamped congestion window; `None` if there is no such plateau.
     ///
     /// If the capture was not taken at the sender and has no timestamps, the flights must be separated by pauses. If
-    /// most segments are sent one by one, each one RTT after an ACK, the bytes per RTT are what the path carries,
-    /// whatever number is in flight.
+    /// most segments are sent one by one, each one RTT after an ACK, the path determines the bytes per RTT, whatever
+    /// number is in flight.
     fn send_buffer(&self, near: bool) -> Option<i64> {
         let totals = self.totals;
         let (level, full) = (totals.level_flight_bytes.get()?, self.full_bytes?);
@@ -254,7 +256,7 @@ impl Facts<'_> {
 }
 
 fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f64>) -> Option<BoundBy> {
-    // The bound equals the lowest of the three values.
+    // The bound is equal to one of the three values, the lowest.
     if receive.is_some_and(|receive| bound >= receive) {
         Some(BoundBy::Receive)
     } else if line.is_some_and(|line| bound >= (1.0 - LINE_SHARE) * line) {
@@ -318,7 +320,7 @@ fn window_full_share(ratio: f64, places: i64) -> f64 {
 mod tests {
     use super::{BoundBy, bound_by, bytes_in, no_less, reached_share, window_full_share};
 
-    /// In M/M/1/K, the probabilities of the states 0 to K are proportional to 1, r, …, r^K.
+    /// In an M/M/1/K queue, the probabilities of the states 0 to K are proportional to 1, r, …, r^K.
     #[test]
     fn a_full_buffer_is_as_likely_as_the_states_of_the_queue_say() {
         for ratio in [0.2_f64, 0.9, 1.0, 1.5, 40.0, 5000.0] {
@@ -337,7 +339,7 @@ mod tests {
             ((Some(5.0), Some(4.0), None), Some(BoundBy::Receive)),
             ((Some(4.0), Some(5.0), None), Some(BoundBy::Send)),
             ((Some(5.0), None, Some(4.0)), Some(BoundBy::Link)),
-            // The sender's rate equals the line's rate within 1%.
+            // The sender's rate equals the link's rate within 1%.
             ((Some(99.5), None, Some(100.0)), Some(BoundBy::Link)),
             ((Some(98.5), None, Some(100.0)), Some(BoundBy::Send)),
             ((Some(4.0), Some(4.0), Some(4.0)), Some(BoundBy::Receive)),

@@ -1,12 +1,12 @@
 //! The capture point: where on the path a connection was captured (`docs/how-it-decides.md`, 2.1).
 //!
-//! The answer to a captured packet passes the capture point after a round trip to the host. The shortest such round
-//! trip, over all answers that *prove* the arrival of the packet, is the **turnaround** of the host. A capture at one
-//! host shows a turnaround near 0 for this host, and a full RTT for the other host. Four kinds of answer prove arrival:
-//! the handshake, ACKs of data (Karn's rule), echoed TCP timestamps, and data beyond the window that was offered
-//! before. Data that follows an ACK closely proves nothing, because the host may have sent it before the ACK arrived.
-//! Timestamps echoed in data that a host sends on its own initiative give only an upper bound of its turnaround: an
-//! application that writes once a second echoes a timestamp up to a second late, at any distance.
+//! The time from the capture of a packet to the capture of the answer is a round trip from the capture point to the
+//! host. The shortest such round trip, over all answers that *prove* the arrival of the packet, is the **turnaround**
+//! of the host. A capture at one host shows a turnaround near 0 for this host, and a full RTT for the other host. Four
+//! kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps, and data beyond the
+//! window that was offered before. Data that follows an ACK closely proves nothing, because the host may have sent it
+//! before the ACK arrived. Timestamps echoed in data that a host sends on its own initiative give only an upper bound
+//! of its turnaround: an application that writes once a second echoes a timestamp up to a second late, at any distance.
 
 use std::net::IpAddr;
 
@@ -15,19 +15,18 @@ use crate::connection::Confidence;
 use crate::flows::ConnectionRow;
 use crate::sender::NO_DISTANCE_NS;
 
-/// The capture was taken at a host if the turnaround of this host is less than this share of the sum of both
-/// turnarounds.
+/// The capture was taken at a host if the turnaround of this host is less than a tenth of the sum of both turnarounds.
 const NEAR_SHARE: f64 = 0.1;
-/// No path has a longer RTT than this (a heuristic: over two geostationary satellites it is 1.1 s).
+/// Longest RTT that a path is assumed to have (a heuristic: over two geostationary satellites it is 1.1 s).
 pub(crate) const LONGEST_PATH_NS: i64 = 1_500_000_000;
-/// A host may need up to this time to answer (a heuristic: interrupt, softirq and scheduling of real and virtual
-/// hosts). A turnaround below this may be the time of the host and not of the path, so it does not show that the
-/// capture point is between the hosts.
+/// A host may need up to 0.5 ms to answer (a heuristic: interrupt, softirq and scheduling of real and virtual hosts). A
+/// turnaround below 0.5 ms may be the time of the host and not of the path, so it does not show that the capture point
+/// is between the hosts.
 const HOST_NS: i64 = 500_000;
-/// If the sum of both turnarounds is below this, the hosts cannot be distinguished, and the capture point is unknown (a
-/// heuristic).
+/// If the sum of both turnarounds is below 0.1 ms, the hosts cannot be distinguished, and the capture point is unknown
+/// (a heuristic).
 const MIN_PATH_NS: i64 = 100_000;
-/// The sum of both turnarounds must be at least this many ticks of the capture's clock.
+/// The sum of both turnarounds must be at least 2 ticks of the capture's clock.
 const MIN_TICKS: i64 = 2;
 
 /// The place of the capture point on the path, in the order of `VANTAGES` in `tcptrace_lab/schema/`.
@@ -126,10 +125,10 @@ fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
 
 /// Returns the turnaround of host `side` (0 client, 1 server): the shortest time from the capture point to this host
 /// and back; `None` without proof. If this host never had to answer anything, only the timestamps echoed in its own
-/// data remain, and their times include the delay of its application. In this case the turnaround is 0 if routers lie
-/// only on the other side of the capture point. Two kinds of answer are ignored: a single one that took longer than any
-/// path, because the immediate ACK was lost or not captured, and one that is faster than `min_ns`, the tick of the
-/// clock.
+/// data remain, and their times include the delay of its application. If these timestamps are the only evidence and
+/// routers lie only on the other side of the capture point, the turnaround is 0. Two kinds of answer are ignored: a
+/// single one that took longer than any path, because the immediate ACK was lost or not captured, and one that is
+/// faster than `min_ns`, the tick of the clock.
 #[must_use]
 pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i64> {
     let other = 1 - side;
@@ -177,8 +176,8 @@ mod tests {
     const MS: i64 = 1_000_000;
     const NONE: [Option<i64>; 2] = [None, None];
 
-    /// From turnarounds and handshake in microseconds, and the clock's tick in nanoseconds, to the place and its
-    /// evidence.
+    /// Returns the place and its evidence, for turnarounds and handshake in microseconds and the clock's tick in
+    /// nanoseconds.
     fn seen(
         turnarounds_us: (i64, i64),
         handshake_us: Option<(i64, i64)>,

@@ -68,7 +68,7 @@ impl Series {
         self.take(py, rows, figures::Series::add)
     }
 
-    /// Processes rows before the drawn section.
+    /// Processes the rows before the drawn section.
     fn skip(&mut self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         self.take(py, rows, figures::Series::skip)
     }
@@ -90,8 +90,8 @@ impl Series {
         self.series.mark_counts().to_vec()
     }
 
-    /// Returns the series, and starts an empty one. A line has about `keep` points, and a mark at most the number in
-    /// `granted`.
+    /// Returns the series, and starts an empty one. Each line has about `keep` points; each mark occurs at most as
+    /// often as `granted` says.
     #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
     fn finish(&mut self, py: Python<'_>, keep: usize, granted: Vec<usize>) -> PyResult<FigureStreams> {
         let read = || -> Result<_, ArrowError> {

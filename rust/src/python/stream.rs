@@ -56,7 +56,7 @@ pub(super) fn stream(batches: Vec<RecordBatch>, schema: SchemaRef) -> ArrowStrea
     ArrowStream::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema))
 }
 
-/// Returns a table as a stream of one batch.
+/// Returns a table as a stream of a single batch.
 pub(super) fn whole(table: RecordBatch) -> ArrowStream {
     let schema = table.schema();
     stream(vec![table], schema)

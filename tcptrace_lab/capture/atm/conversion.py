@@ -150,9 +150,9 @@ class _Conversion:
     def _cell_records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
         """Return the cell records of a packet, in time order.
 
-        The last cell of the PDU has the packet's time. The other cells precede it without gaps at OC-3c's rate, but never the previous
-        packet, which may belong to the other direction. The cells of two PDUs are never mixed, because both directions use one channel.
-        Cells have earlier times than the previous packet only if their own packet does.
+        The last cell of the PDU has the packet's time. The other cells come before the last cell, without gaps at OC-3c's rate, but never
+        before the previous packet, which may belong to the other direction. The cells of two PDUs are never mixed, because both directions
+        use one channel. A cell is earlier than the previous packet only if the packet of the cell is earlier.
         """
         pdu_cells = atm_cells(routed(packet), *self._channel)
         for behind, cell in zip(range(len(pdu_cells) - 1, -1, -1), pdu_cells, strict=True):

@@ -1,4 +1,4 @@
-//! How a host acknowledges data: how many segments per ACK, and how late.
+//! How a host acknowledges data: how many segments one ACK covers, and how late the ACK is.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,19 +8,21 @@ use crate::connection::DirectionState;
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// If an ACK is later than the fastest ones by more than this, a timer or the application triggered it, and not the
-/// newest segment that it covers (a heuristic: a host's answer takes microseconds, scheduling milliseconds).
+/// An ACK that is later than the fastest ACKs by more than 2 ms was triggered by a timer or by the application, not by
+/// the newest segment that it covers (a heuristic: a host's answer takes microseconds, scheduling takes milliseconds).
 const PROMPT_NS: i64 = 2_000_000;
 /// The shortest segment that Linux counts as full-sized when it decides whether to send an ACK (`TCP_MIN_RCVMSS`).
 const MIN_FULL_BYTES: u32 = 536;
 /// Width of a histogram bucket of ACK delays.
 const BUCKET_NS: i64 = 2_000_000;
-/// Number of histogram buckets. The last bucket counts all delays above 250 ms, because no known timer is longer.
+/// Number of histogram buckets. The last bucket counts all delays above 250 ms, because no known delayed-ACK timer runs
+/// for longer.
 const BUCKETS: usize = 128;
 /// Period of the one timer (200 ms) with which BSD and its derivatives send the delayed ACKs of all connections
 /// (`tcp_fasttimo`).
 const HEARTBEAT_NS: i64 = 200_000_000;
-/// ACKs are classified by the number of segments that they cover: the upper bound of each class except the last.
+/// ACKs are divided into classes by the number of segments that they cover. `SEGMENT_CLASSES` has
+/// the upper bounds of all classes except the last.
 const SEGMENT_CLASSES: [u32; 5] = [1, 2, 3, 4, 8];
 
 /// The accumulators; `tcptrace_lab/schema/` defines each. ACKs with data are not counted, because the application
@@ -38,8 +40,8 @@ pub struct Acking {
     pub delayed_several: u32,
     pub delayed_max_bytes: u32,
     pub lag: RttFigures,
-    /// For each delayed ACK, its time is a phase of the 200 ms timer: the sums of the cosines and of the sines of these
-    /// phases.
+    /// The time of each delayed ACK is a phase of the 200 ms timer. `heartbeat` is the sum of the cosines and the sum
+    /// of the sines of all phases.
     pub heartbeat: (f64, f64),
     pub(crate) delays: Option<Box<[u16]>>,
 }
@@ -53,8 +55,8 @@ impl Acking {
         delays.get(..=used)
     }
 
-    /// Concentration of the times of delayed ACKs at one phase of a 200 ms timer: 1 if all have the same phase, about
-    /// 1/√n if there is no such timer (mean resultant length, Rayleigh's test).
+    /// Returns how much the times of delayed ACKs concentrate at one phase of a 200 ms timer: 1 if all have the same
+    /// phase, about 1/√n for n ACKs if there is no such timer (mean resultant length, Rayleigh's test).
     #[must_use]
     pub fn concentration(&self) -> Option<f64> {
         (self.delayed_acks > 0).then(|| self.heartbeat.0.hypot(self.heartbeat.1) / f64::from(self.delayed_acks))
@@ -77,7 +79,7 @@ impl Acking {
     }
 }
 
-/// Counts an ACK of new data of `data_sender`; `acking` belongs to the sender of the ACK.
+/// Counts an ACK of new data that `data_sender` sent; `acking` belongs to the sender of the ACK.
 #[inline]
 pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Acking>>, data_sender: &DirectionState) {
     let Event { segment, acked, .. } = *event;
@@ -114,8 +116,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
-    // An ACK soon after another ACK may have waited in a queue. Before an ACK that a timer triggers, the host is silent
-    // for at least 3/4 of the delay.
+    // An ACK soon after another ACK may have waited in a queue, so its delay is not counted. If a timer triggers an
+    // ACK, the host was silent before it for at least 3/4 of the delay.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
         acking.delayed(lag_ns.saturating_sub(min_ns), acked.segments, bytes, now);

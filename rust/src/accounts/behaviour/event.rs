@@ -12,7 +12,8 @@ pub(crate) struct Event<'a> {
     pub kind: Kind,
     /// What triggered the segment, if it is a retransmission.
     pub retransmit_trigger: Option<RetransmitTrigger>,
-    /// The offset that the segment acknowledges; `None` if the segment is damaged, because it never arrived.
+    /// The offset that the segment acknowledges; `None` for a damaged segment, because a damaged segment does not
+    /// arrive.
     pub ack: Option<i64>,
     /// Bytes that its sender had in flight before this segment.
     pub in_flight: Option<i64>,
@@ -22,7 +23,7 @@ pub(crate) struct Event<'a> {
     pub window_bytes: Option<u32>,
     /// Time since the sender's previous segment.
     pub since_previous: Nullable,
-    /// The segment fits the current window but not the window before it, so it needed the ACK that moved the window.
+    /// The segment exceeds the window that was offered before the latest one, so it needed the latest window.
     pub needed_window: bool,
     /// The segment immediately follows another data segment of its sender.
     pub in_burst: bool,
@@ -30,15 +31,16 @@ pub(crate) struct Event<'a> {
     pub acked: Acked,
 }
 
-/// What an ACK shows about the data that no earlier ACK covers.
+/// What an ACK shows about the data that it is the first to acknowledge.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acked {
     /// Number of sequence numbers.
     pub bytes: Nullable,
-    /// Number of segments. A segment that offload merged counts as the segments that it becomes on the wire.
+    /// Number of segments. A segment that segmentation offload merged counts as the segments that it becomes on the
+    /// wire.
     pub segments: u32,
-    /// Time from the latest transmission of the oldest of these bytes to the ACK.
+    /// Time to the ACK from the latest transmission of the oldest acknowledged byte.
     pub lag_ns: Nullable,
-    /// Time from the newest of these segments to the ACK; null if Karn's rule excludes the sample.
+    /// Time to the ACK from the newest acknowledged segment; null if Karn's rule excludes the sample.
     pub rtt_ns: Nullable,
 }

@@ -1,52 +1,52 @@
 //! What the IPv4 identifications (IP ID) of one direction show about packets that were sent but are missing from the
 //! capture.
 //!
-//! RFC 6864 requires an identification to be unique only while fragments are reassembled. Hosts therefore choose it in
-//! several ways: a counter per connection (Linux), one counter for all packets, at random, or 0. Only a counter per
-//! connection gives consecutive numbers to the packets of this direction. If nearly all numbers are present, in any
-//! order, the host uses such a counter. With such a counter, a missing number is a packet that was lost before the
-//! capture point or that the capture missed.
+//! RFC 6864 requires an identification to be unique only while fragments are reassembled. Hosts therefore choose
+//! identifications in several ways: by a counter per connection (Linux), by one counter for all packets, at random, or
+//! always 0. Only a counter per connection gives consecutive numbers to the packets of this direction. If nearly all
+//! numbers are present in the capture, in any order, the host uses a counter per connection. With a counter per
+//! connection, a missing number is a packet that was lost before the capture point or that the capture missed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{Segment, TcpFlags};
 
-/// Minimum number of differences between successive identifications before they are judged (a heuristic, as for
+/// Minimum number of steps between successive identifications before the steps are judged (a heuristic, as for
 /// datagrams in `flows/datagram_ids.rs`).
 const MIN_STEPS: u32 = 10;
-/// Tenths of the numbers that must be present before missing numbers are counted as missing packets (a heuristic). If
-/// fewer are present, the counter may also number packets to other hosts.
+/// Missing numbers count as missing packets if at least 9 of 10 numbers are present (a heuristic). If fewer numbers are
+/// present, the counter may also number packets to other hosts.
 const COUNTED_TENTHS: i64 = 9;
-/// Tenths of the numbers that must be present before a gap may be a loss (a heuristic). At 6 of 10, a path may lose a
-/// fifth of the packets and some of their retransmissions.
+/// A gap in the numbers may be a loss if at least 6 of 10 numbers are present (a heuristic). The limit of 6 of 10
+/// allows for a path that loses a fifth of the packets and also some of their retransmissions.
 const POSSIBLE_TENTHS: i64 = 6;
-/// Largest step of a counter. A packet with a larger step does not use the counter, such as a packet that Linux sends
+/// Largest step of a counter. A packet with a larger step is not numbered by the counter; Linux sends such packets
 /// without a socket (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
 const SMALL_STEP: u16 = 1_000;
 
 /// The identifications of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Numbering {
-    /// The identification that is expected next; `None` before the first packet.
+    /// The identification that the counter gives to the next packet; `None` before the first packet.
     next: Option<u16>,
-    /// Position of `next` in the sequence of numbers; the first packet has position 0.
+    /// Position of `next` in the counter's sequence; the first packet has position 0.
     place: i32,
-    /// The lowest position seen, and the position after the highest one seen.
+    /// The lowest position of a captured packet, and the position after the highest one.
     low: i32,
     high: i32,
-    /// Number of packets seen, each counted as the packets that it becomes on the wire.
+    /// Number of captured packets; a merged packet counts as the packets that it becomes on the wire.
     seen: u32,
-    /// Number of differences between successive packets, and how many of them are too large for a counter.
+    /// Number of steps between successive packets, and number of steps that are too large for a counter.
     steps: u32,
     strays: u32,
-    /// Number of identifications missing since the last transmission.
+    /// Number of identifications that are missing since the last transmission.
     left_out: i32,
 }
 
 impl Numbering {
-    /// Adds a packet that becomes `pieces` packets on the wire. SYN and RST are skipped, because they may be numbered
-    /// separately (Linux sends 0). A packet with the same identification as the previous one is a copy of it and is
-    /// skipped.
+    /// Adds a captured packet that becomes `pieces` packets on the wire. SYN and RST are skipped, because they may be
+    /// numbered separately (Linux sends 0). A packet with the same identification as the previous packet is skipped as
+    /// a copy of it.
     #[inline]
     pub(super) fn take(&mut self, segment: &Segment, pieces: u32) {
         let Some(id) = segment.ip.id else { return };
@@ -63,7 +63,7 @@ impl Numbering {
             }
         }
         let at = self.place.saturating_add(i32::from(step));
-        // A packet that is captured late was counted as missing before.
+        // A packet that is captured late was counted as missing before, so it is subtracted.
         let left_out = if at < self.high { -(pieces as i32) } else { at - self.high };
         self.left_out = self.left_out.saturating_add(left_out).max(0);
         self.low = self.low.min(at);
@@ -73,7 +73,7 @@ impl Numbering {
         self.next = Some(behind);
     }
 
-    /// Returns how many identifications are missing since the last call.
+    /// Returns how many identifications were found to be missing since the last call.
     #[inline]
     pub(crate) fn take_left_out(&mut self) -> i64 {
         std::mem::take(&mut self.left_out).into()
@@ -85,7 +85,7 @@ impl Numbering {
         self.are_present(COUNTED_TENTHS).then_some((self.numbers() - i64::from(self.seen)).max(0))
     }
 
-    /// Whether a missing identification may be a lost packet: enough identifications are present for a counter of this
+    /// Whether a missing identification may be a lost packet: the identifications come from a counter for this
     /// direction.
     #[must_use]
     pub fn gaps_may_be_losses(&self) -> bool {

@@ -35,7 +35,7 @@ pub struct Behaviour {
     pub reaction: Reaction,
     pub sending: Sending,
     pub numbering: Numbering,
-    /// Present only if the host acknowledges data.
+    /// How the host acknowledges; `None` if it never acknowledged data.
     pub acking: Option<Box<Acking>>,
     pub syn: Option<SynShape>,
     pub min_window_scale: u8,
@@ -44,7 +44,7 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// The measurements from which the turnaround of this host follows.
+    /// Returns the measurements from which the turnaround of this host is computed.
     #[inline]
     pub(crate) fn answering(&self, other: &Self, other_direction: &DirectionState) -> Answering {
         Answering {
@@ -56,8 +56,8 @@ impl Behaviour {
     }
 }
 
-/// Adds a segment of `sender`. The caller has applied the ACK of the segment to `receiver`, but has not yet recorded
-/// the segment in `sender`.
+/// Adds a segment of `sender`. The ACK of the segment has already been applied to `receiver`; the segment itself is not
+/// yet recorded in `sender`.
 #[inline]
 pub(crate) fn take(
     event: &mut Event<'_>,
@@ -91,9 +91,9 @@ pub(crate) fn take(
     }
 }
 
-/// Raises the lower bound of the window scale of `receiver` if no SYN shows the scale. All bytes in flight must have
-/// fitted a window that `receiver` offered. (This is wrong if a receiver shrinks its window, or if the window is older
-/// than the capture.)
+/// If no SYN shows the window scale of `receiver`, raises the lower bound of this scale. The window of `receiver` must
+/// have allowed all bytes in flight. (This is wrong if the receiver shrinks its window, or if it offered the window
+/// before the capture.)
 #[cold]
 fn bound_window_scale(
     sender_direction: &DirectionState,

@@ -1,4 +1,5 @@
-//! How fast a host answers, measured at the capture point. The time shows where the capture was taken.
+//! How fast a host answers, measured at the capture point. The shortest such time shows where on the path the capture
+//! was taken.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,31 +7,31 @@ use crate::connection::{Kind, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Times from the capture of a segment to this host until the capture of this host's first segment that proves its
-/// arrival. Two kinds of proof are used here that RTT samples do not use: an echoed timestamp (RFC 7323, 3), and data
-/// that exceeds the window offered before.
+/// Reaction times of a host: from the capture of a segment to the host until the capture of the host's first segment
+/// that proves the arrival. Two kinds of proof that RTT samples do not use count here: an echoed timestamp (RFC 7323,
+/// 3), and data that exceeds the window offered before.
 ///
-/// Each of these times is at least the round trip from the capture point to the host, so the shortest is the best
-/// estimate.
+/// A reaction time is never shorter than the round trip from the capture point to the host, so the shortest one is the
+/// best estimate.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Reaction {
     /// The shortest of these times.
     pub min_ns: Nullable,
-    /// The capture time of the peer's segment whose timestamp is not echoed yet, and this timestamp.
+    /// Capture time of the oldest segment of the peer whose timestamp is not echoed yet, and this timestamp.
     awaited_ts_ns: Nullable,
     awaited_tsval: u32,
     /// The latest TCP timestamp (TSval) of the peer.
     peer_tsval: u32,
-    /// The highest right edge of the peer's window, the highest edge before that, and the time of the change. If the
-    /// window scale of the peer is unknown, only zero windows set the edge.
+    /// The highest right edge of the peer's window, the highest right edge before that, and the time when it changed.
+    /// While the window scale of the peer is unknown, the edge is known only for a zero window.
     edge: Nullable,
     edge_before: Nullable,
     edge_ts_ns: Nullable,
 }
 
 impl Reaction {
-    /// Adds a segment that this host sends. Returns whether the segment needed the peer's latest window, because it
-    /// exceeds the one before.
+    /// Measures a reaction time if this segment of the host proves the arrival of an earlier segment. Returns whether
+    /// the segment exceeds the window that the peer offered before the latest one.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()
@@ -53,7 +54,7 @@ impl Reaction {
         needed_window
     }
 
-    /// Adds a segment of the peer that passes the capture point on its path to this host.
+    /// Records a segment of the peer whose arrival at this host can be proved later.
     #[inline]
     pub(super) fn peer_sent(&mut self, segment: &Segment, ack: Option<i64>, window_bytes: Option<u32>, now: Nullable) {
         if let Some((value, _)) = segment.options.timestamps
@@ -67,8 +68,8 @@ impl Reaction {
         }
         let Some(ack) = ack else { return };
         let edge = window_bytes.map(|window_bytes| ack.saturating_add(i64::from(window_bytes)));
-        // The right edge is unknown while the window scale is. A nonzero window then only shows that a zero window has
-        // opened.
+        // While the window scale is unknown, so is the right edge of a nonzero window. A nonzero window with unknown
+        // scale only shows that a zero window has opened.
         if edge.map_or(self.edge.is_some(), |edge| edge > self.edge.value()) {
             self.edge_before = self.edge;
             self.edge = edge.into();

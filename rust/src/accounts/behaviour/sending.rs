@@ -8,19 +8,19 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionState, Kind};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// With more bytes than this in flight, a small segment does not prove that Nagle's algorithm is off. A Linux sender
+/// If more than 4,096 bytes are in flight, a small segment does not prove that Nagle's algorithm is off. A Linux sender
 /// that runs out of send memory sends what it has, even with Nagle's algorithm (`tcp_sendmsg_locked`,
 /// `wait_for_space`). The minimum send memory of Linux is 4,608 bytes (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;
-/// The smallest send buffer that is assumed: the default of 4.2BSD.
+/// The smallest send buffer that is assumed to exist, in bytes: the default of 4.2BSD.
 pub(crate) const MIN_BUFFER_BYTES: i64 = 2048;
-/// If a host reacts within this time, the capture was taken at this host, because the host itself needs about this long
-/// (a heuristic).
+/// If a host reacts within 0.2 ms, the capture was taken at this host, because the host alone needs about this time (a
+/// heuristic).
 const HOST_NS: i64 = 200_000;
 /// Flags of segments that Nagle's algorithm never delays: a close sends the remaining data, and urgent data is sent at
 /// once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
 pub(crate) const NEVER_HELD: u16 = TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG;
-/// Waits shorter than this are not attributed to Nagle's algorithm, because applications often write at such intervals
+/// Waits shorter than 2 ms are not attributed to Nagle's algorithm, because applications often write at such intervals
 /// (a heuristic).
 const MIN_HOLD_NS: i64 = 2_000_000;
 
@@ -29,9 +29,9 @@ const MIN_HOLD_NS: i64 = 2_000_000;
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Sending {
     pub super_segments: u32,
-    /// How many more segments were on the wire than in the capture, because offload split large ones after the capture.
+    /// Number of additional segments on the wire, because offload split segments after they were captured.
     pub hidden_segments: u64,
-    /// Number of data segments captured after their ACK.
+    /// Number of data segments that were captured after their ACK.
     pub late_segments: u32,
     /// Allocated with the first evidence.
     pub nagle: Option<Box<Nagle>>,
@@ -44,10 +44,10 @@ pub struct Sending {
     initial_over: bool,
     /// Capture time of the ACK without data that acknowledged everything in flight.
     emptied_ts_ns: Nullable,
-    /// The flight that this ACK acknowledged ended with a small segment.
+    /// The data that the last ACK acknowledged ended with a small segment.
     emptied_of_small: bool,
-    /// The flight that this ACK acknowledged may have filled the send buffer, because the largest flight ever was
-    /// hardly larger.
+    /// The data that the last ACK acknowledged may have filled the send buffer, because hardly more data was ever in
+    /// flight.
     emptied_of_all: bool,
 }
 
@@ -68,7 +68,7 @@ pub struct Nagle {
 #[allow(missing_docs)]
 pub struct Count {
     pub count: u32,
-    /// Frame number; 0 if there is none.
+    /// Frame number of the first event; 0 if there is no event.
     pub first: u64,
 }
 
@@ -86,11 +86,11 @@ impl Sending {
     }
 }
 
-/// Whether a captured segment with `bytes` of payload ends, on the wire, with a segment that is smaller than full-sized.
+/// Whether a captured segment with `bytes` of payload ends, on the wire, in a segment that is smaller than full-sized.
 ///
-/// Full-sized is the MSS. If the path MTU limits segments to less than the MSS, the longest segment seen counts as
-/// full-sized as well. If no segment is longer than half of the MSS, segments below half of the MSS are small. A
-/// segment of at least half of the largest window ever offered is always full-sized (RFC 9293, 3.8.6.2.1).
+/// Full-sized is the MSS. If the path MTU keeps segments below the MSS, segments as long as the longest one count as
+/// full-sized too. If no segment is longer than half of the MSS, segments below half of the MSS are small. A segment of
+/// at least half of the largest window ever offered is always full-sized (RFC 9293, 3.8.6.2.1).
 #[inline]
 fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
@@ -104,7 +104,7 @@ fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> boo
 }
 
 impl Sending {
-    /// Adds a segment with data; `answering` belongs to the segment's sender.
+    /// Records a segment with data; `answering` belongs to the segment's sender.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -138,8 +138,8 @@ impl Sending {
         self.emptied_ts_ns = Nullable::default();
     }
 
-    /// Counts a segment in the initial window if the first ACK of data cannot have arrived before the segment was
-    /// sent. The ACK counts as arrived after 7/8 of this host's fastest reaction, both measured at the capture point.
+    /// Counts a segment in the initial window if it was sent before the first ACK of data can have arrived. An ACK
+    /// counts as arrived when 7/8 of this host's fastest reaction time have passed since the capture of the ACK.
     fn initial_window(&mut self, kind: Kind, bytes: u32, pieces: u32, now: Nullable, turnaround_ns: Option<i64>) {
         let acked_for = now.since(self.first_ack_ts_ns).get();
         let reaction_ns = turnaround_ns.filter(|least| *least > HOST_NS).map_or(0, |least| least - least / 8);
@@ -183,7 +183,8 @@ impl Sending {
             return;
         }
         let emptied = self.emptied_ts_ns;
-        // A segment that exceeds the window before that ACK waited for the window, not for Nagle's algorithm.
+        // If a segment exceeds the window before that ACK, it waited for the window and not because of Nagle's
+        // algorithm.
         if !emptied.is_some() || last_ack != emptied || waited_ns < MIN_HOLD_NS || event.needed_window {
             return;
         }
@@ -198,7 +199,7 @@ impl Sending {
         }
     }
 
-    /// Records an ACK of new data of `data_sender`.
+    /// Records an ACK of new data that `data_sender` sent.
     #[inline]
     pub(super) fn acknowledged(&mut self, event: &Event<'_>, now: Nullable, data_sender: &DirectionState) {
         let Some(ack) = event.ack else { return };

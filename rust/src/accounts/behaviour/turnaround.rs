@@ -2,10 +2,10 @@
 
 use crate::nullable::Nullable;
 
-/// Initial TTLs of common stacks. A captured packet with one of these TTLs has passed no router.
+/// Initial TTLs of common stacks. A packet that is captured with its initial TTL has passed no router.
 pub(crate) const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 
-/// The measurements from which the turnaround of a host follows.
+/// The measurements from which the turnaround of a host is computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answering {
     /// The shortest [`super::Reaction`] of the host.
@@ -18,8 +18,8 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// The turnaround: the shortest time from the capture of a segment to the host until the capture of a segment from
-    /// the host that proves its arrival.
+    /// Returns the turnaround of the host: the shortest time from the capture of a segment to the host until the
+    /// capture of the host's segment that proves its arrival.
     #[inline]
     pub(crate) fn turnaround_ns(self) -> Option<i64> {
         match (self.reaction_min_ns.get(), self.other_rtt_min_ns.get()) {
@@ -31,8 +31,8 @@ impl Answering {
 }
 
 /// Whether there are routers between the capture point and the peer, but none between the capture point and the host.
-/// The host is then on the same link as the capture point. Echoes in data that the host sends on its own initiative
-/// then only add the delay of its application.
+/// In this case the host is on the same link as the capture point. Timestamps that the host echoes in data of its own
+/// initiative then show only how long its application waited.
 fn is_on_the_link(ttl: u8, other_ttl: u8) -> bool {
     other_ttl > 0 && INITIAL_TTLS.contains(&ttl) && !INITIAL_TTLS.contains(&other_ttl)
 }

@@ -1,5 +1,5 @@
-//! Messages that are sent in short pieces. There are two reasons: a buffer of the socket or the application ended in
-//! the middle of a segment, or the message is slightly longer than one or more full-sized segments.
+//! Messages that are sent in short pieces. A message is cut for two reasons: a buffer of the socket or the application
+//! ends in the middle of a segment, or the message is slightly longer than one or more full-sized segments.
 //!
 //! A socket layer with buffers of 1,024 bytes passes a message to TCP in pieces of such buffers. 4.2BSD passes one
 //! buffer at a time if the send buffer has room for two (Mosher 1985: 1,025 bytes are sent as 1,024 and 1). `SunOS`
@@ -10,17 +10,16 @@ use serde::{Deserialize, Serialize};
 use super::left::Left;
 use crate::nullable::Nullable;
 
-/// Buffer sizes are multiples of this size: MCLBYTES of 4.2BSD and `SunOS`.
+/// Buffer sizes are multiples of 1,024 bytes: MCLBYTES of 4.2BSD and `SunOS`.
 const CLUSTER_BYTES: i64 = 1024;
-/// If the rest of a message is at most this part (1/8) of a full-sized segment, it is too small to justify a packet of
-/// its own.
+/// If at most 1/8 of a full-sized segment remains of a message, the rest is too small to justify a packet of its own.
 const REST_PART: i64 = 8;
-/// If a segment is sent within this time of the previous one, both belong to the same message (a heuristic: slow hosts
+/// Two segments belong to the same message if the second is sent within 10 ms of the first (a heuristic: slow hosts
 /// need a few milliseconds per segment).
 const SAME_MESSAGE_NS: i64 = 10_000_000;
-/// If a segment is sent within this time of an ACK, the ACK released it.
+/// A segment that is sent within 1 ms of an ACK was released by the ACK.
 const RELEASED_NS: i64 = 1_000_000;
-/// Waits up to this are not counted, because a slow host may need this time for one segment.
+/// Waits of up to 10 ms are not counted, because a slow host may need this time for one segment.
 const WAIT_NS: i64 = 10_000_000;
 
 /// Messages of one direction that were sent in short pieces, and the time that this cost.
@@ -29,10 +28,10 @@ const WAIT_NS: i64 = 10_000_000;
 pub struct Cuts {
     /// Number of messages that were sent in short pieces.
     pub messages: u32,
-    /// Number of cuts in these messages: a cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`, or a
+    /// Number of cuts in messages: a cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`, or a
     /// full-sized segment before a tiny rest of the message.
     pub segments: u32,
-    /// Offset in the message of the first cut, if all messages have their first cut at the same offset; otherwise 0.
+    /// The offset of the first cut from the start of its message, if it is the same in all messages; otherwise 0.
     pub at_bytes: u32,
     /// The frame of the last segment of the first cut message.
     pub frame: Nullable,

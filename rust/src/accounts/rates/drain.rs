@@ -1,17 +1,17 @@
-//! The rate at which the receiving end of a direction accepts bytes. ACKs show this rate while a queue drains, and the
-//! window shows it while the receive buffer is full.
+//! The rate at which the receiving end of a direction accepts bytes. ACKs show how fast a receiver accepts bytes while
+//! a queue drains; the window shows it while the receive buffer is full.
 
 use serde::{Deserialize, Serialize};
 
 use super::passed::Passed;
 use crate::nullable::Nullable;
 
-/// If a round trip exceeds the shortest one by less than this, it does not prove a queue, because the delays of the
-/// hosts vary as much.
+/// A round trip can show a queue only if it exceeds the shortest round trip by at least 0.1 ms, because the delays of
+/// the hosts alone vary by nearly as much.
 const MIN_QUEUE_NS: i64 = 100_000;
-/// Minimum length of a period in which a queue drains; half of the shortest round trip, if that is longer. A return
-/// path that bundles ACKs (wireless, GRO) delivers them together after a wait. Over a shorter period, such a bundle
-/// would show a rate that no link has.
+/// A queue must drain for at least 1 ms, or half of the shortest round trip if that is longer, to count as a sample of
+/// the rate. A return path that bundles ACKs (wireless, GRO) delivers them together after a wait. Over a shorter
+/// period, bundled ACKs would show a rate that no link has.
 const MIN_STRETCH_NS: i64 = 1_000_000;
 
 /// An ACK of new bytes.
@@ -19,7 +19,7 @@ const MIN_STRETCH_NS: i64 = 1_000_000;
 pub(crate) struct Advanced {
     pub ts_ns: i64,
     pub bytes: i64,
-    /// Time from the newest segment that this ACK acknowledges to this ACK.
+    /// Time from the newest acknowledged segment to this ACK.
     pub rtt_ns: Nullable,
     /// The shortest RTT sample of the connection so far.
     pub rtt_min_ns: i64,
@@ -27,8 +27,8 @@ pub(crate) struct Advanced {
     pub more: bool,
 }
 
-/// Bytes and time of the periods in which a queue was busy. In such a period, the newest segment of each ACK was
-/// already in the queue at the previous ACK, so the bottleneck was never idle in between.
+/// Bytes and time of the periods in which a queue was busy. While a queue is busy, the newest segment of each ACK was
+/// already in the queue at the previous ACK, so the bottleneck is never idle in between.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,
@@ -51,7 +51,7 @@ impl Drain {
         self.last_ns = Some(ack.ts_ns).filter(|_| ack.more).into();
     }
 
-    /// Ends the period, because the next ACK cannot be compared with the last one.
+    /// Ends the period of a busy queue, because the next ACK cannot be compared with the last one.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.sum = self.sum();
@@ -78,9 +78,9 @@ pub(crate) struct Advertised {
     pub max_bytes: i64,
 }
 
-/// Bytes and time of the periods after a window of less than half of the largest one. During these periods, unread
-/// bytes fill most of the receive buffer, so the right edge of the window moves at the rate at which the application
-/// reads.
+/// Bytes that the application read, and the time, in periods that begin with a window of less than half of the largest
+/// one. After such a small window, unread bytes fill most of the receive buffer, so the right edge of the window moves
+/// at the rate at which the application reads.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reading {
     pub sum: Passed,

@@ -1,4 +1,4 @@
-//! What the rates need of a segment that is sent.
+//! The properties of a sent segment from which rates are computed.
 
 use crate::sender::Wait;
 

@@ -3,7 +3,7 @@
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these rates λ and
 //! μ and measure them on hosts without other load. A capture shows these rates only in some periods. This module adds
-//! up the bytes and the time of such periods; [`crate::hosts`] draws the conclusions.
+//! up the bytes and the time of the periods that show these rates; [`crate::hosts`] draws the conclusions.
 
 mod cuts;
 mod drain;
@@ -19,18 +19,18 @@ use serde::{Deserialize, Serialize};
 
 use drain::{Drain, Reading};
 
-/// Rates are measured only for directions with at least this many data segments. Fewer segments give too few samples,
-/// and most connections of a large capture have fewer.
+/// Rates are measured only for directions with at least 4 data segments. Fewer segments give too few samples, and most
+/// connections of a large capture have fewer.
 pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
-/// A longer wait is a pause of the application and ends a burst; the limit is two round trips, if that is longer (a
+/// A wait above 10 ms, or two round trips if that is longer, is a pause of the application and ends a burst (a
 /// heuristic for LANs).
 const PAUSE_NS: i64 = 10_000_000;
-/// If the congestion window had room, and a segment is sent more than this after the last ACK, that ACK did not release
-/// it (a heuristic: a kernel needs a fraction of this time from an ACK to the segment that it releases).
+/// If the congestion window had room, a segment that is sent more than 0.1 ms after the last ACK was not released by
+/// that ACK (a heuristic: a kernel needs a fraction of this time from an ACK to the segment that it releases).
 const AFTER_ACK_NS: i64 = 100_000;
-/// If the congestion window may have been full, a segment must be sent more than this after the last ACK, or 1/4 of the
-/// round trip if that is longer, to count as not released by that ACK. Within this time, a blocked application wakes up
-/// and writes after an ACK.
+/// If the congestion window may have been full, a segment counts as not released by the last ACK only if it is sent
+/// more than 0.2 ms after that ACK, or 1/4 of the round trip if that is longer. A blocked application may need 0.2 ms
+/// or 1/4 of the round trip to wake up after an ACK and to write.
 const WOKEN_NS: i64 = 200_000;
 const WOKEN_PART: i64 = 4;
 /// If the bytes in flight are below 9/10 of their maximum, neither the congestion window nor the send buffer limits
@@ -49,7 +49,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Adds a data segment that is sent.
+    /// Adds a sent data segment to the rate measurements.
     #[inline]
     pub(super) fn departs(&mut self, left: &Left<'_>) {
         if !left.new || left.held.recovering {
@@ -64,7 +64,7 @@ impl Rates {
         }
     }
 
-    /// Adds an ACK of the receiver for new bytes.
+    /// Adds an ACK of the receiver for new bytes to the rate measurements.
     #[inline]
     pub(super) fn advanced(&mut self, advanced: &Advanced) {
         self.drain.advanced(advanced);
@@ -76,20 +76,20 @@ impl Rates {
         self.drain.interrupted();
     }
 
-    /// Adds a window that the receiver advertises.
+    /// Adds a window that the receiver advertises to the rate measurements.
     #[inline]
     pub(super) fn advertised(&mut self, advertised: &Advertised) {
         self.reading.advertised(advertised);
     }
 
-    /// Bytes that were acknowledged while more data was queued, and the time of these periods.
+    /// Returns the bytes that were acknowledged while more data was queued, and the time of these periods.
     #[must_use]
     pub fn drained(&self) -> Passed {
         self.drain.sum()
     }
 
-    /// Bytes that the receiving application read while its receive buffer was at least half full, and the time of these
-    /// periods.
+    /// Returns the bytes that the receiving application read while its receive buffer was at least half full, and the
+    /// time of these periods.
     #[must_use]
     pub fn read(&self) -> Passed {
         self.reading.sum

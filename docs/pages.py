@@ -1,8 +1,6 @@
-"""What is made from the package: the catalogue of findings, the page of columns, and lists of names in the JSON Schemas.
+"""Makes the pages findings.md and columns.md, and the lists of names in the JSON Schemas, from the package. `make docs` runs this.
 
-`make docs` runs this.
-
-Every finding is shown by a capture of captures/ where one of them has it, else by a run of the models that anybody can repeat.
+Each finding has an example: a capture of captures/ that shows the finding, or a simulation by the models of TCP stacks.
 """
 
 from __future__ import annotations
@@ -41,11 +39,11 @@ _SWEEP = (
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Where a finding is seen.
+    """An example that shows a finding.
 
     Attributes:
-        capture: file in captures/; empty if a model makes it.
-        simulated: arguments of `simulate`, without the output.
+        capture: file in captures/; empty if the example is simulated.
+        simulated: arguments of `simulate`, without the output file.
     """
 
     capture: str = ""
@@ -53,13 +51,13 @@ class Example:
 
     @property
     def command(self) -> str:
-        """What shows it."""
+        """Return the command lines that show the finding."""
         if self.capture:
             return f"tcptrace-lab analyze captures/{self.capture}"
         return f"tcptrace-lab simulate {shlex.join(self.simulated)} -o model.pcap\ntcptrace-lab analyze model.pcap"
 
     def analysis(self, folder: Path) -> Analysis:
-        """The analysis of it."""
+        """Return the analysis of the capture, or of the simulation, which is written to `folder`."""
         if self.capture:
             return analyze(ROOT / "captures" / self.capture)
         path = folder / "model.pcap"
@@ -105,39 +103,40 @@ EXAMPLES = {
     ),
     "tinygrams": Example(simulated=("--stack", "linux", "--nodelay", "--delay", "5ms", "--client", "300 * (write 40; think 2ms)")),
 }
-"""Finding → where it is seen."""
+"""Id of a finding → its example."""
 
-_OF_CAPTURE = "None of these captures has this problem; `tests/findings/test_path_findings.py` has an exchange with it."
+_OF_CAPTURE = "No capture in `captures/` has this problem; `tests/findings/test_path_findings.py` contains an exchange that has it."
 
 WITHOUT_EXAMPLE = {
-    "congestion-marks": "No path of these captures marks packets; `tests/findings/test_congestion_marks.py` has an exchange with it.",
-    "silly-window": "Neither this kernel nor a modelled stack sends such segments: see `tests/findings/test_small_packets.py`.",
+    "congestion-marks": "No capture in `captures/` has CE marks; `tests/findings/test_congestion_marks.py` has an exchange with them.",
+    "silly-window": "Linux and the modelled stacks send no such segments; see the exchange in `tests/findings/test_small_packets.py`.",
     **dict.fromkeys(("capture-incomplete", "capture-duplicates", "offload", "clock"), _OF_CAPTURE),
 }
-"""Findings that no capture here shows, and where they are shown."""
+"""Id of a finding without an example → the test that shows it."""
 
 _HEAD = """# Findings
 
-What each finding means, with an example that anybody can reproduce: a capture from [captures/](../captures/README.md), made to have a known
-cause, or a run of the models. The texts are the output of the tool, with the numbers of that capture.
+This page explains each finding with an example that you can reproduce. The example is a capture from [captures/](../captures/README.md),
+which was made to have a known cause, or a simulation by the models of TCP stacks. The texts are the output of tcptrace-lab for this
+example.
 
-How to read them:
+The parts of a finding have these meanings:
 
-- **Severity** is the share of the direction's active time that a problem costs: *high* from 50%, *medium* from 20%, *low* below. *Info* is
-  time that the application or the path needs: no TCP problem.
-- **Confidence**: *proved* if the frames leave no other explanation, *consistent* if nothing contradicts it, *possible* otherwise. It is
-  lowered if the quality of the capture is limited or poor.
-- **Gain** is an upper bound: after the fix, the data may wait for another cause.
-- **Evidence** is that of the longest wait; the filter shows the frames in Wireshark.
+- The **severity** depends on the cost of the finding, as a share of the direction's active time: *high* from 50%, *medium* from 20%,
+  otherwise *low*. *Info* means time that the application or the path needs, which is not a TCP problem.
+- The **confidence** is *proved* if the frames exclude all other explanations, *consistent* if nothing contradicts the finding, and
+  otherwise *possible*. The confidence is lowered if the quality of the capture is limited or poor.
+- The **gain** is an upper bound, because after the fix the data may wait for another reason.
+- The **evidence** is that of the longest wait. The filter selects the frames in Wireshark.
 
-[benchmarks/verdicts/causes.md](../benchmarks/verdicts/causes.md) shows how often findings are right on transfers of known cause.
-[benchmarks/verdicts/proved-findings.md](../benchmarks/verdicts/proved-findings.md) has all proved findings of public captures, each checked
-by hand.
+[benchmarks/verdicts/causes.md](../benchmarks/verdicts/causes.md) shows how often findings are right, for transfers whose cause is known.
+[benchmarks/verdicts/proved-findings.md](../benchmarks/verdicts/proved-findings.md) lists all *proved* findings on public captures, which
+were checked by hand.
 """
 
 
 def findings_page() -> str:
-    """The catalogue."""
+    """Return the page findings.md."""
     parts = [RENEWED, _HEAD]
     with tempfile.TemporaryDirectory() as folder:
         for name, example in EXAMPLES.items():
@@ -153,7 +152,7 @@ def findings_page() -> str:
 
 
 def _finding(found: Finding, analysis: Analysis, example: Example) -> Iterator[str]:
-    """One finding, with its example."""
+    """Yield the parts of the section about a finding, with its example."""
     share = "" if found.cost_share is None else f", {numbers.share(found.cost_share)} of the direction's active time"
     yield f"## {found.id}\n"
     yield f"**{markdown(found.title)}** ({found.severity}, {found.confidence}{share})\n"
@@ -175,7 +174,7 @@ def _finding(found: Finding, analysis: Analysis, example: Example) -> Iterator[s
 
 
 def _proof(found: Finding, analysis: Analysis) -> str:
-    """What was true in the longest wait of it, as `stalls` says; empty where it has none."""
+    """Return the proof of the finding's longest wait, as in the table `stalls`; empty if it has no wait."""
     own = analysis.stalls.filter(
         pl.col("conn") == found.conn,
         pl.col("from_client") == found.from_client,
@@ -196,17 +195,18 @@ def _rule_file(found: Finding) -> str:
 
 _COLUMNS_HEAD = """# Columns
 
-Every column of every table, made from the declaration that the report, the JSON and the exports use (`tcptrace_lab/schema/`). Times are
-integer nanoseconds, sizes are bytes, unknown values are null and never 0; `frame` is the frame number of Wireshark; stream offsets are
-relative: SYN = 0, first byte = 1. `tcptrace-lab export --table NAME` writes any table; in Python they are Polars frames
-([python.md](python.md)).
+This page lists every column of every table. It is made from the declarations that the report, the JSON and the exports use
+(`tcptrace_lab/schema/`). Times are integer nanoseconds, sizes are bytes, and unknown values are null, never 0. `frame` is the frame
+number in Wireshark. Stream offsets are relative sequence numbers: the SYN has 0, and the first byte has 1. `tcptrace-lab export --table
+NAME` writes any table. In Python, the tables are Polars frames ([python.md](python.md)).
 
-If client and server have the same column, only that of the client is listed: `client_…` stands for `server_…` as well.
+If client and server have the same column, only the column `client_…` is listed; the column `server_…` has the same meaning for the
+server.
 """
 
 
 def columns_page() -> str:
-    """The reference of columns."""
+    """Return the page columns.md."""
     tables = [_table(one) for one in schema.TABLES.values()]
     links = " · ".join(f"[{name}](#{name})" for name in schema.TABLES)
     causes = table(
@@ -224,7 +224,7 @@ def _table(one: Table) -> str:
 
 
 def _left(text: str) -> str:
-    """All columns of words stand left."""
+    """Return the table with its first four columns aligned left."""
     return text.replace("---:", "---", 4)
 
 
@@ -235,10 +235,10 @@ def _column(column: Column) -> list[str]:
 
 
 PAGES = {"findings.md": findings_page, "columns.md": columns_page}
-"""File in docs/ → what makes it."""
+"""File in docs/ → the function that returns its text."""
 
 SCHEMAS = ("analysis.schema.json", "compare.schema.json")
-"""JSON Schemas in the package that list the causes, and in the first one also the statistics of a direction."""
+"""JSON Schemas in the package that list the causes. The first of them also lists the statistics of a direction."""
 
 _SCHEMA_WIDTH = 170
 _CAUSES = re.compile(r'(?<="enum": \[\n)( +)"handshake", [^\]]*?(?=\n +\])')
@@ -248,7 +248,7 @@ _MAX_STATISTICS = re.compile(r'("required": \[\s*"frame_bytes", [^\]]*\],\s*"max
 
 
 def with_lists(text: str) -> str:
-    """A JSON Schema with today's causes and statistics in its lists, and their numbers; the rest is unchanged."""
+    """Return the text of a JSON Schema with the current causes and statistics in its lists, and with their numbers."""
 
     def listed(names: Iterable[str]) -> Callable[[re.Match[str]], str]:
         words = ", ".join(f'"{name}"' for name in names)
@@ -262,7 +262,7 @@ def with_lists(text: str) -> str:
 
 
 def main() -> None:
-    """Write all pages, and renew the JSON Schemas."""
+    """Write all pages, and update the JSON Schemas."""
     for name, make in PAGES.items():
         (ROOT / "docs" / name).write_text(make(), encoding="utf-8")
         sys.stdout.write(f"docs/{name}\n")

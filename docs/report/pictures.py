@@ -1,7 +1,8 @@
-"""Pictures of every section of the report, at the widths of a telephone, a tablet and a desk: `python docs/report/pictures.py`.
+"""Makes pictures of every section of the report, at the widths of a phone, a tablet and a desktop: `python docs/report/pictures.py`.
 
-They go beside this file, as `SECTION-WIDTH.png` (the telephone's in the dark), and for some as `SECTION-WIDTH-SCHEME.png` in the other
-scheme; `README.md` shows them. Needs Chromium, and Pillow, which leaves them so few colours that each is at most some 60 KB.
+The pictures are written to the folder of this file as `SECTION-WIDTH.png`; those of the phone show dark mode. Pictures of some sections in
+the other colour scheme are written as `SECTION-WIDTH-SCHEME.png`. `README.md` shows the pictures. The script needs Chromium and Pillow, which
+reduces the colours of a picture until its file has at most about 60 kB.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ CAPTURES = HERE.parents[1] / "captures"
 
 WIDTHS = {360: "dark", 800: "light", 1400: "light"}
 IN_BOTH = {"first-screen", "over-time"}
-"""Sections that are taken light and dark."""
+"""Sections with pictures in light and in dark mode."""
 
 MAX_HEIGHT = 1_000
-"""Pixels of a picture; what is longer is cut."""
+"""Maximum height of a picture in pixels. Longer sections are cropped."""
 
 COLOURS = 64
 MAX_BYTES = 62_000
 
 SECTIONS = {
-    # picture: capture, element, what is opened before
+    # name of the picture: capture, CSS selector of the section, CSS selector of the folded part that is opened before
     "first-screen": ("ethernet-nagle-on", ".headline", ""),
     "findings": ("ethernet-loss", "#findings", "details.finding:first-of-type .zoom"),
     "connections": ("ethernet-short-connections", "#connections", ""),
@@ -49,11 +50,11 @@ SECTIONS = {
 
 
 def take(browser: Browser, page_path: Path, section: str, width: int, scheme: str) -> bytes:
-    """The picture of one section, as PNG."""
+    """Return the picture of one section, as PNG."""
     _, place, opened = SECTIONS[section]
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(page_path.as_uri())
-    page.get_by_role("navigation").first.evaluate("(nav) => { nav.style.position = 'static'; }")  # not over what is taken
+    page.get_by_role("navigation").first.evaluate("(nav) => { nav.style.position = 'static'; }")  # it must not cover the section
     if opened:
         page.locator(opened).first.evaluate("(details) => { details.open = true; }")
     element = page.locator(place).first
@@ -62,7 +63,7 @@ def take(browser: Browser, page_path: Path, section: str, width: int, scheme: st
         plot.locator("svg.main-svg").first.wait_for(timeout=30_000)
     box = element.bounding_box()
     if box is None:
-        raise ValueError(f"{section}: nothing to see")
+        raise ValueError(f"{section}: the section is not visible")
     top = box["y"] + page.evaluate("scrollY")
     clip = {"x": 0, "y": max(top - 12, 0), "width": width, "height": min(box["height"] + 24, MAX_HEIGHT)}
     picture = page.screenshot(full_page=True, clip=clip)  # type: ignore[arg-type]
@@ -71,7 +72,7 @@ def take(browser: Browser, page_path: Path, section: str, width: int, scheme: st
 
 
 def small(picture: bytes) -> bytes:
-    """A picture with as many colours as its size limit allows."""
+    """Return the picture with as many colours as its size limit allows, as PNG."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     for colours in (COLOURS, 40, 24, 12, 8):
         out = io.BytesIO()
@@ -82,9 +83,9 @@ def small(picture: bytes) -> bytes:
 
 
 def main() -> None:
-    """Take all pictures, or those of the sections that are named."""
+    """Make the pictures of the sections that are named as arguments, or of all sections."""
     wanted = sys.argv[1:] or list(SECTIONS)
-    os.chdir(CAPTURES.parent)  # so that commands on the page name captures as a reader of this project would
+    os.chdir(CAPTURES.parent)  # commands in the report then name captures relative to the repository
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         pages: dict[str, Path] = {}

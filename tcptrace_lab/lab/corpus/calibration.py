@@ -43,27 +43,27 @@ SAMPLES, WITHIN = 1_000, 0.95
 _SECONDS_AND_SHARES = [words for grade in reversed(GRADES) for words in (f"{grade}, s", "right")]
 TITLES = {DEVELOPMENT: "Development part", HELD_BACK: "Held-back part", OTHER_STACK: "Another TCP stack"}
 _ABOUT = {
-    DEVELOPMENT: "Rules and constants are developed on these transfers. On others, expect less.",
-    HELD_BACK: "No rule was developed on these programs and paths. They are looked at once, at the end.",
-    OTHER_STACK: "Here gVisor's netstack sends, or Linux to it; the truth is its own state.",
+    DEVELOPMENT: "Rules and constants were developed with these transfers. For other transfers, expect lower shares.",
+    HELD_BACK: "No rule was developed with these programs and paths. They are compared only once, when the rules are final.",
+    OTHER_STACK: "gVisor's netstack is the sender, or the receiver of data from Linux; the ground truth is its recorded state.",
 }
 _INTRODUCTION = f"""# How sure it is
 <!-- Made by `python -m tcptrace_lab.lab.corpus calibration`; do not edit. -->
 
-A verdict says how sure it is. This page says how often that is right, measured on transfers by programs that people run, over
-paths drawn at random, with the Linux kernel's own ledger as the truth. [The lab](lab/README.md#transfers-at-scale) has the method and its
-limits.
+Each cause that tcptrace-lab names has a confidence. This page shows how often causes of each confidence are right, measured for
+transfers by programs in common use, over random paths. The ground truth is the ledger of the Linux kernel, which shows at every instant why
+a sender waited. [The lab](lab/README.md#transfers-at-scale) describes the method and its limits.
 
-| it says | in a finding | it should be right in |
+| confidence in a headline | confidence in a finding | should be right in |
 |---|---|---:|
 | **{PROVED}** | *proved* | 100 of 100 |
 | **{MOST_LIKELY}** | *consistent* | 95 of 100 |
 | **{POSSIBLY}** | *possible* | 60 of 100 |
-| **{UNKNOWN}** | – | nothing is claimed |
+| **{UNKNOWN}** | – | no cause is named |
 
-**Time is counted**, in the direction of each connection with more bytes: a second for which the kernel accepts the cause that the ledger
-names is right. Where several gates were closed at once, the kernel accepts each of them. Brackets are
-95% confidence intervals (bootstrap over transfers). A dash: less than {MIN_S:.0f} s.
+**Shares are shares of time.** For each connection, the direction with more bytes is compared. A second is right if the kernel's ledger
+accepts the cause that tcptrace-lab names. If several reasons to wait held at once, each of them is accepted. Brackets contain 95%
+confidence intervals (bootstrap over transfers). A dash means less than {MIN_S:.0f} s.
 """
 
 
@@ -89,12 +89,13 @@ def _section(part: str, judged: Sequence[Judged]) -> str:
     seconds = ns_of(total) / NS_PER_S
     return f"""
 ## {TITLES[part]}
-{len(judged):,} transfers by {programs} programs over {paths} families of paths, on Linux {kernels}; {seconds:,.0f} s of data
-directions at three capture points. {_ABOUT[part]}
+{len(judged):,} transfers by {programs} programs over {paths} families of paths, on Linux {kernels}; {seconds:,.0f} s of time
+were compared at three capture points. {_ABOUT[part]}
 
 {table(["captured at", *_SECONDS_AND_SHARES, f"{UNKNOWN}, s", "sure and wrong", "cost of a second"], list(_by_point(judged)))}
-*Sure and wrong* is the share of all time that is named wrongly with *{PROVED}* or *{MOST_LIKELY}*. *Cost of a second*: sure
-and right 0, sure and wrong 10; *{POSSIBLY}* and right 0.4, and wrong 1.9; *{UNKNOWN}* 1. *Unknown* for all time would cost 1.
+*Sure and wrong* is the share of all time that has a wrong cause which is *{PROVED}* or *{MOST_LIKELY}*. *Cost of a second* is a penalty. A
+second that is *{PROVED}* or *{MOST_LIKELY}* costs 0 if right and 10 if wrong. A second that is *{POSSIBLY}* costs 0.4 if right and 1.9 if
+wrong. A second that is *{UNKNOWN}* costs 1.
 
 ### {TITLES[part]}: causes
 {"".join(f"{line}{chr(10)}" for line in by_cause(total))}
@@ -123,7 +124,7 @@ def by_cause(total: Mapping[Key, int]) -> Iterator[str]:
         [cause, *(cell for grade in reversed(GRADES) for cell in _share(sums, grade))]
         for cause, sums in [("all", total), *((cause, where(total, cause=cause)) for cause in _causes(total))]
     ]
-    yield from table(["the ledger says", *_SECONDS_AND_SHARES], rows).splitlines()
+    yield from table(["cause by tcptrace-lab", *_SECONDS_AND_SHARES], rows).splitlines()
 
 
 def _causes(total: Mapping[Key, int]) -> list[str]:
@@ -139,7 +140,7 @@ def _by_cause_and_point(total: Mapping[Key, int]) -> Iterator[str]:
         shares = [_right_of(where(total, cause=cause, at=at), grade) for at, grade in columns]
         if any(share is not None for share in shares):
             rows.append([cause, *("–" if share is None else f"{share:.0%}" for share in shares)])
-    yield from table(["right, of what is said", *(f"{grade}: {at}" for at, grade in columns)], rows).splitlines()
+    yield from table(["share that is right", *(f"{grade}: {at}" for at, grade in columns)], rows).splitlines()
 
 
 def _right_of(sums: Mapping[Key, int], grade: str) -> float | None:

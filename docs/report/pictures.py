@@ -1,8 +1,8 @@
 """Makes pictures of every section of the report, at the widths of a phone, a tablet and a desktop: `python docs/report/pictures.py`.
 
 The pictures are written to the folder of this file as `SECTION-WIDTH.png`; those of the phone show dark mode. Pictures of some sections in
-the other colour scheme are written as `SECTION-WIDTH-SCHEME.png`. `README.md` shows the pictures. The script needs Chromium and Pillow, which
-reduces the colours of a picture until its file has at most about 60 kB.
+the other colour scheme are written as `SECTION-WIDTH-SCHEME.png`. `README.md` shows the pictures. The script needs Chromium, and Pillow to
+reduce the colours of a picture until its file has at most about 60 kB.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ pub const HELD_TIMES: i64 = 3;
 const PLATEAU_ROUNDS: i64 = 5;
 /// If a plateau is above this share of the largest receiver window, the receiver window causes it (a heuristic).
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// A pace is steady if the segments sent at it outnumber the others by at least this many (a heuristic).
+/// A pace is steady if the segments sent at this pace outnumber the other segments by at least this many (a heuristic).
 const STEADY_SEGMENTS: i64 = 5;
 /// A steady interval of at most 1/4 of the RTT does not come from a small send buffer, which would cause one flight per
 /// RTT (a heuristic).
@@ -81,11 +81,11 @@ pub struct DirectionFacts {
     pub last_ts_ns: i64,
     pub rtt_min_ns: Option<i64>,
     pub rtt_max_ns: Option<i64>,
-    /// The capture was taken at the sender.
+    /// Whether the capture was taken at the sender.
     pub near_sender: bool,
-    /// The capture was taken at the receiver.
+    /// Whether the capture was taken at the receiver.
     pub near_receiver: bool,
-    /// The capture does not show how far the sender is from the capture point.
+    /// Whether the capture does not show how far the sender is from the capture point.
     pub sender_unplaced: bool,
     /// Shortest time from the capture point to the sender and back.
     pub to_sender_ns: i64,
@@ -98,21 +98,23 @@ pub struct DirectionFacts {
     pub receiver_departed: bool,
     pub receiver_data_segments: i64,
     pub receiver_end: ReceiverEnd,
-    /// The receiver sends its delayed ACKs by a periodic timer (heartbeat).
+    /// Whether the receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,
     pub beginning_seen: bool,
-    /// The capture contains segments of the sender; a capture of only one direction lacks the segments of one host.
+    /// Whether the capture contains segments of the sender; a capture of only one direction lacks the segments of one
+    /// host.
     pub captured: bool,
     pub pushes: bool,
     pub finished: bool,
-    /// The receiver sent a FIN, or either host sent a RST.
+    /// Whether the receiver sent a FIN, or either host sent a RST.
     pub ended_by_others: bool,
-    /// The sender numbers the packets of this direction one by one (IPv4 identification).
+    /// Whether the sender numbers the packets of this direction one by one (IPv4 identification).
     pub numbers_packets: bool,
-    /// The sender has an old stack, which does not pace: its SYN offers neither SACK (1996) nor timestamps (1992).
+    /// Whether the sender has an old stack, which does not pace: its SYN offers neither SACK (1996) nor timestamps
+    /// (1992).
     pub old: bool,
-    /// The connection uses no SACK (and so no DSACK, RFC 2883) and no timestamps (RFC 3522). ACKs therefore never show
-    /// that a retransmission was spurious.
+    /// Whether the connection uses no SACK (and so no DSACK, RFC 2883) and no timestamps (RFC 3522). ACKs therefore
+    /// never show that a retransmission was spurious.
     pub shows_no_copies: bool,
     pub uses_sack: bool,
     pub line: Line,
@@ -140,41 +142,42 @@ pub struct DirectionFacts {
     pub burst_ns: i64,
     /// A delay that exceeds the shortest one by more than this shows a queue on the path.
     pub queue_ns: i64,
-    /// In a direction without timestamps, the segments of one write that are sent at the most common spacing outnumber
-    /// the others by at least 5.
+    /// Whether, in a direction without timestamps, the segments of one write that are sent at the most common spacing
+    /// outnumber the others by at least 5.
     pub comes_steadily: bool,
-    /// The spacing of segments depends on their size, so it shows the rate of a line.
+    /// Whether the spacing of segments depends on their size, so that it shows the rate of a line.
     pub comes_by_size: bool,
-    /// The sender paces: it sends bursts at an even interval.
+    /// Whether the sender paces: it sends bursts at an even interval.
     pub paces: bool,
-    /// The sender sends at any time between two ACKs, so ACKs do not release its segments.
+    /// Whether the sender sends at any time between two ACKs, so that ACKs do not release its segments.
     pub leaves_between_acks: bool,
-    /// The application writes on its own clock: an even interval predicts its writes better than ACKs do.
+    /// Whether the application writes on its own clock: an even interval predicts its writes better than ACKs do.
     pub writes_by_clock: bool,
-    /// Nagle's algorithm is on: a small segment waits until earlier small segments are acknowledged.
+    /// Whether Nagle's algorithm is on: a small segment waits until earlier small segments are acknowledged.
     pub holds_small: bool,
-    /// Nagle's algorithm is on in its first form (RFC 896): a small segment also waits until full-sized segments are
-    /// acknowledged.
+    /// Whether Nagle's algorithm is on in its first form (RFC 896): a small segment also waits until full-sized
+    /// segments are acknowledged.
     pub holds_behind_full: bool,
-    /// At least three small segments waited for an ACK although the flight before them certainly did not fill the send
-    /// buffer.
+    /// Whether at least three small segments waited for an ACK although the flight before them certainly did not fill
+    /// the send buffer.
     pub surely_holds_small: bool,
-    /// The application does not wait for answers: it sends a small segment before the previous small segment is
+    /// Whether the application does not wait for answers: it sends a small segment before the previous small segment is
     /// answered.
     pub writes_ahead: bool,
-    /// The receiver sent at least half as many data segments as small segments waited for an ACK.
+    /// Whether the receiver sent at least half as many data segments as small segments waited for an ACK.
     pub answered: bool,
-    /// ACK-clocked: the sender sends most segments at once when an ACK arrives.
+    /// Whether the direction is ACK-clocked: the sender sends most segments at once when an ACK arrives.
     pub ack_clocked: bool,
     pub plateau_bytes: Option<i64>,
     pub other_plateau_bytes: Option<i64>,
     pub low_top_bytes: Option<i64>,
     pub top_bytes: Option<i64>,
-    /// No segment is full-sized: the longest ones are slightly shorter than the SMSS, and two of them are never in
-    /// flight together. The application writes pieces of the size of the longest segment.
+    /// Whether no segment is full-sized: the longest ones are slightly shorter than the SMSS, and two of them are never
+    /// in flight together. The application writes pieces of the size of the longest segment.
     pub never_full: bool,
     pub ticks_milliseconds: bool,
-    /// In a capture away from the sender: no segment was lost or out of order, and every retransmission was spurious.
+    /// Whether, in a capture away from the sender, no segment was lost or out of order, and every retransmission was
+    /// spurious.
     pub only_late: bool,
     /// Silence of at least this length has the cause `idle` if the sender could send and neither host has to answer the
     /// other.
@@ -188,11 +191,11 @@ pub struct DirectionFacts {
 /// How the receiver closed its own direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReceiverEnd {
-    /// The receiver sent a FIN.
+    /// Whether the receiver sent a FIN.
     pub finished: bool,
     /// Time of the receiver's last data or FIN; `None` if the receiver sent no FIN.
     pub closed_ts_ns: Option<i64>,
-    /// The receiver sent a RST.
+    /// Whether the receiver sent a RST.
     pub reset: bool,
 }
 
@@ -351,8 +354,8 @@ impl DirectionFacts {
     }
 
     /// The longest time from an ACK to a segment that it released. If the sender's reactions to ACKs are clearly faster
-    /// than its other segments, the reactions determine this time. If the sender often sends late between two ACKs, it
-    /// also sends early by chance; this time is then the reaction time of a host.
+    /// than its other segments, the reactions determine this time. If the sender often sends late between two ACKs, an
+    /// early segment may be a coincidence, so this time is the reaction time of a host.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
@@ -374,7 +377,7 @@ impl DirectionFacts {
         let (longest, full) = (self.max_segment_bytes, smss_bytes?);
         let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
-        // In a throughput deadlock, each segment is in flight alone. Only a FIN is then sent while a segment is in
+        // In a throughput deadlock, each segment is in flight alone, and only a FIN is sent while a segment is in
         // flight.
         let locked = i64::from(self.totals.small_delayed_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
         let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);

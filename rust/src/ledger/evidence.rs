@@ -92,12 +92,12 @@ impl<'a> Evidence<'a> {
         evidence
     }
 
-    /// The segment belongs to bursts that the sender's pacing timer sends at an even interval ([`released`]).
+    /// Whether the segment belongs to bursts that the sender's pacing timer sends at an even interval ([`released`]).
     pub(super) fn left_at_its_pace(&self) -> bool {
         self.paced
     }
 
-    /// An ACK without data released the segment, and the application had no part in it ([`released`]).
+    /// Whether an ACK without data released the segment, and the application had no part in it ([`released`]).
     pub(super) fn was_released_by_ack(&self) -> bool {
         self.released
     }
@@ -137,9 +137,9 @@ impl<'a> Evidence<'a> {
         self.wait.usable_window_before_bytes.get()
     }
 
-    /// A wait of at least this length is a stall: two RTTs, but at least 10 ms (jitter of a LAN) and at most one RTT
-    /// plus the minimum RTO of Linux. This limit uses the shortest RTT. The smoothed RTT would hide delayed ACKs,
-    /// because it includes them.
+    /// A wait of at least this length is a stall: twice the shortest RTT, but at least 10 ms (jitter of a LAN) and at
+    /// most the shortest RTT plus the minimum RTO of Linux. The smoothed RTT would hide delayed ACKs, because it
+    /// includes them.
     #[must_use]
     pub fn stall_ns(direction: &DirectionFacts) -> i64 {
         MIN_STALL_NS.max(2 * direction.rtt_ns).min(direction.rtt_ns + MIN_RTO_NS)

@@ -48,21 +48,21 @@ pub struct JudgedWait {
 pub struct Note {
     /// The cause, if TCP delayed the bytes for so long that the wait is a stall.
     pub stall_cause: Option<Cause>,
-    /// Nagle's algorithm delayed the bytes for longer than the ACK took, but not long enough for a stall.
+    /// Whether Nagle's algorithm delayed the bytes for longer than the ACK took, but not long enough for a stall.
     pub short_nagle_delay: bool,
-    /// The application paused.
+    /// Whether the application paused.
     pub paused: bool,
-    /// The segment is a retransmission.
+    /// Whether the segment is a retransmission.
     pub is_resent: bool,
 }
 
-/// A wait that a late ACK of everything in flight ended, if the bytes in flight are known.
+/// A wait that a late ACK of everything in flight ended, and that may be a round of a throughput deadlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Nagle's algorithm delayed the segment.
+    /// Whether Nagle's algorithm delayed the segment.
     pub nagle: bool,
-    /// The segment is small, and no small segment of the direction was sent while another was in flight.
+    /// Whether the segment is small, and no small segment of the direction was sent while another was in flight.
     pub may_be_held: bool,
-    /// No flight was ever much larger, so a full send buffer explains the wait as well.
+    /// Whether no flight was ever much larger, so that a full send buffer explains the wait as well.
     pub may_fill_buffer: bool,
 }

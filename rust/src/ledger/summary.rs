@@ -68,8 +68,8 @@ pub struct Summaries {
     threads: usize,
     /// Connections whose judging has not started yet.
     coming: VecDeque<Ended>,
-    /// All connections so far, until it is known which of them exist at the same time between the same hosts; `None` if
-    /// each is judged alone.
+    /// All connections so far, until it is known which of them have the same hosts and overlap in time; `None` if each
+    /// is judged alone.
     meeting: Option<Meeting>,
     /// Connections whose judging has started but is not complete.
     begun: Vec<Judging>,
@@ -93,9 +93,10 @@ impl Summaries {
         Self { threads, ..self }
     }
 
-    /// Connections between the same hosts are judged with what the others show about the path, unless the capture has
-    /// more than [`MAX_CONNECTIONS`] connections. The capture has at least `in_capture` connections. The waits of all
-    /// connections are judged only after [`Self::complete`], and use at most `max_memory_bytes` of memory until then.
+    /// Each connection is judged with what other connections between the same hosts show about the path, unless the
+    /// capture has more than [`MAX_CONNECTIONS`] connections. The capture has at least `in_capture` connections. The
+    /// waits of all connections are judged only after [`Self::complete`], and use at most `max_memory_bytes` of memory
+    /// until then.
     #[must_use]
     pub fn with_neighbours(self, in_capture: usize, max_memory_bytes: usize) -> Self {
         let meeting = Meeting::of(in_capture, max_memory_bytes);
@@ -183,8 +184,8 @@ impl Summaries {
         Ok(())
     }
 
-    /// Runs `work` on shares in several threads. Each share is given with the index of its connection in `begun`.
-    /// Afterwards the results are passed to `take_in`, in the order of the shares.
+    /// Runs `work` on shares in several threads. Each share is given with the index of its connection in `begun`. The
+    /// results are then passed to `take_in`, in the order of the shares.
     fn by_shares<R: Send>(
         &mut self,
         shares: Vec<(usize, Share)>,
@@ -441,7 +442,7 @@ mod tests {
         assert!(!kinds.is_empty() && kinds.iter().all(|kind| *kind == Kind::Spurious));
     }
 
-    /// The intervals of a connection with data and ACKs whose last segment is `last_ns` after the first.
+    /// The intervals of a connection with data and ACKs whose last segment comes `last_ns` after the first one.
     fn judged_life(last_ns: i64) -> Vec<(bool, Cause, i64)> {
         let mut connections = Connections::of(None, Accounting::Kept);
         let mut rows = Vec::new();

@@ -31,7 +31,7 @@ pub(crate) struct Arrival {
     pub tsecr: Option<u32>,
     /// Frame number.
     pub frame: u64,
-    /// The segment carries data, SYN or FIN, which the application sees.
+    /// Whether the segment carries data, SYN or FIN, which the application sees.
     pub has_data: bool,
     /// Bytes of data.
     pub payload_bytes: u32,
@@ -212,9 +212,9 @@ impl Arrivals {
     /// Data that the departing segment acknowledges has reached the sender, and so have all arrivals before this data.
     /// For other arrivals, timestamps decide if both segments have timestamps: the segment whose timestamp is echoed
     /// and everything before it have reached the sender, and newer segments have not. If several segments have the
-    /// echoed timestamp, the first has reached the sender, and the others have if there was enough time. The
-    /// acknowledgment is checked first, because segments that arrive while an ACK is delayed are not echoed (RFC 7323,
-    /// 4.3).
+    /// echoed timestamp, the first of them has reached the sender; the later ones have reached it if there was enough
+    /// time. The acknowledgment is checked first, because segments that arrive while an ACK is delayed are not echoed
+    /// (RFC 7323, 4.3).
     pub(super) fn next_arrived(&mut self, departure: &Departure, shift_ns: i64) -> Option<Arrival> {
         let Arrival { tsval, ts_ns, .. } = self.queue.as_deref()?.front()?;
         let is_shown = || departure.shown_ns.get().is_some_and(|shown_ns| ts_ns <= shown_ns);

@@ -156,10 +156,10 @@ impl SenderState {
 
     /// Processes all arrivals that had reached the sender when a segment was sent.
     ///
-    /// A segment that was sent after a wait can correct the estimated round trip between capture point and sender.
-    /// Suppose that an arrival was captured slightly less than this round trip before the segment, and that nothing
-    /// else can have released the segment. Then this arrival had reached the sender, and so had the arrivals that
-    /// released the next segments.
+    /// A segment that was sent after a wait can correct the estimated round trip between capture point and sender. If
+    /// an arrival was captured slightly less than this round trip before the segment, and nothing else can have
+    /// released the segment, this arrival had reached the sender, and so had the arrivals that released the next
+    /// segments.
     #[inline]
     pub(super) fn take_arrived(&mut self, departure: &Departure, shift_ns: i64) {
         if departure.tsecr.is_some() || shift_ns == 0 {

@@ -68,8 +68,8 @@ impl SenderState {
         self.small_waits.went_on = self.small_waits.went_on.saturating_add(u16::from(went_on));
     }
 
-    /// Counts a data segment of the peer. If the data segment does not acknowledge the sender's last segment, the peer
-    /// sent it before the last segment arrived, as an answer to earlier ones.
+    /// Counts a data segment of the peer. A data segment that does not acknowledge the sender's last segment answers
+    /// earlier ones: the peer sent it before the last segment arrived.
     pub(super) fn count_answer(&mut self, ack: i64) {
         let (waits, since) = (&mut self.small_waits, &mut self.since);
         let answers_earlier = since.left_with_ack && ack < self.snd_max;
@@ -79,9 +79,10 @@ impl SenderState {
     }
 
     /// Whether a small segment is sent as soon as the small segment before it is acknowledged. The ACK is a segment
-    /// without data or the first piece of an answer, and no more of the answer was captured yet. Also counts two kinds
-    /// of small segments: those sent before captured data of the peer arrived, and those sent with data of the peer
-    /// that came after the ACK. `acks_all` is true if the segment acknowledges all captured data of the peer.
+    /// without data or the first piece of an answer, and no more of the answer was captured yet. The function also
+    /// counts two kinds of small segments: segments sent before captured data of the peer arrived, and segments sent
+    /// with data of the peer that came after the ACK. `acks_all` is true if the segment acknowledges all captured data
+    /// of the peer.
     pub(super) fn leaves_with_ack(&mut self, wait: &Wait, acks_all: bool, shift_ns: i64) -> bool {
         let just_came = |ago_ns: Nullable| ago_ns.get().is_some_and(|ago_ns| ago_ns <= self.causal_ns(shift_ns));
         if !wait.last_small.was_in_flight() {

@@ -19,22 +19,24 @@ pub(crate) struct Departure {
     pub payload_bytes: i64,
     /// The largest payload that a segment may have: the SMSS (RFC 5681).
     pub smss_bytes: i64,
-    /// The segment carries less than `smss_bytes`.
+    /// Whether the segment carries less than `smss_bytes`.
     pub small: bool,
     /// Nagle's algorithm never delays this segment.
     pub never_held: bool,
     /// What triggered the retransmission; `None` if the segment is not a retransmission.
     pub retransmit_trigger: Option<RetransmitTrigger>,
-    /// The segment reports that its sender reduced the congestion window after an ECN mark (CWR; RFC 3168, 6.1.2).
+    /// Whether the segment reports that its sender reduced the congestion window after an ECN mark (CWR; RFC 3168,
+    /// 6.1.2).
     pub cut: bool,
-    /// The segment is a SYN.
+    /// Whether the segment is a SYN.
     pub is_syn: bool,
-    /// The segment ends a write (PSH).
+    /// Whether the segment ends a write (PSH).
     pub pushed: bool,
-    /// The segment fills the receive window exactly at one of the possible window scales; the actual scale is unknown.
+    /// Whether the segment fills the receive window exactly at one of the possible window scales; the actual scale is
+    /// unknown.
     pub fills_unscaled: bool,
-    /// The capture point may be at the receiver: the hosts are very near each other, and the receiver answers earlier
-    /// than the sender.
+    /// Whether the capture point may be at the receiver: the hosts are very near each other, and the receiver answers
+    /// earlier than the sender.
     pub at_either: bool,
     /// Number of packets that the sender numbered (IP ID) since its previous segment and that are missing from the
     /// capture.

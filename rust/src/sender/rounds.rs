@@ -26,7 +26,7 @@ pub(super) struct Rounds {
     /// The last flight that exceeded all earlier ones by a segment, and the number of rounds since that flight.
     grown: i64,
     steady: u16,
-    /// The sender reduced its congestion window in this round, so its flight includes lost segments.
+    /// Whether the sender reduced its congestion window in this round, so that its flight includes lost segments.
     cut: bool,
     /// The current level: a flight size, and how many consecutive flights have about that size. `before` is the
     /// previous level. Flights may alternate between two levels, because an application that writes large pieces does
@@ -37,7 +37,7 @@ pub(super) struct Rounds {
     longest: [Level; 2],
     /// The largest flight before any loss, and how many flights were about as large, consecutive or not.
     top: Level,
-    /// The peer has sent data.
+    /// Whether the peer has sent data.
     peer_sent_data: bool,
 }
 
@@ -90,7 +90,7 @@ impl Rounds {
         }
     }
 
-    /// Records the largest flight, and the number of rounds since then.
+    /// Records the largest flight, and the number of rounds since the flights last grew by a segment.
     fn record_highest(&mut self, smss_bytes: i64) {
         self.highest = self.highest.max(self.flight);
         if self.flight >= self.grown + smss_bytes {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::nullable::Nullable;
 
 /// Overhead of a segment on Ethernet in bytes, for IPv4 and TCP headers, frame, preamble and inter-packet gap (IEEE
-/// 802.3). Other links add about as much. The overhead is small compared with a full-sized segment.
+/// 802.3). Other types of links add about as much overhead. The overhead is small compared with a full-sized segment.
 pub(crate) const AROUND_BYTES: i64 = 78;
 /// Bytes that a SYN occupies on Ethernet, with padding.
 const SYN_LINE_BYTES: i64 = 84;
@@ -18,8 +18,8 @@ pub(crate) const AROUND_IN_CELLS_BYTES: i64 = 40 + 16;
 const SYN_CELLS: i64 = 2;
 /// Bytes that the timestamp option adds to each segment after the SYN (RFC 7323, appendix A).
 pub(crate) const TIMESTAMP_BYTES: i64 = 12;
-/// If the SYN's round trip is shorter than this, it is only the time of the receiver itself: the capture point is at
-/// the receiver, behind the line.
+/// A SYN round trip shorter than this is only the receiver's own time: the capture point is at the receiver, behind the
+/// line.
 const MIN_PATH_NS: i64 = 20_000;
 /// If a segment is less than `FEW_BYTES` longer than the SYN, and its round trip is at most `NOISE_NS` longer than the
 /// SYN's, clock ticks and host jitter explain the difference (a heuristic). The difference then shows nothing about the
@@ -81,7 +81,7 @@ pub(super) struct Spacing {
     any: Pace,
     /// The first RTT sample: the RTT of the SYN, if the SYN was captured.
     first_rtt_ns: Nullable,
-    /// The first RTT sample was of data: no SYN was captured, so the SMSS is unknown too.
+    /// Whether the first RTT sample was of data: no SYN was captured, so that the SMSS is unknown too.
     begun_late: bool,
     /// The smallest increase of a data segment's RTT over the first RTT sample, per additional byte.
     longer: Pace,
@@ -133,7 +133,7 @@ impl Spacing {
     }
 
     /// Adds the RTT sample of a segment with `payload_bytes` of data that a segment with `back_bytes` of data
-    /// acknowledged. Both directions are assumed to have equal rates.
+    /// acknowledged. The lines of both directions are assumed to have equal rates.
     #[inline]
     pub(super) fn rtt_sampled(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
         let Some(first_ns) = self.first_rtt_ns.get() else {
@@ -353,8 +353,8 @@ mod tests {
 
     #[test]
     fn full_segments_that_a_program_writes_one_by_one_reveal_no_line_that_the_syn_outran() {
-        // The SYN round trip took 2 ms. At 20 ms for 1,538 bytes, the SYN's 84 bytes and those of its answer
-        // would take 2.2 ms.
+        // The SYN round trip took 2 ms. At 20 ms for 1,538 bytes, the SYN and its answer, 84 bytes each, would take 2.2
+        // ms.
         let mut spacing = Spacing::default();
         spacing.rtt_sampled(2_000_000, 0, 0);
         spacing.departs(20_000_000, 1460, 1460, 1460, Seen::AtSender);

@@ -48,7 +48,7 @@ pub(crate) struct SenderState {
     pub(super) after_loss: bool,
     /// The last retransmission timeout; `None` once something new is acknowledged.
     pub(super) timeout: Option<Timeout>,
-    /// The only segment lost so far is the SYN.
+    /// Whether the only segment lost so far is the SYN.
     pub(super) only_syn_lost: bool,
     pub(super) rtt_sample_ns: Nullable,
     /// When the segment of `rtt_sample_ns` was captured, and the RTT sample of the neighbouring segment in the flight.
@@ -91,7 +91,7 @@ pub(super) struct Timeout {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SmallWaits {
     /// How many small segments waited behind a small one since a small segment was last sent without waiting, and the
-    /// largest such number so far.
+    /// largest number so far.
     pub(super) run: u16,
     pub(super) longest_run: u16,
     /// Small segments that were sent after full-sized ones only: how many waited for the ACK, and how many did not. The
@@ -100,8 +100,8 @@ pub(super) struct SmallWaits {
     pub(super) passed_full: u16,
     /// Segments that were sent immediately after a small segment which had waited for the ACK of another small one.
     pub(super) went_on: u16,
-    /// Small segments that were sent with the ACK of the previous small one before all of its answer came, and small
-    /// segments that were sent with a part of the answer that came after the ACK.
+    /// How many small segments were sent as soon as the previous small one was acknowledged, before its answer was
+    /// complete; and how many were sent only with data of the answer that came after the ACK.
     pub(super) before_answer: u16,
     pub(super) after_answer: u16,
 }
@@ -118,7 +118,7 @@ pub(super) struct Since {
     pub(super) was_held: bool,
     pub(super) had_waited_behind_small: bool,
     pub(super) last_small: LastSmall,
-    /// Just after its last segment, the sender knew of a loss or was recovering from one.
+    /// Whether, just after its last segment, the sender knew of a loss or was recovering from one.
     pub(super) loss_known: bool,
     /// Bytes in flight (`FlightSize`) and usable receive window just after the sender's last segment.
     pub(super) previous_round_flight_bytes: Nullable,
@@ -138,8 +138,8 @@ pub(super) struct Since {
     pub(super) kept_alive: bool,
     /// Number of the peer's data segments that acknowledged everything sent.
     pub(super) answer_pieces: u8,
-    /// The sender's last segment was small and was sent with the ACK of a small one. No data of the peer has come since
-    /// then.
+    /// Whether the sender's last segment was small and was sent with the ACK of a small one. No data of the peer has
+    /// come since then.
     pub(super) left_with_ack: bool,
 }
 

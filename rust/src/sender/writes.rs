@@ -97,9 +97,9 @@ pub(super) struct Left {
     /// Time since the previous segment, and since the last ACK if an ACK came in that time.
     pub(super) wait_ns: i64,
     pub(super) since_ack_ns: Option<i64>,
-    /// The previous segment was small and therefore ended a write.
+    /// Whether the previous segment was small and therefore ended a write.
     pub(super) small_before: bool,
-    /// Data of the peer arrived since the previous segment.
+    /// Whether data of the peer arrived since the previous segment.
     pub(super) answers: bool,
 }
 

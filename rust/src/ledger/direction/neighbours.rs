@@ -7,8 +7,8 @@
 //! - A sender in the middle of a write sends when an ACK arrives, and its segment echoes the timestamp of that ACK.
 //! - A receiver acknowledges data as soon as it arrives, if more data follows.
 //!
-//! Packets do not overtake each other. So a request that passes the capture point after an ACK or data also reaches the
-//! host later than the ACK or the data, and the answer comes back later.
+//! Packets do not overtake each other, so a request that passes the capture point after an ACK or data also reaches the
+//! host later, and its answer comes back later.
 
 use std::fmt;
 use std::sync::Arc;
@@ -122,7 +122,8 @@ fn is_released(record: &WaitRecord) -> bool {
         && record.retransmit_trigger.is_none()
 }
 
-/// The sample with the longest queue in one span, and the sample with the longest queue that another connection shows.
+/// The sample with the longest queue in one span of time, and the sample with the longest queue that another connection
+/// shows.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     conn: u32,
@@ -190,14 +191,14 @@ impl Neighbours {
         Self { conn, before, there_and_back }
     }
 
-    /// The least time that a packet which passed the capture point at `ts_ns` spent in a queue on the path to the
-    /// sender; 0 if unknown.
+    /// The least time that a packet spent in a queue on the path to the sender, if it passed the capture point at
+    /// `ts_ns`; 0 if unknown.
     pub(in super::super) fn before_ns(&self, ts_ns: i64) -> i64 {
         self.before.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, self.conn))
     }
 
-    /// The least time that a packet which passed the capture point at `ts_ns` and the immediate answer to it spent in
-    /// queues; 0 if unknown.
+    /// The least time that a packet and the immediate answer to it spent in queues, if the packet passed the capture
+    /// point at `ts_ns`; 0 if unknown.
     pub(in super::super) fn there_and_back_ns(&self, ts_ns: i64) -> i64 {
         self.there_and_back.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, self.conn))
     }

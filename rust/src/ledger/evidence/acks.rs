@@ -4,8 +4,8 @@ use super::{DELAYED_ACK_NS, Evidence, LATEST_ACK_NS, MIN_RTO_NS, are, is};
 use crate::hosts::LONGEST_PATH_NS;
 
 impl Evidence<'_> {
-    /// Bytes were in flight when the wait began. If the capture begins within the connection, the previous segment
-    /// counts as in flight until the first ACK.
+    /// Whether bytes were in flight when the wait began. If the capture begins within the connection, the previous
+    /// segment counts as in flight until the first ACK.
     pub(in super::super) fn had_in_flight(&self) -> bool {
         match self.flight_before() {
             Some(flight) => flight > 0,
@@ -13,41 +13,42 @@ impl Evidence<'_> {
         }
     }
 
-    /// An earlier small segment was unacknowledged when the wait began (`snd_sml > snd_una` in Minshall's variant of
-    /// Nagle's algorithm).
+    /// Whether an earlier small segment was unacknowledged when the wait began (`snd_sml > snd_una` in Minshall's
+    /// variant of Nagle's algorithm).
     pub(in super::super) fn minshall_pending(&self) -> bool {
         self.wait.last_small.was_in_flight() || (self.direction.never_full && self.had_in_flight())
     }
 
-    /// Less than two full-sized segments were in flight when the wait began. A receiver may delay the ACK of less than
-    /// two segments (RFC 5681, 4.2), and less than two segments cannot form a queue.
+    /// Whether less than two full-sized segments were in flight when the wait began. A receiver may delay the ACK of
+    /// less than two segments (RFC 5681, 4.2), and less than two segments cannot form a queue.
     pub(in super::super) fn had_little_in_flight(&self) -> bool {
         is(self.flight_before(), |flight| flight < 2 * self.smss_bytes)
     }
 
-    /// Everything was acknowledged when the segment was sent.
+    /// Whether everything was acknowledged when the segment was sent.
     pub(in super::super) fn all_acked(&self) -> bool {
         is(self.flight_after(), |flight| flight <= 0)
     }
 
-    /// Data from the peer, or its SYN or FIN, reached the sender during the wait.
+    /// Whether data from the peer, or its SYN or FIN, reached the sender during the wait.
     pub(in super::super) fn peer_spoke(&self) -> bool {
         self.wait.peer_last_ns.is_some()
     }
 
-    /// The capture lacks bytes between the previous segment and this one, more than a capture tool can have cut off the
-    /// previous segment. In a capture away from the sender, missing bytes count only if they were acknowledged, because
-    /// others may have been lost before the capture point. It is unknown when the missing bytes were sent, and so how
-    /// long this segment waited and what was in flight before it. Until the missing bytes are acknowledged, the wait is
-    /// therefore `unknown`.
+    /// Whether the capture lacks bytes between the previous segment and this one, more than a capture tool can have cut
+    /// off the previous segment. In a capture away from the sender, missing bytes count only if they were acknowledged,
+    /// because others may have been lost before the capture point. It is unknown when the missing bytes were sent, and
+    /// so how long this segment waited and what was in flight before it. The cause of the wait is therefore `unknown`
+    /// until the missing bytes are acknowledged.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);
         !self.direction.sender_unplaced && is(self.wait.missed_bytes.get(), |missed| missed > cut_at_most)
     }
 
-    /// In a capture away from the sender, packets before this segment are missing: the sender counts its packets one by
-    /// one (IP ID), and the IP IDs have a gap since the previous segment, although the sequence numbers continue.
+    /// Whether, in a capture away from the sender, packets before this segment are missing: the sender counts its
+    /// packets one by one (IP ID), and the IP IDs have a gap since the previous segment, although the sequence numbers
+    /// continue.
     fn packets_are_skipped(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.sender_unplaced
@@ -57,19 +58,19 @@ impl Evidence<'_> {
             && is(self.wait.left_out_segments.get(), |skipped| skipped > 0)
     }
 
-    /// The original of this segment was lost before the capture point, so this segment is a retransmission. The missing
-    /// packets cannot be ACKs, because the peer sent no data. The wait is longer than one RTT, as it is before every
-    /// retransmission.
+    /// Whether the original of this segment was lost before the capture point, so that this segment is a
+    /// retransmission. The missing packets cannot be ACKs, because the peer sent no data. The wait is longer than one
+    /// RTT, as it is before every retransmission.
     #[inline]
     pub(in super::super) fn was_lost_before_capture(&self) -> bool {
         self.packets_are_skipped() && !self.peer_spoke() && self.wait_ns > self.rtt_ns()
     }
 
-    /// After data from the peer, the sender was silent for about an RTO, and one of its packets was lost before the
-    /// capture point. Two explanations are possible: the original of this segment was lost and the timer retransmitted
-    /// it, or only an ACK was lost and the application was silent. Linux numbers the packets of each socket one by one.
-    /// The retransmission timer of Linux runs for 200 ms plus one or two RTTs (RFC 8985, 7.2), and each timeout doubles
-    /// the next.
+    /// Whether, after data from the peer, the sender was silent for about an RTO, and one of its packets was lost
+    /// before the capture point. Two explanations are possible: the original of this segment was lost and the timer
+    /// retransmitted it, or only an ACK was lost and the application was silent. Linux numbers the packets of each
+    /// socket one by one. The retransmission timer of Linux runs for 200 ms plus one or two RTTs (RFC 8985, 7.2), and
+    /// each timeout doubles the next.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + MIN_RTO_NS)).div_euclid(4);
@@ -78,14 +79,15 @@ impl Evidence<'_> {
             && is(self.wait.peer_last_ns.get(), |ago_ns| (MIN_RTO_NS..=max_ns()).contains(&ago_ns))
     }
 
-    /// An ACK reached the sender within the causal window before the segment was sent, so the ACK may have released the
-    /// segment.
+    /// Whether an ACK reached the sender within the causal window before the segment was sent, so that the ACK may have
+    /// released the segment.
     pub(in super::super) fn ack_just_came(&self) -> bool {
         is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= self.causal_ns())
     }
 
-    /// The last ACK arrived at least [`DELAYED_ACK_NS`] later than the shortest RTT explains, even for the newest byte
-    /// that it covers. This test does not use the last RTT sample, because the newest byte may have given none.
+    /// Whether the last ACK arrived at least [`DELAYED_ACK_NS`] later than the shortest RTT explains, even for the
+    /// newest byte that it covers. The test for the newest byte does not use the last RTT sample, because this byte may
+    /// have given none.
     fn newest_waited(&self) -> bool {
         let least = self.direction.rtt_min_ns;
         self.all_acked()
@@ -94,9 +96,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// The last ACK may be a delayed one: it is late for the oldest byte that it covers, and also for the newest byte
-    /// if the time of that byte is known. If the ACK is in time for the newest byte, nothing delayed the ACK: the
-    /// receiver waited until more data had arrived.
+    /// Whether the last ACK may be a delayed one: it is late for the oldest byte that it covers, and also for the
+    /// newest byte if the time of that byte is known. If the ACK is in time for the newest byte, nothing delayed the
+    /// ACK: the receiver waited until more data had arrived.
     #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
         let late = is(self.wait.ack_lag_ns.get(), |lag_ns| {
@@ -107,16 +109,17 @@ impl Evidence<'_> {
         late && (!newest_in_time() || self.newest_waited())
     }
 
-    /// One ACK covered the whole flight, and the sender sent nothing while it waited for this ACK. Data that drains
-    /// through a queue is acknowledged segment by segment instead.
+    /// Whether one ACK covered the whole flight, and the sender sent nothing while it waited for this ACK. Data that
+    /// drains through a queue is acknowledged segment by segment instead.
     pub(in super::super) fn was_acked_at_once(&self) -> bool {
         let waited = || is(self.wait.rtt_sample_ns.get(), |rtt_ns| 4 * self.wait_ns >= 3 * rtt_ns);
         self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
-    /// The last ACK does not cover bytes that were sent more than one RTT before it. These bytes were in a queue when
-    /// the ACK was sent, because the ACK of a receiver's timer covers everything that has arrived (RFC 9293, 3.4). If
-    /// the ACK covers all of these segments but one, that segment may have been lost instead.
+    /// Whether the last ACK does not cover bytes that were sent more than one RTT before it. Bytes that the ACK does
+    /// not cover were in a queue when it was sent, because the ACK of a receiver's timer covers everything that has
+    /// arrived (RFC 9293, 3.4). If the ACK covers all of these segments but one, that segment may have been lost
+    /// instead.
     fn ack_leaves_old_bytes_out(&self) -> bool {
         let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
@@ -126,8 +129,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// The previous segment was sent more than one RTT after the bytes that are acknowledged now. So the ACKs before
-    /// the last one were also late, which shows a queue.
+    /// Whether the previous segment was sent more than one RTT after the bytes that are acknowledged now: the ACKs
+    /// before the last one were then also late, which shows a queue.
     fn was_released_by_late_acks(&self) -> bool {
         is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
             && is(self.wait.ack_lag_ns.get(), |lag_ns| lag_ns - self.wait_ns > self.rtt_ns() + self.causal_ns())
@@ -155,23 +158,23 @@ impl Evidence<'_> {
         Some(sample_ns? - min_full_ns)
     }
 
-    /// The ACKs of this wait cover less than two full-sized segments.
+    /// Whether the ACKs of this wait cover less than two full-sized segments.
     fn is_for_less_than_two(&self) -> bool {
         are(self.flight_before(), self.flight_after(), |before, after| before - after < 2 * self.smss_bytes)
     }
 
-    /// The last ACK came late, but the ACK of the neighbouring segment in the flight came in time, although both
-    /// segments met the same queue. The late ACK covers less than two full-sized segments, so the receiver may delay it
-    /// (RFC 5681, 4.2). Between old hosts the late ACK may cover more, because their network adapters do not merge
-    /// ACKs.
+    /// Whether the last ACK came late, but the ACK of the neighbouring segment in the flight came in time, although
+    /// both segments met the same queue. The late ACK covers less than two full-sized segments, so the receiver may
+    /// delay it (RFC 5681, 4.2). Between old hosts the late ACK may cover more, because their network adapters do not
+    /// merge ACKs.
     pub(in super::super) fn was_late_alone(&self) -> bool {
         is(self.neighbour_over_least_ns(), |over_ns| over_ns <= self.direction.queue_ns)
             && (self.is_for_less_than_two() || self.direction.old)
     }
 
-    /// The ACK of the neighbouring segment was late, and the last ACK is at most twice as late, so both segments went
-    /// through a queue. A receiver that delays its ACK sends a single one for everything that has arrived (RFC 9293,
-    /// 3.4).
+    /// Whether the ACK of the neighbouring segment was late, and the last ACK is at most twice as late, so that both
+    /// segments went through a queue. A receiver that delays its ACK sends a single one for everything that has arrived
+    /// (RFC 9293, 3.4).
     pub(in super::super) fn was_late_with_neighbour(&self) -> bool {
         self.direction.near_sender
             && are(self.neighbour_over_least_ns(), self.over_least_ns(), |previous_rtt_sample_ns, own_ns| {
@@ -179,14 +182,14 @@ impl Evidence<'_> {
             })
     }
 
-    /// Everything is acknowledged, and the flight went through a queue segment by segment.
+    /// Whether everything is acknowledged, and the flight went through a queue segment by segment.
     pub(in super::super) fn was_drained_bit_by_bit(&self) -> bool {
         self.all_acked() && !self.had_little_in_flight() && self.was_late_with_neighbour()
     }
 
-    /// The receiver delayed the ACK: it is late, it covers less than two full-sized segments or came late alone, and
-    /// the sender was silent for most of the delay. Behind a queue, ACKs would come one by one, or would not cover
-    /// bytes that were sent long before.
+    /// Whether the receiver delayed the ACK: it is late, it covers less than two full-sized segments or came late
+    /// alone, and the sender was silent for most of the delay. Behind a queue, ACKs would come one by one, or would not
+    /// cover bytes that were sent long before.
     pub(in super::super) fn ack_was_held(&self) -> bool {
         self.ack_was_late()
             && !self.ack_leaves_old_bytes_out()
@@ -197,21 +200,21 @@ impl Evidence<'_> {
             })
     }
 
-    /// The sender received its first ACK during this wait.
+    /// Whether the sender received its first ACK during this wait.
     pub(in super::super) fn received_first_ack(&self) -> bool {
         self.flight_before().is_none() && self.flight_after().is_some()
     }
 
-    /// The segment is the first data after the handshake. In a capture that begins after the handshake, no segment
-    /// counts as the first data.
+    /// Whether the segment is the first data after the handshake. In a capture that begins after the handshake, no
+    /// segment counts as the first data.
     pub(in super::super) fn is_first_data(&self) -> bool {
         self.direction.beginning_seen && !self.is_syn() && self.received_first_ack()
     }
 
-    /// The segment may have followed the ACK late because the sender is far from the capture point, or because the
-    /// application was late. Nothing else in the capture shows how far away the sender is. After data from the peer,
-    /// the test is true only if the sender answered about as fast as it ever did. After a SYN-ACK, the test is true if
-    /// the SYN was not captured.
+    /// Whether the segment may have followed the ACK late because the sender is far from the capture point, or because
+    /// the application was late. Nothing else in the capture shows how far away the sender is. After data from the
+    /// peer, the test is true only if the sender answered about as fast as it ever did. After a SYN-ACK, the test is
+    /// true if the SYN was not captured.
     pub(in super::super) fn may_be_far(&self) -> bool {
         let direction = self.direction;
         let long_idle = is(self.wait.since_all_acked_ns.get(), |ns| ns > LONGEST_PATH_NS);

@@ -16,22 +16,23 @@ const PACED_AHEAD: i64 = 4;
 const LARGEST_PIECE_BYTES: i64 = 65_536 - 321;
 
 impl Evidence<'_> {
-    /// The room is less than the part of the window for which Linux waits.
+    /// Whether the room is less than the part of the window for which Linux waits.
     fn is_part_of_window(&self, room: Option<i64>) -> bool {
         are(self.flight_before(), self.room(), |flight, room_before| {
             is(room, |room| room >= 0 && DEFER_PART * room < flight + room_before)
         })
     }
 
-    /// The room is less than the part of the window for which Linux waits, and less than two full-sized segments.
+    /// Whether the room is less than the part of the window for which Linux waits, and less than two full-sized
+    /// segments.
     pub(super) fn is_too_little(&self, room: Option<i64>) -> bool {
         is(room, |room| room < 2 * self.smss_bytes) && self.is_part_of_window(room)
     }
 
-    /// The receiver window had room for a few segments, but the sender sent nothing until an ACK came. The congestion
-    /// window was not the limit. Nothing was lost, and one of three things rules the congestion window out: the flight
-    /// was larger before, the flight filled a receiver window as large as this one, or the flight grew in a way that
-    /// the congestion window does not explain. Stacks older than segmentation offload do not defer.
+    /// Whether the receiver window had room for a few segments, but the sender sent nothing until an ACK came. The
+    /// congestion window was not the limit. Nothing was lost, and one of three things rules the congestion window out:
+    /// the flight was larger before, the flight filled a receiver window as large as this one, or the flight grew in a
+    /// way that the congestion window does not explain. Stacks older than segmentation offload do not defer.
     #[inline]
     pub(in super::super) fn was_deferred_by_window(&self) -> bool {
         self.was_released_by_ack()
@@ -41,7 +42,8 @@ impl Evidence<'_> {
             && self.left_room_it_could_use()
     }
 
-    /// The sender left room in the receiver window unused although the congestion window would have allowed more.
+    /// Whether the sender left room in the receiver window unused although the congestion window would have allowed
+    /// more.
     fn left_room_it_could_use(&self) -> bool {
         let was_larger =
             are(self.flight_before(), self.previous_round_flight(), |now, before| now + self.smss_bytes <= before);
@@ -52,9 +54,9 @@ impl Evidence<'_> {
         (self.is_too_little(self.room()) && (was_larger || self.did_not_grow())) || self.waits_for_a_piece(was_larger)
     }
 
-    /// The previous flight had filled the receiver window, and the window has not grown since, or only by the segment
-    /// that slow start adds per ACK. The congestion window allows at least as much as before, because only a loss
-    /// reduces it. So the congestion window has room for everything that this receiver window allows.
+    /// Whether the previous flight had filled the receiver window, and the window has not grown since, or only by the
+    /// segment that slow start adds per ACK. The congestion window allows at least as much as before, because only a
+    /// loss reduces it, so it has room for everything that this receiver window allows.
     fn window_is_no_larger(&self, room_then: Option<i64>) -> bool {
         let smss = self.smss_bytes;
         self.direction.near_sender
@@ -64,9 +66,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// Flights stopped growing at the edge of the receiver window. A congestion window that allowed this flight before
-    /// would allow a larger one now: slow start cannot have ended yet, or congestion avoidance adds a segment per RTT.
-    /// The send buffer is not the limit, because the largest flight fills the window.
+    /// Whether flights stopped growing at the edge of the receiver window. A congestion window that allowed this flight
+    /// before would allow a larger one now: slow start cannot have ended yet, or congestion avoidance adds a segment
+    /// per RTT. The send buffer is not the limit, because the largest flight fills the window.
     fn did_not_grow(&self) -> bool {
         let smss = self.smss_bytes;
         let edge_reached =
@@ -76,8 +78,8 @@ impl Evidence<'_> {
             && is(self.flight_before(), |now| now < AVOIDANCE_SEGMENTS * smss || now >= AVOIDANCE_PART * smss)
     }
 
-    /// Linux waits until it can send a whole piece at once: as much as it paces in 1 ms, but at least two segments
-    /// (`tcp_tso_autosize`). The wait took most of an RTT, so the spacing of ACKs does not explain the wait.
+    /// Whether Linux waits until it can send a whole piece at once: as much as it paces in 1 ms, but at least two
+    /// segments (`tcp_tso_autosize`). The wait took most of an RTT, so the spacing of ACKs does not explain the wait.
     fn waits_for_a_piece(&self, was_larger: bool) -> bool {
         let (Some(room), Some(now)) = (self.room(), self.flight_before()) else { return false };
         let paced_in_ms = |flight: i64| (PACED_AHEAD * NS_PER_MS) as f64 * flight as f64 / self.rtt_ns().max(1) as f64;
@@ -91,10 +93,10 @@ impl Evidence<'_> {
             && (was_larger || self.grew_otherwise(now))
     }
 
-    /// The flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance can have
-    /// begun, the flight must also have grown faster than congestion avoidance allows. In a capture at the sender, this
-    /// second condition is never met; other tests decide, because the capture then shows whether a larger flight
-    /// reaches the edge of the window.
+    /// Whether the flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance
+    /// can have begun, the flight must also have grown faster than congestion avoidance allows. In a capture at the
+    /// sender, this second condition is never met; other tests decide, because the capture then shows whether a larger
+    /// flight reaches the edge of the window.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };
@@ -104,8 +106,8 @@ impl Evidence<'_> {
             && (flight < AVOIDANCE_SEGMENTS * smss || (!self.direction.near_sender && now > most_by_avoidance))
     }
 
-    /// The receiver window is the cause of the whole wait, even if the window opened some time before the segment was
-    /// sent.
+    /// Whether the receiver window is the cause of the whole wait, even if the window opened some time before the
+    /// segment was sent.
     pub(in super::super) fn window_owns_all(&self) -> bool {
         self.fills_window() || self.was_forced_in() || self.is_window_probe() || self.was_deferred_by_window()
     }

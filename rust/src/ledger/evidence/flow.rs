@@ -14,15 +14,15 @@ const PROBE_TICKS_NS: i64 = 12 * NS_PER_MS;
 const REFILL_NS: i64 = 4 * NS_PER_MS;
 
 impl Evidence<'_> {
-    /// A bulk transfer: the application had written more than the sender could send at once, an ACK released this
-    /// segment, and the receiver window was not the limit.
+    /// Whether the segment is part of a bulk transfer: the application had written more than the sender could send at
+    /// once, an ACK released this segment, and the receiver window was not the limit.
     #[inline]
     pub(in super::super) fn is_bulk(&self) -> bool {
         self.is_released_in_turn() && !self.ends_otherwise()
     }
 
-    /// An ACK released this segment of the data that the application had written, and the receiver window was not the
-    /// limit.
+    /// Whether an ACK released this segment of the data that the application had written, and the receiver window was
+    /// not the limit.
     pub(in super::super) fn is_released_in_turn(&self) -> bool {
         self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
     }
@@ -34,8 +34,8 @@ impl Evidence<'_> {
         !self.direction.old && (self.is_small() || self.peer_spoke())
     }
 
-    /// An ACK that made room in a full send buffer may have woken the application. In old stacks, this is possible only
-    /// after a flight that may fill the buffer.
+    /// Whether an ACK that made room in a full send buffer may have woken the application. In old stacks, this is
+    /// possible only after a flight that may fill the buffer.
     pub(in super::super) fn may_have_refilled_buffer(&self) -> bool {
         !self.is_bare_fin()
             && !self.peer_spoke()
@@ -45,8 +45,8 @@ impl Evidence<'_> {
             && !self.was_written_by_clock()
     }
 
-    /// The previous segment was full-sized, so it need not have been the last of a message, and bytes were in flight
-    /// until this segment was sent.
+    /// Whether the previous segment was full-sized, so that it need not have been the last of a message, and bytes were
+    /// in flight until this segment was sent.
     pub(in super::super) fn stopped_halfway(&self) -> bool {
         !self.direction.old
             && !self.wait.small_before
@@ -55,7 +55,7 @@ impl Evidence<'_> {
             && is(self.flight_after(), |flight| flight > 0)
     }
 
-    /// The last RTT sample, or the segment's own timestamp, shows a queue on the path.
+    /// Whether the last RTT sample, or the segment's own timestamp, shows a queue on the path.
     pub(in super::super) fn is_in_queue(&self) -> bool {
         let by_timestamp =
             self.wait.queueing_delay_ns.get().filter(|_| self.says_when() && !self.wait.echo_ns.is_some());
@@ -83,9 +83,9 @@ impl Evidence<'_> {
         if queued { self.wait.rtt_sample_ns.get().unwrap_or(0) } else { 0 }
     }
 
-    /// In a capture at the sender, after a full-sized segment: the timestamp of this segment shows that TCP sent it
-    /// before the previous segment was captured. Since then the segment was in a queue of its own host (a queueing
-    /// discipline such as a shaper, through which packets pass before they are captured).
+    /// Whether, in a capture at the sender and after a full-sized segment, the timestamp of this segment shows that TCP
+    /// sent it before the previous segment was captured. Since then the segment was in a queue of its own host (a
+    /// queueing discipline such as a shaper, through which packets pass before they are captured).
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {
@@ -100,37 +100,38 @@ impl Evidence<'_> {
             })
     }
 
-    /// In a capture at the sender, no ACK came during the RTT before the segment was sent. So the sender learned
-    /// nothing about the path in that time.
+    /// Whether, in a capture at the sender, no ACK came during the RTT before the segment was sent, so that the sender
+    /// learned nothing about the path in that time.
     pub(in super::super) fn sender_received_nothing(&self) -> bool {
         self.direction.near_sender
             && self.wait_ns > self.rtt_ns()
             && self.wait.since_ack_ns.get().is_none_or(|ago_ns| ago_ns > self.rtt_ns())
     }
 
-    /// Nothing was lost or reordered on the path, and each segment that was retransmitted had only been delayed in a
-    /// queue. The rate of the path determines the spacing of these segments, even if the sender treated some as lost.
+    /// Whether nothing was lost or reordered on the path, and each segment that was retransmitted had only been delayed
+    /// in a queue. The rate of the path determines the spacing of these segments, even if the sender treated some as
+    /// lost.
     pub(in super::super) fn was_only_late(&self) -> bool {
         self.direction.only_late && (self.is_in_queue() || self.was_delayed_on_path())
     }
 
-    /// The segment was released by the ACK of a retransmission that filled the last hole. The test is false if no SYN
-    /// was captured: the window scale is then unknown, so the window may have been full.
+    /// Whether the segment was released by the ACK of a retransmission that filled the last hole. The test is false if
+    /// no SYN was captured: the window scale is then unknown, so the window may have been full.
     #[inline]
     pub(in super::super) fn was_repaired(&self) -> bool {
         self.wait.repaired_by.is_some() && self.window_is_known() && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// The flight had ended with a timeout, and the ACK of the retransmission released this segment. The congestion
-    /// window had room for the retransmitted segment only (RFC 5681, 3.1: the loss window).
+    /// Whether the flight had ended with a timeout, and the ACK of the retransmission released this segment. The
+    /// congestion window had room for the retransmitted segment only (RFC 5681, 3.1: the loss window).
     #[inline]
     pub(in super::super) fn was_repaired_by_timeout(&self) -> bool {
         self.wait.repaired_by == Some(RetransmitTrigger::Timeout) && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// The segment is a tail-loss probe with new data (RFC 8985, 7.3). The previous flight was not lost; its ACKs were
-    /// late in a queue. If a tick of the timer is longer than two RTTs, the time at which the segment was sent proves
-    /// nothing.
+    /// Whether the segment is a tail-loss probe with new data (RFC 8985, 7.3). The previous flight was not lost; its
+    /// ACKs were late in a queue. If a tick of the timer is longer than two RTTs, the time at which the segment was
+    /// sent proves nothing.
     #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
         let in_time = || {
@@ -151,10 +152,10 @@ impl Evidence<'_> {
             && in_time()
     }
 
-    /// The window scale is unknown, because the capture has no SYN, so the room in the window is unknown, too. An ACK
-    /// released the segment, or a window update did after everything was acknowledged, or a timer retransmitted the
-    /// segment spuriously. The receiver window may have been full or closed, but the congestion window or the send
-    /// buffer may also have been full.
+    /// Whether the room in the receiver window is unknown, because the capture has no SYN and therefore no window
+    /// scale. An ACK released the segment, or a window update did after everything was acknowledged, or a timer
+    /// retransmitted the segment spuriously. The receiver window may have been full or closed, but the congestion
+    /// window or the send buffer may also have been full.
     pub(in super::super) fn room_is_unseen(&self) -> bool {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;
@@ -167,8 +168,8 @@ impl Evidence<'_> {
         self.was_released_by_ack() || update_released_it() || self.is_needless()
     }
 
-    /// In a capture away from the sender, no captured ACK had reached the sender when it sent this segment. ACKs that
-    /// passed before the capture began may have released the segment.
+    /// Whether, in a capture away from the sender, no captured ACK had reached the sender when it sent this segment.
+    /// ACKs that passed before the capture began may have released the segment.
     pub(in super::super) fn ack_is_unseen(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.beginning_seen
@@ -176,8 +177,8 @@ impl Evidence<'_> {
             && !self.wait.rtt_sample_ns.is_some()
     }
 
-    /// ACKs release one segment after the other, at the spacing that the path gave to earlier segments, so the spacing
-    /// is the rate of the path.
+    /// Whether ACKs release one segment after the other, at the spacing that the path gave to earlier segments, so that
+    /// the spacing is the rate of the path.
     #[inline]
     pub(in super::super) fn is_in_train(&self) -> bool {
         self.wait_ns.saturating_mul(TRAIN_PART) <= self.rtt_ns() && self.is_bulk()

@@ -12,26 +12,27 @@ use crate::wire::TcpFlags;
 const A_LITTLE_LATE: i64 = 8;
 
 impl Evidence<'_> {
-    /// Nagle's algorithm never delays a FIN or urgent data (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
+    /// Whether Nagle's algorithm never delays the segment, because it is a FIN or urgent data (Linux, `tcp_send_fin`;
+    /// 4.4BSD, `tcp_output`).
     fn is_never_held(&self) -> bool {
         self.record.flags.any(TcpFlags::FIN | TcpFlags::URG)
     }
 
-    /// The flight is no larger than the flight of the previous round, and nothing was lost. The congestion window
-    /// allowed the previous flight and has grown with each ACK since (RFC 5681, 3.1). So the congestion window does not
-    /// limit this flight, unless the sender restarted after an idle time.
+    /// Whether the flight is no larger than the flight of the previous round, and nothing was lost. The congestion
+    /// window then does not limit this flight, unless the sender restarted after an idle time: the window allowed the
+    /// previous flight and has grown with each ACK since (RFC 5681, 3.1).
     pub(in super::super) fn flight_stands(&self) -> bool {
         are(self.flight_before(), self.previous_round_flight(), |flight, before| flight <= before)
             && !self.is_after_loss()
     }
 
-    /// An earlier flight was at least as large as this one.
+    /// Whether an earlier flight was at least as large as this one.
     pub(in super::super) fn has_flown(&self) -> bool {
         self.flight_stands() || self.wait.flown_before
     }
 
-    /// BSD sends half of the largest window at once, even if Nagle's algorithm is on (`tcp_output`; RFC 9293,
-    /// 3.8.6.2.1).
+    /// Whether the payload is half of the largest window, which BSD sends at once, even if Nagle's algorithm is on
+    /// (`tcp_output`; RFC 9293, 3.8.6.2.1).
     fn is_half_of_window(&self, payload_bytes: Option<i64>) -> bool {
         self.direction.old
             && are(payload_bytes, self.direction.max_window_bytes, |payload, most| payload >= most.div_euclid(2))
@@ -41,14 +42,14 @@ impl Evidence<'_> {
         self.is_half_of_window(Some(self.record.payload_bytes))
     }
 
-    /// The segment fills half of the largest window, so this BSD sender sent it as soon as the application wrote it. No
-    /// override timer released the segment, because the sender has at some time answered faster than an override timer
-    /// expires.
+    /// Whether the segment fills half of the largest window, so that this BSD sender sent it as soon as the application
+    /// wrote it. No override timer released the segment, because the sender has at some time answered faster than an
+    /// override timer expires.
     pub(in super::super) fn left_as_half_a_window(&self) -> bool {
         self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < MIN_OVERRIDE_NS)
     }
 
-    /// The previous segment emptied the send buffer.
+    /// Whether the previous segment emptied the send buffer.
     pub(in super::super) fn buffer_was_emptied(&self) -> bool {
         self.wait.pushed_before && is(self.flight_before(), |flight| self.direction.is_emptied_by(flight))
     }
@@ -57,21 +58,21 @@ impl Evidence<'_> {
         self.is_small() && !self.is_never_held() && !self.is_half() && !self.buffer_was_emptied()
     }
 
-    /// So far the sender has sent no small segment while an earlier one was in flight, and Nagle's algorithm is on in
-    /// this direction.
+    /// Whether Nagle's algorithm is on in this direction, and the sender has so far sent no small segment while an
+    /// earlier one was in flight.
     fn holds_now(&self) -> bool {
         !self.small_ones_pass() && self.direction.holds_small
     }
 
-    /// In a current stack, small segments wait for one another, and a small segment is in flight, so Nagle's algorithm
-    /// may delay the next data, whatever else is in flight.
+    /// Whether Nagle's algorithm may delay the next data, whatever else is in flight: a small segment is in flight, in
+    /// a current stack whose small segments wait for one another.
     pub(in super::super) fn nagle_may_hold(&self) -> bool {
         !self.direction.old && self.direction.holds_small && self.wait.last_small.was_in_flight()
     }
 
-    /// The ACK woke the application, which wrote this segment just then. The capture shows that an ACK releases a small
-    /// segment behind full-sized ones, and that more data often follows it at once. Nagle's algorithm does not delay
-    /// data that a blocked application left in the buffer, because Linux pushes it before the application sleeps
+    /// Whether the ACK woke the application, which wrote this segment just then. The capture shows that an ACK releases
+    /// a small segment behind full-sized ones, and that more data often follows it at once. Nagle's algorithm does not
+    /// delay data that a blocked application left in the buffer, because Linux pushes it before the application sleeps
     /// (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
     pub(in super::super) fn was_written_with_the_ack(&self) -> bool {
         !self.direction.old
@@ -83,15 +84,15 @@ impl Evidence<'_> {
             && !self.was_released_with_more_in_flight()
     }
 
-    /// The ACK that released the segment covered the last small segment but not everything in flight. Minshall's
-    /// variant of Nagle's algorithm waits for exactly this ACK. A full send buffer would have had room after any
-    /// earlier ACK.
+    /// Whether the ACK that released the segment covered the last small segment but not everything in flight.
+    /// Minshall's variant of Nagle's algorithm waits for exactly this ACK. A full send buffer would have had room after
+    /// any earlier ACK.
     fn was_released_with_more_in_flight(&self) -> bool {
         self.wait.last_small == LastSmall::JustAcked && !self.all_acked()
     }
 
-    /// The segment followed the ACK so closely that the kernel sent it without waking the application, as Nagle's
-    /// algorithm does.
+    /// Whether the segment followed the ACK so closely that the kernel sent it without waking the application, as
+    /// Nagle's algorithm does.
     fn kernel_released_it(&self) -> bool {
         !self.direction.near_sender
             || is(self.wait.since_ack_ns.get(), |ago_ns| {
@@ -99,10 +100,10 @@ impl Evidence<'_> {
             })
     }
 
-    /// A small segment waited while another small one was in flight, and so far the sender has sent no small segment in
-    /// that state: every variant of Nagle's algorithm delays it. BSD sends half of the largest window even if a small
-    /// segment is in flight. After a previous segment of that size, slow start may have been the limit, so more
-    /// evidence is needed.
+    /// Whether a small segment waited while another small one was in flight, and so far the sender has sent no small
+    /// segment in that state: every variant of Nagle's algorithm delays it. BSD sends half of the largest window even
+    /// if a small segment is in flight. After a previous segment of that size, slow start may have been the limit, so
+    /// more evidence is needed.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
         let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
         self.may_be_held()
@@ -113,9 +114,9 @@ impl Evidence<'_> {
             && !self.was_written_with_the_ack()
     }
 
-    /// The sender sent a full-sized segment without an ACK while a small one was in flight, in a direction whose small
-    /// segments wait for one another. Either Nagle's algorithm delayed data until the application had added enough to
-    /// fill a segment, or the application wrote the whole segment just then.
+    /// Whether the sender sent a full-sized segment without an ACK while a small one was in flight, in a direction
+    /// whose small segments wait for one another. Either Nagle's algorithm delayed data until the application had added
+    /// enough to fill a segment, or the application wrote the whole segment just then.
     pub(in super::super) fn was_filled_while_held(&self) -> bool {
         self.nagle_may_hold()
             && !self.is_small()
@@ -125,9 +126,9 @@ impl Evidence<'_> {
             && !self.peer_spoke()
     }
 
-    /// The sender sent a small segment as soon as the only segment in flight was acknowledged, and it has sent no small
-    /// segment so far while another was in flight. Some applications set `TCP_NODELAY` only later, as OpenSSH does
-    /// after the login.
+    /// Whether the sender sent a small segment as soon as the only segment in flight was acknowledged, and it has sent
+    /// no small segment so far while another was in flight. Some applications set `TCP_NODELAY` only later, as OpenSSH
+    /// does after the login.
     pub(in super::super) fn was_held_at_first(&self) -> bool {
         self.may_be_held()
             && !self.small_ones_pass()
@@ -136,8 +137,8 @@ impl Evidence<'_> {
             && !self.was_held_behind_small()
     }
 
-    /// The sender sent a small segment a little later than the ACK arrived. Nagle's algorithm counts as the cause if
-    /// three delayed small segments in a row were sent at once after their ACKs.
+    /// Whether the sender sent a small segment a little later than the ACK arrived. Nagle's algorithm counts as the
+    /// cause if three delayed small segments in a row were sent at once after their ACKs.
     pub(in super::super) fn was_released_late(&self) -> bool {
         !self.peer_spoke()
             && i64::from(self.direction.totals.small_delayed_run) >= HELD_TIMES
@@ -145,8 +146,8 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// A small segment waited behind another small one, and was sent as soon as data of the peer acknowledged the other
-    /// one, although this application does not wait for answers.
+    /// Whether a small segment waited until data of the peer acknowledged an earlier small segment, although this
+    /// application does not wait for answers.
     pub(in super::super) fn was_released_by_answer(&self) -> bool {
         self.direction.writes_ahead
             && self.peer_spoke()
@@ -155,15 +156,15 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// Everything was acknowledged, and the segment was sent within the release window after that.
+    /// Whether everything was acknowledged, and the segment was sent within the release window after that.
     fn just_all_acked(&self) -> bool {
         is(self.wait.since_all_acked_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.release_ns())
     }
 
-    /// A small segment waited behind full ones in flight. Nagle's algorithm delays this segment in its first form (RFC
-    /// 896, BSD), but not in Minshall's variant (Linux). The congestion window can delay the tail of a write in the
-    /// same way. So three conditions apply: this has happened three times, no small segment was sent while full ones
-    /// were in flight, and nothing was lost.
+    /// Whether a small segment waited behind full ones in flight. Nagle's algorithm delays this segment in its first
+    /// form (RFC 896, BSD), but not in Minshall's variant (Linux). The congestion window can delay the tail of a write
+    /// in the same way. Three conditions therefore apply: small segments waited like this three times, no small segment
+    /// was sent while full ones were in flight, and nothing was lost.
     fn was_held_behind_full(&self) -> bool {
         self.direction.holds_behind_full
             && self.may_be_held()
@@ -174,8 +175,8 @@ impl Evidence<'_> {
             && !self.is_after_loss()
     }
 
-    /// An old stack at the capture point delayed a small segment until all full ones before it were acknowledged, and
-    /// never sent a small segment while full ones were in flight.
+    /// Whether an old stack at the capture point delayed a small segment until all full ones before it were
+    /// acknowledged, and never sent a small segment while full ones were in flight.
     fn old_stack_held_behind_full(&self) -> bool {
         self.direction.near_sender
             && self.direction.old
@@ -185,18 +186,18 @@ impl Evidence<'_> {
             && self.direction.totals.small_past_full == 0
     }
 
-    /// The receiver window was full until an ACK made room for a full-sized segment, but this small segment still
-    /// waited until everything was acknowledged. So the receiver window did not delay the segment. The congestion
-    /// window did not delay the segment either, because the previous flight was at least as large.
+    /// Whether the receiver window was full until an ACK made room for a full-sized segment, but this small segment
+    /// still waited until everything was acknowledged. The receiver window therefore did not delay the segment, and the
+    /// congestion window did not delay it either, because the previous flight was at least as large.
     fn was_held_through_room(&self) -> bool {
         self.old_stack_held_behind_full()
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
             && self.flight_stands()
     }
 
-    /// The flight may fill the send buffer, because no larger flight shows that the buffer had more room. Data behind
-    /// this flight waited in the buffer or in the application. A full buffer accepts nothing until a segment or a
-    /// cluster is free (BSD `sosend`), or accepts one piece more than it has room for (Linux, Solaris).
+    /// Whether the flight may fill the send buffer, because no larger flight shows that the buffer had more room. Data
+    /// behind this flight waited in the buffer or in the application. A full buffer accepts nothing until a segment or
+    /// a cluster is free (BSD `sosend`), or accepts one piece more than it has room for (Linux, Solaris).
     pub(in super::super) fn may_fill_buffer(&self) -> bool {
         let quantum_bytes = self.smss_bytes.max(CLUSTER_BYTES);
         are(self.flight_before(), self.direction.max_in_flight_bytes, |flight, most| {
@@ -204,8 +205,9 @@ impl Evidence<'_> {
         })
     }
 
-    /// An old stack delayed a small segment behind a flight that leaves room in the send buffer and in the receiver
-    /// window. The congestion window did not delay the segment, because an equally large flight was sent before.
+    /// Whether an old stack delayed a small segment behind a flight that leaves room in the send buffer and in the
+    /// receiver window. The congestion window did not delay the segment, because an equally large flight was sent
+    /// before.
     fn was_held_short_of_buffer(&self) -> bool {
         self.old_stack_held_behind_full()
             && self.has_flown()
@@ -213,9 +215,9 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// The sender had more data in its buffer when it sent the previous segment. The previous segment has no PSH, and
-    /// this sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Current stacks also
-    /// omit PSH within one write and for an application that corks, so only old stacks count.
+    /// Whether the sender had more data in its buffer when it sent the previous segment. The previous segment has no
+    /// PSH, and this sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Current
+    /// stacks also omit PSH within one write and for an application that corks, so only old stacks count.
     #[inline]
     pub(in super::super) fn more_was_buffered(&self) -> bool {
         self.direction.near_sender
@@ -227,22 +229,22 @@ impl Evidence<'_> {
             && !self.was_sent_again()
     }
 
-    /// The receiver window had room for a full-sized segment, or for the segment that was sent.
+    /// Whether the receiver window had room for a full-sized segment, or for the segment that was sent.
     fn had_room(&self) -> bool {
         is(self.room(), |room| room >= self.smss_bytes.min(self.record.payload_bytes))
     }
 
-    /// At first, the receiver window had no room for a full-sized segment. The receiver window opened so early that its
-    /// opening did not release the segment: more than the causal window before.
+    /// Whether the receiver window had no room for a full-sized segment when the wait began, and opened too early to
+    /// have released the segment: more than the causal window before it.
     pub(in super::super) fn was_kept_behind_window(&self) -> bool {
         !self.had_room()
             && is(self.record.usable_window_bytes.get(), |room| room >= self.smss_bytes)
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
     }
 
-    /// The stack delayed buffered data until the application had written a full-sized segment or a timer expired. The
-    /// sender had more data, and the receiver window had room. No ACK released the segment, so neither the congestion
-    /// window nor the send buffer was the limit: both open only with an ACK.
+    /// Whether the stack delayed buffered data until the application had written a full-sized segment or a timer
+    /// expired. The sender had more data, and the receiver window had room. No ACK released the segment, so neither the
+    /// congestion window nor the send buffer was the limit: both open only with an ACK.
     #[inline]
     pub(in super::super) fn was_kept_back(&self) -> bool {
         self.more_was_buffered()
@@ -251,9 +253,9 @@ impl Evidence<'_> {
             && self.wait_ns - self.serialization_ns() > CAUSAL_NS
     }
 
-    /// The data of this small segment was in the send buffer, but the segment waited until everything was acknowledged.
-    /// The congestion window and the receiver window had room for the segment: an earlier flight was as large as this
-    /// flight with the segment, or as large as this flight, and slow start has added a segment since.
+    /// Whether the data of this small segment was in the send buffer, but the segment waited until everything was
+    /// acknowledged. The congestion window and the receiver window had room for the segment: an earlier flight was as
+    /// large as this flight with the segment, or as large as this flight, and slow start has added a segment since.
     fn was_held_though_buffered(&self) -> bool {
         let flew = || {
             are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {
@@ -269,7 +271,7 @@ impl Evidence<'_> {
             && (self.has_flown() || flew())
     }
 
-    /// Nagle's algorithm, in one of its variants, delayed the segment.
+    /// Whether Nagle's algorithm, in one of its variants, delayed the segment.
     pub(in super::super) fn was_held_by_nagle(&self) -> bool {
         self.was_held_behind_small()
             || self.was_held_at_first()

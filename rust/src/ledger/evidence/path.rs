@@ -7,7 +7,7 @@ use crate::sender::{AROUND_BYTES, DRIFT_PART, NS_PER_MS};
 /// A queueing delay of at most 1/[`NO_QUEUE_PART`] of the RTT counts as none: the clocks of sender and capture vary as
 /// much (a heuristic).
 const NO_QUEUE_PART: i64 = 100;
-/// Two delays count as about equal if they differ by at most this part (a heuristic).
+/// Two delays count as about equal if they differ by at most 1/[`NEARLY_PART`] (a heuristic).
 const NEARLY_PART: i64 = 8;
 
 impl Evidence<'_> {
@@ -56,8 +56,8 @@ impl Evidence<'_> {
         self.wait_ns.saturating_sub(by_clock_ns).clamp(0, self.wait_ns)
     }
 
-    /// In a capture away from the sender, the segment's timestamp shows the segment's delay on the path, so no
-    /// allowance for jitter is needed.
+    /// Whether, in a capture away from the sender, the segment's timestamp shows the segment's delay on the path, so
+    /// that no allowance for jitter is needed.
     pub(in super::super) fn says_when(&self) -> bool {
         !self.direction.near_sender && self.direction.ticks_milliseconds && self.wait.queueing_delay_ns.is_some()
     }
@@ -90,14 +90,14 @@ impl Evidence<'_> {
         own_ns.saturating_add(there_ns).max(shared(neighbours.there_and_back_ns(asked_ns)))
     }
 
-    /// In a capture away from the sender, the segment's own timestamp shows that the segment met no queue before the
-    /// capture point.
+    /// Whether, in a capture away from the sender, the segment's own timestamp shows that the segment met no queue
+    /// before the capture point.
     pub(in super::super) fn met_no_queue(&self) -> bool {
         self.says_when() && self.queueing_delay_ns().saturating_mul(NO_QUEUE_PART) <= self.rtt_ns()
     }
 
-    /// The path caused most of the wait, or the sender sent the segment right after the previous one and the path
-    /// spaced the two.
+    /// Whether the path caused most of the wait, or the sender sent the segment right after the previous one and the
+    /// path spaced the two.
     #[inline]
     pub(in super::super) fn was_delayed_on_path(&self) -> bool {
         if self.direction.near_sender {

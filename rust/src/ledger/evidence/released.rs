@@ -1,5 +1,5 @@
 //! Whether an ACK released the segment. An ACK cannot have released a segment if no window or buffer was short of room,
-//! or if the sender paces itself (`docs/how-it-decides.md`, 2.2).
+//! or if the sender paces its segments (`docs/how-it-decides.md`, 2.2).
 
 use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
 use super::{Evidence, are, is};
@@ -13,8 +13,8 @@ const NO_CHANCE: i64 = 100;
 const PACE_PART: i64 = 4;
 
 impl Evidence<'_> {
-    /// The segment's timestamp and the timestamp that it echoes show that the sender had received the ACK some time
-    /// before it sent the segment. In a capture away from the sender, the jitter of the path may exceed the time
+    /// Whether the segment's timestamp and the timestamp that it echoes show that the sender had received the ACK some
+    /// time before it sent the segment. In a capture away from the sender, the jitter of the path may exceed the time
     /// between segments. Some ACK then always seems to release a segment, so this test is needed.
     fn ack_had_arrived_long_before(&self) -> bool {
         self.says_when()
@@ -25,26 +25,27 @@ impl Evidence<'_> {
             && is(self.wait.since_ack_ns.get(), |ago_ns| RELEASE_PART * ago_ns > self.wait_ns)
     }
 
-    /// The segment followed an ACK more closely than the writes of an application with its own clock do.
+    /// Whether the segment followed an ACK more closely than the writes of an application with its own clock do.
     pub(in super::super) fn came_with_ack(&self) -> bool {
         is(self.wait.since_ack_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
     }
 
-    /// The sender sends small segments while an earlier small one is in flight. Full-sized segments of a sender that
-    /// rounds its MSS do not count: they were taken for small ones before the rounding was known.
+    /// Whether the sender sends small segments while an earlier small one is in flight. Full-sized segments of a sender
+    /// that rounds its MSS do not count: they were taken for small ones before the rounding was known.
     pub(in super::super) fn small_ones_pass(&self) -> bool {
         let taken_for_small = is(self.direction.rounded_bytes, |rounded| self.smss_bytes > rounded);
         self.wait.small_passes && !taken_for_small
     }
 
-    /// The segment and the flight together are no larger than one full-sized segment; no congestion window is smaller
-    /// (RFC 5681, 3.1).
+    /// Whether the segment and the flight together are no larger than one full-sized segment; no congestion window is
+    /// smaller (RFC 5681, 3.1).
     pub(in super::super) fn fits_any_congestion_window(&self) -> bool {
         is(self.flight_before(), |flight| flight + self.record.payload_bytes <= self.smss_bytes.max(DEFAULT_MSS_BYTES))
     }
 
-    /// One segment was in flight, and it was so small that the congestion window, the receiver window and the send
-    /// buffer all had room for the next segment. Inside TCP, only Nagle's algorithm can have delayed that next segment.
+    /// Whether one segment was in flight, and it was so small that the congestion window, the receiver window and the
+    /// send buffer all had room for the next segment. Inside TCP, only Nagle's algorithm can have delayed that next
+    /// segment.
     pub(in super::super) fn nothing_was_short(&self) -> bool {
         let one_in_flight =
             are(self.flight_before(), self.wait.payload_before_bytes.get(), |flight, payload| flight == payload)
@@ -55,7 +56,7 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// The segment belongs to bursts that the sender sends at an even interval: the sender had more full-sized
+    /// Whether the segment belongs to bursts that the sender sends at an even interval: the sender had more full-sized
     /// segments, and no ACK released this one, although an ACK may have preceded it by chance. A sender that sends one
     /// burst per RTT looks similar and is excluded. If no ACK came shortly before, the flight must contain two bursts,
     /// or the interval between bursts must differ from the RTT. If an ACK came shortly before, the flight must contain
@@ -73,7 +74,7 @@ impl Evidence<'_> {
             && ((self.no_ack_is_near() && self.pace_is_no_round_trip(pace_ns)) || self.leaves_no_pause(pace_ns))
     }
 
-    /// The wait differs from the interval by at most a quarter.
+    /// Whether the wait differs from the interval by at most a quarter.
     fn waited_about(&self, interval_ns: i64) -> bool {
         (PACE_PART - 1) * interval_ns <= PACE_PART * self.wait_ns
             && PACE_PART * self.wait_ns <= (PACE_PART + 1) * interval_ns
@@ -89,7 +90,8 @@ impl Evidence<'_> {
     }
 
     /// One flight per RTT looks like paced bursts, and so does an application that continues some time after each ACK.
-    /// The bursts count as paced only if the flight contains two of them, or if their interval differs from the RTT.
+    /// The bursts count as paced only if the flight contains at least two bursts, or if the interval between bursts
+    /// differs from the RTT.
     fn pace_is_no_round_trip(&self, pace_ns: i64) -> bool {
         let rtt_ns = self.rtt_ns();
         let like_round_trip = pace_ns * (PACE_PART + 1) >= PACE_PART * rtt_ns
@@ -102,9 +104,9 @@ impl Evidence<'_> {
         !is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns as f64 <= near_ns)
     }
 
-    /// At the pace of the bursts, the flight takes an RTT or more: the ACKs of a smaller flight would leave a pause,
-    /// and the ACKs of a larger one show a queue. The segment also followed its ACK later than a segment that the ACK
-    /// releases.
+    /// Whether the flight takes an RTT or more at the pace of the bursts: the ACKs of a smaller flight would leave a
+    /// pause, and the ACKs of a larger one show a queue. The segment also followed its ACK later than a segment that
+    /// the ACK releases.
     fn leaves_no_pause(&self, pace_ns: i64) -> bool {
         let burst = self.direction.totals.paced_payload_bytes.get().filter(|bytes| *bytes > 0);
         let takes_a_round_trip = are(self.flight_before(), burst, |flight, burst| {
@@ -120,22 +122,22 @@ impl Evidence<'_> {
         self.two_bursts_flew() && takes_a_round_trip && !just_acked
     }
 
-    /// The sender sets the pace itself. The origin of the pace is certain only in a capture at the sender, or if
-    /// timestamps show queues: a path that lets bursts pass (a token bucket) looks the same.
+    /// Whether the sender sets the pace itself. The origin of the pace is certain only in a capture at the sender, or
+    /// if timestamps show queues: a path that lets bursts pass (a token bucket) looks the same.
     pub(in super::super) fn was_paced_by_sender(&self) -> bool {
         (self.direction.near_sender || self.says_when()) && self.left_at_its_pace()
     }
 
-    /// The direction shows pacing: bursts at an even interval, or, if nothing was lost, segments that are sent at any
-    /// time between two ACKs. During loss recovery, segments do not follow each ACK either. The test is false if
+    /// Whether the direction shows pacing: bursts at an even interval, or, if nothing was lost, segments that are sent
+    /// at any time between two ACKs. During loss recovery, segments do not follow each ACK either. The test is false if
     /// Nagle's algorithm also explains the wait.
     pub(in super::super) fn shows_pacing(&self) -> bool {
         let direction = self.direction;
         (direction.paces || (direction.leaves_between_acks && direction.nothing_lost)) && !self.nagle_may_hold()
     }
 
-    /// The application wrote the data of this segment on its own clock: one interval after the previous write. In a
-    /// capture at the sender, the segment also followed the last ACK later than a host needs to react.
+    /// Whether the application wrote the data of this segment on its own clock: one interval after the previous write.
+    /// In a capture at the sender, the segment also followed the last ACK later than a host needs to react.
     pub(in super::super) fn was_written_by_clock(&self) -> bool {
         let direction = self.direction;
         direction.writes_by_clock
@@ -145,7 +147,7 @@ impl Evidence<'_> {
             && !(direction.near_sender && is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= REACTION_NS))
     }
 
-    /// An ACK without data released the segment; neither the application nor pacing did.
+    /// Whether an ACK without data released the segment; neither the application nor pacing did.
     pub(super) fn is_released_by_ack(&self) -> bool {
         if !self.had_in_flight() || self.is_bare_fin() {
             return false;
@@ -167,7 +169,7 @@ impl Evidence<'_> {
             && !self.was_written_by_clock()
     }
 
-    /// The sender sent the segment together with the previous one, without an ACK between them.
+    /// Whether the sender sent the segment together with the previous one, without an ACK between them.
     pub(in super::super) fn is_in_burst(&self) -> bool {
         !self.wait.since_ack_ns.is_some() && self.wait_ns <= self.direction.burst_ns
     }

@@ -14,7 +14,7 @@ impl Evidence<'_> {
         self.record.flags.any(TcpFlags::FIN) && self.record.payload_bytes == 0
     }
 
-    /// The segment is smaller than a full-sized segment.
+    /// Whether the segment is smaller than a full-sized segment.
     #[inline]
     pub(in super::super) fn is_small(&self) -> bool {
         let less = self.wait.small || (self.direction.never_full && self.record.payload_bytes > 0);
@@ -29,8 +29,8 @@ impl Evidence<'_> {
         self.record.kind == Kind::Spurious
     }
 
-    /// The segment is a retransmission of the kind that TCP stacks send. A FIN with the sequence number of the SYN does
-    /// not count.
+    /// Whether the segment is a retransmission of the kind that TCP stacks send. A FIN with the sequence number of the
+    /// SYN does not count.
     #[inline]
     pub(in super::super) fn is_resent(&self) -> bool {
         let repeats_syn = || self.is_bare_fin() && self.record.seq == 0;
@@ -42,8 +42,8 @@ impl Evidence<'_> {
         self.record.retransmit_trigger == Some(RetransmitTrigger::Timeout) && self.is_resent()
     }
 
-    /// The segment is a retransmission that was needed: not everything was acknowledged, or the ACK arrived only after
-    /// the timer expired.
+    /// Whether the segment is a retransmission that was needed: not everything was acknowledged, or the ACK arrived
+    /// only after the timer expired.
     #[inline]
     pub(in super::super) fn is_repair(&self) -> bool {
         self.is_resent()
@@ -51,9 +51,10 @@ impl Evidence<'_> {
             && (self.is_timed_out() || is(self.flight_after(), |flight| flight != 0))
     }
 
-    /// The retransmission timer may have expired although nothing was lost. A receiver may delay the ACK of less than
-    /// two segments for longer than the sender's timer runs (Linux: 200 ms; lwIP: up to 250 ms). The retransmitted copy
-    /// then triggers the ACK at once, and neither DSACK nor a timestamp shows which of the two copies it acknowledges.
+    /// Whether the retransmission timer may have expired although nothing was lost. A receiver may delay the ACK of
+    /// less than two segments for longer than the sender's timer runs (Linux: 200 ms; lwIP: up to 250 ms). The
+    /// retransmitted copy then triggers the ACK at once, and neither DSACK nor a timestamp shows which of the two
+    /// copies it acknowledges.
     pub(in super::super) fn may_have_timed_out_early(&self) -> bool {
         self.is_timed_out()
             && !self.is_spurious()
@@ -62,8 +63,9 @@ impl Evidence<'_> {
             && self.wait_ns - self.rtt_ns() <= LATEST_ACK_NS
     }
 
-    /// The segment is a retransmitted FIN, and neither host has data left: only the FIN is unacknowledged, and the peer
-    /// has sent no data since. A peer that sends data later may have waited for that FIN as the end of a request.
+    /// Whether the segment is a retransmitted FIN, and neither host has data left: only the FIN is unacknowledged, and
+    /// the peer has sent no data since. A peer that sends data later may have waited for that FIN as the end of a
+    /// request.
     #[inline]
     pub(in super::super) fn is_late_fin(&self) -> bool {
         let alone =
@@ -73,9 +75,9 @@ impl Evidence<'_> {
         self.is_bare_fin() && self.is_resent() && alone() && !answered_later()
     }
 
-    /// The segment is a retransmission to a receiver that had closed before the wait began. An application that only
-    /// ends its own data (half-close) still reads, and its host still acknowledges. A closed host never acknowledges
-    /// new data again, or answers with a RST. The sender has closed as well, so nothing follows.
+    /// Whether the segment is a retransmission to a receiver that had closed before the wait began. An application that
+    /// only ends its own data (half-close) still reads, and its host still acknowledges. A closed host never
+    /// acknowledges new data again, or answers with a RST. The sender has also closed, so it sends nothing more.
     #[inline]
     pub(in super::super) fn is_to_closed_receiver(&self) -> bool {
         let direction = self.direction;
@@ -90,18 +92,18 @@ impl Evidence<'_> {
             && (direction.receiver_end.reset || acked_nothing_more())
     }
 
-    /// The segment is a retransmission that no stack sends: two captures in one file, or crafted segments.
+    /// Whether the segment is a retransmission that no stack sends: two captures in one file, or crafted segments.
     pub(in super::super) fn is_strange(&self) -> bool {
         self.was_sent_again() && !self.is_resent()
     }
 
-    /// The segment is a spurious retransmission, or one that only probes for a loss. Such a retransmission does not
-    /// show what limits the next new byte.
+    /// Whether the segment is a spurious retransmission, or one that only probes for a loss. A spurious retransmission
+    /// or a probe does not show what limits the next new byte.
     pub(in super::super) fn is_needless(&self) -> bool {
         self.is_tail_probe() || self.is_spurious()
     }
 
-    /// The segment is a tail-loss probe, which tests whether something was lost (RFC 8985, 7.3).
+    /// Whether the segment is a tail-loss probe, which tests whether something was lost (RFC 8985, 7.3).
     pub(in super::super) fn is_tail_probe(&self) -> bool {
         self.record.retransmit_trigger == Some(RetransmitTrigger::TailProbe)
     }
@@ -110,10 +112,10 @@ impl Evidence<'_> {
         self.record.kind == Kind::ZeroWindowProbe
     }
 
-    /// The sender is in loss recovery. In a capture away from the sender, the retransmission that shows this may have
-    /// been lost before the capture point. Recovery then needs three other signs: nothing was reordered, enough SACK
-    /// blocks for a repair had reached the sender by the previous segment (RFC 6675, 5), and the missing bytes have not
-    /// arrived since.
+    /// Whether the sender is in loss recovery. In a capture away from the sender, the retransmission that shows this
+    /// may have been lost before the capture point. Recovery then needs three other signs: nothing was reordered,
+    /// enough SACK blocks for a repair had reached the sender by the previous segment (RFC 6675, 5), and the missing
+    /// bytes have not arrived since.
     #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;
@@ -128,13 +130,13 @@ impl Evidence<'_> {
         self.wait.recovering || repair_unseen()
     }
 
-    /// The sender has retransmitted before.
+    /// Whether the sender has retransmitted before.
     pub(in super::super) fn is_after_loss(&self) -> bool {
         self.wait.after_loss
     }
 
-    /// This is the first flight after a pause, and all retransmissions of the direction were spurious. The flight is at
-    /// least a whole initial window (RFC 5681, 4.1).
+    /// Whether this is the first flight after a pause, and all retransmissions of the direction were spurious. The
+    /// flight is at least a whole initial window (RFC 5681, 4.1).
     pub(in super::super) fn has_begun_anew(&self) -> bool {
         self.direction.only_late
             && self.previous_round_flight() == Some(0)

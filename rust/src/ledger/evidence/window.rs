@@ -4,14 +4,14 @@ use super::{Evidence, MIN_OVERRIDE_NS, MIN_RTO_NS, are, is};
 use crate::connection::CAUSAL_NS;
 
 impl Evidence<'_> {
-    /// The window had less room than a full-sized segment, and no room at all or less than the segment needs.
+    /// Whether the window had less room than a full-sized segment, and no room at all or less than the segment needs.
     pub(in super::super) fn window_was_full(&self) -> bool {
         is(self.room(), |room| (room < self.record.payload_bytes || room < 1) && room < self.smss_bytes)
     }
 
-    /// A small segment takes all the room in the window: the sender had waited for more room until its override timer
-    /// expired (RFC 9293, 3.8.6.2.1). In a capture away from the sender, the window of the last ACK that had reached
-    /// the sender counts.
+    /// Whether a small segment takes all the room in the window: the sender had waited for more room until its override
+    /// timer expired (RFC 9293, 3.8.6.2.1). In a capture away from the sender, the window of the last ACK that had
+    /// reached the sender counts.
     pub(in super::super) fn was_cut_to_window(&self) -> bool {
         let last_ack_came = self.direction.near_sender
             || is(self.record.since_last_ack_ns.get(), |ago_ns| ago_ns > self.rtt_ns() + self.causal_ns());
@@ -21,14 +21,14 @@ impl Evidence<'_> {
             && is(self.room(), |room| room < self.smss_bytes)
     }
 
-    /// A small segment fills the receiver window to the byte, so the window delayed the segment, even if the window had
-    /// opened some time before.
+    /// Whether a small segment fills the receiver window to the byte, so that the window delayed the segment, even if
+    /// the window had opened some time before.
     pub(in super::super) fn fills_window(&self) -> bool {
         self.is_small() && self.record.usable_window_bytes.get() == Some(self.record.payload_bytes)
     }
 
-    /// The first data of the connection fills a window that has been open since the handshake. This sender never
-    /// reacted faster than its override timer, so the timer released this segment.
+    /// Whether the first data of the connection fills a window that has been open since the handshake. This sender
+    /// never reacted faster than its override timer, so the timer released this segment.
     pub(in super::super) fn first_was_forced_in(&self) -> bool {
         self.direction.near_sender
             && self.is_first_data()
@@ -37,9 +37,9 @@ impl Evidence<'_> {
             && is(self.direction.reaction_min_ns, |ns| ns >= MIN_OVERRIDE_NS)
     }
 
-    /// In a capture away from the sender: the previous segment was cut to the room in the window. This segment waited
-    /// for more room than the ACKs gave, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe timer
-    /// (Linux, `tcp_send_probe0`: an RTO) released it.
+    /// Whether, in a capture away from the sender, the previous segment was cut to the room in the window. This segment
+    /// waited for more room than the ACKs gave, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe
+    /// timer (Linux, `tcp_send_probe0`: an RTO) released it.
     pub(in super::super) fn was_forced_in(&self) -> bool {
         self.is_small()
             && self.wait.small_before
@@ -51,9 +51,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// The override timer released the segment, although no SYN shows the window scale. With nothing in flight, the
-    /// sender waited as long as the timer runs, and then sent a small segment that ends exactly at the edge of the
-    /// window at one of the fifteen scales. Such a match is unlikely by chance.
+    /// Whether the override timer released the segment, although no SYN shows the window scale. With nothing in flight,
+    /// the sender waited as long as the timer runs, and then sent a small segment that ends exactly at the edge of the
+    /// window at one of the fifteen scales, which is unlikely by chance.
     pub(in super::super) fn was_forced_in_unscaled(&self) -> bool {
         self.wait.fills_unscaled
             && self.is_small()
@@ -61,14 +61,14 @@ impl Evidence<'_> {
             && is(self.wait.since_all_acked_ns.get(), |ns| ns >= MIN_OVERRIDE_NS)
     }
 
-    /// The window had less room than two full-sized segments.
+    /// Whether the window had less room than two full-sized segments.
     pub(in super::super) fn window_was_nearly_full(&self) -> bool {
         is(self.room(), |room| room < 2 * self.smss_bytes)
     }
 
-    /// The opening of the window released the segment: data that waits for the window is sent when the window opens. If
-    /// the sender did not send at that moment, or only after data from the peer, it had nothing to send. The exception
-    /// is a segment that takes all the room when there is room for less than a full-sized segment (RFC 9293,
+    /// Whether the opening of the window released the segment: data that waits for the window is sent when the window
+    /// opens. If the sender did not send at that moment, or only after data from the peer, it had nothing to send. The
+    /// exception is a segment that takes all the room when there is room for less than a full-sized segment (RFC 9293,
     /// 3.8.6.2.1). In a capture away from the sender, the times are not exact enough for this test.
     pub(in super::super) fn window_released_it(&self) -> bool {
         let near = self.direction.near_sender;
@@ -84,11 +84,11 @@ impl Evidence<'_> {
         in_time && !peer_came_later
     }
 
-    /// In a capture away from the sender: the segment was sent before the window opened, and waited in a queue on the
-    /// path. Either the window opened so early that a segment released by its opening would have passed the capture
-    /// point before the previous segment. Or an ACK passed the capture point early enough to reach the sender, and the
-    /// segment was sent before that ACK arrived. The first flight does not count, because its ACK opens the congestion
-    /// window as well.
+    /// Whether, in a capture away from the sender, the segment was sent before the window opened, and waited in a queue
+    /// on the path. Two cases show this. In the first, the window opened so early that a segment released by its
+    /// opening would have passed the capture point before the previous segment. In the second case, an ACK passed the
+    /// capture point early enough to reach the sender, and the segment was sent before that ACK arrived. The first
+    /// flight does not count, because its ACK opens the congestion window as well.
     pub(in super::super) fn was_on_the_way(&self) -> bool {
         if !is(self.previous_round_flight(), |flight| flight > 0) {
             return false;
@@ -114,12 +114,12 @@ impl Evidence<'_> {
         if queued { self.jitter_ns() } else { 0 }
     }
 
-    /// The room in the receiver window is known.
+    /// Whether the room in the receiver window is known.
     pub(in super::super) fn window_is_known(&self) -> bool {
         self.room().is_some()
     }
 
-    /// The receiver window opened during the wait.
+    /// Whether the receiver window opened during the wait.
     pub(in super::super) fn window_opened(&self) -> bool {
         self.wait.window_opened_ns.is_some()
     }

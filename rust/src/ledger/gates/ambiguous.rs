@@ -1,9 +1,10 @@
 //! Unknown: several causes explain the wait equally well, and their remedies differ.
 //!
 //! - **Closed** if the sender sends one small segment per RTT, of different sizes, behind a flight that may fill the
-//!   send buffer. Either Nagle's algorithm or the full buffer delays these segments. Later gates never see such a wait.
-//!   Two more functions are the last gates of all: one is closed if an ACK released the segment and no other gate
-//!   explains the wait, one if bytes were in flight and no event shows why the sender continued.
+//!   send buffer. Either Nagle's algorithm or the full buffer delays these segments. Later gates are not evaluated for
+//!   a wait for which this gate is closed. Two more functions are the last gates of all: one is closed if an ACK
+//!   released the segment and no other gate explains the wait, one if bytes were in flight and no event shows why the
+//!   sender continued.
 //! - **Opened by** the ACK that releases the segment.
 //! - **Disproved by** a larger flight (the buffer had room), or by segments of one size (then the cause is
 //!   `send-buffer`).
@@ -41,8 +42,8 @@ fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
 }
 
 /// Bytes were in flight, and the sender continued without an event that the capture shows. After a full-sized segment
-/// the sender may have had more to send, and nothing shows what delayed the rest. If a full-sized segment is sent while
-/// a small one is in flight, Nagle's algorithm may have delayed a part of it, and nothing shows since when.
+/// the sender may have had more to send, and nothing shows what delayed this data. If a full-sized segment is sent
+/// while a small one is in flight, Nagle's algorithm may have delayed a part of it, and nothing shows since when.
 #[inline]
 pub(super) fn without_an_event(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.stopped_halfway() || wait.was_filled_while_held()).then(|| Closed::one_of(rivals_without_an_event(wait)))

@@ -33,7 +33,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
         .then(|| Closed::consistent(Cause::Network).but_possible_if(by_sender_or_path || !spaced_by_path))
 }
 
-/// ACKs release the segment while the flight drains through a queue.
+/// Whether ACKs release the segment while the flight drains through a queue.
 fn is_draining(wait: &Evidence<'_>) -> bool {
     let released = || wait.was_released_by_ack() && (!wait.was_acked_at_once() || wait.was_drained_bit_by_bit());
     let still_out = || {
@@ -55,7 +55,7 @@ fn share_of_round_trip(wait: &Evidence<'_>) -> Option<f64> {
     wait.flight_before().map(|flight| payload as f64 * wait.rtt_ns() as f64 / flight as f64)
 }
 
-/// Enough segments are in flight to distinguish even spacing from flights with pauses between them.
+/// Whether enough segments are in flight to distinguish even spacing from flights with pauses between them.
 fn has_many(wait: &Evidence<'_>) -> bool {
     wait.flight_before().is_some_and(|flight| flight >= MIN_SPREAD_SEGMENTS * wait.smss_bytes)
 }
@@ -68,10 +68,10 @@ fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
     (3 * wait.wait_ns) as f64 <= 4.0 * share_ns
 }
 
-/// In a capture away from the sender and without timestamps: segments are spread evenly over the RTT, without a pause;
-/// intervals differ from the mean by at most a quarter. At the full rate of the path, rate × RTT bytes arrive in each
-/// RTT, so the flight seems to be on a plateau, whatever the sender has in flight. A full send buffer would instead
-/// release flights with pauses between them.
+/// Whether, in a capture away from the sender and without timestamps, segments are spread evenly over the RTT, without
+/// a pause; intervals differ from the mean by at most a quarter. At the full rate of the path, rate × RTT bytes arrive
+/// in each RTT, so the flight seems to be on a plateau, whatever the sender has in flight. A full send buffer would
+/// instead release flights with pauses between them.
 fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
         return false;
@@ -80,11 +80,11 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     is_no_burst(wait, share_ns) && wait.is_bulk() && (wait.is_in_train() || is_no_pause(wait, share_ns))
 }
 
-/// In a direction without timestamps: the interval before the segment is at most a quarter longer than the bottleneck
-/// needs for a segment of its size. The rate of the bottleneck comes from segments that follow other segments of the
-/// same write: the application had already written them, so they did not wait for the application. In a capture at the
-/// sender, a further condition is that no ACK released the segment. If no ACK released the segment, the sender's own
-/// host delays it (a shaper on the captured interface).
+/// Whether, in a direction without timestamps, the interval before the segment is at most a quarter longer than the
+/// bottleneck needs for a segment of its size. The rate of the bottleneck comes from segments that follow other
+/// segments of the same write: the application had already written them, so they did not wait for the application. In a
+/// capture at the sender, a further condition is that no ACK released the segment. If no ACK released the segment, the
+/// sender's own host delays it (a shaper on the captured interface).
 fn is_steady(wait: &Evidence<'_>) -> bool {
     let direction = wait.direction;
     let totals = &direction.totals;

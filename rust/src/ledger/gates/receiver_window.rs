@@ -56,9 +56,10 @@ fn was_cut(wait: &Evidence<'_>) -> bool {
         && wait.window_released_it()
 }
 
-/// In a capture away from the sender, several ACKs within one tick of their timestamps may have released this segment.
-/// So it is unknown how full the receiver window was. But the flight of the previous RTT had filled the window, and the
-/// window is no larger now. The ACKs of the previous flight release this train of segments, at the spacing of the path.
+/// In a capture away from the sender, several ACKs within one tick of their timestamps may have released this segment,
+/// so it is unknown how full the receiver window was. However, the flight of the previous RTT had filled the window,
+/// and the window is no larger now. The ACKs of the previous flight release this train of segments, at the spacing of
+/// the path.
 fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
     let filled = || match (wait.previous_round_flight(), wait.flight_before(), wait.room()) {
         (Some(before), Some(now), Some(room)) => before + wait.smss_bytes > now + room,

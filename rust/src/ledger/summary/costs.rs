@@ -24,9 +24,9 @@ pub struct Worth {
     pub ns: i64,
     /// Minimum share of the direction's active time, which is its life without idle time.
     pub share: f64,
-    /// The cause counts only in the client's direction.
+    /// Whether the cause counts only in the client's direction.
     pub of_client_alone: bool,
-    /// The cause counts only in directions with data.
+    /// Whether the cause counts only in directions with data.
     pub of_data_alone: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Worth {
 pub struct Cost {
     /// The connection.
     pub conn: u32,
-    /// The direction is the client's.
+    /// Whether the direction is the client's.
     pub from_client: bool,
     /// The cause.
     pub cause: Cause,
@@ -100,7 +100,7 @@ impl Costs {
         Self { most, largest: Vec::new() }
     }
 
-    /// Adds the costs of one connection. Returns whether any of them is among the largest.
+    /// Adds the costs of one connection. Returns whether any of these costs is among the largest.
     pub(super) fn add(&mut self, costs: &[Cost]) -> bool {
         let mut any = false;
         for cost in costs {

@@ -1,6 +1,6 @@
 //! A connection that has ended, while its waits are judged.
 //!
-//! Judging a wait needs only its record and the final facts of its direction. So several threads can judge the waits of
+//! Judging a wait needs only its record and the final facts of its direction, so several threads can judge the waits of
 //! a connection, in shares of several blocks. The results of the shares are combined in order of time, so they do not
 //! depend on the number of threads.
 
@@ -51,7 +51,7 @@ pub(super) struct Share {
     side: usize,
     blocks: Range<usize>,
     pub records: u64,
-    /// This share is the first of its direction.
+    /// Whether this share is the first of its direction.
     is_first: bool,
     is_last: bool,
 }
@@ -172,8 +172,8 @@ pub(super) struct Judging {
     blocks: [Vec<StoredBlock>; 2],
     /// Shares that are not judged yet, in order.
     pub shares: VecDeque<Share>,
-    /// The connection contains a wait long enough to be idle, and the lengths of its pauses are needed to decide
-    /// whether the wait is idle.
+    /// Whether the connection contains a wait long enough to be idle, and the lengths of its pauses are needed to
+    /// decide whether the wait is idle.
     pub needs_pauses: bool,
     pauses: [Pauses; 2],
     parts: [Part; 2],

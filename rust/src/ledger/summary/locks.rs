@@ -43,9 +43,9 @@ pub struct Lock {
     pub ns: i64,
     /// Median length of the waits in these rounds.
     pub median_ns: i64,
-    /// Every segment that the ACKs of these rounds released was small and followed a small one.
+    /// Whether every segment that the ACKs of these rounds released was small and followed a small one.
     pub nagle: bool,
-    /// No flight was ever much larger, so a full send buffer explains the rounds as well.
+    /// Whether no flight was ever much larger, so that a full send buffer explains the rounds as well.
     pub may_fill_buffer: bool,
     /// Frames of the first rounds, in order: the segments before and after each wait, and the late ACK.
     pub frames: Vec<u64>,

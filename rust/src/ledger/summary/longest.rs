@@ -8,12 +8,12 @@ use super::super::waits::record::WaitRecord;
 use crate::connection::Kind;
 use crate::nullable::Nullable;
 
-/// The number of longest intervals kept per direction.
+/// The number of longest intervals that are kept for each direction.
 pub const LONGEST: usize = if cfg!(all(feature = "small-limits", not(test))) { 20 } else { 300 };
 /// An interval is kept if it takes at least 1/1000 of the life of the direction, if it is a stall, or if it is among
 /// the longest of its cause.
 pub const LONG_PART: i64 = 1000;
-/// The number of longest intervals kept per cause of a direction.
+/// The number of longest intervals that are kept for each cause in a direction.
 pub const LONGEST_OF_CAUSE: usize = 10;
 
 /// An interval that is kept.
@@ -23,11 +23,12 @@ pub struct KeptWait {
     pub interval: Interval,
     /// What the sender knew; `None` for the time before the first segment of a direction and after its last segment.
     pub proof: Option<Proof>,
-    /// How many intervals of the direction are longer; `None` if [`LONGEST`] or more are.
+    /// How many intervals of the direction are longer than this one; `None` if [`LONGEST`] or more are longer.
     pub place: Option<u16>,
-    /// How many intervals of the direction with this cause are longer; `None` if [`LONGEST_OF_CAUSE`] or more are.
+    /// How many intervals of the direction with this cause are longer than this one; `None` if [`LONGEST_OF_CAUSE`] or
+    /// more are longer.
     pub place_in_cause: Option<u16>,
-    /// The interval is long enough to be a stall.
+    /// Whether the interval is long enough to be a stall.
     pub is_stall: bool,
 }
 

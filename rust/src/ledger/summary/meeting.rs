@@ -1,5 +1,5 @@
 //! Keeps connections until the end of the capture, and finds connections between the same two hosts at the same time.
-//! The waits of each are then judged with what the others show about the path ([`Neighbours`]).
+//! The waits of each connection are then judged with what the other connections show about the path ([`Neighbours`]).
 
 use std::io;
 use std::net::IpAddr;

@@ -19,7 +19,7 @@ pub struct Bounds {
     pub rtt_ns: i64,
     /// Shortest RTT of a segment of this direction; 0 if unknown.
     pub rtt_min_ns: i64,
-    /// The receiver sends its delayed ACKs by a periodic timer (heartbeat).
+    /// Whether the receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,
 }
 

@@ -39,7 +39,7 @@ pub struct Ended {
     pub kind: Kind,
     /// How late the ACK was that arrived during the wait.
     pub ack_late_ns: Option<i64>,
-    /// The receiver sends its delayed ACKs by a periodic timer (heartbeat).
+    /// Whether the receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,
 }
 

@@ -129,7 +129,7 @@ impl WaitLog {
 pub struct EndedLog {
     /// The newest block in the spool of open connections.
     spooled: Option<(NonZeroU64, Arc<File>)>,
-    /// The blocks after those in the spool.
+    /// The blocks that follow the blocks in the spool.
     later: Vec<StoredBlock>,
     /// The longest wait.
     pub(crate) longest_ns: i64,

@@ -8,9 +8,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// This many bytes are collected before they are written, so that even small logs need few system calls.
+/// Bytes are collected up to this number before they are written, so that even small logs need few system calls.
 const WRITE_BYTES: usize = if cfg!(feature = "small-limits") { 1 << 10 } else { 1 << 20 };
-/// The start of the file. These bytes ensure that no chunk has position 0.
+/// The first bytes of the file, which ensure that no chunk has position 0.
 const MAGIC: &[u8; 8] = b"waits\0\0\0";
 /// Size of a chunk header: position of the previous chunk of its log (0: none), number of records, number of bytes.
 const HEADER_BYTES: usize = 16;

@@ -355,7 +355,7 @@ impl DirectionFacts {
 
     /// The longest time from an ACK to a segment that it released. If the sender's reactions to ACKs are clearly faster
     /// than its other segments, the reactions determine this time. If the sender often sends late between two ACKs, an
-    /// early segment may be a coincidence, so this time is the reaction time of a host.
+    /// early segment may be a coincidence, so the reaction time of a host is used instead.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
@@ -465,7 +465,7 @@ impl DirectionFacts {
     }
 }
 
-/// Whether the sender sends late between two ACKs about as often as it would by chance.
+/// Whether the sender sends late between two ACKs about as often as it would if ACKs did not release its segments.
 fn leaves_by_chance(totals: &SenderTotals) -> bool {
     let (early, late) = (totals.departures_early, totals.departures_late);
     i64::from(late) >= CHANCE_DEPARTURES && late.saturating_mul(CHANCE_PART) >= early

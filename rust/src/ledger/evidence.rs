@@ -46,8 +46,8 @@ pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
-/// If an ACK releases a segment within this part of the RTT after the previous segment, both belong to a train that the
-/// path has spaced. The pauses between flights are longer than this part of the RTT (a heuristic).
+/// If an ACK releases a segment within this part of the RTT after the previous segment, both segments belong to a train
+/// that the path has spaced. The pauses between flights are longer than this part of the RTT (a heuristic).
 pub const TRAIN_PART: i64 = 8;
 /// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;

@@ -2,8 +2,8 @@
 //!
 //! An event opens a gate: an ACK, a window update, or a timer. The gate that opens last is the cause of the time until
 //! it opens. If several gates open with the same event, the first in the order of [`gates`] counts. A receiver window
-//! may open before the segment is sent. The window is then the cause only until it opens. The rest of the wait has the
-//! cause of the next gate, in the order of the gates, that was closed until the segment was sent.
+//! may open before the segment is sent. In this case, the window is the cause only until it opens. The rest of the wait
+//! has the cause of the next gate, in the order of the gates, that was closed until the segment was sent.
 
 use super::cause::Cause;
 use super::direction::DirectionFacts;

@@ -22,7 +22,7 @@ pub(crate) const TIMESTAMP_BYTES: i64 = 12;
 /// line.
 const MIN_PATH_NS: i64 = 20_000;
 /// If a segment is less than `FEW_BYTES` longer than the SYN, and its round trip is at most `NOISE_NS` longer than the
-/// SYN's, clock ticks and host jitter explain the difference (a heuristic). The difference then shows nothing about the
+/// SYN's, clock ticks and host jitter explain the difference (a heuristic). Such a difference shows nothing about the
 /// line.
 const FEW_BYTES: i64 = 64;
 const NOISE_NS: i64 = 20_000;
@@ -219,8 +219,9 @@ impl Spacing {
     }
 
     /// Whether a line of this rate, equal in both directions, would need more time for the SYN and its answer than
-    /// their round trip took. If so, the line is faster: the application wrote late, or the receiver's delayed-ACK
-    /// timer lengthened the round trip. On the line, a SYN takes no longer than any data, even in whole cells.
+    /// their round trip took. If the line would need more time, its rate is higher: the application wrote late, or the
+    /// receiver's delayed-ACK timer lengthened the round trip. On the line, a SYN takes no longer than any data, even
+    /// in whole cells.
     fn is_too_slow_for_the_handshake(&self, line: Pace) -> bool {
         self.seen != Seen::Away
             && self

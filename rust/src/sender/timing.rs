@@ -6,7 +6,7 @@ pub(crate) const NS_PER_MS: i64 = 1_000_000;
 /// heuristic).
 const NEAR_SENDER_PART: i64 = 10;
 /// A round trip shorter than this consists of the hosts' own time and does not show which host is near the capture
-/// point. The order of the packets then shows which host is near.
+/// point. For a round trip this short, the order of the packets shows which host is near.
 pub(crate) const NO_DISTANCE_NS: i64 = 50_000;
 /// The bound that replaces [`NO_DISTANCE_NS`] if the handshake was not captured. Without a handshake, only the response
 /// times of the applications are known, not those of the TCP stacks (`HOST_NS` of `hosts/vantage.rs`).

@@ -218,8 +218,8 @@ mod tests {
         let times = [10, 31, 49, 72, 90, 112, 129, 151];
         let writes: Vec<_> = times.into_iter().map(|ms| (ms * MS, 30 * US)).collect();
         assert_eq!(after(&writes).votes(), Votes { clock: 0, ack: 6 });
-        // Even intervals predict no better than an ACK within a host's reaction time, and no better than an equally
-        // exact ACK.
+        // Even intervals do not count as a clock if each write follows an ACK within a host's reaction time, or if the
+        // ACKs predict the writes equally well.
         let kernel: Vec<_> = (1..=8).map(|n| (n * 20 * MS + 20 * US * (n % 2), 30 * US + 5 * US * (n % 2))).collect();
         assert_eq!(after(&kernel).votes(), Votes { clock: 0, ack: 6 });
         let woken: Vec<_> = (1..=8).map(|n| (n * 20 * MS + 20 * US * (n % 2), 150 * US + 30 * US * (n % 2))).collect();

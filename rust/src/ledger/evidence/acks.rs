@@ -129,8 +129,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// Whether the previous segment was sent more than one RTT after the bytes that are acknowledged now: the ACKs
-    /// before the last one were then also late, which shows a queue.
+    /// Whether the previous segment was sent more than one RTT after the bytes that are acknowledged now. In this case,
+    /// earlier ACKs were also late, which shows a queue.
     fn was_released_by_late_acks(&self) -> bool {
         is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
             && is(self.wait.ack_lag_ns.get(), |lag_ns| lag_ns - self.wait_ns > self.rtt_ns() + self.causal_ns())

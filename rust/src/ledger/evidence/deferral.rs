@@ -5,8 +5,8 @@ use super::{Evidence, are, is};
 use crate::sender::NS_PER_MS;
 
 /// Linux defers a segment while an ACK is due soon and there is room for less than this part of the window
-/// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). Linux counts this time as limited by the receiver window
-/// (`rwnd_limited`).
+/// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). Linux counts the time for which it defers a segment as
+/// limited by the receiver window (`rwnd_limited`).
 const DEFER_PART: i64 = 3;
 /// A Linux sender paces at most this many flights per RTT: its congestion window grows to at most twice the flight
 /// (`tcp_is_cwnd_limited`), and in slow start it paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
@@ -30,9 +30,10 @@ impl Evidence<'_> {
     }
 
     /// Whether the receiver window had room for a few segments, but the sender sent nothing until an ACK came. The
-    /// congestion window was not the limit. Nothing was lost, and one of three things rules the congestion window out:
-    /// the flight was larger before, the flight filled a receiver window as large as this one, or the flight grew in a
-    /// way that the congestion window does not explain. Stacks older than segmentation offload do not defer.
+    /// congestion window was not the limit for the sender. Nothing was lost, and one of three things rules the
+    /// congestion window out: the flight was larger before, the flight filled a receiver window as large as this one,
+    /// or the flight grew in a way that the congestion window does not explain. Stacks older than segmentation offload
+    /// do not defer.
     #[inline]
     pub(in super::super) fn was_deferred_by_window(&self) -> bool {
         self.was_released_by_ack()
@@ -95,8 +96,8 @@ impl Evidence<'_> {
 
     /// Whether the flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance
     /// can have begun, the flight must also have grown faster than congestion avoidance allows. In a capture at the
-    /// sender, this second condition is never met; other tests decide, because the capture then shows whether a larger
-    /// flight reaches the edge of the window.
+    /// sender, the condition for congestion avoidance is never met; other tests decide, because the capture then shows
+    /// whether a larger flight reaches the edge of the window.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };

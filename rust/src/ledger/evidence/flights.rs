@@ -44,8 +44,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight differs from the level by at most 5%, or by 10% if the previous flight also reached the
-    /// level. If some flight was much larger than the level, growing flights pass through the level; then the previous
-    /// flight must have reached it as well.
+    /// level. If some flight was much larger than the level, growing flights pass through the level, so the previous
+    /// flight must have reached the level as well.
     fn stands_at(&self, level: i64) -> bool {
         let Some(flight) = self.flight_before().map(|flight| flight as f64) else { return false };
         let before = self.previous_round_flight().map(|flight| flight as f64);

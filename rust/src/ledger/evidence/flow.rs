@@ -34,8 +34,8 @@ impl Evidence<'_> {
         !self.direction.old && (self.is_small() || self.peer_spoke())
     }
 
-    /// Whether an ACK that made room in a full send buffer may have woken the application. In old stacks, this is
-    /// possible only after a flight that may fill the buffer.
+    /// Whether an ACK that made room in a full send buffer may have woken the application. In old stacks, an ACK can do
+    /// so only after a flight that may fill the buffer.
     pub(in super::super) fn may_have_refilled_buffer(&self) -> bool {
         !self.is_bare_fin()
             && !self.peer_spoke()
@@ -84,8 +84,8 @@ impl Evidence<'_> {
     }
 
     /// Whether, in a capture at the sender and after a full-sized segment, the timestamp of this segment shows that TCP
-    /// sent it before the previous segment was captured. Since then the segment was in a queue of its own host (a
-    /// queueing discipline such as a shaper, through which packets pass before they are captured).
+    /// sent it before the previous segment was captured. Since it was sent, the segment was in a queue of its own host
+    /// (a queueing discipline such as a shaper, through which packets pass before they are captured).
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {

@@ -19,7 +19,7 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight is no larger than the flight of the previous round, and nothing was lost. The congestion
-    /// window then does not limit this flight, unless the sender restarted after an idle time: the window allowed the
+    /// window does not limit such a flight, unless the sender restarted after an idle time: the window allowed the
     /// previous flight and has grown with each ACK since (RFC 5681, 3.1).
     pub(in super::super) fn flight_stands(&self) -> bool {
         are(self.flight_before(), self.previous_round_flight(), |flight, before| flight <= before)
@@ -100,9 +100,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether a small segment waited while another small one was in flight, and so far the sender has sent no small
-    /// segment in that state: every variant of Nagle's algorithm delays it. BSD sends half of the largest window even
-    /// if a small segment is in flight. After a previous segment of that size, slow start may have been the limit, so
+    /// Whether a small segment waited while another small one was in flight, and every earlier small segment waited as
+    /// well: every variant of Nagle's algorithm delays it. BSD sends half of the largest window even if a small segment
+    /// is in flight. If the previous segment was half of the largest window, slow start may have been the limit, so
     /// more evidence is needed.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
         let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
@@ -163,8 +163,8 @@ impl Evidence<'_> {
 
     /// Whether a small segment waited behind full ones in flight. Nagle's algorithm delays this segment in its first
     /// form (RFC 896, BSD), but not in Minshall's variant (Linux). The congestion window can delay the tail of a write
-    /// in the same way. Three conditions therefore apply: small segments waited like this three times, no small segment
-    /// was sent while full ones were in flight, and nothing was lost.
+    /// in the same way. Three conditions therefore apply: small segments have waited behind full ones three times, no
+    /// small segment was sent while full ones were in flight, and nothing was lost.
     fn was_held_behind_full(&self) -> bool {
         self.direction.holds_behind_full
             && self.may_be_held()

@@ -15,7 +15,7 @@ const PACE_PART: i64 = 4;
 impl Evidence<'_> {
     /// Whether the segment's timestamp and the timestamp that it echoes show that the sender had received the ACK some
     /// time before it sent the segment. In a capture away from the sender, the jitter of the path may exceed the time
-    /// between segments. Some ACK then always seems to release a segment, so this test is needed.
+    /// between segments. If so, some ACK always seems to release a segment, so this test is needed.
     fn ack_had_arrived_long_before(&self) -> bool {
         self.says_when()
             && 4 * self.wait_ns < 3 * self.rtt_ns()

@@ -113,9 +113,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the sender is in loss recovery. In a capture away from the sender, the retransmission that shows this
-    /// may have been lost before the capture point. Recovery then needs three other signs: nothing was reordered,
-    /// enough SACK blocks for a repair had reached the sender by the previous segment (RFC 6675, 5), and the missing
-    /// bytes have not arrived since.
+    /// may have been lost before the capture point. In that case, three other signs show the recovery: nothing was
+    /// reordered, enough SACK blocks for a repair had reached the sender by the previous segment (RFC 6675, 5), and the
+    /// missing bytes have not arrived since.
     #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;

@@ -28,8 +28,9 @@ pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
         .then(|| Closed::one_of(rivals_with_an_ack(wait)))
 }
 
-/// The causes that an ACK can end are Nagle's algorithm for a small segment, unless small ones pass each other, and a
-/// window or buffer without room, unless an earlier flight was larger. The application may also have written just then.
+/// The causes that an ACK can end are Nagle's algorithm for a small segment, unless the sender sends small segments
+/// while others are in flight, and a full window or buffer, unless an earlier flight was larger. The application may
+/// also have written the segment just then.
 #[cold]
 fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
     Rivals::among(&[

@@ -9,7 +9,7 @@ use crate::connection::Confidence;
 pub struct Closed {
     /// The cause of the time for which the gate was closed.
     pub cause: Cause,
-    /// Confidence in that cause.
+    /// Confidence in this cause.
     pub confidence: Confidence,
     /// For a receiver window, nanoseconds from its opening to the segment; this time has another cause. `None`: the
     /// gate was closed until the segment was sent.

@@ -27,7 +27,8 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
         || delayed()
         || wait.is_in_own_queue()
         || wait.is_probe_of_new_data();
-    // Without a queue, a train shows only that earlier segments were spaced; slow start looks the same.
+    // Without a queue, a train of segments shows only that earlier segments were spaced, which is also the case in slow
+    // start.
     let in_train = || wait.is_in_train() && !wait.is_after_loss() && !wait.is_on_plateau() && !wait.nagle_may_hold();
     (spaced_by_path || in_train())
         .then(|| Closed::consistent(Cause::Network).but_possible_if(by_sender_or_path || !spaced_by_path))

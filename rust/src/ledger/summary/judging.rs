@@ -280,7 +280,7 @@ impl Judging {
         known.then(|| self.parts.each_ref().map(|part| part.sums))
     }
 
-    /// The rivals (causes that explain a wait equally well) of more than half of each direction's unknown time.
+    /// The causes that explain more than half of each direction's unknown time equally well.
     pub(super) fn rivals(&self) -> [Rivals; 2] {
         self.parts.each_ref().map(|part| part.rivals.of_most())
     }

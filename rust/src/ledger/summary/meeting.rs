@@ -15,7 +15,7 @@ use super::threads::by_threads;
 use crate::flows::ConnectionRow;
 
 /// If a capture has more connections than this, each connection is judged alone. The limit bounds memory and time,
-/// because connections that may share a path have to wait for each other.
+/// because connections that may share a path are kept until the capture ends.
 pub const MAX_CONNECTIONS: usize = if cfg!(feature = "small-limits") { 8 } else { 1 << 10 };
 /// A direction must have at least this many waits to be searched for queues on the path (a heuristic).
 const MIN_RECORDS: u32 = 20;

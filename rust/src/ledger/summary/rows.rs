@@ -39,8 +39,7 @@ pub struct AccountRow {
     pub conn: u32,
     /// Time per cause in the client's direction, then in the server's; `None` if the connection has no times.
     pub sums: Option<[Sums; 2]>,
-    /// The rivals (causes that explain a wait equally well) of more than half of each direction's unknown time; empty
-    /// if there are none.
+    /// The causes that explain more than half of each direction's unknown time equally well; empty if there are none.
     pub rivals: [Rivals; 2],
 }
 

@@ -86,8 +86,8 @@ impl LiveWaits {
         log.ended(self.spool.as_ref().map(Spool::file))
     }
 
-    /// Returns the error that prevented waits from being stored, if there is one. After an error, the results lack
-    /// these waits.
+    /// Returns the error that prevented waits from being stored, if there is one. After an error, the results lack the
+    /// waits that were not stored.
     pub fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }

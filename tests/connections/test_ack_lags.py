@@ -50,7 +50,10 @@ def test_median_and_95th_percentile_are_nearest_ranks_of_the_acks_without_data(t
 
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("ethernet-*.pcap*")), ids=lambda path: path.name)
 def test_quantiles_are_of_the_engines_samples(path: Path) -> None:
-    """A direction has quantiles if and only if the engine has samples, and they lie between the smallest and the largest sample."""
+    """The table has quantiles for exactly the directions in which the engine has samples.
+
+    Each quantile lies between the smallest and the largest sample.
+    """
     connections = read(path).connections.collect()
     found = {
         (row["conn"], from_client): (row[f"{side}_ack_lag_p50_ns"], row[f"{side}_ack_lag_p95_ns"])

@@ -124,9 +124,9 @@ def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> Non
 def test_two_phases_a_quarter_apart_are_a_heartbeat_only_if_many_acks_show_them(tmp_path: Path, acks: int, kind: str | None) -> None:
     """Half of the ACKs are sent at 70 ms of each 200 ms, half at 120 ms.
 
-    As unit vectors, the two phases are at a right angle, so their mean length is |1 + i| / 2 = 0.7071. Rayleigh's statistic n R² is 10 for
-    20 ACKs and 6 for 12 ACKs. A significance of one in a thousand needs ln 1000 = 6.91. Delays of 21 to 192 ms do not come from a fixed
-    timer.
+    As unit vectors, the two phases are at a right angle; the length of their mean is |1 + i| / 2 = 0.7071. Rayleigh's statistic n R² is 10
+    for 20 ACKs and 6 for 12 ACKs. A significance of one in a thousand needs n R² of at least ln 1000 = 6.91. Delays of 21 to 192 ms do not
+    come from a fixed timer.
     """
     delays_ms = [21 + 9 * number for number in range(20)]
     requests = [(1000 * (number + 1) + (70, 120)[number % 2] - 1 - delays_ms[number], delays_ms[number]) for number in range(acks)]
@@ -281,7 +281,8 @@ def test_nagle_that_is_switched_under_way_is_not_reported_for_the_whole_connecti
 ) -> None:
     """Three writes do not wait, which proves NODELAY at that time; three others wait 100 ms for an ACK, and end with the frames in `ended`.
 
-    Every wait is in the ledger. If small segments passed earlier, three waits do not prove that Nagle's algorithm caused them.
+    Every wait is in the ledger, whether it has a finding or not. If small segments passed earlier, three waits do not prove that Nagle's
+    algorithm caused them.
     """
     path = packets.capture(tmp_path / "switched.pcap", "\n".join(switched(first, then)))
     found = judged(path)
@@ -321,7 +322,7 @@ def test_a_fin_is_never_held(tmp_path: Path) -> None:
 
 
 def test_a_window_scale_is_bounded_by_what_was_in_flight(tmp_path: Path) -> None:
-    """Without a handshake, the window field is 10.
+    """The capture has no handshake, so the window scale is unknown; the window field is 10.
 
     A shift of 9 (5,120 bytes) allows the 4,380 bytes in flight; a shift of 8 (2,560 bytes) does not.
     """

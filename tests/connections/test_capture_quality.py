@@ -1,4 +1,4 @@
-"""Capture quality: each fault that lowers it, and how low quality reduces the confidence of findings."""
+"""Capture quality: the faults that lower the quality, and the confidence of findings in a capture of low quality."""
 
 from __future__ import annotations
 

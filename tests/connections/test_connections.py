@@ -233,7 +233,7 @@ def test_offsets_go_on_across_the_end_of_the_sequence_space(tmp_path: Path) -> N
 
 
 def test_offsets_pass_four_gibibytes_more_than_once(tmp_path: Path) -> None:
-    """The capture contains one segment per 1.5 GB. After 8 of them, sequence numbers have wrapped at 2^32 twice."""
+    """The capture contains one segment per 1.5 GB. After 8 such segments, sequence numbers have wrapped at 2^32 twice."""
     step = 1_500_000_000
     starts = [1 + index * step for index in range(8)]
     lines = [HANDSHAKE]

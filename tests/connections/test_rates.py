@@ -67,7 +67,7 @@ def drained(count: int, gap_ms: float, drain_ms: float) -> str:
 def test_a_program_that_writes_every_millisecond_sends_at_that_pace(tmp_path: Path) -> None:
     """A segment of 1460 bytes per millisecond is 11.68 Mb/s. No ACK arrives within 20 ms, so no ACK triggers one of the 20 segments.
 
-    The first three gaps do not count.
+    The first three segments do not count.
     """
     row = direction(tmp_path, OPENED_AT_CLIENT + sent(20, 1.0, [60 + number * 1.0 for number in range(20)]))
     assert row["send_bps"] == pytest.approx(11.68e6)
@@ -89,7 +89,7 @@ def mixed(sizes: list[int], gap_ms: float) -> str:
 def test_a_burst_of_full_segments_with_a_small_end_shows_the_senders_rate(tmp_path: Path) -> None:
     """A burst of 19 full segments and 100 bytes takes 19 ms: 27,840 bytes, minus a twentieth, because the first segment takes no time.
 
-    The 17 gaps that count would give only 11.04 Mb/s, because the small segment is among them.
+    The 17 segments that count would give only 11.04 Mb/s, because the small segment is among them.
     """
     row = direction(tmp_path, OPENED_AT_CLIENT + mixed([FULL] * 19 + [100], 1.0))
     assert row["send_bps"] == pytest.approx(27_840 * 8 / 0.019 * 19 / 20)
@@ -182,7 +182,7 @@ def flights(sizes: list[int], round_ms: float = 20.0) -> str:
     ("sizes", "estimate"),
     [
         ([2, 4, 6, 6, 6, 6, 6, 6, 6], 6 * FULL),  # six segments in each RTT; the window has room for 44
-        ([2, 4, 6, 8, 10, 12, 14, 16, 18], None),  # still growing
+        ([2, 4, 6, 8, 10, 12, 14, 16, 18], None),  # the flights still grow
         ([2, 4, 6, 6, 6, 6], None),  # four rounds are no plateau
         ([10, 20, 43, 43, 43, 43, 43, 43, 43], None),  # limited by the window
     ],

@@ -133,7 +133,7 @@ def test_round_trip_of_the_handshake_is_a_sample(tmp_path: Path) -> None:
 
 
 def test_no_round_trip_sample_from_a_resent_segment(tmp_path: Path) -> None:
-    """By Karn's rule, 1:1461, which was sent twice, gives no sample. The next segment, sent once, does.
+    """By Karn's rule, 1:1461, which was sent twice, gives no sample. The next segment, sent once, gives a sample.
 
     The ACK lag of 1:1461 counts from the retransmission.
     """
@@ -154,7 +154,7 @@ def test_no_round_trip_sample_from_a_resent_segment(tmp_path: Path) -> None:
 
 
 def test_no_round_trip_sample_if_any_covered_byte_was_resent(tmp_path: Path) -> None:
-    """The ACK covers 1:1461 (sent twice) and 1461:2921 (sent once, later). The receiver may have delayed it until 1:1461 arrived."""
+    """The ACK covers 1:1461 (sent twice) and 1461:2921 (sent once, later). The receiver may have delayed this ACK until 1:1461 arrived."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -190,7 +190,7 @@ def test_delayed_ack_shows_as_lag(tmp_path: Path) -> None:
 
 
 def test_data_right_after_an_ack_is_released_by_it_and_the_rest_by_the_burst(tmp_path: Path) -> None:
-    """Ten segments fill the offered window of 10 * 1460 bytes. Frame 14, an ACK of two of them, releases two more 20 µs later."""
+    """Ten segments fill the offered window of 10 * 1460 bytes. Frame 14, an ACK of two segments, releases two more 20 µs later."""
     lines = [HANDSHAKE.replace("win 65160", "win 14600")]
     lines += [f"0.0200{index:02} C > S . {1 + index * 1460}:{1 + (index + 1) * 1460} ack 1" for index in range(10)]
     lines += ["0.030 S > C . ack 2921 win 114", "+20us C > S . 14601:16061 ack 1", "+1us C > S . 16061:17521 ack 1"]

@@ -68,7 +68,7 @@ def test_between_the_ends_both_are_far(tmp_path: Path) -> None:
 
 
 def test_data_that_follows_an_ack_by_chance_does_not_prove_the_sender_near(tmp_path: Path) -> None:
-    """Captured at the receiver: the ACK is sent 0.1 ms before the next data arrives, but this data had been in transit for 10 ms."""
+    """Captured at the receiver: the ACK is sent 0.1 ms before the next data arrive, but these data had been in transit for 10 ms."""
     found = judged_text(
         tmp_path,
         """

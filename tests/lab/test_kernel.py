@@ -93,7 +93,7 @@ def near(found_ns: int | None, kernel_us: int) -> bool:
 
 
 def test_sender_side_counts_what_the_kernel_resent(trial: Live) -> None:
-    """For either end, its own capture and the kernel count the same retransmitted segments and bytes."""
+    """At each end, the capture and the kernel count the same number of retransmitted segments and bytes."""
     for side in ("client", "server"):
         seen, kernel = trial.figures(side, side), trial.kernel(side)
         resent_fins = max(seen["fin_segments"] - 1, 0)
@@ -103,7 +103,10 @@ def test_sender_side_counts_what_the_kernel_resent(trial: Live) -> None:
 
 
 def test_sender_side_sees_the_kernels_smallest_round_trip(trial: Live) -> None:
-    """Only the client is compared, because it sends the data. The server's only sample is its SYN's, which includes scheduling delays."""
+    """Only the client is compared, because it sends the data.
+
+    The server has only one RTT sample (SYN-ACK), which includes scheduling delays.
+    """
     seen, kernel = trial.figures("client", "client"), trial.kernel("client")
     found_us = seen["rtt_min_ns"] / 1000
     if near(seen["rtt_min_ns"], kernel["tcpi_min_rtt"]):
@@ -116,7 +119,7 @@ def test_sender_side_sees_the_kernels_smallest_round_trip(trial: Live) -> None:
 def test_receiver_side_bounds_what_the_kernel_resent(trial: Live) -> None:
     """The kernel's count lies between the retransmissions in the receiver's capture and those that its missing packets allow.
 
-    IPv6 packets have no IP ID, so they give no upper limit.
+    IPv6 packets have no IP ID, so there is no upper limit.
     """
     seen, kernel = trial.figures("server", "client"), trial.kernel("client")
     bounds = {

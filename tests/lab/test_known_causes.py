@@ -20,7 +20,7 @@ PLAIN, NARROW = "window 8,192 B, 20 ms, MTU 1500", "4 Mb/s, endless queue, 20 ms
 def outcome(folder: Path, *, late_ms: float = 0, lost: bool = False) -> Outcome:
     """Captures at both ends of a path of 10 ms per direction: two segments and their ACKs.
 
-    The second segment may be delayed, or its ACK lost.
+    The second segment may be delayed (`late_ms`), or its ACK lost (`lost`).
     """
 
     def seen(end: str, way_ms: float) -> Path:

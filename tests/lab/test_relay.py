@@ -51,7 +51,7 @@ def test_random_loss_is_the_same_for_the_same_seed_whatever_the_time() -> None:
         return direction.log.indexes(Fate.LOST)
 
     assert lost(7, 1) == lost(7, MS_NS) != lost(8, 1)
-    assert 150 <= len(lost(7, 1)) <= 250  # 200 expected, standard deviation 13
+    assert 150 <= len(lost(7, 1)) <= 250  # 200 losses are expected, with a standard deviation of 13
 
 
 def test_jitter_delays_each_packet_anew_and_lets_none_overtake() -> None:
@@ -70,7 +70,7 @@ def test_packets_leave_in_batches() -> None:
 
 
 def test_a_policer_drops_what_exceeds_its_bucket_and_delays_nothing() -> None:
-    """Two packets of 1,500 bytes fill the token bucket. At 12 Mb/s, it has room for another packet every millisecond."""
+    """Two packets of 1,500 bytes fill the token bucket. At 12 Mb/s, the bucket has room for another packet every millisecond."""
     direction = Direction(PathModel(delay_s=0.010, rate_bps=12_000_000, queue_bytes=3_000, policed=True))
     assert [direction.accept(1500, 0) for _ in range(3)] == [[10 * MS_NS], [10 * MS_NS], []]
     assert direction.accept(1500, MS_NS) == [11 * MS_NS]

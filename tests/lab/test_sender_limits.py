@@ -74,13 +74,19 @@ def test_room_for_less_than_goes_in_one_piece_is_counted_as_the_kernel_counts_it
 
 
 def test_room_for_a_whole_piece_or_a_third_of_the_window_is_not_waited_for() -> None:
-    """At 1 MB/s, less than two segments fit into a millisecond, but Linux sends bursts of at least two. The window has room for two."""
+    """At 1 MB/s, less than two segments fit into a millisecond, but Linux sends bursts of at least two.
+
+    The window has room for two segments.
+    """
     assert state(snd_cwnd=19, unacked=12, pacing_rate=1_000_000) == SLOW_START
     assert state(snd_cwnd=28, unacked=9, pacing_rate=7_885_828) == SLOW_START
 
 
 def test_the_last_bytes_wait_for_more_room_too_although_they_fit() -> None:
-    """The kernel attributes this time to no limit; the congestion window has room for 17 segments."""
+    """The sender waits for window space although the last bytes would fit.
+
+    The congestion window has room for 17 segments, and the kernel names no limit.
+    """
     assert state(snd_cwnd=28, unacked=11, pacing_rate=7_881_133, notsent_bytes=3_336) == WINDOW
 
 

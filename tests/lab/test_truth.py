@@ -111,7 +111,10 @@ def test_second_copy_of_one_packet_is_copied_not_resent() -> None:
 
 
 def test_new_packet_overtaken_by_an_older_stretch_sent_again_came_in_order() -> None:
-    """Packet 5 retransmits lost packet 2 and overtakes new packet 4: both arrive in the order of the stream."""
+    """Packet 5 retransmits lost packet 2 and overtakes new packet 4.
+
+    In the stream, packet 4 is behind packet 2, so neither is out of order.
+    """
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 5, 4])
     assert truths(at_receiver(path))[-2:] == [(5, "resent"), (4, "new")]
 

@@ -1,7 +1,7 @@
 """The ledger of a sender without timestamps, captured at its receiver: an ACK is captured half an RTT before it reaches the sender.
 
-Captures of stacks without timestamps (Windows, libslirp, lwIP, smoltcp) look like this if they are made at the receiver. The exchanges are
-written by hand, with an RTT of 20 ms unless stated otherwise. Expected durations are differences of the times in their text.
+Such captures are those of stacks without timestamps (Windows, libslirp, lwIP, smoltcp), made at the receiver. The exchanges are written by
+hand, with an RTT of 20 ms unless stated otherwise. Expected durations are differences of the times in their text.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def cut_window(room: int, sent: int) -> str:
 def test_what_fills_the_room_that_the_last_ack_left_was_forced_into_it_though_there_was_more_before(tmp_path: Path) -> None:
     """The window ended at 6,449.
 
-    The last ACK, which has reached the sender by now, moves its end to 6,353, which leaves room for 512 bytes.
+    The last ACK, which has reached the sender by now, moves the end of the window to 6,353, which leaves room for 512 bytes.
     """
     reported = lasted(tmp_path, cut_window(512, 512))
     # The 512 bytes fill the window, which stays full until their ACK can have reached the sender.
@@ -182,7 +182,7 @@ def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp
 def test_segments_a_little_below_the_mss_that_fly_together_are_full_ones(tmp_path: Path, options: str) -> None:
     """The stack libslirp subtracts 20 bytes too many for headers, so its full segments are shorter than the MSS.
 
-    As small segments, Nagle's algorithm would send only one at a time.
+    If these segments counted as small, Nagle's algorithm would send only one at a time.
     """
     reported = lasted(tmp_path, opened(options=options) + flights([2, 4, 8, 16, 32], 0.0201, full=1_440))
     assert reported["slow-start"] == pytest.approx(4 * 20.0, abs=0.5)
@@ -274,7 +274,7 @@ def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path
 
 
 def repaired(*, overtaken: bool = False) -> str:
-    """The third of ten segments is lost. Its retransmission, sent after four new segments, is lost, too.
+    """The third of ten segments is lost. The retransmission, sent after four new segments, is lost, too.
 
     Two segments follow the lost retransmission, two more follow these, and then a second retransmission arrives. If `overtaken`, two
     segments of the first flight arrive in the wrong order, as their IP identifications show.
@@ -344,7 +344,7 @@ def pairs(count: int, round_trip_ms: int) -> str:
 def test_what_leaves_some_time_after_the_ack_that_it_echoes_fills_no_buffer_but_is_spaced_by_its_sender(tmp_path: Path) -> None:
     """No ACK can have reached the sender of the first six segments.
 
-    After these, each pair echoes an ACK that reached the sender 3 ms before the pair was sent.
+    Each later pair echoes an ACK that reached the sender 3 ms before the pair was sent.
     """
     reported = lasted(tmp_path, pairs(60, round_trip_ms=21))
     assert reported["pacing"] >= (60 - 6 - 1) * 4 * 0.9

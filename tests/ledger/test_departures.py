@@ -27,7 +27,10 @@ REQUEST = """
 
 
 def test_the_cause_of_most_of_a_wait_is_its_cause(tmp_path: Path) -> None:
-    """Frame 6 is the server's answer, captured at the client. Its wait since the SYN-ACK belongs to the application, except for one RTT."""
+    """Frame 6 is the server's answer, captured at the client.
+
+    The wait between the SYN-ACK and this answer has the cause application, except for one RTT.
+    """
     tables = read(packets.capture(tmp_path / "request.pcap", REQUEST), worth=())
     found = departures(tables.ledger).filter(pl.col("frame") == 6).collect()
     assert dict(found.schema) == schema.DEPARTURES.polars_schema()

@@ -56,7 +56,7 @@ def test_an_ack_of_bytes_that_were_not_captured_was_delayed_too(tmp_path: Path) 
 def test_a_wait_in_which_the_capture_missed_what_left_is_unknown(tmp_path: Path) -> None:
     """Twenty segments were sent between frames 4 and 6, but the capture has only their ACKs.
 
-    So the wait before the last of them is unknown.
+    So the wait before the last of these segments is unknown.
     """
     found = tables(
         tmp_path,
@@ -72,7 +72,7 @@ def test_a_wait_in_which_the_capture_missed_what_left_is_unknown(tmp_path: Path)
 
 
 def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_path: Path) -> None:
-    """Frame 5 was sent while 4 was in flight, so Nagle's algorithm is off.
+    """Frame 5 was sent while frame 4 was in flight, so Nagle's algorithm is off.
 
     If a later segment follows an ACK, this is the application's own timing.
     """
@@ -92,7 +92,7 @@ def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_
 def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, flags: str) -> None:
     """The rest of the data before a close, and urgent data, are sent at once, whatever is in flight.
 
-    This does not show that Nagle's algorithm is off: frame 6 waited for frame 5.
+    So the last frame does not show that Nagle's algorithm is off: frame 6 waited for frame 5.
     """
     found = tables(
         tmp_path,
@@ -112,7 +112,7 @@ def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, 
 def test_a_close_that_leaves_with_an_ack_was_not_held_by_nagle(tmp_path: Path) -> None:
     """Frame 6 looks like the second of two small writes, but it carries the FIN.
 
-    Written earlier, frame 6 would have been sent earlier, because a FIN is not delayed.
+    If the application had written the data of frame 6 earlier, frame 6 would have been sent earlier, because a FIN is not delayed.
     """
     found = tables(
         tmp_path,
@@ -215,7 +215,7 @@ def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unkno
 def test_the_time_until_its_syn_ack_is_acknowledged_is_the_handshakes_of_a_server_that_only_receives(tmp_path: Path) -> None:
     """Captured at the server: 30 ms pass until the ACK of the SYN-ACK, as for a sender.
 
-    The client's message arrives 40 ms later, of which it was in transit for 30 ms.
+    The client's message arrives 40 ms after that ACK, and was in transit for 30 of these 40 ms.
     """
     text = """
         0.000 C > S S  0:0(0)         win 64240 <mss 1460>
@@ -240,7 +240,7 @@ ASKED_AND_ANSWERED = """
 def test_at_the_end_of_a_capture_it_is_unknown_which_of_two_silent_sides_is_to_speak(tmp_path: Path) -> None:
     """During the last 2 s, either application may have had to write next, or both.
 
-    Before that, the client waited 20 ms for the network and 50 ms for the server.
+    Before these 2 s, the client waited 20 ms for the network and 50 ms for the server.
     """
     found = tables(tmp_path, ASKED_AND_ANSWERED + "2.170 S > C . ack 101")
     assert dict(causes(found)[-3:]) == pytest.approx({"network": 20, "peer": 50, "unknown": 2000})

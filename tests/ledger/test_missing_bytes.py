@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _requests(third_s: float, third_seq: int = 2101) -> str:
-    """The second request, bytes 101 to 2101, is missing from the capture. The third begins with byte `third_seq`."""
+    """The second request, bytes 101 to 2101, is missing from the capture. The third request begins with byte `third_seq`."""
     end = third_seq + 100
     return f"""
         0.000 C > S S  0:0(0) <mss 1460>

@@ -30,7 +30,7 @@ FIRST_MS = 200 - 20
 """Time from the handshake to the client's first question."""
 BEGIN_MS, END_MS, EVERY_MS = 40, 2_200, 5
 SHORT_MS = 10 + 2 + 1
-"""Largest error of a queue's length: the time since the last packet that shows it (one per 10 ms is used), and two timestamp ticks."""
+"""The measured queue may be too short by the time since the last packet that shows it (one per 10 ms is used) and two timestamp ticks."""
 OTHER_HOST = "10.0.0.9"
 
 

@@ -62,7 +62,7 @@ def test_stalls_before_nodelay_is_set_are_found_and_none_after(tmp_path: Path) -
 def test_stalls_after_nodelay_is_taken_back_are_found_from_the_fourth_on(tmp_path: Path) -> None:
     """After writes that did not wait, only three consecutive waits show that NODELAY is off again.
 
-    The cause of these three stays unknown.
+    The cause of these three waits stays unknown.
     """
     found = tables(tmp_path, questions((100, 100), [False] * 3 + [True] * 6))
     assert nagle_ms(found) == [pytest.approx(60.1)] * 3
@@ -178,7 +178,7 @@ SEEN_AT_SERVER = """
 def test_a_departure_that_the_path_held_up_is_the_networks_by_the_senders_clock(tmp_path: Path) -> None:
     """By its clock, the sender sends a small message every 50 ms, but the fifth arrives 35 ms late.
 
-    Of the wait before it, 50 ms belong to the application and 35 ms to the path.
+    Of the wait before the fifth message, 50 ms belong to the application and 35 ms to the path.
     """
     lines = []
     for place in range(8):
@@ -288,8 +288,8 @@ def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_clo
 ) -> None:
     """The MSS is 4,312. Four times, 4,096 bytes wait 100 ms for an ACK.
 
-    If three are then sent at once, 4,096 is a full segment, and the congestion window was one segment. If a FIN releases two, they are
-    small segments.
+    If three are then sent at once, 4,096 is a full segment, and the congestion window was one segment. If only a FIN releases two segments
+    at once, 4,096 bytes may be a small segment.
     """
     lines = ["0.000 C > S S 0:0(0) win 32768 <mss 4312>", "0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>"]
     lines += ["0.020 C > S . ack 1 win 32768"]

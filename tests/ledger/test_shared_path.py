@@ -34,7 +34,7 @@ def acks(at_ms: float, first: int, count: int, apart_ms: float = 1.2) -> str:
 
 
 def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(tmp_path: Path) -> None:
-    """Ten segments are sent. The ACK of the first arrives after 74 ms, followed by the ACKs of the others.
+    """Ten segments are sent. The ACK of the first segment arrives after 74 ms, followed by the ACKs of the other nine.
 
     A delayed-ACK timer would not acknowledge only one of ten segments.
     """
@@ -47,9 +47,9 @@ def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(t
 def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_queue(
     tmp_path: Path, late_ms: float, *, is_delayed: bool
 ) -> None:
-    """The path has an RTT of 100 ms. ACKs of ten segments release twenty more, and the ACK of the eleventh arrives 40 ms later.
+    """The path has an RTT of 100 ms. The ACKs of ten segments release twenty more.
 
-    This last ACK is a delayed ACK if the others took only 100 ms.
+    The ACK of the eleventh arrives 40 ms later, and is a delayed ACK if the other ACKs took only 100 ms.
     """
     text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
     train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
@@ -79,7 +79,7 @@ def probed(*, held_ms: float, lost: bool = False) -> str:
 def test_a_probe_with_new_data_waits_for_the_queue_that_its_acks_stand_in(tmp_path: Path) -> None:
     """Linux sends a tail-loss probe after two RTTs of 20 ms and two jiffies of 4 ms (RFC 8985, 7.2): 2.4 RTTs.
 
-    The last 20 ms are the RTT of the last segment.
+    The last 20 ms of the connection are the RTT of the last segment.
     """
     reported = lasted(tmp_path, probed(held_ms=48))
     assert reported["network"] == pytest.approx(48.0 + 20.0, abs=0.1)
@@ -124,9 +124,9 @@ def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_
 def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path: Path, held_ms: float, *, is_probe: bool) -> None:
     """The handshake takes 20 ms. The first ACK is for segments sent 100 and 40 ms before, so the smoothed RTT by the oldest byte is 30 ms.
 
-    So the probe is sent after 68 ms; by the newest byte, with 22.5 ms, it would be sent after 53 ms. The application is silent for 20 ms
-    after the handshake. Nothing shows what delayed the second segment for 60 ms while the first, a full segment, was in flight. The last 2
-    ms of the capture are unknown as well.
+    So the probe is sent after 68 ms. By the newest byte, the smoothed RTT would be 22.5 ms, and the probe would be sent after 53 ms. The
+    application is silent for 20 ms after the handshake. Nothing shows what delayed the second segment for 60 ms while the first, a full
+    segment, was in flight. The last 2 ms of the capture are unknown as well.
     """
     probe = 140.02 + held_ms
     lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
@@ -161,10 +161,10 @@ def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_go
 ) -> None:
     """The handshake took 20 ms. The second of two segments is retransmitted needlessly.
 
-    The ACKs of these two take 100 and 110 ms, the next ACK 30 ms. With the timestamp echo, the second sample counts, too: the smoothed RTT
-    is 20, 30, 40 and 38.8 ms, and a probe is sent after 86 ms. Without the second sample, the probe would be sent after 68 ms. If the last
-    segment is no probe, nothing shows what delayed it. The application is silent for 20 ms after the handshake. Of the 50 ms before the
-    needless retransmission, 20 ms are transit, and the rest is unknown, as are the last 5 ms of the capture.
+    The ACKs of the two segments take 100 and 110 ms, the next ACK 30 ms. With the timestamp echo, the second sample counts, too: the
+    smoothed RTT is 20, 30, 40 and 38.8 ms, and a probe is sent after 86 ms. Without the second sample, the probe would be sent after 68 ms.
+    If the last segment is no probe, nothing shows what delayed it. The application is silent for 20 ms after the handshake. Of the 50 ms
+    before the needless retransmission, 20 ms are transit, and the rest is unknown, as are the last 5 ms of the capture.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]
@@ -272,11 +272,11 @@ def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_i
 
 
 def at_receiver(*, queued: bool) -> str:
-    """Flights of four segments, 3 ms apart, fill the window. From the second flight on, they arrive 60 ms later than the path explains.
+    """Flights of four segments, 3 ms apart, fill the window.
 
-    If `queued`, a segment is sent as soon as the ACK that makes room for it arrives, echoes that ACK's timestamp, and then waits in a
-    queue. Otherwise the application wrote late, and all segments of a flight echo the last of these ACKs. Timestamps count milliseconds;
-    those of the server begin with 1000.
+    From the second flight on, the segments arrive 60 ms later than the path explains. If `queued`, a segment is sent as soon as the ACK
+    that makes room for it arrives, echoes that ACK's timestamp, and then waits in a queue. Otherwise the application wrote late, and all
+    segments of a flight echo the last of these ACKs. Timestamps count milliseconds; those of the server begin with 1000.
     """
     size, late_ms = MSS - 12, 60
     lines = [
@@ -299,7 +299,7 @@ def at_receiver(*, queued: bool) -> str:
 def test_behind_a_queue_a_window_that_is_full_all_the_time_holds_its_sender_all_the_time(tmp_path: Path) -> None:
     """The window is full from the second flight's last segment, at 129 ms, to that of the last flight, at 289 ms.
 
-    The first flight may count, too.
+    The window of the first flight may count, too.
     """
     assert 160.0 - 1.0 <= lasted(tmp_path, at_receiver(queued=True))["receiver-window"] <= 240.0 + 4.0
 
@@ -313,7 +313,7 @@ def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_me
 def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_for_the_window(tmp_path: Path) -> None:
     """Two flights of four segments fill the window.
 
-    The last segment of the first flight is retransmitted 300 ms after it, and the second flight follows 100 ms later.
+    The last segment of the first flight is retransmitted 300 ms after that flight, and the second flight follows 100 ms later.
     """
     size = MSS - 12
     lines = [
@@ -361,8 +361,8 @@ QUESTIONS = 6
 def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
     """Questions captured at the server, which needs 100 ms for each answer; the last question has no answer. Each direction takes 10 ms.
 
-    From the second question on, each waits in a queue as well, and the client thinks before it. The client's timestamp clock is 1,010 ms
-    ahead of the capture's, and slow by `slow_ppm` parts per million.
+    From the second question on, each question waits in a queue as well, and the client thinks before each question. The client's timestamp
+    clock is 1,010 ms ahead of the capture's, and slow by `slow_ppm` parts per million.
     """
     options = f"mss {MSS}, sackOK"
     lines = [
@@ -444,8 +444,8 @@ def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_q
 ) -> None:
     """A shaper at the sender lets one segment pass every 4 ms, and the capture point is behind it; the path itself takes 20 µs.
 
-    Linux gives the shaper ten segments at a time, with one timestamp. The first of the ten did not wait in the shaper, and the wait of the
-    second may be a tick of its clock. Or the application writes one segment every 4 ms, and there is no shaper.
+    Linux gives the shaper ten segments at a time, with one timestamp. The first of these ten segments did not wait in the shaper, and the
+    wait of the second may be a tick of its clock. Or the application writes one segment every 4 ms, and there is no shaper.
     """
     size, batches = MSS - 12, 12
     lines = [

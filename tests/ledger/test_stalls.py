@@ -116,7 +116,7 @@ def test_a_timeout_is_the_retransmission_timers(tmp_path: Path) -> None:
 def test_stalls_are_the_ledgers_long_intervals_one_by_one() -> None:
     """A live capture over Ethernet has eleven waits of about 44 ms for Nagle's algorithm in one direction.
 
-    Each is an interval of the ledger.
+    Each of these waits is an interval of the ledger.
     """
     tables = judged(CAPTURES / "ethernet-nagle-on.pcapng")
     rows = stalls.stalls(tables.ledger).collect()

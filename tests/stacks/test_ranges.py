@@ -112,8 +112,8 @@ def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
     """With M = 1448, writes of 4,096 bytes end with a segment of 1,200.
 
     Another small segment waits for the ACK of these 1,200 bytes, which stalls if the delayed-ACK timer sends this ACK. The timer sends this
-    ACK unless one ACK covers the whole write. Another full segment releases the small one. A 6.18 kernel stalled from 4097, 8193 and 12289
-    bytes on.
+    ACK unless one ACK covers the whole write. Another full segment releases the small segment that waits. A 6.18 kernel stalled from 4097,
+    8193 and 12289 bytes on.
     """
     found = predicted_ranges(LINUX, Settings(1448, 64 * K, 64 * K, 4 * K), 1, 20_000)
     assert [(one.from_bytes, one.to_bytes) for one in found] == [(4096 * n + 1, 4096 * n + 1447) for n in (1, 2, 3, 4)]
@@ -132,7 +132,7 @@ def test_linux_model_agrees_with_what_a_kernel_did_on_loopback(writes: int, stal
 def test_buffers_that_cannot_lock_are_those_of_the_condition() -> None:
     """A lock needs S < H + A (A3). With buffers of 16K/16K, H + A is 8192 + 5735 = 13,927.
 
-    With 16K/24K, it is 9148 + 8602 = 17,750 > 16,384, as in Comer and Lin's slow pair.
+    With 16K/24K (slow in Comer and Lin's measurement), H + A is 9148 + 8602 = 17,750, which is more than 16,384.
     """
     free, locked = (deadlock(SUNOS, Settings(ATM, 16 * K, receive, 4 * K)) for receive in (16 * K, 24 * K))
     assert free is not None

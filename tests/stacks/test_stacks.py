@@ -171,7 +171,7 @@ def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_send
 def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str, send_bytes: int) -> None:
     """After the line has carried the retransmission, its ACK arrives one RTT later.
 
-    Until then, Tahoe's congestion window or the send buffer has no more room.
+    Until this ACK arrives, Tahoe's congestion window or the send buffer has no more room.
     """
     link = Link(100_000_000, 5 * MS, lost=frozenset({40}))
     client, server = (Host(STACKS[stack], send_bytes, 65_536, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
@@ -183,9 +183,9 @@ def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str,
 
 
 def test_small_writes_that_nothing_holds_need_no_window_for_a_full_segment() -> None:
-    """4.2BSD sends each write of 100 bytes at once.
+    """4.2BSD sends each write of 100 bytes at once. These segments fill the send buffer of 8 KB.
 
-    8 KB of such segments fill its send buffer and half of the window of 16 KB, and are less than a full segment.
+    8 KB are half of the window of 16 KB, and less than a full segment.
     """
     link = Link(45_000_000, 40 * MS, "atm")
     client, server = (Host(STACKS["bsd4.2"], 8 * KIB, 16 * KIB, program=program) for program in ((Write(100_000, 100),), (Read(),)))
@@ -208,7 +208,7 @@ def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_
 def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_does_not_let_it_go() -> None:
     """The application writes 5,000 bytes every 50 ms, and the receiver delays ACKs by 50 ms.
 
-    Data that Nagle's algorithm delays wait for the ACK of all data.
+    Nagle's algorithm delays a segment until all data in flight are ACKed.
     """
     link = Link(100_000_000, 40 * MS)
     solaris = STACKS["solaris2.5"]
@@ -348,7 +348,7 @@ def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
 def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str, wait_ms: int) -> None:
     """2,048 bytes are two segments and an eighth of the buffer; 4.2BSD sends an ACK at once only for 35% of the buffer.
 
-    Heartbeats come every 200 ms.
+    Heartbeats (delayed-ACK timers) send ACKs every 200 ms.
     """
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(2 * KIB), Think(1000 * MS)))
     server = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(2 * KIB), Think(1000 * MS)))
@@ -366,9 +366,9 @@ def test_4_2_bsd_advertises_less_than_a_quarter_of_its_buffer_as_zero_even_if_it
 
 @pytest.mark.parametrize("no_delay", [False, True])
 def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: FBT001
-    """A cork holds data for at most 200 ms (tcp(7)).
+    """TCP_CORK delays data for at most 200 ms (tcp(7)).
 
-    In the source, this is the timer of window probes, which is at least 200 ms (`tcp_probe0_base`).
+    In the kernel's source, this limit is the timer of window probes, which is at least 200 ms (`tcp_probe0_base`).
     """
     client = Host(STACKS["linux"], no_delay=no_delay, cork=True, program=(Write(100), Write(100), Think(1000 * MS)))
     run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),))))

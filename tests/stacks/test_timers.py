@@ -32,7 +32,7 @@ def probes(run: Run) -> list[int]:
 
 @pytest.mark.parametrize("stack", ["sunos4", "bsd4.4", "bsd4.2"])
 def test_bsd_probes_after_5_s_three_times_then_doubles_up_to_a_minute(stack: str) -> None:
-    """The timer begins with 1 s and doubles: 1, 2, 4, 8, 16, 32, 64 s. `tcp_setpersist` limits it to 5 to 60 s."""
+    """The timer begins with 1 s and doubles: 1, 2, 4, 8, 16, 32, 64 s. `tcp_setpersist` limits the timer to the range from 5 to 60 s."""
     steps = [(after - before) / NS_PER_S for before, after in pairwise(probes(shut(stack)))]
     assert steps == [5, 5, 8, 16, 32, 60][: len(steps)]
     assert len(steps) >= 5
@@ -58,7 +58,10 @@ def test_bsd_probes_with_the_next_byte_and_linux_with_none_from_before_the_last_
 
 @pytest.mark.parametrize("stack", sorted(STACKS))
 def test_a_window_that_opens_is_used_at_once_however_many_probes_there_were(stack: str) -> None:
-    """The byte of a probe does not count as in flight. So no timeout retransmits it, and it does not reduce the congestion window."""
+    """The byte of a probe does not count as in flight.
+
+    So no timeout retransmits this byte, and the probe does not reduce the congestion window.
+    """
     run = shut(stack)
     opened_ns = next(p.arrived_ns for p in run.packets if not p.from_client and p.sent_ns >= OPENS_NS and p.window_bytes)
     assert next(p.sent_ns for p in run.packets if p.from_client and p.sent_ns >= OPENS_NS) == opened_ns
@@ -100,7 +103,7 @@ def test_a_timer_of_bsd_counts_beats_and_the_first_may_come_at_once(phase_ms: in
 def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack: str, doubled: bool) -> None:  # noqa: FBT001
     """Two segments are lost, and so is the retransmission of the second one (Karn 1987; RFC 6298, 3; RFC 7323, 4).
 
-    The ACK of the first segment is for its retransmission.
+    The ACK of the first segment answers the retransmission.
     """
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, no_delay=True, program=(Write(2000), Think(20 * NS_PER_S)))
     line = Link(10_000_000, MS, lost=frozenset({2, 3, 5}))

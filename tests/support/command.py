@@ -75,7 +75,7 @@ def new_process(
 
 
 def only_line(stderr: bytes) -> str:
-    """The only line of `stderr`, without its newline. Fails if there is another number of lines."""
+    """The only line of `stderr`, without its newline. Fails unless stderr has exactly one line."""
     lines = stderr.decode().splitlines()
     assert len(lines) == 1, stderr.decode()
     return lines[0]

@@ -77,7 +77,7 @@ def root() -> None:
 
 
 def program(name: str, *others: str) -> str:
-    """The path of a program, or of one of its substitutes `others`. Skips the test if none of them is installed."""
+    """The path of a program, or of one of its substitutes `others`. Skips the test if none of these programs is installed."""
     path = next(filter(None, map(shutil.which, (name, *others))), None)
     if path is None:
         pytest.skip(f"tests with {name} (not installed; Debian: apt-get install {PACKAGES.get(name, name)})")

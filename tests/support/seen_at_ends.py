@@ -9,7 +9,7 @@ def shifted(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """Add the times at which the endpoints sent and received each segment, so that a rule does not depend on the capture point.
 
     A segment is sent half of the sender's turnaround before it is captured, and reaches its receiver half of the receiver's turnaround
-    later. These are estimates: they assume equal delay in both directions, and no queue or host delay in the shortest turnaround.
+    later. The times are estimates, which assume equal delay in both directions, and no queue or host delay in the shortest turnaround.
 
     Args:
         segments: rows of `schema.SEGMENTS`; at least `conn from_client ts_ns`.

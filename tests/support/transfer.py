@@ -1,7 +1,7 @@
 """A transfer that the tests of tables, JSON and commands share, with expected values calculated by hand.
 
-A request of 100 bytes, an answer of 4,380 in three segments. The second segment is lost behind the capture point, reported missing by SACK,
-and retransmitted after a timeout.
+A request of 100 bytes, an answer of 4,380 in three segments. The second segment of the answer is lost behind the capture point, reported
+missing by SACK, and retransmitted after a timeout.
 """
 
 from __future__ import annotations

@@ -98,7 +98,10 @@ def overlapping(packet: bytes, start: int, end: int) -> bytes:
 
 
 def test_fragments_that_overlap_give_their_packet_up_and_are_named(tmp_path: Path) -> None:
-    """A host discards a packet whose fragments overlap (IPv6: RFC 5722; IPv4: Linux since 4.19). Later fragments do not complete it."""
+    """A host discards a packet whose fragments overlap (IPv6: RFC 5722; IPv4: Linux since 4.19).
+
+    Later fragments do not complete the discarded packet.
+    """
     whole = exchange()[DATA_FRAME].data
     path = capture(tmp_path / "fragments.pcap", lambda parts: [parts[0], overlapping(whole, 200, 600), *parts[1:]])
     read = engine.read(path)

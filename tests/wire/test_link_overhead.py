@@ -109,7 +109,7 @@ def test_encapsulation_is_counted(tmp_path: Path, form: AtmForm, header_bytes: i
 def test_the_bound_is_that_of_full_segments_whatever_was_sent(tmp_path: Path) -> None:
     """The smaller MSS of the two hosts counts, because the other host's link may not carry more.
 
-    1428 + 60 + 8 = 1496 bytes are 32 cells.
+    A PDU of 1428 + 60 + 8 = 1496 bytes has 32 cells.
     """
     row = row_of(over_atm(tmp_path, exchange(9140, 1440, 100, stamped=True), AtmForm.SUNATM))
     assert figures(row, "client") == (1428, 60, 1428 / (32 * 53))

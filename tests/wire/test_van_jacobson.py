@@ -58,7 +58,7 @@ EXCHANGE = """
 """
 """Typed characters and their echo, and another transfer.
 
-They contain special cases, urgent data, a retransmission, options and jumps of the IP identification.
+The segments include special cases, urgent data, a retransmission, options and jumps of the IP identification.
 """
 
 PACKETS = [frame.data for frame in packets.frames(EXCHANGE, link="raw")]
@@ -106,7 +106,7 @@ def test_rebuilt_segments_equal_those_that_were_sent_and_tsharks(tmp_path: Path)
 @pytest.mark.parametrize(
     ("lost", "based"),
     [
-        (12, [13, 14, 16, 17, 19, 20]),  # it selects its connection: the next segment is taken for the other connection's and lost, too
+        (12, [13, 14, 16, 17, 19, 20]),  # the next segment is attributed to the other connection, and lost, too
         (13, [14, 17, 19, 20]),
         (15, [18]),
     ],

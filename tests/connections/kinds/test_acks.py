@@ -95,7 +95,7 @@ def test_keepalives_of_an_idle_connection_miss_no_byte(tmp_path: Path) -> None:
 def test_the_keepalives_of_both_sides_carry_a_byte_where_a_capture_begins_with_them(tmp_path: Path) -> None:
     """Each keepalive of Windows repeats the last byte sent, without PSH (RFC 9293, 3.9.1.2, MUST-61).
 
-    The server sends its own keepalive 10 ms after it answered one.
+    The server sends a keepalive 10 ms after it answered the client's.
     """
     text = """
         0.000 C > S . 800:801(1) ack 5001
@@ -140,7 +140,7 @@ def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) 
 def test_a_byte_that_is_acknowledged_behind_two_acks_was_not_captured(tmp_path: Path) -> None:
     """Between the client's two ACKs with number 800, the peer sent data, which the second one acknowledges.
 
-    So the first one is no keepalive.
+    So the client's first ACK is no keepalive.
     """
     text = """
         0.00 C > S . 800:800(0) ack 5001
@@ -168,7 +168,7 @@ def test_a_keepalive_repeats_a_byte_that_was_not_captured(tmp_path: Path) -> Non
 def test_an_ack_from_before_a_byte_that_was_not_captured_is_no_keepalive(tmp_path: Path) -> None:
     """A segment that was not captured overtook the ACK in the middle of an exchange.
 
-    The ACK is no keepalive, which would follow a silence.
+    This ACK is no keepalive, because a keepalive would follow a silence.
     """
     text = f"""{HANDSHAKE}
         0.03 S > C P. 1:1001 ack 382
@@ -223,7 +223,7 @@ def test_duplicate_acks_are_known_by_number_or_by_sack(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_acknowledged_and_never_seen_were_not_captured(tmp_path: Path) -> None:
-    """Bytes 1461:2921 and 4381:5841 are acknowledged, but the capture has no segment with these bytes, so it dropped them."""
+    """The receiver acknowledges bytes 1461:2921 and 4381:5841, but no captured segment has these bytes: the capture missed the segments."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -260,7 +260,7 @@ def test_bytes_that_are_lost_are_resent_and_not_missing(tmp_path: Path) -> None:
 def test_data_captured_behind_its_ack_is_not_missing(tmp_path: Path) -> None:
     """A capture from several queues can record an ACK before the data that it acknowledges.
 
-    The row of the ACK counts these bytes as unseen, but the count of the connection does not include them.
+    The ACK's row counts the late bytes as unseen, but the connection's count of missing bytes does not include them.
     """
     read = read_text(
         tmp_path,

@@ -30,7 +30,7 @@ def test_a_fin_behind_the_ack_that_was_sent_after_it_is_late(tmp_path: Path) -> 
 def test_a_request_lost_before_the_capture_is_known_by_the_ack_behind_it(tmp_path: Path) -> None:
     """Captured next to the server: an ACK sent at 120 ms has sequence number 501, so bytes 1 to 500 were sent before.
 
-    These bytes arrive with a timestamp of 150 ms, so they are a retransmission.
+    Bytes 1 to 500 arrive with a timestamp of 150 ms, so they are a retransmission.
     """
     read = read_text(
         tmp_path,

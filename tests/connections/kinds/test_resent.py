@@ -84,7 +84,7 @@ def test_early_retransmit_after_two_duplicate_acks_of_three_segments(tmp_path: P
 
 
 def test_rack_resends_what_a_later_segment_overtook_by_a_quarter_round_trip(tmp_path: Path) -> None:
-    """RACK (RFC 8985, 6.2) retransmits a quarter of an RTT (its reordering window) after the SACK of a later segment."""
+    """RACK waits for a quarter of an RTT (the reordering window) after the SACK of a later segment, then retransmits (RFC 8985, 6.2)."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -115,7 +115,10 @@ def test_a_probe_resends_the_last_segment_and_the_timeout_the_first(tmp_path: Pa
 
 
 def test_a_probe_for_a_single_segment_waits_for_its_delayed_ack(tmp_path: Path) -> None:
-    """With one segment outstanding, RFC 8985, 7.2 sets PTO = 2 SRTT + WCDelAckT = 20 + 200 ms. The second silence ends with a timeout."""
+    """With one segment outstanding, RFC 8985, 7.2 sets PTO = 2 SRTT + WCDelAckT = 20 + 200 ms.
+
+    The second silence of the sender ends with a retransmission timeout.
+    """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1\n0.244 C > S P. 1:1001 ack 1\n0.470 C > S P. 1:1001 ack 1"
     assert judged(tmp_path, text, 5, 6) == [
         ("tail_probe", "probe_time", 4, "consistent"),
@@ -161,7 +164,7 @@ def test_after_a_timeout_acks_bring_the_rest(tmp_path: Path) -> None:
 def test_a_timeout_is_no_verdict_sooner_than_any_timer(tmp_path: Path) -> None:
     """After a silence of 120 ms (12 RTTs), the cause cannot be a duplicate ACK, a probe (no SACK) or a known timer (all are longer).
 
-    The reason is unknown.
+    So the reason of the retransmission is unknown.
     """
     text = f"{WITHOUT_SACK}\n0.0200 C > S . 1:1461 ack 1\n0.0201 C > S . 1461:2921 ack 1\n0.1401 C > S . 1:1461 ack 1"
     read = read_text(tmp_path, text)

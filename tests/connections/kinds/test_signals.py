@@ -68,7 +68,7 @@ def test_a_rst_alone_cannot_be_judged(tmp_path: Path) -> None:
 
 
 def test_fast_open_asks_for_a_cookie_and_brings_data_with_it(tmp_path: Path) -> None:
-    """TCP option 34 requests a cookie if it is empty, and otherwise carries one (RFC 7413, 4.1 and 4.2)."""
+    """An empty TCP option 34 requests a cookie; otherwise the option carries a cookie (RFC 7413, 4.1 and 4.2)."""
     ask = """
         0.00 C > S S  0:0(0)       <mss 1460, opt 34>
         0.01 S > C S. 0:0(0) ack 1 <mss 1460, opt 34 0102030405060708>

@@ -79,7 +79,7 @@ def test_a_timestamp_echo_of_the_resend_leaves_it_needed(tmp_path: Path) -> None
 
 
 def test_an_echo_of_0_says_nothing_of_the_original(tmp_path: Path) -> None:
-    """A stack that has no timestamp to echo sends 0 (RFC 7323, 3.2). Its next ACK echoes the first SYN's timestamp, too late to decide."""
+    """A host that has no timestamp to echo sends 0 (RFC 7323, 3.2). So this SYN-ACK does not show which of the two SYNs it answers."""
     read = read_text(
         tmp_path,
         """
@@ -95,7 +95,7 @@ def test_an_echo_of_0_says_nothing_of_the_original(tmp_path: Path) -> None:
 def test_an_ack_sooner_than_the_shortest_round_trip_was_let_go_by_the_original(tmp_path: Path) -> None:
     """The ACK arrives 2 ms after the retransmission, but the round trip is 10 ms.
 
-    Without SACK and timestamps, only this time shows that the ACK is for the original.
+    Without SACK and timestamps, only the early arrival shows that the ACK is for the original.
     """
     text = f"{WITHOUT_SACK}\n0.020 C > S P. 1:1001 ack 1\n0.245 C > S P. 1:1001 ack 1\n0.247 S > C . ack 1001 win 500"
     assert judged(tmp_path, text, 5) == [("spurious", "rtt", 6, "consistent")]

@@ -1,4 +1,4 @@
-"""The page docs/how-sure.md: how often each confidence is right, the reliability curve, and the held-back transfers."""
+"""The page docs/how-sure.md: how often verdicts of each confidence are right, the reliability curve, and the held-back transfers."""
 
 from __future__ import annotations
 

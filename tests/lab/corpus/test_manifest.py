@@ -119,7 +119,7 @@ class FinishedRelay:
 def test_a_router_sees_what_is_lost_behind_it_and_not_what_is_lost_before(tmp_path: Path) -> None:
     """A question is lost and retransmitted 40 ms later, then answered.
 
-    The capture point is in the middle: 5 of the 10 ms of delay are on each side of it.
+    The capture point is in the middle of the path, 5 ms from either host.
     """
     lines = (
         "host A 192.0.2.1:40001\nhost B 192.0.2.2:5001\n0ms A > B P. 1:101(100) ack 1\n40ms A > B P. 1:101(100) ack 1\n"

@@ -1,4 +1,7 @@
-"""What both ends' events show of a wait, and which causes a verdict on it may have. The events are written by hand."""
+"""Waits that are explained by the events of both ends, and the causes that a verdict on such a wait may name.
+
+The events are written by hand.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,7 @@ def test_opening_closing_and_work_of_the_kernel_are_not_compared() -> None:
 
 
 def table(*each: tuple[int, Endpoint, Endpoint, Event]) -> pl.DataFrame:
-    """A table of socket events like that of the tracer's records."""
+    """A table of socket events, as it is made of the tracer's records."""
     rows = [
         {"socket": socket, "local_address": local.address, "local_port": local.port, "remote_address": remote.address}
         | {"remote_port": remote.port}

@@ -45,7 +45,7 @@ def traced(experiment: Experiment, folder: Path) -> tuple[pl.DataFrame, dict[str
 
 
 def seconds(rows: pl.DataFrame, *gates: str) -> float:
-    """Seconds of the waits in which one of these gates opened last."""
+    """The total time of waits in which one of these gates opened last, in seconds."""
     mine = rows.filter(pl.col("last").list.eval(pl.element().is_in(gates)).list.any())
     return float(mine.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()) / NS_PER_S
 

@@ -40,7 +40,7 @@ REPEATED = f"+1s {GOODBYE}+0.3s {GOODBYE}+0.6s {GOODBYE}+1.2s {GOODBYE}"
     ],
 )
 def test_only_what_nobody_reads_any_more_is_the_close(tmp_path: Path, text: str, close_ms: float, timeout_ms: float) -> None:
-    """The server sends 31 bytes with its FIN, and timers of 0.3, 0.6 and 1.2 s (2.1 s in all) retransmit them.
+    """The server sends 31 bytes with its FIN. Timers of 0.3, 0.6 and 1.2 s (2.1 s in all) retransmit this segment.
 
     The client answers 20 ms after the last retransmission, or never.
     """

@@ -40,7 +40,7 @@ def acked(at_s: float, count: int, window: int = 60_000) -> str:
 
 
 def repaired_by_the_timer(acked_s: float = 1.08) -> str:
-    """Two segments are sent at 40 ms. The first one is lost and retransmitted at 1.06 s.
+    """Two segments are sent at 40 ms. The first segment is lost and retransmitted at 1.06 s.
 
     The ACK of the retransmission releases the third segment 0.1 ms later.
     """
@@ -49,7 +49,7 @@ def repaired_by_the_timer(acked_s: float = 1.08) -> str:
 
 
 def repaired_fast(count: int, window: int = 60_000) -> str:
-    """`count` segments are sent at 40 ms. The first is lost and retransmitted at 60.1 ms; its ACK arrives at 80.1 ms."""
+    """`count` segments are sent at 40 ms. The first segment is lost and retransmitted at 60.1 ms, and the ACK arrives at 80.1 ms."""
     duplicates = [acked(0.06, 0, window)] * 4
     return "\n".join([opened(window), flight(0.04, 0, count), *duplicates, flight(0.0601, 0, 1), acked(0.0801, count, window)])
 
@@ -91,7 +91,7 @@ def test_the_wait_for_the_ack_of_a_resend_is_no_timers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("sizes", "by_buffer"), [([4] * 9, 2), ([4, 4, 5, 5, 6, 6, 7, 7, 8], 0)])
 def test_flights_that_stand_still_behind_a_loss_are_the_buffers(tmp_path: Path, sizes: list[int], by_buffer: int) -> None:
-    """Congestion avoidance adds a segment at least every two RTTs (RFC 5681, 3.1), so it does not explain seven equal flights."""
+    """Congestion avoidance adds a segment at least every two RTTs (RFC 5681, 3.1). So seven equal flights have another limit."""
     lines, sent = [repaired_fast(5)], 5
     for place, size in enumerate(sizes):
         at_s = 0.0802 + place * ROUND_MS / 1000

@@ -1,7 +1,7 @@
 """Waits that Nagle's algorithm and a full send buffer explain equally well, because the rest of a write is a small segment.
 
 The confidence depends on how well the frames distinguish the two causes. Two senders produce the same frames: one that Nagle's algorithm
-delays, and one with TCP_NODELAY whose send buffer holds just the bytes in flight. In both, the small rest is sent when the ACK arrives.
+delays, and one with TCP_NODELAY whose send buffer holds just the bytes in flight. Both senders send the small rest when the ACK arrives.
 Only a larger flight shows that the send buffer had room.
 """
 
@@ -91,7 +91,7 @@ def test_a_rest_that_a_full_buffer_explains_as_well_proves_nothing(
 def test_a_segment_more_than_the_flight_is_what_distinguishes_a_buffer_from_a_hold(tmp_path: Path) -> None:
     """If 13,244 bytes were in flight before, the send buffer has room for a segment (9,148) after 4,096 bytes.
 
-    With 13,243 bytes, it may not.
+    With 13,243 bytes in flight before, the send buffer may be too small.
     """
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_244))[1].confidence) == "proved"
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_243))[1].confidence) == "consistent"
@@ -154,7 +154,7 @@ def test_a_sender_whose_buffer_may_be_full_is_not_proved_to_follow_nagles_rule(t
 def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp_path: Path) -> None:
     """Segments of 4,096 bytes with an MSS of 4,312 could be full segments of a tunnel.
 
-    Only one at a time is in flight, so they are writes of that size.
+    Only one segment at a time is in flight, so these are writes of 4,096 bytes.
     """
     found, _ = judged(tmp_path, exchanges(4_096, 4_096, 5).replace(str(MSS), "4312, sackOK"))
     assert stalls(found)["frame_after"].to_list() == [6 + 4 * place for place in range(5)]
@@ -174,7 +174,8 @@ def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: 
     """If an application keeps writing, its data soon fill a full segment in the send buffer, which Nagle's algorithm does not delay.
 
     So a small segment that is sent alone after another one was written after the ACK arrived. For the second segment of the connection,
-    this is not shown yet. Fewer than 2,048 bytes fill no buffer, and a sender that delayed such segments delays other small segments, too.
+    nothing shows yet when it was written. Fewer than 2,048 bytes fill no buffer. A sender that delayed segments of such a size delays
+    larger small segments, too.
     """
     reported = held_ms(tmp_path, flights([[size] for size in sizes], mss=MSS))
     assert {cause: reported.get(cause, 0.0) for cause in ("nagle", "send-buffer", "unknown")} == pytest.approx(

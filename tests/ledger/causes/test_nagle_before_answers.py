@@ -24,7 +24,7 @@ REACTION_MS, NEXT_PART_MS = 0.05, 0.08
 def exchange(*, waits: bool, at_server: bool, parts: int = 2) -> str:
     """The client sends one small segment at a time, and the server answers it in `parts`.
 
-    The client sends the next segment when the first part arrives, or, if it `waits`, when the last part arrives.
+    The client sends the next segment when the first part of the answer arrives; if `waits`, when the last part arrives.
     """
     to_capture_ms = ROUND_TRIP_MS / 2 if at_server else 0
     lines = [

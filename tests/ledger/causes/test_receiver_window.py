@@ -1,4 +1,4 @@
-"""The cause "receiver window": exchanges in which the window limits the sender, each with a similar one in which it does not.
+"""The cause "receiver window": exchanges in which the window limits the sender, each with a similar exchange in which another cause does.
 
 The exchanges are written by hand, with an RTT of 20 ms. Expected durations are differences of the times in their text.
 """
@@ -61,7 +61,7 @@ def test_beside_a_large_window_it_is_the_delayed_ack_that_is_waited_for(tmp_path
 def at_receiver(first_window: int, end: int) -> str:
     """The first flight ends at byte `end`, and its ACKs leave room for 460 bytes.
 
-    The client sends 460 bytes at 0.3002, one one-way delay before they arrive. The window update has not reached the client by then.
+    The client sends 460 bytes at 0.3002, which arrive after the one-way delay. The window update has not reached the client by then.
     """
     return f"""
         0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
@@ -194,7 +194,10 @@ def test_a_window_is_full_until_all_is_acknowledged_and_closed_only_from_then_on
 
 @pytest.mark.parametrize(("left_ms", "window_ms"), [(60.1, 5.1), (74.0, 0.0)])
 def test_a_window_that_opened_long_before_a_segment_left_did_not_hold_it(tmp_path: Path, left_ms: float, window_ms: float) -> None:
-    """Two segments leave room for 1,080 bytes. The ACK of the first at 60 ms makes room for 2,540, while the second is still in flight."""
+    """Two segments leave room for 1,080 bytes.
+
+    The ACK of the first segment at 60 ms makes room for 2,540 bytes, while the second segment is still in flight.
+    """
     reported = lasted(
         tmp_path,
         f"""
@@ -215,8 +218,8 @@ def test_a_window_that_opened_long_before_a_segment_left_did_not_hold_it(tmp_pat
 def through_a_queue(*, resent: int | None) -> str:
     """Captured at the receiver: a flight of 20 segments drains through a path that takes 10 ms per segment. Segment `resent` arrives twice.
 
-    A segment is sent when the ACK of the segment 20 before it reaches the sender, 10 ms after the ACK was sent, and echoes the timestamp of
-    that ACK.
+    Segment n is sent when the ACK of segment n - 20 reaches the sender, 10 ms after that ACK was sent, and echoes the timestamp of that
+    ACK.
     """
     lines = [
         "0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7, TS val 1000 ecr 0>",

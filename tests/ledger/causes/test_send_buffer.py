@@ -116,7 +116,7 @@ def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: P
 def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Path) -> None:
     """Eight flights have five segments, one has four, and one seven.
 
-    The last shows that more could be in flight, so the limit of the flight of four is unknown.
+    The flight of seven shows that more could be in flight, so the limit of the flight of four is unknown.
     """
     text = flights([full(5)] * 8 + [full(4), full(7), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
@@ -127,10 +127,10 @@ def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Pat
 
 @pytest.mark.parametrize(("old", "last", "rounds"), [(True, 6, 9), (False, 6, 6), (False, 5, 10)])
 def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, old: bool, last: int, rounds: int) -> None:
-    """Six flights of five segments, three of three, and one more. Two flights of three are no larger than the one before.
+    """Six flights of five segments, three of three, and one more. Two flights of three are no larger than the flight before.
 
-    Newer senders may leave slow start without a loss (RFC 9406). For them, a last flight that is one segment larger than the plateau proves
-    nothing.
+    Newer senders may leave slow start without a loss (RFC 9406). For newer senders, a last flight that is one segment larger than the
+    plateau proves nothing.
     """
     text = flights([full(5)] * 6 + [full(3)] * 3 + [full(last), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=old, window=60_000) + text)
@@ -182,7 +182,10 @@ def test_a_flight_that_is_acknowledged_bit_by_bit_went_through_a_queue_and_the_b
 
 
 def test_an_ack_that_comes_a_timer_behind_its_neighbours_was_delayed_though_that_stood_in_a_queue(tmp_path: Path) -> None:
-    """In each flight of five segments, four are acknowledged 15 ms late, and the last, alone, 150 ms later. No queue grows that fast."""
+    """In each flight of five segments, four are acknowledged 15 ms late. The ACK of the last segment arrives 150 ms after the others.
+
+    No queue grows that fast.
+    """
     lines, seq = [], 1
     for at_s in (0.04 + place * 0.1851 for place in range(9)):
         lines += [f"{at_s:.4f} C > S . {seq + n * MSS}:{seq + (n + 1) * MSS} ack 1" for n in range(5)]
@@ -309,7 +312,8 @@ def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tm
 def halves(window: int) -> str:
     """Every 30.1 ms, 600 bytes are sent.
 
-    10 ms later, 8,300 bytes are sent although the 600 are unacknowledged; the ACK of both releases the next 600. This happens six times.
+    10 ms later, 8,300 bytes are sent although the 600 are unacknowledged; the ACK of both releases the next 600. These 30.1 ms are repeated
+    six times.
     """
     lines, seq, at_s = [], 1, 0.04
     for _ in range(6):
@@ -322,9 +326,10 @@ def halves(window: int) -> str:
 
 
 def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_path: Path) -> None:
-    """The last 600 bytes carry the FIN. Written earlier, these bytes would have been sent earlier, because a FIN is not delayed.
+    """The last 600 bytes carry the FIN.
 
-    Three of four waits remain.
+    If the application had written these bytes earlier, they would have been sent earlier, because a FIN is not delayed. Three of the four
+    waits remain.
     """
     head, sign, last = halves(16_384).rpartition("P. 44501:")
     assert sign
@@ -334,10 +339,10 @@ def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_pat
 
 @pytest.mark.parametrize(("window", "held"), [(16_384, 4), (32_768, 0)])
 def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_is_less(tmp_path: Path, window: int, held: int) -> None:
-    """BSD (`tcp_output`) sends 8,300 bytes at once if the window is 16,384, because they are more than half of it.
+    """If the window is 16,384 bytes, BSD (`tcp_output`) sends 8,300 bytes at once, because 8,300 bytes are more than half of the window.
 
-    They are less than the MSS of 9,148 and less than half of a window of 32,768. If the window is 32,768, sending them shows that Nagle's
-    algorithm is off. At the first of the five waits, it is still unknown that the flights do not grow.
+    Still, 8,300 bytes are less than the MSS of 9,148, and less than half of a window of 32,768. If the window is 32,768 and 8,300 bytes are
+    sent at once, Nagle's algorithm is off. At the first of the five waits, it is still unknown that the flights do not grow.
     """
     reported = lasted(tmp_path, opened(old=True, window=window, mss=9_148) + halves(window))
     assert reported.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
@@ -384,7 +389,7 @@ def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_hig
 
 
 def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come_while_it_writes(tmp_path: Path) -> None:
-    """Every 5 ms, six segments are sent 0.1 ms apart. Between them, ACKs of segments sent 20 ms ago arrive.
+    """Every 5 ms, six segments are sent 0.1 ms apart. Between these segments, ACKs of segments sent 20 ms ago arrive.
 
     The next burst begins 4.45 ms later, when an ACK arrives, as if a full send buffer had blocked the application. The test does not check
     the cause of the 0.5 ms in which a burst is sent.
@@ -429,8 +434,8 @@ def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ac
 def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) -> None:
     """Flights of five segments of 600 bytes, sent without Nagle's algorithm, leave room for 1,000 bytes in the window.
 
-    This is less than a full segment, and less than half of the window. The window has room for what the application writes, so the send
-    buffer of 3,000 bytes is full.
+    These 1,000 bytes are less than a full segment, and less than half of the window. The window has room for what the application writes,
+    so the send buffer of 3,000 bytes is full.
     """
     reported = lasted(tmp_path, opened(old=True, window=4_000) + flights([[600] * 5] * 9, 4_000))
     assert reported["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
@@ -440,7 +445,7 @@ def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) 
 def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool) -> str:
     """Every 100 ms, several segments are sent, singly or as one super-segment (offload).
 
-    A tail is sent when the ACK of all of them arrives.
+    A small tail is sent when the ACK of all these segments arrives.
     """
     lines, seq = [opened(old=False, window=65_535)], 1
     for at_ms, write in zip(range(100, 10_000, 100), writes, strict=False):
@@ -458,7 +463,7 @@ def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool
 def test_the_small_tail_of_segments_that_a_card_cuts_holds_the_next_small_one_as_any_other(tmp_path: Path, *, joined: bool) -> None:
     """After 3 × 1,460 + 400 bytes, Nagle's algorithm delays 100 more bytes for one RTT.
 
-    This happens six times, after a first write of whole segments.
+    A first write of whole segments is followed by six such writes.
     """
     text = writes_and_tails([full(3), *[[*full(3), 400]] * 6], 100, joined=joined)
     assert lasted(tmp_path, text)["nagle"] == pytest.approx(6 * ROUND_MS, abs=0.1)
@@ -511,10 +516,10 @@ def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_sta
 
 @pytest.mark.parametrize(("last", "late_ms"), [(2, 0), (1, 3)])
 def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, last: int, late_ms: float) -> None:
-    """Eight flights of two segments are followed by a flight of two or one. The next segment is sent 3 ms after the ACK of that flight.
+    """Eight flights of two segments are followed by a flight of two or one.
 
-    With one segment in flight, the send buffer has room for a second, so the application had not written it yet. The application is also
-    silent for the first 20 ms.
+    The next segment is sent 3 ms after the ACK of that last flight. With one segment in flight, the send buffer has room for a second, so
+    the application had not written it yet. The application is also silent for the first 20 ms.
     """
     sent = [full(2)] * 8 + [full(last)]
     seq, at_s = 1 + MSS * (16 + last), 0.04 + 8 * ROUND_MS / 1000 + 0.023

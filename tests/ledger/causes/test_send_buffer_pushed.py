@@ -102,7 +102,7 @@ def behind_room_for_1176(last_bytes: int) -> str:
 
 
 def lost_first() -> str:
-    """Four segments are sent at 40 ms. The first is lost and retransmitted, and all are acknowledged at 80.1 ms."""
+    """Four segments are sent at 40 ms. The first segment is lost and retransmitted, and all four are acknowledged at 80.1 ms."""
     sent = "\n".join(f"0.0400 C > S . {1 + place * MSS}:{1 + (place + 1) * MSS} ack 1" for place in range(4))
     again = f"0.0601 C > S . 1:{1 + MSS} ack 1\n0.0801 S > C . ack {1 + 4 * MSS} win 60000\n"
     return opened() + sent + "\n" + "0.0600 S > C . ack 1 win 60000\n" * 4 + again
@@ -117,7 +117,7 @@ def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_los
 ) -> None:
     """After the loss, a flight of four or three segments is sent, then three segments, the last one followed by 900 bytes.
 
-    If four segments were in flight, the congestion window had room for these 900 bytes; if three, it may have delayed them.
+    If four segments were in flight before, the congestion window had room for these 900 bytes; with three, it may have had no room.
     """
     rest = BEHIND + (flown + 3) * MSS + 900
     sizes = [[MSS] * flown, [MSS] * 3, [900, MSS], [MSS]]

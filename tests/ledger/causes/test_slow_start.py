@@ -85,7 +85,7 @@ def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> l
         ([10, 12, 12], 14, 10),
         ([10, 11, 11], 14, 10),
         ([10, 15, 15], 17, 0),  # slow start grows like this if every second segment is ACKed
-        ([3, 4, 4], 5, 0),  # slow start grows like this, too
+        ([3, 4, 4], 5, 0),  # slow start grows like this if every second segment is ACKed
         ([10, 12, 12], 20, 0),  # the window has room for more than a third of its size
         ([4, 8, 9, 9], 9, 10),  # the flight of 8 leaves room for a segment, so the window does not limit it yet
         ([10, 20, 24, 24], 27, 10),
@@ -103,7 +103,7 @@ def test_a_flight_that_grows_like_neither_slow_start_nor_avoidance_was_ended_by_
 def test_what_the_program_gives_behind_a_small_segment_was_not_kept_back_by_the_window(tmp_path: Path) -> None:
     """Flights of 10, 12 and 12 segments, but the last segment of the second flight is 100 bytes short.
 
-    So the application had written no more.
+    So the application had written no more when this flight was sent.
     """
     behind = 22 * MSS + 1
     opening, flights = at_receiver([10, 12, 12], 14)[:3], at_receiver([10, 12, 12], 14)[3:]

@@ -74,7 +74,7 @@ class Otherwise:
 
     @property
     def share(self) -> float:
-        """Share of the direction's lifetime that has another cause. It is 0 if that time is short enough to be allowed."""
+        """Share of the direction's lifetime that has another cause. The share is 0 if that time is short enough to be allowed."""
         told_ns = sum(self.otherwise_ns.values())
         return told_ns / self.life_ns if told_ns > FLOOR_NS else 0.0
 
@@ -194,7 +194,7 @@ def turned(path: Path, packets: list[damage.Packet]) -> list[damage.Packet]:
 
 
 def main(paths: list[str]) -> None:
-    """Print one line per capture."""
+    """Print one line for each direction whose causes differ after a cut."""
     with TemporaryDirectory() as folder:
         for path in map(Path, paths):
             try:

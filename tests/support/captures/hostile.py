@@ -1,4 +1,4 @@
-"""A capture with host names and addresses wherever a capture can have them, and a search for these in all output."""
+"""A capture that contains host names and addresses in all places of a capture, and a search for these names and addresses in all output."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _AT_THE_END = 0x01 | 0x08
 def split(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """Return the segments as they are on the wire.
 
-    Each has the timestamp of its super-segment, because the capture does not show when the pieces were sent.
+    Each piece has the timestamp of its super-segment, because the capture does not show when the pieces were sent.
 
     Args:
         segments: rows of `schema.SEGMENTS`, all columns.

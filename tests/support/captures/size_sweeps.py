@@ -25,7 +25,10 @@ OPENED = """
 
 @dataclass(frozen=True)
 class Message:
-    """One request. Its last segment waits `held_ms` for a delayed ACK, or is sent after a pause of the application of `pause_ms`."""
+    """One request.
+
+    The last segment of a request waits `held_ms` for a delayed ACK, or is sent after a pause of the application of `pause_ms`.
+    """
 
     size: int
     held_ms: float = 0.0

@@ -128,7 +128,10 @@ def payload_of(pdu: bytes) -> bytes:
 
 
 def reassembled(path: Path, *, bare: bool) -> Path:
-    """Write the PDUs of a file of cells to a capture of link type ATM_RFC1483. Each has the time of its last cell in the ERF records."""
+    """Write the PDUs of a file of cells to a capture of link type ATM_RFC1483.
+
+    Each PDU has the time of its last cell in the ERF records.
+    """
     target, pdu = path.with_suffix(".whole.pcap"), b""
     with target.open("wb") as file:
         file.write(bytes(dpkt.pcap.LEFileHdr(magic=dpkt.pcap.TCPDUMP_MAGIC_NANO, snaplen=packets.SNAPLEN_BYTES, linktype=100)))
@@ -145,7 +148,10 @@ LOSSY = "atm9188-loss.pcapng"
 
 
 LOST_FROM = 20
-"""Index of a segment of 9148 bytes, both in the segments table and among the packets, counted from 0. The next segment is as long."""
+"""Index of a segment of 9148 bytes, both in the segments table and among the packets, counted from 0.
+
+The next segment has the same length.
+"""
 
 
 SMALL = "atm9180-nagle-on.pcapng"
@@ -167,7 +173,7 @@ def pdu_cells(name: str) -> list[tuple[int, int]]:
 
 
 def converter(folder: Path) -> Callable[[str, AtmForm], Conversion]:
-    """A function that converts a capture (name, ATM form) into `folder`, once."""
+    """Return a function that converts a capture (name, ATM form) and writes it to `folder`. Each conversion is done only once."""
 
     @functools.cache
     def convert(name: str, form: AtmForm) -> Conversion:

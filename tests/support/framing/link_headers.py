@@ -1,7 +1,7 @@
 """Headers before IP, each as a function from an IP packet (or a payload) to bytes.
 
-Scapy makes the headers that it supports. The others are written out from the document named in the code or, if there is none, from
-Wireshark's dissector, which then is the only second source.
+Scapy makes the headers that it supports. Other headers are written out from the document named in the code. If there is no document,
+Wireshark's dissector is the only source.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Headers:
     """The header fields of an IP packet that the compression uses."""
 
     fixed: tuple[bytes, ...]
-    """Fields that must not change."""
+    """Fields that must not change; otherwise the segment is not compressed."""
     id: int
     seq: int
     ack: int

@@ -147,7 +147,7 @@ def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: obje
 def lossy_upload(conn: int = 0, first_frame: int = 1) -> Exchange:
     """An upload of 10 segments of 1,000 bytes, 10 ms apart, each acknowledged after 20 ms.
 
-    The fourth is lost and retransmitted after three duplicate ACKs.
+    The fourth segment is lost and retransmitted after three duplicate ACKs.
     """
     exchange = Exchange(conn=conn, first_frame=first_frame)
     exchange.send(0, "C", 0, flags=SYN, window=64_000)

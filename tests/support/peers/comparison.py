@@ -23,7 +23,7 @@ class Differs:
 
 
 def differences(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[str, Differs]:
-    """The columns that differ between two segment tables of one capture. Empty if both agree.
+    """The columns that differ between two segment tables of one capture. The result is empty if both tables agree.
 
     Args:
         ours: the engine's segments (`schema.SEGMENTS`).

@@ -1,6 +1,6 @@
 """A second implementation of the figures of UDP flows, in plain Python, datagram by datagram, from their definitions.
 
-It shares no code with the engine.
+This implementation shares no code with the engine.
 """
 
 from __future__ import annotations

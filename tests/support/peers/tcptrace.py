@@ -44,7 +44,7 @@ def readable(capture: Path, folder: Path) -> Path | None:
 
 
 def run(capture: Path, *options: str, folder: Path | None = None) -> str:
-    """The output of tcptrace. It is empty if tcptrace refuses the file (unknown link type)."""
+    """The output of tcptrace. The output is empty if tcptrace refuses the file (unknown link type)."""
     command = [needs.program("tcptrace"), "-n", *options, str(capture)]
     done = subprocess.run(command, cwd=folder, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     return done.stdout.decode(errors="replace") if done.returncode == 0 else ""

@@ -57,7 +57,7 @@ def _mean_of(samples: str) -> Callable[[float, Direction], list[Any]]:
 
 
 def _deviation_of(samples: str) -> Callable[[float, Direction], list[Any]]:
-    return lambda ours, direction: [0.0 if direction[samples] <= 2 else ours]  # tcptrace's Stdev
+    return lambda ours, direction: [0.0 if direction[samples] <= 2 else ours]  # as in tcptrace's function Stdev
 
 
 def _mss(ours: int, _: Direction) -> list[Any]:
@@ -100,7 +100,7 @@ def _least_window(ours: int, direction: Direction) -> list[Any]:
 def _mean_window(ours: int, direction: Direction) -> list[Any]:
     """The mean of tcptrace is the sum of all windows, divided by the number of all segments, including those without a window.
 
-    The sum includes the windows of SYNs unless both sides scale.
+    tcptrace's sum includes the windows of SYNs unless both sides scale.
     """
     bare = direction["segments"] - direction["syn_segments"] - direction["rst_segments"]
     total = ours * bare + (direction["syn_window_bytes"] or 0) * direction["syn_segments"]
@@ -140,7 +140,7 @@ _WAYS: Mapping[str, Callable[[Any, Direction], list[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why tcptrace says something else.
+    """A reason why tcptrace prints another value.
 
     Attributes:
         name: what it is called in the golden file.

@@ -48,7 +48,7 @@ def opinion(path: Path) -> Opinion:
     """The segments of the capture `path` by tshark, which runs once per session for each capture.
 
     Raises:
-        subprocess.CalledProcessError: tshark refuses the file. From a truncated file, it returns what it can read.
+        subprocess.CalledProcessError: tshark refuses the file. From a truncated file, tshark returns the packets that it can read.
     """
     needs.program("tshark")
     tally = tshark.Tally()

@@ -44,7 +44,7 @@ _SECONDS_AND_SHARES = [words for grade in reversed(GRADES) for words in (f"{grad
 TITLES = {DEVELOPMENT: "Development part", HELD_BACK: "Held-back part", OTHER_STACK: "Another TCP stack"}
 _ABOUT = {
     DEVELOPMENT: "Rules and constants were developed with these transfers. For other transfers, expect lower shares.",
-    HELD_BACK: "No rule was developed with these programs and paths. They are compared only once, when the rules are final.",
+    HELD_BACK: "No rule was developed with these programs and paths. These transfers are compared only once, when the rules are final.",
     OTHER_STACK: "gVisor's netstack is the sender, or the receiver of data from Linux; the ground truth is its recorded state.",
 }
 _INTRODUCTION = f"""# How sure it is

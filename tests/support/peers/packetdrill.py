@@ -1,6 +1,6 @@
 """A small parser and player of packetdrill scripts, to test what `replay script` writes.
 
-The parser follows the public grammar (google/packetdrill, gtests/net/packetdrill: parser.y, lexer.l) and README. Debian has no package of
+The parser follows the public grammar (google/packetdrill, gtests/net/packetdrill: parser.y, lexer.l) and README. No package contains
 packetdrill itself. `python tests/support/peers/packetdrill.py FILE` plays a script against this machine's kernel over a tun interface, in
 the network namespace where it is started (`unshare --net`). If the kernel does something else, the player prints the difference and exits
 with 1.

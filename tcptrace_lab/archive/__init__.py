@@ -1,14 +1,14 @@
-"""Archives: thousands of captures, each analyzed once, stored as Parquet tables that any tool can read, with an HTML index.
+"""An archive stores the results of thousands of captures as Parquet tables, which any tool can read, with an HTML index.
 
 Read in this order:
 
 - `sources/`: `walk` finds captures, `rotation` joins the files of one capture, `completeness` finds captures that are still being written;
 - `fingerprint`: identifies a capture by the hash of its contents;
 - `storage`: reads and writes an archive's files atomically, in a folder or behind a URL; `registry`: the files the archive has seen;
-- `work/`: `task` (one capture → its report and its part), `workers` and `cluster` (where tasks run), `lock` (one writer at a time);
-- `dataset/`: `part` (the stored results of one capture), `rows` (analysis → rows), `tables` (parts → Parquet), `query`, `listing`;
-- `run`: `batch`, which calls all of these; `ring_buffer`: `batch --watch`; `garbage_collection`: `archive gc`;
-- `index/`: `transfers`, `overview`, `outliers` and `regressions` (the contents of the index), `page` (its HTML).
+- `work/`: `task` analyzes one capture and writes its report and its part; `workers` and `cluster` run the tasks; `lock` admits one writer;
+- `dataset/`: `rows` makes table rows of an analysis; `part` stores them per capture; `tables` makes Parquet of all parts; `query` runs SQL;
+- `run` is the command `batch`, which calls all these modules; `ring_buffer` is `batch --watch`; `garbage_collection` is `archive gc`;
+- `index/`: `transfers`, `overview`, `outliers` and `regressions` compute the contents of the index; `page` writes its HTML.
 
 An archive is a folder:
 
@@ -20,9 +20,9 @@ An archive is a folder:
     state/                                         the registry, the lock, and the inputs of the last table build
     tmp/                                           files being written; empty between runs
 
-CAPTURE is a prefix of a SHA-256 over the capture's contents (XX: its first two digits). SETTINGS is a prefix of a SHA-256 over everything
-else that a result depends on: the program, the format version and the options. An existing part is therefore never computed again. The
-tables depend on the captures alone, not on the order of work, interruptions or machines.
+CAPTURE is a prefix of a SHA-256 over the capture's contents (XX: its first two digits). SETTINGS is a prefix of a SHA-256 over the program,
+the archive format's version and the options. Nothing else determines a result, so a capture whose part exists is not analyzed again. The
+tables depend only on the captures: interruptions, the order of the tasks and the number of machines do not change them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Identities of captures and results: hashes of file contents, and of everything else that a result depends on."""
+"""Hashes that identify a capture (by the contents of its files) and a result (by the program, the archive format and the options)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SOURCES = (".py", ".j2", ".js", ".css", ".json")
 
 
 def contents(path: str) -> tuple[str, int]:
-    """SHA-256 (hex) and size in bytes of a file, local or behind a URL. A compressed file is hashed compressed.
+    """Return the SHA-256 (hex) and the size in bytes of a file, local or behind a URL. Compressed files are not decompressed.
 
     Raises:
         CaptureUnreadable: the file cannot be read.
@@ -49,7 +49,7 @@ def contents(path: str) -> tuple[str, int]:
 
 
 def capture_of(digests: Sequence[str]) -> str:
-    """The name of a capture, from the SHA-256 digests of its files in order."""
+    """Return the name of a capture: a hash of the SHA-256 digests of its files, in order."""
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:CAPTURE_DIGITS]
 
 
@@ -62,7 +62,7 @@ def settings(*, reports: bool = True) -> str:
 
 @cache
 def program_version() -> str:
-    """`0.1.0+3fa94c01`: the version and a hash of the sources, because sources in a checkout change without a new version."""
+    """Return the version and a hash of the sources (`0.1.0+3fa94c01`): in a checkout, the sources change without a new version."""
     digest = hashlib.sha256()
     for name, data in _sources(files("tcptrace_lab"), ""):
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
@@ -70,7 +70,7 @@ def program_version() -> str:
 
 
 def _sources(folder: Traversable, above: str) -> list[tuple[str, bytes]]:
-    """Name and contents of each source file of the package, sorted by name."""
+    """Return the name and the contents of each source file of the package, sorted by name."""
     found: list[tuple[str, bytes]] = []
     for entry in sorted(folder.iterdir(), key=lambda each: each.name):
         name = f"{above}/{entry.name}"
@@ -82,9 +82,10 @@ def _sources(folder: Traversable, above: str) -> list[tuple[str, bytes]]:
 
 
 def looks(path: str) -> list[int | str] | None:
-    """Metadata that shows, without reading the file, whether it has changed; None if there is none.
+    """Return metadata that changes when a file changes, without reading the file; None if no metadata is available.
 
-    Local files: size, mtime, ctime (ns) and inode. URLs: size and the first of ETag, modification time or MD5 that the store reports.
+    The metadata of a local file is its size, mtime, ctime (ns) and inode. The metadata of a URL is its size, and the ETag, modification
+    time or MD5, whichever the store reports first in this order.
     """
     if not is_url(path):
         try:

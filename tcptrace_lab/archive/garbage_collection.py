@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What `gc` removed, or would remove in a dry run.
+    """The files and captures that `archive gc` removed, or would remove in a dry run.
 
     Attributes:
         files: name → size in bytes.
@@ -39,8 +39,8 @@ class Removed:
 def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) -> Removed:
     """Remove files that no capture of an archive needs any more.
 
-    These are parts made by other versions of the program (unless a capture has no newer one, because its files no longer exist), reports
-    and parts of captures that are no longer in the archive, and temporary files of killed runs.
+    Removed are parts of other program versions, reports and parts of captures that are no longer in the archive, and temporary files of
+    killed runs. A part of another version is kept if its capture has no newer part because the capture's files no longer exist.
 
     Args:
         root: the archive.
@@ -77,12 +77,12 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
 
 
 def _settings(place: Place, known: Registry) -> dict[str, str]:
-    """Capture → settings of the part to keep: the part that the tables show, or else one of this version of the program."""
+    """Return, for each capture, the settings of the part to keep: of the part in the tables, or else of a part of this program version."""
     part_names = set(place.names("parts"))
     own = [fingerprint.settings(reports=True), fingerprint.settings(reports=False)]
     stay = {}
     for name, capture in known.captures.items():
-        # The tables show the part of `made_by`, so it is preferred.
+        # The part that `made_by` names comes first, because the tables contain its rows.
         stay[name] = next((by for by in (capture.made_by, *own) if by and part_name(by, name) in part_names), "")
     return stay
 

@@ -1,10 +1,10 @@
-"""The registry of an archive: the hash of each file it has seen, and the files of each capture. It is saved periodically.
+"""The registry of an archive lists the hash of each file that was read, and the files of each capture. It is saved periodically.
 
-The registry contains no results: after a crash, files that it missed are hashed again. Only the registry remembers captures whose files
-were deleted, such as those of a ring buffer.
+The registry contains no results. After a crash, the files that were hashed since the last save are hashed again. If the files of a capture
+were deleted, as in a ring buffer, only the registry still lists the capture.
 
-With an anonymizer, it keeps a pseudonym in place of each path. Callers pass paths; a pseudonym can be traced back only to a path that the
-current run has seen.
+With an anonymizer, the registry stores a pseudonym in place of each path. Its methods accept real paths. A pseudonym can be translated back
+only if the current run has read that path.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Known:
 
     @property
     def size_bytes(self) -> int:
-        """Size of all files of the capture."""
+        """Total size of the capture's files."""
         return sum(size for _, size in self.files)
 
 
 class Registry:
-    """The files and captures that an archive has seen. Its attributes have pseudonyms for paths if there is an anonymizer.
+    """The files and captures that the runs on an archive have read. With an anonymizer, its attributes contain pseudonyms of paths.
 
     Attributes:
         hashed: path → [metadata (`fingerprint.looks`), SHA-256, size in bytes]; a file with unchanged metadata is not read again.
@@ -70,38 +70,38 @@ class Registry:
         self._saved = self._text()
 
     def digest(self, path: str) -> tuple[str, int] | None:
-        """SHA-256 and size in bytes of a file. None if it was never hashed, or if its metadata has changed since."""
+        """Return the SHA-256 and size in bytes of a file; None if the file was never hashed, or its metadata has changed since."""
         entry = self.hashed.get(self._name(path))
         if entry is None or entry[0] is None or entry[0] != fingerprint.looks(path):
             return None
         return str(entry[1]), int(entry[2])
 
     def has(self, files: Sequence[str]) -> bool:
-        """Whether these paths together are a known capture."""
+        """Return whether the registry has a capture with exactly these files."""
         names = list(map(self._name, files))
         return any(names in known.places for known in self.captures.values())
 
     def is_unreadable(self, path: str) -> bool:
-        """Whether a file could not be read."""
+        """Return whether the registry lists this file as unreadable."""
         return self._name(path) in self.unreadable
 
     def looks(self, path: str) -> tuple[int | str, ...]:
-        """Metadata (`fingerprint.looks`) of a file when it was hashed; empty if unknown."""
+        """Return the metadata (`fingerprint.looks`) that a file had when it was hashed; empty if unknown."""
         entry = self.hashed.get(self._name(path))
         return tuple(entry[0] or ()) if entry else ()
 
     def paths(self, known: Known) -> list[str]:
-        """The files of a capture. None are returned if only their pseudonyms are known."""
+        """Return the paths of a capture's files; an empty list if only their pseudonyms are known."""
         if self._anonymizer is None:
             return known.places[0]
         return next(([self._paths[name] for name in names] for names in known.places if self._paths.keys() >= set(names)), [])
 
     def add_hash(self, path: str, looks: list[int | str] | None, sha256: str, size_bytes: int) -> None:
-        """Keep the hash of a file."""
+        """Store the hash of a file."""
         self.hashed[self._name(path)] = [looks, sha256, size_bytes]
 
     def note(self, paths: Sequence[str], others: Sequence[str], refused: Mapping[str, str]) -> None:
-        """Keep which of these files are not captures, and why some could not be read."""
+        """Store which of these files are not captures, and the reasons why others could not be read."""
         found = list(map(self._name, others))
         now = {*map(self._name, paths), *found}
         self.others = sorted({*(name for name in self.others if name not in now), *found})
@@ -113,7 +113,7 @@ class Registry:
         return words if self._anonymizer is None else self._anonymizer.without_paths(words, paths)
 
     def _name(self, path: str) -> str:
-        """The name of a path in the archive: the path itself, or its pseudonym if the archive is anonymous."""
+        """Return the name of a path in the archive: the path itself, or its pseudonym if the archive is anonymous."""
         if self._anonymizer is None:
             return path
         name = self._anonymizer.file(path)
@@ -138,7 +138,7 @@ class Registry:
         return name
 
     def absorb(self, name: str, paths: Sequence[str]) -> None:
-        """Remove captures that are part of this one: they have some of its contents at some of its paths, and were added earlier."""
+        """Remove other captures that are part of this capture: captures of some of its files, with the same contents at the same paths."""
         digests = dict(zip(map(self._name, paths), (digest for digest, _ in self.captures[name].files), strict=True))
         for other, known in list(self.captures.items()):
             own = [digest for digest, _ in known.files]
@@ -149,7 +149,7 @@ class Registry:
                     del self.captures[other]
 
     def _forget(self, paths: set[str], but: str) -> None:
-        """Remove captures with one of these paths, because the file there has new contents or belongs to a larger set."""
+        """Remove captures that contain one of these paths: the file at this path has new contents, or belongs to a larger set now."""
         for name, known in list(self.captures.items()):
             left = [files for files in known.places if paths.isdisjoint(files)]
             if name == but:
@@ -184,7 +184,7 @@ def begin(place: Place, anonymizer: Anonymizer | None = None) -> None:
 
 
 def check_key(place: Place, anonymizer: Anonymizer | None) -> None:
-    """Check that all runs on an archive that exists anonymize with one key, or that none does. Raises UsageError."""
+    """Check that this run has the same anonymization key as earlier runs on the archive, or none if they had none. Raises UsageError."""
     mark = place.read(MARK)
     if mark is not None and json.loads(mark).get("key") != (None if anonymizer is None else anonymizer.mark):
         raise UsageError(

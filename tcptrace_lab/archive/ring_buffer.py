@@ -1,8 +1,8 @@
-"""`batch --watch`: adds each file of a ring buffer to the archive when it is closed, as a capture of its own.
+"""`batch --watch` adds each file of a ring buffer to the archive as a separate capture, as soon as the file is closed.
 
-Joining the files while the ring grows would make a new capture with every file, analyzed from its start each time; and a ring buffer
-deletes its oldest files. A capture stays in the archive when its file is deleted. When the ring has ended (no process writes its last file
-any more), its remaining files are analyzed once more as one capture, which replaces those of the single files.
+The files are not joined while the ring grows: the joined capture would have to be analyzed from its start after every new file, and a ring
+buffer deletes its oldest files. A capture stays in the archive when its file is deleted. When the ring has ended (no process writes its
+last file any more), its remaining files are analyzed once more as one capture. This capture replaces the captures of the single files.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def watch(
 def _new(
     sources: Sequence[str], output: str, known: Registry, closed: Closed, joined: set[tuple[str, ...]], *, apart: bool
 ) -> list[tuple[str, ...]]:
-    """Captures to add: closed files that are new or have changed, and ended rings that are not in the archive as one capture."""
+    """Return the captures to add: closed files that are new or have changed, and rings that have ended but are not yet one capture."""
     try:
         found = walk(sources, apart=apart, but=output)
     except (UsageError, CaptureUnreadable):  # no files yet

@@ -1,4 +1,7 @@
-"""`batch`: adds captures to an archive. Finds and hashes files, analyzes captures without a part, and builds the tables and the index."""
+"""`batch` adds captures to an archive.
+
+It finds and hashes files, analyzes the captures that have no part yet, and builds the tables and the index.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +53,14 @@ class Workers(Protocol):
     peak_bytes: int
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results in the order in which tasks finish."""
+        """Yield the results in the order in which the tasks finish."""
 
 
 class Watcher(Protocol):
     """Receives the progress of a run."""
 
     def doing(self, what: str, total: int) -> None:
-        """A new phase begins; `total` is its number of tasks (0 if it has none)."""
+        """Called when the phase `what` of the run begins; `total` is its number of tasks (0 if it has none)."""
 
     def done(self, result: Result) -> None:
         """A task has finished."""
@@ -95,13 +98,13 @@ class Batch:
 
     @property
     def states(self) -> dict[str, int]:
-        """State (`schema.CAPTURE_STATES`) → number of captures of this run."""
+        """The number of this run's captures in each state (`schema.CAPTURE_STATES`)."""
         mine = self.captures.filter(self.captures["capture"].is_in(list(self.named)))
         return dict(Counter(mine["state"].to_list()))
 
     @property
     def worst(self) -> Severity | None:
-        """The worst severity. With a baseline, it is that of the changes; without one, that of the findings of this run's captures."""
+        """The worst severity of the changes since the baseline; without a baseline, of the findings in this run's captures."""
         from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415  (Polars)
 
         if self.comparison is not None:
@@ -111,13 +114,13 @@ class Batch:
 
     @property
     def complete(self) -> bool:
-        """Whether all files were readable and all captures of this run were analyzed completely."""
+        """True if all files were readable and all captures of this run were analyzed completely."""
         return not self.unreadable and set(self.states) <= {"whole"}
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Where the tasks of a run execute.
+    """The workers that execute the tasks of a run: local processes or a Dask cluster.
 
     Attributes:
         jobs: number of local worker processes; None: one per processor.
@@ -130,9 +133,9 @@ class Means:
     memory_bytes: int = MEMORY_BYTES
 
     def workers(self) -> Pool | Cluster:
-        """The workers, as a context manager."""
+        """Return the workers, for use in a `with` statement."""
         if self.scheduler is not None:
-            from tcptrace_lab.archive.work.cluster import Cluster  # noqa: PLC0415  (only then is Dask needed)
+            from tcptrace_lab.archive.work.cluster import Cluster  # noqa: PLC0415  (only a cluster needs Dask)
 
             return Cluster(self.scheduler)
         return Pool(self.jobs or os.cpu_count() or 1, self.memory_bytes)
@@ -185,7 +188,10 @@ def batch(
 
 @contextlib.contextmanager
 def tidy(place: Place) -> Iterator[None]:
-    """Delete temporary files of killed workers, before and after the block. The caller holds the lock, so no other run uses them."""
+    """Delete temporary files of killed workers, before and after the `with` block.
+
+    No other run uses these files, because the caller holds the archive's lock.
+    """
 
     def clear() -> None:
         if isinstance(place, Folder):
@@ -212,7 +218,7 @@ class Run:
         watcher: Watcher | None,
         keep: bool = False,
     ) -> None:
-        """Start a run on an archive. `keep` keeps the earlier captures of paths whose contents have changed."""
+        """Start a run on an archive. With `keep`, a capture stays in the archive when its files get new contents."""
         self._target = target
         self._pool = pool
         self._reports = reports
@@ -256,7 +262,7 @@ class Run:
         self._save(force=True)
 
     def _prepare_the_end(self) -> None:
-        """While the workers analyze: write the scripts that all reports share, if there are reports, and import what `finish` needs."""
+        """While the workers analyze captures, write the scripts that all reports share, and import the modules that `finish` needs."""
         for module in _NEEDED_AT_THE_END:
             import_module(module)
         if not self._reports:
@@ -287,14 +293,14 @@ class Run:
         ]
         if not tasks:
             return
-        tasks.sort(key=lambda task: (-task.size_bytes, task.capture))  # the largest first, so that workers finish together
+        tasks.sort(key=lambda task: (-task.size_bytes, task.capture))  # largest first, so that all workers end at about the same time
         with ThreadPoolExecutor(1) as executor:
             prepared = executor.submit(self._prepare_the_end)
             self._register(self._run("analyzing", tasks), stop)
             prepared.result()
 
     def _register(self, results: Iterable[Result], stop: Callable[[], bool]) -> None:
-        """Register the captures as they are analyzed."""
+        """Register each capture when its analysis has ended."""
         for result in results:
             if not isinstance(result, Done):
                 continue
@@ -324,7 +330,7 @@ class Run:
             self._saved = time.monotonic()
 
     def finish(self, baseline: str | None = None) -> pl.DataFrame:
-        """Build the tables and the index; the rows of `captures`."""
+        """Build the tables and the index. Return the rows of the table `captures`."""
         from tcptrace_lab.archive.dataset import tables  # noqa: PLC0415  (Polars: what only hashes need not pay for it)
         from tcptrace_lab.archive.index import page  # noqa: PLC0415  (Polars: what only hashes need not pay for it)
 

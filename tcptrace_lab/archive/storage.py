@@ -1,6 +1,7 @@
-"""The storage of an archive: a folder, or a URL that fsspec can write. Every write is atomic.
+"""Reads and writes the files of an archive, in a folder or behind a URL that fsspec can write. Every write is atomic.
 
-In a folder, a file is written under `tmp/`, flushed to disk (fsync) and renamed. An object store shows an object only when it is complete.
+In a folder, a file is written under `tmp/`, flushed to disk (fsync) and renamed. Behind a URL, an object store makes an object visible only
+when the object is complete.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ TMP = "tmp"
 """The folder for files that are being written."""
 
 _NAME_BYTES = 8
-"""Random bytes in the name of such a file."""
+"""Number of random bytes in the name of a temporary file."""
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _ELSEWHERE = "free disk space or choose another place, and run it again: finished captures are kept"
 
 
 def is_url(path: str) -> bool:
-    """Whether a path is a URL, to be opened with fsspec."""
+    """Return whether a path is a URL, which fsspec opens."""
     return _URL.match(path) is not None
 
 
 def file_system(url: str) -> Any:  # noqa: ANN401  (fsspec publishes no types)
-    """The fsspec file system of a URL. Raises MissingTool if fsspec, or its package for this kind of URL, is not installed."""
+    """Return the fsspec file system of a URL. Raises MissingTool if fsspec, or its package for this kind of URL, is not installed."""
     try:
         import fsspec  # noqa: PLC0415  (only URLs need it)
 
@@ -44,12 +45,12 @@ def file_system(url: str) -> Any:  # noqa: ANN401  (fsspec publishes no types)
 
 
 class Place(Protocol):
-    """Files in an archive, addressed by their path relative to its root, with forward slashes."""
+    """The files of an archive. The name of a file is its path relative to the archive's root, with forward slashes."""
 
     root: str
 
     def read(self, name: str) -> bytes | None:
-        """The contents of a file; None if it does not exist."""
+        """Return the contents of a file; None if the file does not exist."""
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file atomically. Raises OutputUnwritable."""
@@ -58,20 +59,20 @@ class Place(Protocol):
         """Move a local file from `scratch` into the archive, atomically. Raises OutputUnwritable."""
 
     def scratch(self) -> contextlib.AbstractContextManager[Path]:
-        """A local path for a file that `take` will move; a file that is still there when the block ends is deleted."""
+        """Return a local path for a new file, which `take` moves into the archive. A file still there when the block ends is deleted."""
 
     def local(self, name: str) -> contextlib.AbstractContextManager[Path]:
-        """A local copy of a file, or the file itself, while the block runs. Raises FileNotFoundError."""
+        """Return the path of a local copy of a file, or of the file itself, valid until the block ends. Raises FileNotFoundError."""
 
     def names(self, folder: str) -> dict[str, int]:
-        """Name → size in bytes of all files in a folder and its subfolders, sorted by name."""
+        """Return name → size in bytes of all files in a folder and its subfolders, sorted by name."""
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists. Raises OutputUnwritable."""
 
 
 def at(root: str) -> Place:
-    """The storage of the archive at `root`, a folder or a URL. Raises MissingTool, as `file_system` does."""
+    """Return the storage of the archive at `root`, a folder or a URL. Raises MissingTool, as `file_system` does."""
     return Remote(root) if is_url(root) else Folder(root)
 
 
@@ -79,7 +80,7 @@ class Folder:
     """An archive in a folder, local or on a network file system."""
 
     def __init__(self, root: str) -> None:
-        """The folder is created by the first write."""
+        """Store the folder's path. The first write creates the folder."""
         self.root = root
         self._path = Path(root)
 
@@ -164,7 +165,7 @@ class Remote:
         """Raises MissingTool, as `file_system` does."""
         self.root = root.rstrip("/")
         self._system = file_system(root)
-        self._base: str = self._system._strip_protocol(self.root)  # noqa: SLF001  (the documented way from a URL to a path of the system)
+        self._base: str = self._system._strip_protocol(self.root)  # noqa: SLF001  (fsspec's documented function to make a path of a URL)
 
     def _at(self, name: str) -> str:
         return f"{self._base}/{name}"
@@ -191,7 +192,7 @@ class Remote:
     @contextlib.contextmanager
     def _writing(self, name: str) -> Iterator[None]:
         try:
-            self._system.makedirs(self._system._parent(self._at(name)), exist_ok=True)  # noqa: SLF001  (nothing, where there are no folders)
+            self._system.makedirs(self._system._parent(self._at(name)), exist_ok=True)  # noqa: SLF001  (does nothing in stores without folders)
             yield
         except NotImplementedError as error:
             raise OutputUnwritable("the place is not writable", where=self.root, remedy="name a folder, or a URL as s3://…") from error
@@ -229,10 +230,10 @@ class Remote:
 
 
 def part_name(settings: str, capture: str) -> str:
-    """Where the part of a capture is."""
+    """Return the path of a capture's part in the archive."""
     return f"parts/{settings}/{capture[:2]}/{capture}.part"
 
 
 def report_name(capture: str) -> str:
-    """Where the report of a capture is."""
+    """Return the path of a capture's report in the archive."""
     return f"reports/{capture}.html"

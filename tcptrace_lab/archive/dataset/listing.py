@@ -1,4 +1,4 @@
-"""`archive list`: the captures of an archive, one line each."""
+"""`archive list` prints one line for each capture of an archive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def lines(root: str, state: str | None) -> Iterator[str]:
-    """One line per capture, in order of time, then a line with totals over all captures.
+    """Yield one line per capture, sorted by start time, then one line with the totals of all captures.
 
     Args:
         root: the archive.

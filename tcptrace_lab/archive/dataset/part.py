@@ -1,8 +1,8 @@
-"""The stored results of one capture in one file, a *part*: its row of `captures`, and its rows of all other tables.
+"""A *part* is a file with the results of one capture: its row of the table `captures`, and its rows of all other tables.
 
-A part is a ZIP archive of `capture.json` and Arrow IPC streams, which Polars writes and reads several times as fast as IPC files. Each
-stream has a limited number of rows, so that tables larger than memory can be written and read. One file per capture needs one fsync and one
-rename. A part does not contain the capture's path.
+A part is a ZIP archive of `capture.json` and Arrow IPC streams. Polars writes and reads IPC streams several times as fast as IPC files.
+Each stream has a limited number of rows, so that tables larger than memory can be written and read. Because a part is a single file, one
+fsync and one rename store it safely. A part does not contain the capture's path.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WHEN = (1980, 1, 1, 0, 0, 0)
 
 
 def slice_rows(table: Table) -> int:
-    """Rows of a table per IPC stream."""
+    """Return the number of rows of this table that one IPC stream contains."""
     return SLICE_BYTES // (_CELL_BYTES * len(table.columns))
 
 
@@ -64,7 +64,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> None:
 
 
 def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Re-cut frames of any size into frames of `slice_rows` rows, with the table's columns and types."""
+    """Yield the rows of Polars frames of any size as frames of `slice_rows` rows, with the table's columns and types."""
     most = slice_rows(table)
     pending: list[pl.DataFrame] = []
     rows = 0
@@ -81,7 +81,7 @@ def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFra
 
 
 def _stored(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
-    """The columns that a part stores, with the names of categories as strings."""
+    """Return the columns of a Polars frame that a part stores; categories become strings."""
     names, strings = _columns(table)
     own = frame[names]
     for place in strings:
@@ -91,13 +91,13 @@ def _stored(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
 
 @cache
 def _columns(table: Table) -> tuple[list[str], list[int]]:
-    """The names of a table's columns except `capture`, and the places of those that are strings."""
+    """Return the names of a table's columns except `capture`, and the indices of the string columns."""
     own = [column for column in table if column.name != "capture"]
     return [column.name for column in own], [place for place, column in enumerate(own) if column.dtype == "String"]
 
 
 class Part:
-    """A part opened for reading; a context manager."""
+    """A part that is open for reading. As a context manager, it closes its file when the `with` block ends."""
 
     def __init__(self, path: Path) -> None:
         """Open a part. Raises zipfile.BadZipFile if the file is damaged, OSError if it cannot be read."""
@@ -105,11 +105,11 @@ class Part:
         self._members = set(self._archive.namelist())
 
     def __enter__(self) -> Self:
-        """Itself; closed when the block ends."""
+        """Return this part, which is closed when the `with` block ends."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the part."""
         self._archive.close()
 
     @property
@@ -119,7 +119,7 @@ class Part:
         return row
 
     def frames(self, table: str) -> Iterator[pl.DataFrame]:
-        """The rows of one table, one frame per IPC stream; no frame if the table is empty."""
+        """Yield the rows of one table, one Polars frame per IPC stream; an empty table yields none."""
         number = 0
         while (name := f"{table}.{number}") in self._members:
             yield pl.read_ipc_stream(io.BytesIO(self._archive.read(name)))

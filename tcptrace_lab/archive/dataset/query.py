@@ -1,4 +1,4 @@
-"""SQL queries over the tables of an archive, run by Polars. Each table has its name from `schema.ARCHIVE_TABLES`."""
+"""Runs SQL queries over the tables of an archive with Polars. `schema.ARCHIVE_TABLES` has the names of the tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def opened(root: str) -> Iterator[dict[str, pl.LazyFrame]]:
-    """The tables of an archive by name, valid while the block runs. Each has its columns and `month`.
+    """Open the tables of an archive: a dictionary by table name, valid until the `with` block ends.
+
+    Each table has the columns of its schema, and `month`.
 
     Raises:
         UsageError: not an archive, or an archive of another version.
@@ -35,7 +37,7 @@ def opened(root: str) -> Iterator[dict[str, pl.LazyFrame]]:
 
 
 def _scanned(place: Place, name: str, stack: contextlib.ExitStack) -> pl.LazyFrame:
-    """One table. Files behind a URL are downloaded first."""
+    """Return one table. If the archive is behind a URL, the files of the table are downloaded first."""
     types = table_types(ARCHIVE_TABLES[name])
     months: dict[str, list[Path]] = {}
     for file in place.names(f"tables/{name}"):
@@ -46,7 +48,7 @@ def _scanned(place: Place, name: str, stack: contextlib.ExitStack) -> pl.LazyFra
 
 
 def run(tables: Mapping[str, pl.LazyFrame], sql: str, limit: int | None = None) -> pl.DataFrame:
-    """The rows that a SELECT returns; with `limit`, at most that many.
+    """Run a SELECT and return its rows, at most `limit` of them.
 
     Raises:
         UsageError: the query is invalid; the message lists the tables.
@@ -62,5 +64,5 @@ def run(tables: Mapping[str, pl.LazyFrame], sql: str, limit: int | None = None) 
 
 
 def _words(error: Exception) -> str:
-    """The error message of Polars on one line, without the query plan."""
+    """Return the error message of Polars on one line, without the query plan."""
     return " ".join(str(error).split("\n\n")[0].split()) or type(error).__name__

@@ -27,7 +27,10 @@ _DIRECTION = ("conn", "from_client")
 
 
 def tables(analysis: Analysis, paths: Sequence[str]) -> dict[str, Iterator[pl.DataFrame]]:
-    """Table of `schema.PART_TABLES` → its rows in batches, without the column `capture`. Problems name a file by its index in `paths`."""
+    """Return the rows of each table of `schema.PART_TABLES`, in batches, without the column `capture`.
+
+    The table `problems` names a file by its index in `paths`.
+    """
     count = analysis.capture["connections"]
     return {
         "connections": _batches(analysis.connections),
@@ -47,7 +50,7 @@ def _batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 def _faults(*, once: bool = False) -> tuple[str, ...]:
     """Return the fixable causes.
 
-    `once`: only those that delay both directions together, whose time therefore counts only for the client.
+    With `once`, return only the causes that delay both directions together. Their time counts only for the client's direction.
     """
     listed = {cause: causes.of_cause(cause).advice for cause in CAUSES}
     return tuple(
@@ -57,15 +60,15 @@ def _faults(*, once: bool = False) -> tuple[str, ...]:
 
 @cache
 def _lost(side: str) -> tuple[str, ...]:
-    """The columns of `schema.ACCOUNTS` with the time that a direction loses to fixable causes.
+    """Return the columns of `schema.ACCOUNTS` with the time that a direction loses to fixable causes.
 
-    Time that both directions share counts for the client.
+    Time that both directions lose together counts only for the client's direction.
     """
     return tuple(_account(side, cause) for cause in _faults() if SIDES[side] or cause not in _faults(once=True))
 
 
 def _account(side: str, cause: str) -> str:
-    """The column of `schema.ACCOUNTS` for a cause."""
+    """Return the column of `schema.ACCOUNTS` with the time of a cause in the direction that `side` sends."""
     return f"{side}_{cause.replace('-', '_')}_ns"
 
 
@@ -73,7 +76,7 @@ _ACCOUNTS = {_account(side, cause): cause for side in SIDES for cause in CAUSES}
 
 
 def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
-    """Rows of the table `ledger_totals`."""
+    """Yield the rows of the table `ledger_totals`."""
     cause = pl.col("account").replace_strict(_ACCOUNTS)
     of_client = pl.col("account").str.starts_with("client_")
     is_fixable = pl.col("account").is_in([name for side in SIDES for name in _lost(side)])
@@ -85,7 +88,7 @@ def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
 
 
 def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:
-    """Rows of the table `problems`, with file indices as paths."""
+    """Return the rows of the table `problems`. In place of a path, they contain the index of the file."""
     places = {path: str(number) for number, path in enumerate(paths)}
     listed = [
         {
@@ -102,7 +105,7 @@ def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:
 
 
 def _named_by_place(words: str, places: Mapping[str, str]) -> str:
-    """A problem's message with file names in place of full paths, so that a part does not depend on the folder."""
+    """Return a problem's message with paths shortened to file names, so that a part does not depend on the capture's folder."""
     for path in places:
         words = words.replace(path, path.rpartition("/")[2])
     return words
@@ -114,7 +117,7 @@ def _types(table: str) -> dict[str, pl.DataType]:
 
 
 def capture_row(analysis: Analysis, sentence: str) -> dict[str, Any]:
-    """The columns of `schema.CAPTURES` that follow from the analysis. `sentence` is the verdict."""
+    """Return the columns of `schema.CAPTURES` that the analysis determines. `sentence` is the verdict."""
     capture, quality = analysis.capture, analysis.capture["quality"]
     active_ns, fixable_ns, payload_bytes = _sums(analysis)
     severities = [finding.severity for finding in analysis.findings]
@@ -135,7 +138,7 @@ def capture_row(analysis: Analysis, sentence: str) -> dict[str, Any]:
 
 
 def _sums(analysis: Analysis) -> tuple[int, int, int]:
-    """Active time in ns of all directions that carried data or lost time, their lost time in ns, and the payload bytes."""
+    """Return three sums over the directions that carried data or lost time: active time (ns), lost time (ns), payload (bytes)."""
     active_ns = fixable_ns = payload_bytes = 0
     sent = {side: f"{side}_unique_bytes" for side in SIDES}
     lives = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"), **sent)

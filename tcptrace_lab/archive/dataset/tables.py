@@ -1,7 +1,9 @@
-"""Builds the Parquet dataset from the parts: each table is partitioned by month, and large months also by the capture names' first digit.
+"""Builds the Parquet dataset from the parts.
 
-The contents of a file depend only on the captures in it, sorted by name: rows are split into files and row groups at fixed counts, and each
-file is written from one contiguous frame. A partition is rewritten only if its inputs have changed.
+Each table is partitioned by month. A month with many captures is also partitioned by the first digit of the capture names.
+
+A Parquet file depends only on the captures in it, which are sorted by name: rows are split into files and row groups at fixed counts, and
+each file is written from one contiguous Polars frame. A partition is rewritten only if its inputs have changed.
 """
 
 from __future__ import annotations
@@ -89,20 +91,20 @@ class Built:
 
     @classmethod
     def at(cls, place: Place) -> Built:
-        """Load the state saved in an archive; empty if another format version saved it."""
+        """Load the inputs of the last build; they are empty if another format version saved them."""
         saved: dict[str, Any] = json.loads(place.read(BUILT) or b"{}")
         if saved.get("store_version") != STORE_VERSION:
             return cls()
         return cls({name: (fields[0], fields[1]) for name, fields in saved["partitions"].items()}, saved["rows"])
 
     def save(self, place: Place) -> None:
-        """Save the state. Raises OutputUnwritable."""
+        """Save these inputs in the archive. Raises OutputUnwritable."""
         document = {"store_version": STORE_VERSION, "partitions": self.partitions, "rows": self.rows}
         place.write(BUILT, json.dumps(document, sort_keys=True).encode())
         self._saved_s = time.monotonic()
 
     def save_sometimes(self, place: Place) -> None:
-        """Save the state if the last save is `SAVE_S` ago, so that a build that is killed need not begin again."""
+        """Save these inputs if the last save is `SAVE_S` ago, so that the next build continues a build that was killed."""
         if time.monotonic() - self._saved_s > SAVE_S:
             self.save(place)
 
@@ -179,7 +181,7 @@ def _write_in_turn(place: Place, wanted: Sequence[TablePartition]) -> Iterator[t
 
 
 def _stem(table: str, partition: str) -> str:
-    """The path of the first file of a partition of a table, without extension."""
+    """Return the path of the first file of a table's partition, without extension."""
     return f"tables/{table}/{partition}"
 
 
@@ -190,7 +192,7 @@ def _source(capture: _Capture, paths: Sequence[str]) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class _Capture:
-    """A capture's row in `captures`, and the name of its part (empty if it has none)."""
+    """A capture's row in the table `captures`, and the name of its part (empty if it has none)."""
 
     row: dict[str, Any]
     part: str
@@ -199,7 +201,7 @@ class _Capture:
 def _row(
     place: Place, built: Built, part_sizes: Mapping[str, int], settings: str, name: str, known: Known, lost: Mapping[str, str]
 ) -> _Capture:
-    """The row of a capture in `captures`."""
+    """Return a capture's row in the table `captures`, and the name of its part."""
     from tcptrace_lab.analysis import capture_name  # noqa: PLC0415
 
     paths = known.places[0]
@@ -228,7 +230,7 @@ def _opened(place: Place, part: str) -> Iterator[parts.Part]:
 
 
 def _partitions(captures: Mapping[str, _Capture]) -> dict[str, list[str]]:
-    """Partition (`month=2026-11/all` or `month=2026-11/7`) → names of its captures."""
+    """Return the names of the captures in each partition, such as `month=2026-11/all` or `month=2026-11/7`."""
     months: dict[str, list[str]] = defaultdict(list)
     for name, each in captures.items():
         months[_month(each.row.get("first_ts_ns"))].append(name)
@@ -251,7 +253,7 @@ def _hashed(what: object) -> str:
 
 
 def _rows(place: Place, table: Table, sources: Iterable[Source]) -> Iterator[pl.DataFrame]:
-    """The rows of one table, capture by capture."""
+    """Yield the rows of one table, one capture after the other."""
     for name, part, paths, failure in sources:
         if table.name == _PROBLEMS and failure is not None:
             yield _problem(name, paths[0], failure)
@@ -264,7 +266,7 @@ def _rows(place: Place, table: Table, sources: Iterable[Source]) -> Iterator[pl.
 
 
 def _with_paths(problems: pl.DataFrame, paths: Sequence[str]) -> pl.DataFrame:
-    """Replace file indices in the `path` column of problems by the paths; parts contain no paths."""
+    """Replace the file indices in the column `path` of problems by paths. Parts contain only the indices."""
     return problems.with_columns(path=pl.col("path").replace_strict({str(place): path for place, path in enumerate(paths)}, default=None))
 
 
@@ -278,12 +280,15 @@ def _frame(table: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 
 def table_types(table: Table) -> dict[str, pl.DataType]:
-    """Column types of a stored table. Categories are stored as strings."""
+    """Return the column types of a stored table. Categories are stored as strings."""
     return {column.name: pl.String() if column.values else column.polars_type() for column in table}
 
 
 def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFrame]) -> list[str]:
-    """Write one table of one partition, and return the files' names. A table without rows is one file, so that readers find its columns."""
+    """Write one table of one partition, and return the files' names.
+
+    A table without rows is written as one empty file, so that readers find its columns.
+    """
     most = FILE_SLICES * parts.slice_rows(ARCHIVE_TABLES[table])
     pending: list[pl.DataFrame] = []
     rows = 0
@@ -302,7 +307,7 @@ def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFra
 
 @cache
 def _no_rows(table: str) -> pl.DataFrame:
-    """An empty frame with the stored columns of a table. It is cached, so it must not be changed."""
+    """Return an empty Polars frame with the columns of a stored table. Callers must not change it, because it is cached."""
     return pl.DataFrame(schema=table_types(ARCHIVE_TABLES[table]))
 
 
@@ -323,7 +328,7 @@ def _file(place: Place, stem: str, number: int, frame: pl.DataFrame) -> str:
 def _write_files(
     place: Place, built: Built, registry: Registry, captures: Mapping[str, _Capture], is_missing: Callable[[str, str], bool]
 ) -> None:
-    """Write the table `files`, and the problems of unreadable files, if they have changed."""
+    """Write the table `files`, and the problems of unreadable files, if these rows have changed."""
     rows = sorted(_file_rows(registry), key=lambda row: (row["path"], row.get("capture", ""), row.get("place", 0)))
     unreadable = sorted(registry.unreadable.items())
     made_of = _hashed([rows, unreadable, len(captures)])
@@ -334,7 +339,7 @@ def _write_files(
 
 
 def _file_rows(registry: Registry) -> Iterator[dict[str, Any]]:
-    """Rows of the table `files`."""
+    """Yield the rows of the table `files`."""
     for name, known in registry.captures.items():
         for number, paths in enumerate(known.places):
             for place, (path, (digest, size_bytes)) in enumerate(zip(paths, known.files, strict=True)):

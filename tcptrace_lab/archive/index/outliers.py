@@ -1,9 +1,9 @@
-"""Outliers: transfers that are much slower than the others between the same two hosts, found by robust statistics.
+"""Finds outliers: transfers that are much slower than the other transfers between the same two hosts.
 
-The modified z-score of a value is 0.6745 times its distance from the median, divided by the median absolute deviation. It is computed on
-logarithms, because rates and times are half their median as often as twice their median. A value above 3.5 is an outlier (Iglewicz and
-Hoaglin, How to Detect and Handle Outliers, 1993). Only deviations for the worse count. Groups of fewer than eight transfers have no
-outliers.
+The modified z-score of a value is 0.6745 times its distance from the median, divided by the median absolute deviation. The score is
+computed on logarithms, because a rate or a time is as often half the median as twice the median. A value above 3.5 is an outlier (Iglewicz
+and Hoaglin, How to Detect and Handle Outliers, 1993). Only lower rates and longer times count. Fewer than eight transfers in one direction
+between two hosts are too few to have outliers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST = 500
 
 
 def outliers(transfers: pl.DataFrame) -> pl.DataFrame:
-    """The outliers, the most extreme first, at most `MOST` of them.
+    """Return at most `MOST` outliers, the most extreme first.
 
     Args:
         transfers: rows of `transfers.transfers`.

@@ -1,4 +1,6 @@
-"""The contents of an archive's index, computed from its tables, as one plain dictionary. Tables in it are dictionaries of columns.
+"""Computes the contents of an archive's index, one plain dictionary, from the archive's tables.
+
+A table in this dictionary is a dictionary of columns.
 
 The contents depend on the tables alone: an unchanged archive gives the same index at any time.
 """
@@ -57,7 +59,7 @@ _DIRECTION = ("capture", "conn", "from_client")
 
 
 def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) -> dict[str, Any]:
-    """The contents of the index.
+    """Return the contents of the index.
 
     Args:
         tables: tables of the archive (`query.opened`).
@@ -137,9 +139,9 @@ def _captures(captures: pl.DataFrame) -> dict[str, list[Any]]:
 
 
 def _causes(tables: Mapping[str, pl.LazyFrame], directions: pl.DataFrame) -> dict[str, list[Any]]:
-    """The active time of each cause in these directions, fixable causes first.
+    """Return the time of each cause in these directions, without idle time, fixable causes first.
 
-    A direction without data has no waits, so it does not count.
+    A direction without data has no waits and is not counted.
     """
     found = (
         tables["ledger_totals"]
@@ -158,7 +160,7 @@ def _causes(tables: Mapping[str, pl.LazyFrame], directions: pl.DataFrame) -> dic
 
 
 def _findings(tables: Mapping[str, pl.LazyFrame], places: pl.DataFrame) -> dict[str, list[Any]]:
-    """Findings grouped by kind, with the most expensive one of each."""
+    """Return the findings grouped by kind, with the most expensive finding of each kind."""
     found = (
         tables["findings"]
         .sort("id", "cost_ns", "capture", "rank", descending=[False, True, False, False], nulls_last=True)
@@ -183,7 +185,7 @@ def _findings(tables: Mapping[str, pl.LazyFrame], places: pl.DataFrame) -> dict[
 
 
 def _buckets(captures: pl.DataFrame) -> tuple[int, int]:
-    """Width and origin in ns of the time buckets of trends."""
+    """Return the width and the start, in ns, of the time buckets of trends."""
     first, last = captures["first_ts_ns"].min(), captures["first_ts_ns"].max()
     if not isinstance(first, int) or not isinstance(last, int):
         return WIDTHS_NS[0], 0
@@ -196,7 +198,7 @@ def _bucket(width_ns: int, origin_ns: int) -> pl.Expr:
 
 
 def _trend(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
-    """Number of captures, active time and time lost per cause, in time buckets."""
+    """Return, for each time bucket, the number of captures, the active time, and the time lost to each cause."""
     timed = captures.filter(pl.col("first_ts_ns").is_not_null()).with_columns(bucket=_bucket(width_ns, origin_ns))
     if timed.is_empty():
         return {"width_ns": width_ns, "origin_ns": origin_ns, "buckets": 0, "captures": [], "active_ns": [], "causes": {}}

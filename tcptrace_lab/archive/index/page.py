@@ -1,7 +1,7 @@
-"""The index of an archive: the contents of `overview` as one HTML page beside the reports.
+"""Writes the index of an archive: one HTML page with the contents that `overview` computes.
 
-The page contains its data (compressed with zlib) and a script. The script renders only what is in view: table rows, and figures. The
-Content-Security-Policy allows that script alone, by its hash, and forbids every request. Data is inserted as text, never as markup.
+The page contains its data (compressed with zlib) and a script. The script draws only the table rows and figures that are in view. The
+Content-Security-Policy allows only this script, by its hash, and forbids all network requests. Data is inserted as text, never as markup.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _REPORT_STYLE = _HERE.parents[1] / "report" / "static" / "report.css"
 
 
 def write(place: Place, baseline: str | None, *, is_named: bool = True) -> Comparison | None:
-    """Write the index. Returns the comparison with the baseline archive, if one is given; `is_named`: whether it shows where that is.
+    """Write the index. Returns the comparison with the baseline archive, if given.
+
+    With `is_named`, the comparison contains the path of the baseline.
 
     Raises:
         OutputUnwritable: the disk is full, or permission is denied.
@@ -56,7 +58,7 @@ def write(place: Place, baseline: str | None, *, is_named: bool = True) -> Compa
 
 
 def render(contents: Mapping[str, Any]) -> str:
-    """The page as HTML text. Lone surrogates (from file names that are not UTF-8) become backslash escapes."""
+    """Return the page as HTML text. Lone surrogates (from file names that are not UTF-8) become backslash escapes."""
     script = _static("index.js")
     data = {**contents, "colours": CAUSE_COLOURS}
     environment = Environment(
@@ -78,5 +80,5 @@ def _static(name: str) -> str:
 
 
 def _hash_source(script: str) -> str:
-    """The script's hash as a CSP source expression."""
+    """Return the script's hash as a source expression of the Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -1,9 +1,9 @@
-"""Regressions: what became slower than in a baseline archive, for transfers between the same hosts.
+"""Finds regressions: transfers that became slower than those between the same two hosts in a baseline archive.
 
 For each pair of hosts, direction and metric, the Mann-Whitney test compares the old and the new values (normal approximation with ties).
-The ratio is the Hodges-Lehmann estimate: the median of all ratios of a new and an old value. Among many comparisons some differ by chance,
-so the false discovery rate is limited to 5% (Benjamini and Hochberg 1995). A reported change is also at least `MIN_RATIO` worse. Captures
-in both archives count for the baseline only.
+The reported ratio is the Hodges-Lehmann estimate: the median of all ratios of a new value to an old value. Among many comparisons some
+differ by chance, so the false discovery rate is limited to 5% (Benjamini and Hochberg 1995). Only changes by a factor of at least
+`MIN_RATIO` are reported. A capture that is in both archives counts only for the baseline.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_VALUES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One metric of the transfers between two hosts, before and now.
+    """The change of one metric of the transfers between two hosts, from the baseline to this archive.
 
     Attributes:
         client, server, port: the two hosts, and the server's port.
@@ -66,7 +66,7 @@ class Change:
 
     @property
     def severity(self) -> Severity:
-        """The severity of the change, by the extra share of today's time: 1 − 1/ratio."""
+        """The severity of the change. The share of the present time that the change has added is 1 − 1/ratio."""
         return severity_of(1 - 1 / self.ratio)
 
     @property
@@ -140,7 +140,7 @@ def compare(now: Mapping[str, pl.LazyFrame], baseline: str) -> Comparison:
 
 
 def _both(old: pl.DataFrame, new: pl.DataFrame) -> Iterator[tuple[tuple[Any, ...], str, NDArray[np.float64], NDArray[np.float64]]]:
-    """(client, server, port, direction), metric, old values and new values, for all that have values in both archives."""
+    """Yield (client, server, port, direction), metric, old and new values, for each metric with values in both archives."""
     kind = [*PAIR, "from_client"]
     for metric in METRICS:
         sides = [
@@ -169,7 +169,7 @@ def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def p_value(old: NDArray[np.float64], new: NDArray[np.float64]) -> float:
-    """Two-sided p-value of the Mann-Whitney test: normal approximation, corrected for continuity and ties."""
+    """Return the two-sided p-value of the Mann-Whitney test: normal approximation, corrected for continuity and ties."""
     n, m = len(old), len(new)
     values, counts = np.unique(np.concatenate([old, new]), return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
@@ -184,7 +184,7 @@ def p_value(old: NDArray[np.float64], new: NDArray[np.float64]) -> float:
 
 
 def _listed_changes(found: list[Change]) -> tuple[Change, ...]:
-    """The changes that are significant (Benjamini-Hochberg) and at least `MIN_RATIO` worse; the worst first."""
+    """Return the significant changes (Benjamini-Hochberg) by a factor of at least `MIN_RATIO`, the worst first."""
     ordered = sorted(found, key=lambda change: change.p)
     last = max((place for place, change in enumerate(ordered) if change.p <= FALSE_ALARMS * (place + 1) / len(ordered)), default=-1)
     worse = [change for change in ordered[: last + 1] if change.ratio >= MIN_RATIO]

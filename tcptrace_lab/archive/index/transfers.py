@@ -1,4 +1,7 @@
-"""Transfers: each direction of a connection that carried data or lost time, with its main cause. The index and comparisons use them."""
+"""Lists the transfers of an archive, for its index and for comparisons.
+
+A transfer is a direction of a connection that carried data or lost time, with the main cause of the lost time.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _KEY = ("capture", "conn", "from_client")
 
 
 def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-    """All directions in an archive that carried data or lost time (an unanswered connection attempt loses time without data).
+    """Return all directions in an archive that carried data or lost time (an unanswered connection attempt loses time without data).
 
     Args:
         tables: tables of the archive (`query.opened`).

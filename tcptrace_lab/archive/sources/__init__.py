@@ -1,1 +1,1 @@
-"""Which files make which captures, and whether they are complete."""
+"""Finds the captures in the user's files and folders, joins rotated files, and checks whether files are complete."""

@@ -1,4 +1,7 @@
-"""Decides whether a capture file is complete (no process has it open for writing, or the ring's next file exists), and a ring has ended."""
+"""Decides whether a capture file is complete, and whether the capture of a ring buffer has ended.
+
+A file is complete if no process has it open for writing, or if the next file of its ring exists.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ condition is needed because a ring has no open file for a moment between two fil
 
 @dataclass(slots=True)
 class Closed:
-    """Decides which files are closed; remembers their metadata between calls.
+    """Decides which files are closed. It stores their metadata, to notice at the next call whether a file has changed.
 
     Attributes:
         clock: monotonic time in seconds.
@@ -35,16 +38,16 @@ class Closed:
     _seen: dict[str, tuple[object, float]] = field(default_factory=dict)
 
     def of(self, paths: Iterable[str]) -> list[str]:
-        """The closed files, in the given order."""
+        """Return the files that are closed, in the given order."""
         names = list(paths)
         followed = {path for ring in rotation.joined(names) for path in ring[:-1]}
         return [path for path in names if self._closed(path, followed=path in followed)]
 
     def ended(self, ring: Sequence[str]) -> bool:
-        """Whether the capture of a ring has ended, so that no more files follow."""
+        """Return whether the capture of a ring has ended, so that no more files follow."""
         try:
             written = max(Path(path).stat().st_mtime for path in ring)
-        except OSError:  # the ring has just deleted its oldest file
+        except OSError:  # a file is missing because the ring has just deleted its oldest file
             return False
         return self.now() - written >= SETTLED_S and not any(map(_is_written, ring))
 
@@ -61,10 +64,10 @@ class Closed:
 
 
 def _is_written(path: str) -> bool | None:
-    """Whether a process has a file open for writing; None if the kernel cannot tell.
+    """Return whether a process has a file open for writing; None if the kernel cannot tell.
 
-    The kernel grants a read lease only if no process has the file open for writing (fcntl(2), F_SETLEASE). It grants leases to the file's
-    owner and to root, on local file systems.
+    The kernel grants a read lease only if no process has the file open for writing (fcntl(2), F_SETLEASE). The kernel grants leases only to
+    the file's owner and to root, and only on local file systems.
     """
     try:
         with Path(path).open("rb") as file:

@@ -1,10 +1,10 @@
-"""Finds the files that one capture was rotated over, by the file names that dumpcap and tcpdump write.
+"""Joins the files of a rotated capture, by the file names that dumpcap and tcpdump write.
 
 - `dumpcap -b`: `name_00001_20261121063000.pcapng`; since Wireshark 4.2 also `name_20261121063000_00001.pcapng` (`-b nametimenum:1`).
 - `tcpdump -C`: `name.pcap`, `name.pcap1`, `name.pcap2`; with `-W`: `name.pcap0`, … or `name.pcap00`, ….
 
-Consecutive numbers make a set. A gap in the numbers ends it, and so does a number that starts again (the capture was restarted). Each file
-may be compressed. Files with other names are captures of their own.
+Files with consecutive numbers form a set. The set ends at a gap in the numbers, or where the numbers start again because the capture was
+restarted. Each file may be compressed. A file with any other name is a separate capture.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROTATED = re.compile(r"(?P<base>.*\.(?:pcap|cap|dmp|pcapng))(?P<number>\d*)" + 
 
 
 def joined(paths: Iterable[str]) -> list[tuple[str, ...]]:
-    """Group files into captures: rotated sets in the order of rotation, every other file alone.
+    """Group files into captures: a rotated set is one capture, in the order of rotation; any other file is a capture by itself.
 
     Args:
         paths: distinct paths. Files of one set lie in one folder.
@@ -48,7 +48,10 @@ def joined(paths: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def _placed(path: str, padded: set[tuple[str, str, int]]) -> tuple[tuple[str, ...], tuple[str, int]]:
-    """The family of a file, and its position there: (time, number). Zero-padded numbers (`padded`) of one width make their own family."""
+    """Return the family of file names that a file belongs to, and the file's position in the family: (time, number).
+
+    Zero-padded numbers of one width (`padded`) form a family of their own.
+    """
     for index, pattern in enumerate(_RINGS):
         if match := pattern.fullmatch(path):
             return ("ring", str(index), match["base"], match["ending"], match["packed"]), (match["time"], int(match["number"]))
@@ -59,7 +62,7 @@ def _placed(path: str, padded: set[tuple[str, str, int]]) -> tuple[tuple[str, ..
 
 
 def _runs(family: list[tuple[tuple[str, int], str]]) -> list[tuple[str, ...]]:
-    """Split a sorted family wherever a number is not the previous number plus one."""
+    """Split a sorted family before each file whose number is not the previous number plus one."""
     runs: list[list[str]] = []
     last: int | None = None
     for (_, number), path in family:

@@ -1,4 +1,4 @@
-"""Finds the captures in the sources that the user names (files, folders, globs, URLs), and lists all other files in them."""
+"""Finds the captures in the files, folders, globs and URLs that the user names, and lists the files there that are not captures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Found:
 def walk(sources: Iterable[str], *, apart: bool = False, but: str | None = None) -> Found:
     """Find the captures.
 
-    A file that the user names directly counts as a capture whatever its name. In folders and globs, hidden files and anything but regular
+    A file that the user names directly counts as a capture whatever its name. In folders and globs, only regular files are read, and hidden
     files are skipped. Symbolic links to folders are not followed.
 
     Args:
@@ -93,13 +93,13 @@ def walk(sources: Iterable[str], *, apart: bool = False, but: str | None = None)
 
 
 def _local(source: str, but: str | None) -> Iterator[tuple[str, bool]]:
-    """Each path, and whether the user named it directly."""
+    """Yield each path, and whether the user named it directly."""
     if not os.path.lexists(source) and glob.has_magic(source):
-        hits = sorted(glob.glob(source, recursive=True))  # noqa: PTH207  (patterns as the user gave them, absolute ones, too)
+        hits = sorted(glob.glob(source, recursive=True))  # noqa: PTH207  (the user's pattern stays as it is and may be absolute)
         if not hits:
             raise UsageError("nothing matches", where=source, remedy="give existing files, or a folder")
         for hit in hits:
-            if os.path.isdir(hit) and "**" not in source:  # noqa: PTH112  (names as the user gave them)
+            if os.path.isdir(hit) and "**" not in source:  # noqa: PTH112  (the user's path stays as it is)
                 yield from _folder(hit, but)
             elif os.path.isfile(hit):  # noqa: PTH113
                 yield hit, False
@@ -130,7 +130,7 @@ def _folder(folder: str, but: str | None) -> Iterator[tuple[str, bool]]:
 
 def _remote(source: str) -> Iterator[tuple[str, bool]]:
     system = file_system(source)
-    inner = system._strip_protocol(source)  # noqa: SLF001  (the documented way from a URL to a path of the system)
+    inner = system._strip_protocol(source)  # noqa: SLF001  (fsspec's documented function to make a path of a URL)
     try:
         if glob.has_magic(source.split("://", 1)[1]):
             hits = sorted(hit for hit in system.glob(inner) if system.isfile(hit))
@@ -146,7 +146,7 @@ def _remote(source: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_capture(path: str) -> bool:
-    """Whether a file seems to be a capture, by its name or, if it is local, by its first bytes."""
+    """Return whether a file is a capture, by its name or, if the file is local, by its first bytes."""
     name = path.lower()
     for packing in PACKINGS:
         name = name.removesuffix(packing)
@@ -155,7 +155,7 @@ def _is_capture(path: str) -> bool:
     if is_url(path):
         return False
     try:
-        with open(path, "rb") as file:  # noqa: PTH123  (names as the user gave them)
+        with open(path, "rb") as file:  # noqa: PTH123  (the user's path stays as it is)
             return file.read(_MAGIC_BYTES).startswith(_MAGICS)
     except OSError:
         return False

@@ -1,1 +1,1 @@
-"""Tasks: hashing and analyzing captures, in processes of this machine or on a cluster. Only one run at a time works on an archive."""
+"""Runs the tasks of `batch` (hash a file, analyze a capture) in local processes or on a cluster, for one run at a time per archive."""

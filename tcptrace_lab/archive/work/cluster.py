@@ -1,7 +1,7 @@
 """Runs tasks on the workers of a Dask cluster. Workers need this program, and access to the captures and the archive.
 
-If a worker is lost, Dask gives its task to another worker, a few times. After that, the run submits it once more, and then reports the
-capture as lost, as `workers` does after a task has killed two local processes.
+If a worker is lost, Dask gives its task to another worker, at most a few times. If all these workers are lost, the run submits the task
+once more. If that attempt fails as well, the run reports the capture as lost, as `workers` does when a task has killed two local processes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AHEAD = 64
 
 
 def carry_out(task: Task) -> Result | TcptraceLabError:
-    """Run a task on a cluster worker. An error that must end the run is returned as a value, so that Dask does not retry it."""
+    """Run a task on a cluster worker. An error that must end the run is returned as a value, so that Dask does not retry the task."""
     try:
         return task.run()
     except TcptraceLabError as error:
@@ -36,7 +36,7 @@ def carry_out(task: Task) -> Result | TcptraceLabError:
 
 @dataclass(slots=True)
 class Cluster:
-    """A connection to a Dask cluster; a context manager.
+    """A connection to a Dask cluster, closed when the `with` block ends.
 
     Attributes:
         address: address of the scheduler.
@@ -50,7 +50,7 @@ class Cluster:
     def __enter__(self) -> Self:
         """Connect. Raises MissingTool if Dask is not installed, UsageError if no scheduler answers."""
         try:
-            from distributed import Client  # noqa: PLC0415  (only a cluster needs it)
+            from distributed import Client  # noqa: PLC0415  (only a cluster needs Dask)
         except ImportError as error:
             raise MissingTool("Dask is not installed", where="--scheduler", remedy="pip install 'tcptrace-lab[archive]'") from error
         try:
@@ -64,7 +64,7 @@ class Cluster:
         self._client.close()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results in the order in which tasks finish. Re-raises an error that ends the run; UsageError if the cluster has no workers."""
+        """Yield results as tasks finish. Raises a task's error if it ends the run, and UsageError if the cluster has no workers."""
         from distributed import as_completed  # noqa: PLC0415
 
         threads = sum(self._client.nthreads().values())
@@ -94,7 +94,7 @@ class Cluster:
 
     @staticmethod
     def _of(future: Any, task: Task, tried: int) -> Result | None:  # noqa: ANN401  (Dask publishes no types)
-        """The result of a task; None if it must be submitted again."""
+        """Return the result of a task; None if the task must be submitted again."""
         error = future.exception()
         if error is None:
             result: Result | TcptraceLabError = future.result()

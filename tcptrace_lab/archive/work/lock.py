@@ -1,13 +1,15 @@
 """A lock that lets only one run at a time write an archive.
 
-In a folder the lock is `flock` on `state/lock`. The kernel releases it when its holder ends, even if it is killed, so it is never stale.
+In a folder, the lock is `flock` on `state/lock`. The kernel releases this lock when the process that holds it ends, even if the process is
+killed, so the lock is never stale.
 
-Behind a URL, no atomic operation exists that all stores offer. A run first writes an object of its own under `state/locks/`, then lists the
-objects of others. If two runs start at once, at least one sees the other on any store with consistent listings (S3 since 2020, GCS, Azure).
-If both do, both withdraw and retry after a random delay. The holder renews its object every `RENEW_S`. An object older than `STALE_S`
-belongs to a dead run and is ignored (clocks may differ by a minute). If a holder was suspended for longer than that, two runs write the
-archive: both write the same bytes under the same names, and only registry entries of deleted files can be lost. Plain HTTP is not writable,
-so it cannot store an archive.
+For an archive behind a URL, there is no atomic operation that all object stores offer. Therefore a run first writes its own lock object
+under `state/locks/`, and then lists the lock objects of other runs. If two runs start at once, at least one sees the other on any store
+with consistent listings (S3 since 2020, GCS, Azure). If each run sees the other one, both withdraw and retry after a random delay. The run
+that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a dead run and is ignored (clocks may
+differ by a minute). If the run that holds the lock was suspended for longer than `STALE_S`, two runs can write the archive at the same
+time. Both write the same bytes under the same names, so at most registry entries of deleted files are lost. Plain HTTP is not writable, so
+it cannot store an archive.
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ def _in_folder(place: Place) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise _busy(place, _read_holder(path)) from error
-        with contextlib.suppress(OSError):  # informational only: a full disk need not end the run here
+        with contextlib.suppress(OSError):  # the description is only informational, so a full disk does not end the run
             file.truncate(0)
             file.write(_holder())
             file.flush()
@@ -95,7 +97,7 @@ def _in_folder(place: Place) -> Iterator[None]:
 
 
 def _read_holder(path: Path) -> str:
-    """The holder's description in the lock file; empty if it does not appear in time. A new holder writes it just after locking."""
+    """Return the description that the lock's holder writes just after locking; empty if it does not appear in time."""
     for _ in range(LOOKS):
         text = path.read_text(encoding="utf-8", errors="replace")
         if text:
@@ -113,7 +115,7 @@ def _behind_url(place: Place) -> Iterator[None]:
         to.write(own, json.dumps({**json.loads(_holder()), "renewed": time.time(), "holds": holds}).encode())
 
     def renew() -> None:
-        mine = at(place.root)  # its own client: clients are not thread-safe
+        mine = at(place.root)  # each thread needs its own storage client, because clients are not thread-safe
         while not over.wait(RENEW_S):
             with contextlib.suppress(OutputUnwritable):
                 announce(mine, holds=True)
@@ -140,7 +142,7 @@ def _behind_url(place: Place) -> Iterator[None]:
 
 
 def _met(place: Place, own: str) -> str | None:
-    """The lock object of another run: of the run that holds the lock, or else of one that requests it. Stale objects are removed."""
+    """Return the lock object of the run that holds the lock, or else of another run that requests it. Stale objects are removed."""
     met = None
     for name in place.names(ANNOUNCED):
         content = place.read(name) if name != own else None

@@ -1,7 +1,8 @@
 """The tasks of workers, local or remote: hash a file, analyze a capture and write its report and its part, or write a part of a table.
 
-An error caused by the capture (the file is not a capture) is stored as a part and not retried. An error caused by the machine (a file out
-of reach, a missing tool) stores nothing, and the next run retries. If the archive is not writable, OutputUnwritable ends the run.
+An error caused by the capture (the file is not a capture) is stored as a part and not retried. After an error caused by the machine (an
+unreachable file, a missing tool), nothing is stored, and the next run retries the capture. If the archive is not writable, OutputUnwritable
+ends the run.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Hash:
         return Hashed(self.path, reason=reason)
 
     def run(self) -> Hashed:
-        """Hash the file. An unreadable file gives a result with a `reason`."""
+        """Hash the file. If the file is unreadable, the result has a `reason`."""
         try:
             looks = fingerprint.looks(self.path)
             digest, size_bytes = fingerprint.contents(self.path)
@@ -50,7 +51,7 @@ class Hash:
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """The result of `Hash`. `looks` is the file's metadata; None if it is unknown, or changed while the file was hashed."""
+    """The result of `Hash`. `looks` is the file's metadata; None if the metadata is unknown, or changed during hashing."""
 
     path: str
     sha256: str = ""
@@ -60,7 +61,7 @@ class Hashed:
 
     @property
     def done(self) -> bool:
-        """Whether the file could be read."""
+        """True if the file could be read."""
         return bool(self.sha256)
 
 
@@ -111,13 +112,13 @@ class Analyze:
         return Done(self.capture, state, reason, self.size_bytes, time.perf_counter() - start)
 
     def lost(self, reason: str) -> Done:
-        """The result if the capture could not be analyzed this time; the next run retries."""
+        """Return the result for a capture that could not be analyzed in this run. The next run tries again."""
         return Done(self.capture, "lost", reason, self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of `Analyze`: the capture's state (`schema.CAPTURE_STATES`) and its reason, its size, and the worker's time in seconds."""
+    """The result of `Analyze`: the capture's state (`schema.CAPTURE_STATES`), its reason, the capture's size, and the worker's time."""
 
     capture: str
     state: str
@@ -160,7 +161,7 @@ Result = Hashed | Done | Written
 
 @contextlib.contextmanager
 def _here(paths: tuple[str, ...]) -> Iterator[list[str]]:
-    """Local paths of the files. Files behind URLs are downloaded, and deleted when the block ends."""
+    """Return local paths of the files. A file behind a URL is downloaded; this copy is deleted when the block ends."""
     with contextlib.ExitStack() as stack:
         folder: Path | None = None
         found = []
@@ -178,7 +179,7 @@ def _here(paths: tuple[str, ...]) -> Iterator[list[str]]:
 def _analyzed(task: Analyze, paths: list[str], target: storage.Place) -> tuple[str, str]:
     """Analyze a capture and write its report and part. Returns its state and the reason. Raises FileNotFoundError if a file has changed."""
     from tcptrace_lab import verdict  # noqa: PLC0415
-    from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415  (Polars: what only tells of a task need not pay for it)
+    from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415  (Polars, which a process that submits tasks does not need)
     from tcptrace_lab.archive.dataset import rows  # noqa: PLC0415
     from tcptrace_lab.connections.anonymizer import NAME  # noqa: PLC0415
 
@@ -197,7 +198,7 @@ def _analyzed(task: Analyze, paths: list[str], target: storage.Place) -> tuple[s
 
 
 def _is_still(path: str, source: str, digest: str, looks: tuple[int | str, ...]) -> bool:
-    """Whether a file still has the hashed contents. Unchanged metadata shows this; otherwise the file is hashed again."""
+    """Return whether a file still has the contents that were hashed. Only if its metadata has changed, the file is hashed again."""
     now = None if path != source else fingerprint.looks(path)
     return (now is not None and tuple(now) == looks) or fingerprint.contents(path)[0] == digest
 
@@ -206,7 +207,7 @@ def _write_report(analysis: Analysis, name: str, target: storage.Place, capture:
     """Write the report, and return its verdict sentence."""
     from dataclasses import replace  # noqa: PLC0415
 
-    from tcptrace_lab import report  # noqa: PLC0415  (the figures' library is the slowest import of all)
+    from tcptrace_lab import report  # noqa: PLC0415  (the library for the figures is the slowest import)
 
     contents = report.data(replace(analysis, name=name), room=report.AMONG_MANY)
     target.write(report_name(capture), report.render(contents, scripts="shared").encode())

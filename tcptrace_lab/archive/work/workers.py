@@ -1,8 +1,8 @@
-"""Runs tasks in local worker processes. Each worker is limited in its number of tasks and in its memory.
+"""Runs tasks in local worker processes. Each worker runs a limited number of tasks and may use a limited amount of memory.
 
 Processes are spawned, not forked: Polars and the engine use threads, which do not survive a fork. If a worker dies, its task is tried once
 more after all others, and the other workers continue. A worker that exceeds its memory is killed, and its task is not retried. If the run
-itself is killed, the kernel kills its workers (PR_SET_PDEATHSIG); at most some files in the archive's `tmp` remain.
+itself is killed, the kernel kills its workers (PR_SET_PDEATHSIG); only files in the archive's folder `tmp` can remain.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Worker:
 
 @dataclass(slots=True)
 class Pool:
-    """A pool of worker processes; a context manager that kills them at the end.
+    """A pool of worker processes. As a context manager, it kills the processes when the `with` block ends.
 
     Attributes:
         jobs: number of concurrent workers.
@@ -72,7 +72,7 @@ class Pool:
     _undoing: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
-        """The pool itself; workers start with the first tasks."""
+        """Return this pool. Worker processes start with the first tasks."""
         self._undoing.enter_context(interrupts.undoing(self._kill))
         return self
 
@@ -91,7 +91,7 @@ class Pool:
             worker.process.join()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results in the order in which tasks finish. Re-raises an error that ends the run, such as OutputUnwritable."""
+        """Yield results as tasks finish. Raises a task's error if it ends the run, such as OutputUnwritable."""
         waiting = deque(tasks)
         tries: dict[Task, int] = {}
         while waiting or any(worker.task for worker in self._workers):
@@ -105,7 +105,7 @@ class Pool:
                     tries[task] = tries.get(task, 0) + 1
                     reason = self._end(worker)
                     if tries[task] < _TRIES and not worker.too_large:
-                        waiting.append(task)  # tried after all others, because perhaps only the total memory of all workers was too large
+                        waiting.append(task)  # retry last: perhaps all workers together used too much memory
                         continue
                     result = task.lost(reason)
                 yield result
@@ -117,7 +117,7 @@ class Pool:
             worker = free.pop() if free else self._started()
             worker.task = waiting.popleft()
             worker.left -= 1
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it died while idle: `_received` detects this
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the worker died while it was idle: `_received` detects this
                 worker.pipe.send(worker.task)
 
     def _started(self) -> _Worker:
@@ -132,7 +132,7 @@ class Pool:
         return worker
 
     def _received(self, worker: _Worker) -> Result | None:
-        """The result that a worker sent; None if the worker died. Raises the error that the worker sent."""
+        """Return the result that a worker sent; None if the worker died. If the worker sent an error, raises that error."""
         try:
             result: Result | BaseException = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
@@ -160,21 +160,21 @@ class Pool:
         return f"its worker ended with code {code}"
 
     def _look(self) -> None:
-        """Kill busy workers that exceed their memory."""
+        """Kill busy workers that exceed their memory limit."""
         for worker in self._workers:
             if worker.task is not None and self._is_too_large(worker):
                 worker.too_large = True
                 worker.process.kill()
 
     def _is_too_large(self, worker: _Worker) -> bool:
-        """Whether a worker exceeds its memory; updates `peak_bytes`."""
+        """Return whether a worker exceeds its memory limit, and update `peak_bytes`."""
         resident = 0 if worker.process.pid is None else _resident_bytes(worker.process.pid)
         self.peak_bytes = max(self.peak_bytes, resident)
         return resident > self.memory_bytes
 
 
 def _resident_bytes(pid: int) -> int:
-    """Resident memory of a process; 0 if unknown (the process has ended, or there is no /proc)."""
+    """Return the resident memory of a process in bytes; 0 if unknown (the process has ended, or there is no /proc)."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):
@@ -183,7 +183,7 @@ def _resident_bytes(pid: int) -> int:
 
 def _work(pipe: Connection, parent: int, threads: int) -> None:
     """Main function of a worker process: receive tasks and send results until the pipe closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run receives SIGINT, too, and kills its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process receives SIGINT as well, and kills its workers
     _end_with(parent)
     os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
     memory.bound()
@@ -211,7 +211,7 @@ def _defect(task: Task, error: Exception) -> Result:
 
 
 def _plain(error: TcptraceLabError) -> TcptraceLabError:
-    """The error without cause, context and traceback, so that it can be pickled."""
+    """Return the error without cause, context and traceback, so that it can be pickled."""
     error.__cause__ = error.__context__ = error.__traceback__ = None
     return error
 

@@ -192,7 +192,7 @@ class Remote:
     @contextlib.contextmanager
     def _writing(self, name: str) -> Iterator[None]:
         try:
-            self._system.makedirs(self._system._parent(self._at(name)), exist_ok=True)  # noqa: SLF001  (does nothing in stores without folders)
+            self._system.makedirs(self._system._parent(self._at(name)), exist_ok=True)  # noqa: SLF001  (no-op in stores without folders)
             yield
         except NotImplementedError as error:
             raise OutputUnwritable("the place is not writable", where=self.root, remedy="name a folder, or a URL as s3://…") from error

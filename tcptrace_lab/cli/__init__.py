@@ -1,6 +1,6 @@
-"""The command line: one file per command, each with its options and one call. `program` combines them.
+"""The command line. Each command has a file with its options and one call; `program` combines the commands.
 
-This module is the entry point. An interrupt ends the process without a traceback (`interrupts`), even while libraries are imported.
+This module is the entry point. Ctrl-C ends the process without a traceback (`interrupts`), even while libraries are being imported.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def analyze() -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """End the process without finalizing the interpreter, because that takes a tenth of the time of a small analysis."""
+    """End the process without finalizing the Python interpreter, which would take a tenth of the time of a small analysis."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # the reader has closed its end, or the stream was closed
+        with contextlib.suppress(OSError, ValueError):  # the reader has closed the pipe, or the stream is closed
             stream.flush()
     os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code. Raises nothing."""
-    from tcptrace_lab.cli import program  # noqa: PLC0415  (Typer: a tenth of a second, in which an interrupt may come)
+    from tcptrace_lab.cli import program  # noqa: PLC0415  (importing Typer takes 0.1 s, during which Ctrl-C must work)
 
     return program.run(arguments)

@@ -1,4 +1,4 @@
-"""Progress of a batch: a display on a terminal, plain lines elsewhere."""
+"""Shows the progress of a batch: a progress bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LINE_S = 10.0
 
 
 class Shown:
-    """Counts tasks and shows progress; shows nothing if `quiet`."""
+    """Counts the tasks of a batch and shows its progress; with `quiet`, it shows nothing."""
 
     def __init__(self, display: Progress | None, *, quiet: bool) -> None:
-        """Choose the display or plain lines."""
+        """Show the progress in `display`; without a display, print plain lines."""
         self._display = display
         self._quiet = quiet
         self._task = None if display is None else display.add_task("", total=None, visible=False)
@@ -34,7 +34,7 @@ class Shown:
         self._began = self._last_line_s = time.monotonic()
 
     def doing(self, what: str, total: int) -> None:
-        """Begin another kind of work with this number of tasks."""
+        """Begin the phase `what`, which has `total` tasks."""
         self._what, self._total, self._count, self._bytes = what, total, 0, 0
         self._began = self._last_line_s = time.monotonic()
         if self._display is not None and self._task is not None:
@@ -52,7 +52,7 @@ class Shown:
 
     @property
     def text(self) -> str:
-        """Text with the numbers done and failed, the rate, and the time left."""
+        """The progress in words: the numbers of tasks done and failed, the rate, and the remaining time."""
         from tcptrace_lab.text.numbers import NS_PER_S, duration, size  # noqa: PLC0415
 
         passed_s = max(time.monotonic() - self._began, 1e-6)
@@ -70,7 +70,7 @@ class Shown:
 
 @contextmanager
 def shown(*, quiet: bool) -> Iterator[Shown]:
-    """Show the progress of a batch while the block runs."""
+    """Show the progress of a batch until the `with` block ends."""
     if quiet or not sys.stderr.isatty():
         yield Shown(None, quiet=quiet)
         return

@@ -1,4 +1,4 @@
-"""Answers for people: on stdout, in the width of the terminal, or plain in 80 columns elsewhere."""
+"""Prints answers for people to stdout: as wide as the terminal, or in 80 columns if stdout is not a terminal."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from rich.style import Style
 
 FALLBACK_WIDTH = 80
-"""Width if stdout is not a terminal."""
+"""Width of the output if stdout is not a terminal."""
 
 MAX_TEXT_WIDTH = 120
-"""Width beyond which lines of text are hard to read."""
+"""Maximum width of lines of text, because longer lines are hard to read."""
 
 
 def console(*, beside_result: bool = False) -> Console:
-    """A console of Rich. It honours NO_COLOR, COLUMNS and TERM=dumb; a letter that its stream cannot encode becomes `?`.
+    """Return a Rich console. It honours NO_COLOR, COLUMNS and TERM=dumb. A character that its stream cannot encode becomes `?`.
 
     Args:
         beside_result: write to stderr, because stdout has another result.
@@ -34,7 +34,7 @@ def console(*, beside_result: bool = False) -> Console:
 
 
 def plain_table() -> Table:
-    """A table without rules; columns are separated by one blank."""
+    """Return a table without lines, whose columns are separated by one blank."""
     return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
 
 

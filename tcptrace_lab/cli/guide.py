@@ -1,4 +1,4 @@
-"""The text about each command in help, man page and docs, except its options: one line, and examples that run as written.
+"""A summary line and examples for each command, which help, man page and docs show. The examples run as written.
 
 Every command needs an entry here; a test checks that.
 """
@@ -23,10 +23,10 @@ tcptrace-lab says where the time of slow TCP transfers went, and what to change.
 
 tcptrace-lab --help lists all commands, and COMMAND --help shows examples.
 """
-"""Printed if the program is called without a command."""
+"""The text that the program prints if it is called without a command."""
 
 WIDTH = 78
-"""Maximum width of an example; help indents it by two."""
+"""Maximum width of an example. Help indents examples by two blanks."""
 
 
 class Guide(NamedTuple):
@@ -131,7 +131,7 @@ GUIDES = {
                 ),
                 "all combinations of buffer sizes",
             ),
-            ("tcptrace-lab predict --from slow.pcap", "parameters from the capture; the rest is assumed"),
+            ("tcptrace-lab predict --from slow.pcap", "parameters from the capture; unknown ones are assumed"),
         ),
     ),
     "replay": Guide("Replay captured packets or transfers.", ()),
@@ -203,7 +203,7 @@ def tell(app: typer.Typer) -> None:
 
 
 def commands(app: typer.Typer, before: str = "") -> Iterator[tuple[str, CommandInfo]]:
-    """Name (with its group) and Typer's information of each command."""
+    """Yield the name of each command (with its group), and Typer's information on it."""
     for command in app.registered_commands:
         own = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
         yield f"{before}{own}", command
@@ -213,7 +213,7 @@ def commands(app: typer.Typer, before: str = "") -> Iterator[tuple[str, CommandI
 
 
 def epilog(guide: Guide) -> str:
-    """The examples, each below its effect; empty if there are none."""
+    """Return the examples, each below a line that states its effect; empty if there are none."""
     if not guide.examples:
         return ""
     lines = "\n".join(f"  # {words}\n  {command}" for command, words in guide.examples)

@@ -1,4 +1,4 @@
-"""The man page, made of the texts of `--help`: `python -m tcptrace_lab.cli.man > tcptrace-lab.1`."""
+"""Writes the man page from the texts of `--help`: `python -m tcptrace_lab.cli.man > tcptrace-lab.1`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXIT_STATUS = (
     ("1", "A finding at or above --fail-on, or another condition of that option; for verify: unexplained differences."),
     ("2", "Wrong usage, or a result cannot be written."),
     ("3", "Not a capture, or unreadable."),
-    ("4", "Partly read: stderr shows where reading stopped; the results cover the part before."),
+    ("4", "Partly read: stderr shows where reading stopped; the results cover the part before that point."),
     ("5", "A required tool or permission is missing."),
     ("70", "Internal error in tcptrace-lab."),
     ("130", "Interrupted."),
@@ -38,7 +38,7 @@ _COMMENT = re.compile(r"^([.'])", re.MULTILINE)
 
 
 def page() -> str:
-    """The page as roff with the macros of man(7)."""
+    """Return the page as roff with the macros of man(7)."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -75,7 +75,7 @@ def _lines() -> Iterator[str]:
 
 
 def _commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  (Typer's own classes)
-    """Every command by its name (with its group), in the order of help."""
+    """Yield the name (with its group) of every command, and the command, in the order of the help."""
     for name, command in sorted(group.commands.items()):
         if hasattr(command, "commands"):
             yield from _commands(command, f"{before}{name} ")
@@ -88,7 +88,7 @@ def _context(command: Any, name: str) -> Any:  # noqa: ANN401
 
 
 def _options(command: Any, name: str) -> Iterator[str]:  # noqa: ANN401
-    """Each argument and option with its help text."""
+    """Yield each argument and option with its help text."""
     context = _context(command, name)
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)

@@ -37,7 +37,7 @@ AnonymizeKey = Annotated[
     typer.Option(
         "--anonymize-key",
         metavar="KEY",
-        help="As --anonymize, with this key instead of a random one: runs with the same key give an address the same pseudonym.",
+        help="Anonymize with this key instead of a random one: runs with the same key give an address the same pseudonym.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]

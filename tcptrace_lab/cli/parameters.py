@@ -1,6 +1,7 @@
-"""What Typer does otherwise with parameters: it converts plain strings, and adds types and brackets to names in help.
+"""Prevents two things that Typer does with parameters: converting plain strings, and adding types and brackets to names in help.
 
-Typer converts every parameter with pydantic, which takes longer to import than the engine. Most parameters are strings or not given.
+Typer converts every parameter with pydantic, which takes longer to import than the engine. Most parameters are strings, which need no
+conversion, or are not given.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class _OnDemand(RuntimeParam):
 
 
 def adapt(command: Command) -> None:
-    """Convert the parameters of `command`, and of its subcommands, only where needed (`_OnDemand`), and show their names as they are."""
+    """Convert the parameters of `command` and of its subcommands only where needed (`_OnDemand`), and show their names as declared."""
     context = Context(command)
     parameters: list[Any] = command.get_params(context)  # with --help
     for parameter in parameters:
@@ -49,7 +50,7 @@ def adapt(command: Command) -> None:
 
 
 def _usage_name(argument: Any) -> str:  # noqa: ANN401  (Typer's own class)
-    """FILE, FILE... or [FILE], as manuals have it; A B [C…] already says that there may be several."""
+    """Return the name in the usage line, as in manuals: FILE, FILE... or [FILE]. A B [C…] already shows that it can be repeated."""
     name = argument.display_name_raw
     name += "..." if argument.nargs != 1 and "…" not in name else ""
     return name if argument.required or name.startswith("[") else f"[{name}]"

@@ -36,14 +36,14 @@ COMPLETION = "_TCPTRACE_LAB_COMPLETE"
 
 def _tell_version(asked: bool) -> None:  # noqa: FBT001  (Typer passes flags by position)
     if asked:
-        from importlib.metadata import version  # noqa: PLC0415  (20 ms that nothing else needs)
+        from importlib.metadata import version  # noqa: PLC0415  (takes 20 ms to import; only `--version` needs it)
 
         typer.echo(f"{PROGRAM} {version(PROGRAM)}")
         raise typer.Exit
 
 
 class Shell(StrEnum):
-    """Shells whose completion script can be shown."""
+    """The shells that `--show-completion` supports."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -118,13 +118,14 @@ def run(arguments: Sequence[str]) -> int:
         return _reader_gone()
     except KeyboardInterrupt:
         return errors.EXIT_INTERRUPTED
-    except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception; no traceback is shown unasked)
+    except BaseException as error:  # noqa: BLE001  (a panic of the engine is not an Exception; only `--debug` shows a traceback)
         return _report_error(error, debug="--debug" in arguments)
     return code or errors.EXIT_DONE
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Error numbers that mean a full disk for standard output. Other outputs raise errors of their own (`output`)."""
+"""Error numbers which mean that the disk is full to which standard output is redirected. Other outputs raise errors of their own
+(`output`)."""
 
 
 def _report_error(error: BaseException, *, debug: bool) -> int:
@@ -164,17 +165,17 @@ _PLAIN = (
     (re.compile(r"Input should be greater than or equal to (\S+)"), r"it must be \1 or more"),
     (re.compile(r"Input should be less than or equal to (\S+)"), r"it must be \1 or less"),
 )
-"""Messages of the option parser, and our texts for them."""
+"""Message of the option parser → the text that replaces it."""
 
 
 def plain(message: str) -> str:
-    """Return the message of a usage error in our words."""
+    """Return the message of a usage error in the wording of tcptrace-lab."""
     for words, ours in _PLAIN:
         message = words.sub(ours, message)
     return message
 
 
 def _reader_gone() -> int:
-    """The reader of our output has closed its end: exit quietly. stdout is redirected so that the final flush succeeds."""
+    """Exit quietly if the reader of stdout has closed the pipe. stdout is redirected, so that the final flush succeeds."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return errors.EXIT_BROKEN_PIPE

@@ -1,4 +1,4 @@
-"""Output for people: one-line errors, notes, progress. It goes to stderr; stdout is for results.
+"""Prints one-line errors, notes and progress for people to stderr; stdout is only for results.
 
 Control characters in text from outside are escaped (`escape.printable`), so that no capture or file name can control the
 terminal.
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 PROGRAM = "tcptrace-lab"
 
 PATIENCE_S = 1.0
-"""Work that takes longer shows its progress, with its rate."""
+"""Progress is shown only for work that takes longer than this."""
 
 MIN_SHARE = 0.01
-"""Minimum share that is done before the remaining time is estimated."""
+"""The remaining time is estimated only after this share of the work is done."""
 
 FILE_WIDTH = 14
 """Maximum length of a file name beside the progress bar."""
@@ -38,13 +38,13 @@ FILE_WIDTH = 14
 
 def say(message: str) -> None:
     """Print one line to stderr, with the program's name before it."""
-    print(f"{PROGRAM}: {printable(message)}", file=sys.stderr, flush=True)  # noqa: T201  (this is where words leave the program)
+    print(f"{PROGRAM}: {printable(message)}", file=sys.stderr, flush=True)  # noqa: T201  (all messages of the program are printed here)
 
 
 def exit_code(loss: ReadInPart | None, *, met: bool) -> int:
-    """The exit code of a command with `--fail-on`: 1 if its condition is met, even if a capture was read only in part.
+    """Return the exit code for `--fail-on`: 1 if its condition is met, even if a capture was read only in part.
 
-    stderr then says what is missing.
+    If a capture was read only in part, stderr says what is missing.
 
     Args:
         loss: what was not read; None if everything was.
@@ -80,35 +80,35 @@ class Activity:
         self._timer.daemon = True
 
     def segments(self, count: int, share: float | None) -> None:
-        """Report the number of segments read, and which share of the files has been read, if that is known."""
+        """Show the number of segments read, and the share of the files that has been read, if known."""
         self.doing("segments read", share, count)
 
     def datagrams(self, count: int, share: float | None) -> None:
-        """Report the number of datagrams read, and which share of the files has been read, if that is known."""
+        """Show the number of datagrams read, and the share of the files that has been read, if known."""
         self.doing("datagrams read", share, count)
 
     def connections(self, count: int) -> None:
-        """Report the number of connections written as JSON."""
+        """Show the number of connections written as JSON."""
         self.doing("connections written as JSON", count=count)
 
     def compared(self, count: int) -> None:
-        """Report the number of segments compared."""
+        """Show the number of segments compared."""
         self.doing("segments compared", count=count)
 
     def next_file(self, name: str) -> None:
-        """Name the file, of several, that is read next."""
+        """Show the name of the file that is read next, if several files are read."""
         self._file = f"{name if len(name) <= FILE_WIDTH else name[: FILE_WIDTH - 1] + '…'}: "
         self.doing("reading")
 
     def doing(self, words: str, share: float | None = None, count: int | None = None) -> None:
-        """Report the current step (`words`), the `share` of it that is done (0 to 1, if known), and the `count` of items so far."""
+        """Show the current step (`words`), the `share` of the step that is done (0 to 1, if known), and the `count` of items so far."""
         with self._lock:
             if words != self._words or (count or 0) < (self._count or 0):
                 self._began_s = self._clock()
             self._words, self._share, self._count = words, share, count
             if self._display is not None and self._task is not None:
                 self._display.update(self._task, description=self.text, completed=share or 0.0)
-                # `update` ignores a total of None
+                # Rich's `update` ignores a total of None
                 self._display.tasks[0].total = None if share is None else 1.0
 
     @property
@@ -129,7 +129,7 @@ class Activity:
         self._timer.start()
 
     def end(self, patience_s: float = -1) -> None:
-        """Remove the display, if there is one. Wait at most this long for other threads that use it (-1: without limit)."""
+        """Remove the display, if it is shown. Wait at most `patience_s` for other threads that use the display (-1: without limit)."""
         self._timer.cancel()
         self._over = True
         if self._lock.acquire(timeout=patience_s):
@@ -138,7 +138,7 @@ class Activity:
             self._lock.release()
 
     def _show(self) -> None:
-        from rich.console import Console  # noqa: PLC0415  (50 ms that a short run need not pay)
+        from rich.console import Console  # noqa: PLC0415  (takes 50 ms to import, which a short run saves)
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
         with self._lock:
@@ -151,8 +151,8 @@ class Activity:
 
 
 def _rate(per_s: float) -> str:
-    """1,234,567 a second → 1.23 M/s."""
-    from tcptrace_lab.text import numbers  # noqa: PLC0415  (only who waits needs it)
+    """Return a rate as text: 1,234,567 per second becomes `1.23 M/s`."""
+    from tcptrace_lab.text import numbers  # noqa: PLC0415  (only the progress display needs it)
 
     return numbers.rate(per_s).replace("b/s", "/s")
 
@@ -164,7 +164,7 @@ def _time_left(left_s: float) -> str:
 
 @contextmanager
 def activity(words: str, *, quiet: bool) -> Iterator[Activity]:
-    """Show the progress of the block: only on a terminal, only after one second, and erased at the end."""
+    """Show the progress of the `with` block on a terminal: after the first second, and erased at the end."""
     shown = Activity(words)
     if quiet or not sys.stderr.isatty() or os.environ.get("TERM", "") in {"", "dumb"}:
         yield shown

@@ -1,1 +1,1 @@
-"""One file per command, each with its options and one call."""
+"""The commands. Each command has a file with its options and one call."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
 
 NOTES = 10
-"""Maximum number of capture problems printed to stderr; the JSON contains all."""
+"""At most this many problems of the capture are printed to stderr; the JSON lists all."""
 
 
 class SeverityName(StrEnum):
@@ -45,7 +45,7 @@ PairOption = Annotated[
     typer.Option(
         "--pair",
         help="The two FILEs are captures of the same transfers at two capture points: show what the path between them did. "
-        "Only findings in the first count for --fail-on.",
+        "Only findings in the first capture count for --fail-on.",
     ),
 ]
 Multiqc = Annotated[
@@ -55,10 +55,10 @@ Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min
 WhatIf = Annotated[
     bool,
     typer.Option(
-        "--whatif", help="Compute the gain of each remedy with models of the stacks, as replay whatif does (at most 30 seconds longer)."
+        "--whatif", help="Compute the gain of each remedy with models of the TCP stacks, as replay whatif does; takes at most 30 s more."
     ),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all findings in full, and what the endpoints did.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all findings in full, and the behaviour of the endpoints.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
 FailOn = Annotated[
     SeverityName | None,
@@ -86,8 +86,9 @@ def analyze(
 ) -> int:
     """Analyze the TCP connections of a capture: verdict, findings, a table, JSON, and a report with figures over time.
 
-    Several FILEs are one capture, merged by time. With --pair, two FILEs are compared packet by packet: loss, one-way delays and
-    reordering between them, also in the JSON and the report. The answer goes to stdout, unless an option writes to - there.
+    Several FILEs are one capture, merged by time. With --pair, two FILEs are compared packet by packet: loss, one-way delays and reordering
+    between them, also in the JSON and the report. The answer goes to stdout, unless an option has the value -, which writes its result to
+    stdout.
     """
     if pair:
         _check_pair(files, markdown, multiqc)
@@ -96,7 +97,7 @@ def analyze(
     if multiqc is not None:
         output.check_folder(multiqc)
     with activity("reading", quiet=quiet) as shown, memory.at_hand(files):
-        from tcptrace_lab.analysis import analyze as analyze_paths  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+        from tcptrace_lab.analysis import analyze as analyze_paths  # noqa: PLC0415  (importing Polars takes 0.1 s, which `--help` saves)
 
         words = None if quiet else say
         named, hidden = files[:1] if pair else files, anonymizer(anonymize_key, wanted=anonymize)
@@ -141,7 +142,7 @@ def _offer_batch(files: list[str]) -> None:
 
 
 def _modelled(analysis: Analysis, shown: Activity, *, quiet: bool) -> Analysis:
-    """Add gains from simulations, and print why others have none."""
+    """Add the simulated gain to the findings, and print why some findings have none."""
     from tcptrace_lab.replay.gains import modelled  # noqa: PLC0415
 
     analysis, refused = modelled(analysis, doing=shown.doing)
@@ -165,7 +166,7 @@ def _write_summaries(analysis: Analysis, markdown: str | None, multiqc: str | No
 
 
 def _write_report(analysis: Analysis, report: str | None, between: Pair | None, files: list[str], *, anonymous: bool) -> str:
-    from tcptrace_lab.report import write_report  # noqa: PLC0415  (the figures' library is the slowest import of all)
+    from tcptrace_lab.report import write_report  # noqa: PLC0415  (the library for the figures is the slowest import)
     from tcptrace_lab.report.parts.provenance import lines  # noqa: PLC0415
 
     path = str(output.reports() / f"{analysis.name}.html") if report is None else report
@@ -189,11 +190,11 @@ def _answer(analysis: Analysis, between: Pair | None, *, verbose: bool) -> None:
 
         pair.show(between)
         answer.show_findings_of_first(analysis, verbose=verbose)
-    sys.stdout.flush()  # flush before anything else is written to stderr
+    sys.stdout.flush()  # so that the answer appears before the next line on stderr
 
 
 def _open(report: str) -> None:
-    """Open the report in the browser of this desktop, or of BROWSER."""
+    """Open the report in the default browser, or in the browser that the environment variable BROWSER names."""
     import webbrowser  # noqa: PLC0415
 
     if not webbrowser.open(Path(report).absolute().as_uri()):
@@ -201,9 +202,9 @@ def _open(report: str) -> None:
 
 
 def _tell(analysis: Analysis, report: str) -> None:
-    """Print to stderr what could not be read, and where the report is."""
+    """Print to stderr the problems of the capture, and the path of the report."""
     lost = [problem for problem in analysis.problems if problem["loses_data"]]
-    told_by_exit_line = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # the line that explains the exit code contains it already
+    told_by_exit_line = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # the final error message names this problem
     problems = [problem for problem in analysis.problems if problem not in told_by_exit_line]
     for problem in problems[:NOTES]:
         times = f" ({problem['count']:,} times)" if problem["count"] > 1 else ""
@@ -214,7 +215,7 @@ def _tell(analysis: Analysis, report: str) -> None:
 
 
 def _exit_code(analysis: Analysis, fail_on: SeverityName | None) -> int:
-    """The exit code under `--fail-on`; see `exit_code`."""
+    """Return the exit code for `--fail-on`; see `exit_code`."""
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 
     met = fail_on is not None and any(finding.severity >= Severity.named(fail_on) for finding in analysis.findings)

@@ -30,14 +30,14 @@ Profile = Annotated[
     typer.Option(
         "--profile",
         metavar="FOLDER",
-        help="Also write a Wireshark profile: columns, colours, filter buttons and graphs by cause, and a Lua script with their fields. "
+        help="Also write a Wireshark profile: columns, colours, filter buttons and graphs by cause, and a Lua script that adds fields. "
         "Wireshark looks for profiles in ~/.config/wireshark/profiles.",
         show_default=False,
     ),
 ]
 
 PROFILES = '"$HOME"/.config/wireshark/profiles'
-"""Where Wireshark looks for profiles on Linux and macOS, for a shell."""
+"""The folder in which Wireshark looks for profiles on Linux and macOS, in shell syntax."""
 
 
 def annotate(
@@ -51,9 +51,10 @@ def annotate(
 ) -> int:
     """Write a pcapng copy of a capture for Wireshark, with the findings as packet comments.
 
-    The first frame that proves a finding gets its cause, cost, remedies, and what would disprove it; the others name that frame. Frames
-    around a long wait get its duration and cause. On stderr, each finding has a display filter for its frames. With --anonymize, the copy
-    has only IP and TCP headers, with pseudonyms for addresses.
+    The comment on the first frame that proves a finding states its cause, cost and remedies, and what would disprove it. The comments on
+    the finding's other frames refer to this frame. The frames before and after a long wait have a comment with its duration and cause. A
+    display filter for the frames of each finding is printed to stderr. With --anonymize, the copy has only IP and TCP headers, with
+    pseudonyms for addresses.
     """
     if path is not None:
         output.check(path, [file])
@@ -65,7 +66,7 @@ def annotate(
         raise UsageError("cannot write pcapng to a terminal", remedy="name a file with -o")
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415
-        from tcptrace_lab.outputs import annotate as copies  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+        from tcptrace_lab.outputs import annotate as copies  # noqa: PLC0415  (importing Polars takes 0.1 s, which `--help` saves)
         from tcptrace_lab.outputs import anonymous_copy  # noqa: PLC0415
 
         hidden = anonymizer(anonymize_key, wanted=anonymize)
@@ -110,7 +111,7 @@ def _tell(analysis: Analysis, target: str, without: int) -> None:
 
 
 def _tell_profile(profile: Path, target: str) -> None:
-    """Say how to open the copy with the profile, which Wireshark finds in one folder only."""
+    """Print how to open the copy with the profile. Wireshark looks for profiles in one folder only."""
     whole = profile.resolve()
     name = shlex.quote(whole.name)
     capture = "COPY" if target == output.STDOUT else shlex.quote(target)

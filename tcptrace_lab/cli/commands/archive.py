@@ -21,7 +21,7 @@ app = typer.Typer(help="Query and clean up archives that batch has written.", ri
 
 PLAIN_WIDTH = 80
 MAX_ROWS = 1_000
-"""Maximum number of rows of a table in the terminal; other formats have all."""
+"""A table in the terminal shows at most this many rows; the other formats have all rows."""
 
 
 class QueryFormat(StrEnum):
@@ -34,7 +34,7 @@ class QueryFormat(StrEnum):
 
 
 Archive = Annotated[str, typer.Argument(metavar="ARCHIVE", help="Folder or URL of an archive that batch has written.", show_default=False)]
-Sql = Annotated[str, typer.Argument(metavar="SELECT…", help="SQL query over the tables that archive tables lists.", show_default=False)]
+Sql = Annotated[str, typer.Argument(metavar="SELECT…", help="SQL query; the command archive tables lists the tables.", show_default=False)]
 Form = Annotated[QueryFormat, typer.Option("--format", "-f", help="table is for reading; json writes one object per line.")]
 Target = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="File for the rows.")]
 State = Annotated[
@@ -105,7 +105,7 @@ def list_captures(archive: Archive, state: State = "", _debug: Debug = False) ->
 
 @app.command()
 def gc(archive: Archive, missing: Missing = False, dry_run: DryRun = False, quiet: Quiet = False, _debug: Debug = False) -> int:
-    """Remove unneeded files: results of other versions, of captures that no longer exist, and incomplete files of killed runs."""
+    """Remove unneeded files: results of other program versions or of captures that no longer exist, and incomplete files of killed runs."""
     from tcptrace_lab.archive import garbage_collection  # noqa: PLC0415  (Polars)
     from tcptrace_lab.text.numbers import size  # noqa: PLC0415
 
@@ -131,7 +131,7 @@ def _flat(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _drawn(rows: pl.DataFrame) -> str:
-    """Format the rows as a table for the terminal."""
+    """Return the rows as a table for the terminal."""
     from io import StringIO  # noqa: PLC0415
 
     from rich.console import Console  # noqa: PLC0415

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.run import Batch
 
 WORST = 5
-"""Number of captures named at the end, those that lose the most time; the index contains all."""
+"""This many captures are listed at the end, those that lost the most time; the index lists all."""
 
 TOLD = 10
-"""Maximum number of failed captures printed to stderr; the tables contain all."""
+"""At most this many failed captures are printed to stderr; the tables list all."""
 
 Sources = Annotated[
-    list[str], typer.Argument(metavar="DIR|FILE|GLOB|URL", help="What to analyze; rotated files become one capture.", show_default=False)
+    list[str], typer.Argument(metavar="DIR|FILE|GLOB|URL", help="Captures to analyze; rotated files are joined.", show_default=False)
 ]
 Output = Annotated[str, typer.Option("-o", "--output", metavar="ARCHIVE", help="Archive: a folder or a URL.", show_default=False)]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=0, metavar="N", help="Number of worker processes; 0: one per processor.")]
@@ -36,16 +36,16 @@ Memory = Annotated[
 Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="tcp://…", help="Use a Dask cluster instead.")]
 NoReports = Annotated[bool, typer.Option("--no-reports", help="Write only tables and index.")]
 Separate = Annotated[bool, typer.Option("--separate", help="Analyze the files of a rotated set as separate captures.")]
-Baseline = Annotated[str | None, typer.Option("--baseline", metavar="ARCHIVE", help="Show what is slower than in another archive.")]
+Baseline = Annotated[str | None, typer.Option("--baseline", metavar="ARCHIVE", help="List what became slower since this other archive.")]
 FailOn = Annotated[
     SeverityName | None,
     typer.Option(
         "--fail-on",
-        help="Exit with 1 if a finding has at least this severity. With --baseline, only what became slower counts: "
+        help="Exit with 1 if a finding has at least this severity. With --baseline, only transfers that became slower count: "
         "a quarter slower is medium, twice as slow is high.",
     ),
 ]
-Watch = Annotated[bool, typer.Option("--watch", help="Continue, and analyze new files when they are closed, until Ctrl-C.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Then wait for new files until Ctrl-C, and analyze each when it is closed.")]
 Until = Annotated[
     int, typer.Option("--stop-after", min=0, metavar="N", help="With --watch: stop after this many captures.", show_default=False)
 ]
@@ -70,9 +70,9 @@ def batch(
 ) -> int:
     """Analyze thousands of captures into an archive: one report per capture, tables of all captures, and an index.
 
-    Captures that are already in the archive are not analyzed again: after an interruption, the same command does the rest. A capture that
-    cannot be read is listed with the reason; the others are analyzed. With --anonymize, files have pseudonyms, too; only with
-    --anonymize-key can another run continue.
+    Captures that are already in the archive are not analyzed again: after an interruption, repeat the command to analyze the remaining
+    captures. A capture that cannot be read is listed with the reason; the other captures are analyzed. With --anonymize, file names become
+    pseudonyms as well; to add captures later, use --anonymize-key.
     """
     if archive == output.STDOUT or output.STDOUT in sources:
         raise UsageError("an archive cannot be written to standard output or read from standard input", remedy="name a folder with -o")
@@ -124,7 +124,7 @@ def _tell(done: Batch) -> None:
 
 
 def _tell_worst(done: Batch) -> None:
-    """Print the captures of this run that lost most time to fixable causes to stdout."""
+    """Print to stdout the captures of this run that lost the most time to fixable causes."""
     mine = done.captures.filter(done.captures["capture"].is_in(list(done.named)) & (done.captures["fixable_ns"] > 0))
     if mine.is_empty():
         return
@@ -135,7 +135,7 @@ def _tell_worst(done: Batch) -> None:
     paragraph(out, f"most time lost to fixable causes, {worst.height} of {numbers.counted(mine.height, 'capture')}:")
     for row in worst.iter_rows(named=True):
         lost = f"{numbers.duration(row['fixable_ns'])} of {numbers.duration(row['active_ns'])}"
-        out.out(f"{lost}  {printable(row['path'])}")  # unwrapped: a path can be copied only from one line
+        out.out(f"{lost}  {printable(row['path'])}")  # not wrapped, so that the path can be copied
         paragraph(out, printable(row["verdict"]), "  ")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _RING = re.compile(r"\s*(\d{1,6})\s*[x×*]\s*(.+)")
 DEFAULT_RING = "10x100M"
-"""Bound of the disk space of a session: 1 GB."""
+"""Default for `--ring`. It bounds the disk space of a session to 1 GB."""
 
 SMALLEST_RING_FILE_BYTES = 1_000
 """dumpcap counts a ring's files in units of 1,000 bytes."""
@@ -71,10 +71,11 @@ def capture(
 ) -> int:
     """Capture live through Wireshark's dumpcap, then analyze what was captured.
 
-    Without options, list the interfaces. The capture stops after --duration or --packets, or on Ctrl-C. Then it is analyzed; the capture
-    is kept. A long session has several files, of which the last are kept: they are analyzed together, and each has its verdict.
+    Without options, list the interfaces. The capture stops after --duration or --packets, or on Ctrl-C. Then the capture is analyzed; its
+    file is kept. A long session writes several files and keeps the last ones: they are analyzed together, and a verdict on each file is
+    printed.
     """
-    from tcptrace_lab.lab.capturing import live  # noqa: PLC0415  (it starts programs; help does not)
+    from tcptrace_lab.lab.capturing import live  # noqa: PLC0415  (it starts programs, which `--help` does not need)
 
     asked = (interfaces, capture_filter, duration_s, packets, snaplen_bytes, write)
     if listed or not any(asked):
@@ -116,7 +117,7 @@ def _tell_each(files: list[str], where: str | None) -> None:
 
 
 def _begin(target: Path, ring: Ring) -> None:
-    """Print the path of the file, how much of a long session is kept, and how to end it."""
+    """Print the path of the capture file, how much of a long session is kept, and how to end the session."""
     say("Ctrl-C stops it and starts the analysis")
     say(f"capturing to {target}; a long session keeps its last {ring.files} files of {size(ring.file_bytes)}")
 
@@ -140,7 +141,7 @@ def _default_path(interfaces: object) -> Path:
 
 
 def _tell(interfaces: list[Interface]) -> None:
-    """Print to standard output, because it is the result of the command."""
+    """Print the interfaces to standard output, because they are the result of the command."""
     width = max((len(one.name) for one in interfaces), default=0)
     for one in interfaces:
         words = [word for word in (one.title, *one.addresses) if word]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.errors import ReadInPart
 
 SEPARATOR = "vs"
-"""Separator between groups of captures. A capture file that has this name can be given as ./vs."""
+"""Separator between groups of captures. If a capture file has this name, write it as ./vs."""
 
 
 class Failure(StrEnum):
@@ -39,7 +39,7 @@ Captures = Annotated[
     list[str],
     typer.Argument(metavar="A B [C…] | A… vs B… [vs C…]", help="Captures; vs separates groups of repetitions.", show_default=False),
 ]
-Repetitions = Annotated[bool, typer.Option("--repetitions", help="All captures repeat one experiment: means and intervals, no tests.")]
+Repetitions = Annotated[bool, typer.Option("--repetitions", help="All captures repeat one experiment: means and intervals, without tests.")]
 Page = Annotated[str | None, typer.Option("-o", "--output", metavar="REPORT.html", help="Write a report.", show_default=False)]
 FailOn = Annotated[
     list[Failure] | None,
@@ -68,8 +68,8 @@ def compare(
 ) -> int:
     """Compare captures before and after a change, or repetitions: what changed, by how much, and whether it is significant.
 
-    Without vs, each capture is a separate group. Every group is compared with the first: throughput and latency with means and 95%
-    confidence intervals (Student's t), tested by Welch's t test; time by cause; new, resolved and remaining findings.
+    Without vs, each capture is a separate group. Every group is compared with the first group: means of throughput and latency with 95%
+    confidence intervals (Student's t) and Welch's t test, time by cause, and new, resolved and remaining findings.
     """
     groups = _groups(captures, repetitions=repetitions)
     output.check_all({"-o": page, "--json": json_path, "--markdown": markdown}, [path for group in groups for path in group], ("-o",))
@@ -88,7 +88,7 @@ def compare(
 
 
 def _groups(captures: list[str], *, repetitions: bool) -> list[list[str]]:
-    """The groups between separators; without separators, one group per capture, or one of all."""
+    """Return the groups between separators. Without a separator, each capture is a group, or all are one group (`repetitions`)."""
     if SEPARATOR not in captures:
         groups = [captures] if repetitions else [[path] for path in captures]
     elif repetitions:
@@ -112,8 +112,11 @@ def _groups(captures: list[str], *, repetitions: bool) -> list[list[str]]:
 def _compared(
     groups: list[list[str]], where: str | None, hidden: Anonymizer | None, shown: Activity, *, quiet: bool
 ) -> tuple[Comparison, ReadInPart | None]:
-    """Compare the captures, which are read one after the other. Also return the loss of the first capture that was read only in part."""
-    from tcptrace_lab.analysis import analyze  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+    """Read the captures one after the other, and compare them.
+
+    Also return what could not be read of the first capture that was read only in part.
+    """
+    from tcptrace_lab.analysis import analyze  # noqa: PLC0415  (importing Polars takes 0.1 s, which `--help` saves)
     from tcptrace_lab.comparison.comparison import MAX_GROUPS, of_runs  # noqa: PLC0415
     from tcptrace_lab.comparison.run import of_analysis  # noqa: PLC0415
 
@@ -149,7 +152,7 @@ def _write(comparison: Comparison, page: str | None, json_path: str | None, mark
 
 
 def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Failure], *, quiet: bool) -> int:
-    """The exit code under the conditions of `--fail-on`; see `exit_code`."""
+    """Return the exit code for the conditions of `--fail-on`; see `exit_code`."""
     from tcptrace_lab.comparison.findings import APPEARED  # noqa: PLC0415
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 

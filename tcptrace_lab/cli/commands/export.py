@@ -71,7 +71,7 @@ def _export_table(files: list[str], form: Format, table: TableName, path: str, h
     if path == output.STDOUT and not form.is_text and sys.stdout.isatty():
         raise UsageError(f"cannot write {form} to a terminal", remedy="name a file with -o, or choose --format csv")
     with activity("reading", quiet=quiet) as shown:
-        from tcptrace_lab.outputs.export import export as export_table  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+        from tcptrace_lab.outputs.export import export as export_table  # noqa: PLC0415  (importing Polars takes 0.1 s, which `--help` saves)
 
         words = None if quiet else say
         progress = shown.datagrams if table.is_udp else shown.segments
@@ -132,7 +132,7 @@ def _export_graphs(files: list[str], path: str, hidden: Anonymizer | None, *, qu
 
 
 def _done(loss: ReadInPart | None, what: str, path: str, *, quiet: bool) -> int:
-    """Say what was written, if not to standard output."""
+    """Print what was written, unless it was written to standard output."""
     if path != output.STDOUT and not quiet:
         target = Path(path)
         say(f"{what} written: {path}" + (f" ({size(target.stat().st_size)})" if target.is_file() else ""))

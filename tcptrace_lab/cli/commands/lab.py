@@ -1,4 +1,4 @@
-"""`tcptrace-lab lab`: experiments as declared files."""
+"""`tcptrace-lab lab` runs experiments that a file declares."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def run(
     FOLDER receives report.html, results.json, runs.parquet, tcp_info.parquet, experiment.toml and captures/.
     """
     with activity("reading", quiet=quiet) as shown:
-        from tcptrace_lab.lab.studies import experiment_file  # noqa: PLC0415  (Polars and more, which help need not pay for)
+        from tcptrace_lab.lab.studies import experiment_file  # noqa: PLC0415  (slow imports, which `--help` does not need)
 
         declared = experiment_file.load(name, short=short)
         if dry_run:
@@ -124,7 +124,7 @@ def _tidied(target: Path) -> Iterator[None]:
         captures = target / "captures"
         with contextlib.suppress(OSError):
             if captures.exists():
-                captures.rmdir()  # OSError: the folder is not empty
+                captures.rmdir()  # raises OSError if the folder is not empty
                 (target / "experiment.toml").unlink(missing_ok=True)
             target.rmdir()
         raise

@@ -1,4 +1,4 @@
-"""The part of `tcptrace-lab analyze` for `--pair`."""
+"""The option `--pair` of `tcptrace-lab analyze`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_two(files: list[str]) -> None:
 
 
 def compare(first: Analysis, second: Analysis, shown: Activity, where: str | None = None) -> Pair:
-    """Compare the two captures; see `pair.pair_captures`.
+    """Compare the two captures with `pair.pair_captures`.
 
     Raises:
         UsageError: they have no common connection, or `where` selects none of the first.

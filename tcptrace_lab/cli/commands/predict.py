@@ -13,7 +13,7 @@ from tcptrace_lab.process import output
 from tcptrace_lab.text.quantities import size_bytes
 
 RANGES = 12
-"""Maximum number of ranges in the terminal; JSON and page have all."""
+"""At most this many ranges are printed in the terminal; the JSON and the page have all."""
 
 StackName = Annotated[
     str, typer.Option("--stack", metavar="NAME", help="Stack to model: sunos4, bsd4.4, irix6.2 or linux.", show_default=False)
@@ -26,7 +26,7 @@ Copy = Annotated[
     typer.Option(
         "--copy",
         metavar="BYTES",
-        help="Bytes copied to TCP at a time: the copy unit of the stack, or the size of each write if that is smaller.",
+        help="Bytes copied to TCP at a time: the copy unit of the stack, or the size of each write if it is smaller.",
         show_default=False,
     ),
 ]
@@ -75,12 +75,12 @@ def predict(
 ) -> int:
     """Predict which message sizes stall, and whether a stream can deadlock, from the rules of a TCP stack.
 
-    With --from, also show which sizes were slow between the same two hosts, in all these captures together.
+    With --from, also show which message sizes were slow between the two hosts, over all these captures.
     """
     _check(page, json_path, captures or [], connection, separate=separate)
     span, buffers = _span(sizes), _grid(grid)
     with activity("predicting", quiet=quiet) as shown:
-        from tcptrace_lab.messages import prediction  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+        from tcptrace_lab.messages import prediction  # noqa: PLC0415  (importing Polars takes 0.1 s, which `--help` saves)
 
         asked = prediction.Asked(
             stack=stack,
@@ -109,7 +109,7 @@ def predict(
 
 
 def _check(page: str | None, json_path: str | None, captures: list[str], connection: int | None, *, separate: bool) -> None:
-    """Check the combination of options before anything is read."""
+    """Check the combination of options before any capture is read."""
     for path in (page, json_path):
         if path is not None:
             output.check(path, captures)
@@ -147,7 +147,7 @@ def _grid(text: str) -> list[int]:
     first, last, step = map(size_bytes, words)
     if not (1 <= first <= last and step >= 1):
         raise UsageError(f"empty grid: {text!r}", remedy="write the smaller size first; the step must be 1 or more")
-    if (last - first) // step > 1000:  # noqa: PLR2004  (only so that a slip makes no list of millions; `prediction` has the bound)
+    if (last - first) // step > 1000:  # noqa: PLR2004  (stops a mistyped grid of millions; `prediction` has the real limit)
         raise UsageError(f"{(last - first) // step + 1:,} buffers in {text!r}", remedy="take larger steps")
     return [*range(first, last, step), last]
 

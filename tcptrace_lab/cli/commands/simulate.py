@@ -39,12 +39,13 @@ HostName = Annotated[
     ),
 ]
 Mss = Annotated[str, typer.Option(metavar="BYTES", help="Largest payload of a segment; default: 1460.", show_default=False)]
-SendBuffer = Annotated[str, typer.Option(metavar="SIZE", help="Send buffer of both hosts; default: that of the stack.", show_default=False)]
+SendBuffer = Annotated[str, typer.Option(metavar="SIZE", help="Send buffer of both hosts; default: the stack's.", show_default=False)]
 ReceiveBuffer = Annotated[str, typer.Option(metavar="SIZE", help="Receive buffer of both hosts.", show_default=False)]
 NoDelay = Annotated[bool, typer.Option("--nodelay", help="Both applications switch Nagle's algorithm off.")]
 Phase = Annotated[str, typer.Option(metavar="TIME", help="Time of the first tick of periodic timers.", show_default=False)]
 NoSlowStart = Annotated[
-    bool, typer.Option("--no-slow-start", help="Let the congestion window limit nothing before the first loss, as in a long connection.")
+    bool,
+    typer.Option("--no-slow-start", help="Until the first loss, the congestion window does not limit the sender, as in a long connection."),
 ]
 Rate = Annotated[
     str, typer.Option(metavar="RATE", help="Line rate in both directions, such as 10M; default: no limit.", show_default=False)
@@ -53,7 +54,7 @@ Delay = Annotated[str, typer.Option(metavar="TIME", help="One-way delay from end
 Framing = Annotated[str, typer.Option(metavar="NAME", help="Framing on the line: ethernet, atm or bare.", show_default=False)]
 Loss = Annotated[float, typer.Option(metavar="SHARE", help="Loss probability of packets from the client.", show_default=False)]
 Drop = Annotated[
-    str, typer.Option(metavar="N,N", help="Packets from the client that are lost, such as 5,6,9; the first is 0.", show_default=False)
+    str, typer.Option(metavar="N,N", help="Packets from the client that are lost, such as 5,6,9 (the first is 0).", show_default=False)
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Random seed of the losses.", show_default=False)]
 Until = Annotated[str, typer.Option(metavar="TIME", help="Latest end of the run; default: 3600s.", show_default=False)]

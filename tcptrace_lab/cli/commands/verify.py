@@ -36,16 +36,16 @@ def verify(
 ) -> int:
     """Check the results for a capture against tshark, segment by segment, and tcptrace, figure by figure; explain differences.
 
-    A table shows how often each item was compared and how often the results were equal. Then come the differences, grouped by explanation,
-    with frames and numbers of this capture. If no known behaviour of the other program explains a difference, tcptrace-lab may be wrong,
-    and the exit code is 1.
+    A table shows how often each item was compared and how often the results were equal. Below the table, the differences are listed by
+    explanation, with frames and values of this capture. If no known behaviour of the other program explains a difference, tcptrace-lab may
+    be wrong, and the exit code is 1.
     """
     if file == output.STDOUT:
         raise UsageError("verify reads its file several times", remedy="name a file")
     if json_path is not None:
         output.check(json_path, [file])
     with activity("reading", quiet=quiet) as shown:
-        from tcptrace_lab.verify import TOOLS  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+        from tcptrace_lab.verify import TOOLS  # noqa: PLC0415  (importing Polars takes 0.1 s, which `--help` saves)
         from tcptrace_lab.verify import verify as verify_file  # noqa: PLC0415
         from tcptrace_lab.verify.output import write_json  # noqa: PLC0415
 

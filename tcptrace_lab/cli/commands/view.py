@@ -26,7 +26,7 @@ Viewed = Annotated[
     ),
 ]
 PairOption = Annotated[bool, typer.Option("--pair", help="The two captures show the same transfers at two capture points.")]
-Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65_535, help="Port on this machine; 0 takes a free one.")]
+Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65_535, help="Port on this machine; 0 chooses a free port.")]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Only print the URL.")]
 Idle = Annotated[
     str | None,
@@ -50,8 +50,8 @@ def view(
 ) -> int:
     """Explore a capture or an archive in the browser: connections, causes over time, any figure at any zoom, every packet.
 
-    It serves pages on this machine only, at a URL with a secret that it prints to stdout, until Ctrl-C. Tables are kept in a cache
-    (XDG_CACHE_HOME), so that the next view of the same capture opens at once.
+    The command serves pages until Ctrl-C, on this machine only. It prints their URL, which contains a secret, to stdout. Tables are kept in
+    a cache (XDG_CACHE_HOME), so that the next view of the same capture opens at once.
     """
     idle_s = None if idle is None else _seconds(idle)
     if any(find_spec(name) is None for name in _NEEDED):

@@ -1,1 +1,1 @@
-"""Tables for people, in 80 columns."""
+"""Tables and lines of text for the terminal. They fit into 80 columns."""

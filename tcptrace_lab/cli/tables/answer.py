@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict import Verdict
 
 FINDINGS = 6
-"""Maximum number of findings without `--verbose`; the report and the JSON have all."""
+"""Without `--verbose`, at most this many findings are printed; the report and the JSON have all."""
 
 ROWS = 5
-"""Maximum number of connections without `--verbose`."""
+"""Without `--verbose`, at most this many connections are printed."""
 
 DESCRIBED = 3
-"""Number of connections whose endpoints and rates `--verbose` describes, the largest ones; the report and the JSON describe all."""
+"""`--verbose` describes the endpoints and rates of this many connections, the largest ones; the report and the JSON describe all."""
 
 STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
 
@@ -40,7 +40,7 @@ _INDENT = " " * (len(max(map(str, Severity), key=len)) + 1)
 
 
 def show(analysis: Analysis, *, verbose: bool = False) -> None:
-    """Print the answer to stdout; `verbose`: with all findings in full, and what the endpoints did."""
+    """Print the answer to stdout. With `verbose`, print all findings in full, and the behaviour of the endpoints."""
     out, said = console(), verdict.of(analysis)
     paragraph(out, printable(said.sentence), style="bold")
     out.print()
@@ -56,7 +56,7 @@ def show(analysis: Analysis, *, verbose: bool = False) -> None:
 
 
 def show_findings_of_first(analysis: Analysis, *, verbose: bool = False) -> None:
-    """Print the findings of the first of two captures to stdout. They decide the exit code."""
+    """Print the findings of the first of two captures to stdout. These findings decide the exit code."""
     out = console()
     out.print()
     paragraph(out, f"Findings in the first capture, {printable(analysis.capture['path'])} (these decide --fail-on):")
@@ -65,7 +65,7 @@ def show_findings_of_first(analysis: Analysis, *, verbose: bool = False) -> None
 
 
 def _show_time(said: Verdict, out: Console) -> None:
-    """Print where the time of the verdict's direction went."""
+    """Print the time by cause of the direction that the verdict describes."""
     if said.from_client is None or not said.account:
         return
     why = f", chosen for {said.why}" if said.why else ""
@@ -104,7 +104,7 @@ def _show_finding(finding: Finding, out: Console, *, verbose: bool) -> None:
 
 
 def _about(finding: Finding) -> list[str]:
-    """`91% of the active time`, `saves up to 477 ms`, `proved`, `connection 0 →`."""
+    """Return facts about a finding, such as `91% of the active time`, `saves up to 477 ms`, `proved`, `connection 0 →`."""
     words = []
     if finding.cost_share is not None:
         words.append(f"{numbers.share(finding.cost_share)} of the active time")
@@ -121,7 +121,7 @@ def _about(finding: Finding) -> list[str]:
 
 
 def _show_connections(analysis: Analysis, said: Verdict, largest: pl.DataFrame, total: int, out: Console, *, verbose: bool) -> None:
-    """Print the connections that matter: that of the verdict, those with faults, and the largest ones."""
+    """Print the connection of the verdict, the connections with fixable findings, and the largest connections."""
     if not total:
         return
     rows = largest if verbose else _that_matter(analysis, said, largest)

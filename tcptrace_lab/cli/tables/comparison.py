@@ -1,4 +1,4 @@
-"""A comparison as lines and tables for people, in 80 columns: each group next to the first."""
+"""Prints a comparison as lines and tables in 80 columns, with each group next to the first group."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.significance import Compared
 
 SERVICES = 5
-"""Maximum number of services, those with most data; the report and the JSON have all."""
+"""At most this many services are shown, those with the most data; the report and the JSON have all."""
 
 CAUSES = 6
-"""Maximum number of causes per direction of a service, those with most time; the report and the JSON have all."""
+"""At most this many causes of a service are shown, half of them per direction, those with the most time; the report and the JSON have
+all."""
 
 FINDINGS = 10
 
@@ -33,14 +34,14 @@ LEGEND = "→ data from the client, ← data from the server; ± half of the 95%
 
 _ARROWS = {"client": "→", "server": "←", None: " "}
 _NAME, _CELL, _CHANGE, _CHANCE = 20, 17, 7, 15
-"""Widths of the columns: 80 in total, with four blanks."""
+"""Widths of the columns: name, value (twice), change, significance. With four blanks between them, the total is 80."""
 
 _SHORT = {Verdict.NONE_SHOWN: "n.s."}
 """Short forms of verdicts."""
 
 
 def show(comparison: Comparison) -> None:
-    """Print the comparison to stdout: the result of each group first."""
+    """Print the comparison to stdout, beginning with the result of each group."""
     out = console()
     later = range(1, len(comparison.groups))
     for group in later:
@@ -87,12 +88,12 @@ def _service(comparison: Comparison, place: int, groups: list[int]) -> Table:
 
 
 def _is_shown(one: Compared) -> bool:
-    """Figures that are 0 in every group are left out."""
+    """Return whether a figure is shown. A figure that is 0 in every group is omitted."""
     return any(sample.mean for sample in one.samples)
 
 
 def _largest(ledger: tuple[Compared, ...]) -> list[Compared]:
-    """The causes with most time of each direction, the client's first."""
+    """Return the causes with the most time in each direction, those of the client's direction first."""
     return [one for side in ("client", "server") for one in [each for each in ledger if _side(each) == side][: CAUSES // 2]]
 
 
@@ -117,7 +118,7 @@ def _cells(one: Compared, groups: list[int]) -> list[str]:
 
 
 def _findings(comparison: Comparison, group: int, out: Console) -> None:
-    """Lines on findings that appeared, disappeared and stayed."""
+    """Print lines on new, resolved and remaining findings."""
     listed = [kind for kind in comparison.findings if kind.states[group - 1] != ABSENT]
     if not listed:
         out.print(Text("\nno finding in either"))

@@ -1,4 +1,4 @@
-"""The connections as a table for people, within the width of the terminal, in 80 columns too."""
+"""Formats the connections as a table for the terminal. The table fits into 80 columns, and shows more on a wider terminal."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 ROWS = 20
-"""Maximum number of connections; the report and the JSON have all."""
+"""At most this many connections are shown; the report and the JSON have all."""
 
 LINE_ROWS, LINE_NOTES = 1_000, 5
-"""Number of connections examined for the overhead of their link. Also the maximum number of lines about it, and of connections per line."""
+"""Number of connections that are examined for the overhead of their link. Maximum number of lines on this overhead, and of connection
+numbers in such a line."""
 
 ENDPOINT_MIN, ENDPOINT_MAX = 12, 47
-"""Widths of an address with its port: shortened, and complete for the longest IPv6 address."""
+"""Minimum and maximum width of an address with its port, in characters. The longest IPv6 address has the maximum width."""
 
 _SIDES = ("client", "server")
 _FIGURES = (("time", 8), ("bytes →", 7), ("← bytes", 7), ("RTT", 7), ("retrans.", 8))
-"""Heading and least width of the columns right of the addresses."""
+"""Heading and minimum width of each column to the right of the addresses."""
 
 _MORE_FIGURES = (("throughput", 10),)
-"""Further columns for a terminal of at least `_WIDE` columns."""
+"""Heading and minimum width of further columns, for a terminal that is at least `_WIDE` characters wide."""
 
 _WIDE = 110
 
@@ -46,7 +47,7 @@ def largest_rows(analysis: Analysis) -> tuple[int, pl.DataFrame]:
 
 
 def refusals(connections: pl.LazyFrame) -> str:
-    """`connections 3, 7: refused (RST in answer to their SYN)`; empty if none was."""
+    """Return `connections 3, 7: refused (RST in answer to their SYN)`; empty if no connection was refused."""
     conns = connections.filter(behaviour.refused(pl.col)).select("conn").collect()["conn"].sort().to_list()
     many = len(conns) > 1
     return (
@@ -55,9 +56,9 @@ def refusals(connections: pl.LazyFrame) -> str:
 
 
 def headline(analysis: Analysis, kept: int) -> str:
-    """`slow.pcap: 1,204 packets, 1,200 TCP segments, 2 connections in 3.21 s`.
+    """Return one line about the capture: `slow.pcap: 1,204 packets, 1,200 TCP segments, 2 connections in 3.21 s`.
 
-    With selected connections, these are counted: `1,204 packets in 3.21 s; kept: 1 of 2 connections, 9 of 20 TCP segments`.
+    If some connections are selected, the line counts them: `1,204 packets in 3.21 s; kept: 1 of 2 connections, 9 of 20 TCP segments`.
     """
     capture = analysis.capture
     if kept != capture["connections"]:
@@ -84,18 +85,18 @@ def _headline_of_kept(analysis: Analysis, kept: int) -> str:
 
 
 def behaviour_notes(rows: pl.DataFrame) -> list[str]:
-    """`connection 3: captured at the client (proved); server: …`: one line on the endpoints of each connection."""
+    """Return one line on the endpoints of each connection: `connection 3: captured at the client (proved); server: …`."""
     return [f"connection {row['conn']}: {' · '.join(behaviour.words(row))}" for row in rows.iter_rows(named=True)]
 
 
 def rate_notes(rows: pl.DataFrame) -> list[str]:
-    """`connection 3 →: the sender reached …`: one line on the rates of the larger direction of each connection."""
+    """Return one line on the rates of each connection's larger direction: `connection 3 →: the sender reached …`."""
     rate_lines = ((row, rates.sentence(row)) for row in _larger_directions(rows))
     return [f"connection {row['conn']} {'→' if row['from_client'] else '←'}: {words}" for row, words in rate_lines if words]
 
 
 def nothing_to_report(rows: pl.DataFrame) -> str:
-    """The line to show without findings: the bound of the largest of these rows of `schema.CONNECTIONS`, if known."""
+    """Return the line for a capture without findings, with the rate bound of the largest of these connections, if known."""
     summary = "no finding: no fixable cause took 5% or more of any direction's time"
     reached = [rates.reached(row) for row in _larger_directions(rows.head(1))]
     return f"{summary}; connection {rows.item(0, 'conn')} reached {reached[0]}" if reached and reached[0] else summary
@@ -109,7 +110,7 @@ def _larger_directions(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def line_notes(connections: pl.DataFrame) -> list[str]:
-    """`connections 0, 3: ATM, VPI 0 VCI 32: at most 89.9% …` for connections over ATM: the first few different lines.
+    """Return the first few different lines on connections over ATM: `connections 0, 3: ATM, VPI 0 VCI 32: at most 89.9% …`.
 
     Only the report and the JSON show the overhead of Ethernet, which is well known.
     """
@@ -133,7 +134,7 @@ def endpoint(address: str, port: int, width: int) -> str:
 
 
 def shortened(endpoint: str, width: int) -> str:
-    """`endpoint` in at most `width` columns, without the middle of its address. The port stays complete."""
+    """Shorten `endpoint` to `width` characters by omitting the middle of its address. The port stays complete."""
     if len(endpoint) <= width:
         return endpoint
     address, bracket, port = endpoint.rpartition("]:" if endpoint.startswith("[") else ":")
@@ -142,7 +143,10 @@ def shortened(endpoint: str, width: int) -> str:
 
 
 def table(rows: list[dict[str, Any]], width: int) -> Table:
-    """The table of these rows of `schema.CONNECTIONS`, in at most `width` columns. RTT: the smallest of the path, else the initial one."""
+    """Return a table of these rows of `schema.CONNECTIONS`, at most `width` characters wide.
+
+    The column RTT shows the smallest RTT of the path, or else the initial RTT.
+    """
     number_width = max(len("conn"), *(len(str(row["conn"])) for row in rows))
     headings = (*_FIGURES, *(_MORE_FIGURES if width >= _WIDE else ()))
     cells = [_figures(row)[: len(headings)] for row in rows]

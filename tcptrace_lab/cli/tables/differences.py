@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.differences import Difference
 
 EXAMPLES = 3
-"""Differences shown per explanation, unless all are requested."""
+"""At most this many differences are shown per explanation, unless the user requests all."""
 
 _COUNTS = ("compared", "equal", "explained", "unexplained")
 
@@ -49,7 +49,7 @@ def show(verification: Verification, *, every: bool = False) -> None:
 
 
 def result(verification: Verification) -> str:
-    """The result in one line: `no unexplained difference`, or how many there are and of what."""
+    """Return the result in one line: `no unexplained difference`, or the number of unexplained differences and the items that differ."""
     count = totals(verification)["unexplained"]
     if not count:
         return "No unexplained difference."
@@ -58,7 +58,7 @@ def result(verification: Verification) -> str:
 
 
 def headline(verification: Verification) -> str:
-    """`slow.pcap against tshark: 12,040 comparisons, 11,900 equal, 140 explained, 0 unexplained`."""
+    """Return the counts in one line: `slow.pcap against tshark: 12,040 comparisons, 11,900 equal, 140 explained, 0 unexplained`."""
     sums = totals(verification)
     tools = " and ".join(verification.tools)
     counts = ", ".join(f"{sums[name]:,} {name}" for name in _COUNTS[1:])
@@ -66,7 +66,7 @@ def headline(verification: Verification) -> str:
 
 
 def explanation(verification: Verification, name: str, examples: int | None) -> list[str]:
-    """The lines on one explanation: its text, its count, and examples."""
+    """Return the lines on one explanation: its text, the number of differences that it explains, and examples."""
     account = verification.account
     rule = BY_NAME.get(name)
     why = rule.why if rule is not None else "no rule explains these; tcptrace-lab may be wrong"
@@ -86,7 +86,7 @@ def explanation(verification: Verification, name: str, examples: int | None) -> 
 
 
 def _by_place(listed: list[Difference]) -> Iterator[list[Difference]]:
-    """Group consecutive differences of one frame or figure that have the same explanation."""
+    """Yield groups of consecutive differences in one frame or figure that have the same explanation."""
     for _, group in itertools.groupby(listed, key=lambda one: (one.conn, one.frame, one.from_client, one.words)):
         yield list(group)
 

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ROWS = 5
-"""Maximum number of flows: those with most data. The report and `export --table flows` have more."""
+"""At most this many flows are shown, those with the most data. The report and `export --table flows` have more."""
 
 _SIDES = ("client", "server")
 _FIGURES = ("sent →", "← sent", "rate", "gap", "longest", "missing")
 
 
 def show(flows: pl.LazyFrame, out: Console) -> None:
-    """Print the flows with most data; nothing if there is none."""
+    """Print the flows with the most data. Without a flow, print nothing."""
     total, rows = udp.listed(flows)
     if not total:
         return

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_POINTS = 40
-"""Maximum number of points; the report has all."""
+"""At most this many points are shown; the report has all."""
 
 _SHOWN = ("throughput", "latency", "lost")
 
@@ -25,7 +25,7 @@ def show(results: Mapping[str, Any]) -> None:
 
 
 def table(results: Mapping[str, Any]) -> Table:
-    """Each point with its means ± half of their 95 % intervals, and its main cause."""
+    """Return a table of the points: the means of each point ± half of their 95% confidence intervals, and its main cause."""
     points = results["points"]
     measured = [name for name in _SHOWN if any(name in point["measures"] for point in points)]
     left = len(points) - MAX_POINTS

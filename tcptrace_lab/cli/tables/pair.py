@@ -1,4 +1,4 @@
-"""Two captures of one transfer as lines and a table for people, in 80 columns."""
+"""Prints the comparison of two captures of one transfer, as lines and a table in 80 columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEGEND = (
 """Legend of the table."""
 
 _COLUMNS = (("sent", 6), ("lost", 5), ("copies", 6), ("late", 5), ("delay p50", 9), ("p95", 8), ("max", 8), ("ACK delay", 9))
-"""Heading and width of the columns after the direction."""
+"""Heading and width of each column to the right of the direction."""
 
 
 def show(pair: Pair) -> None:

@@ -1,4 +1,4 @@
-"""A prediction for the terminal: lines of words, the ranges, and the grid of buffers."""
+"""Formats a prediction for the terminal: lines of text, a table of size ranges, and a grid of buffer sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KIB = 1024
 
 
 def words(document: Mapping[str, Any]) -> Iterator[str]:
-    """Lines with the parameters, the assumptions, and the result."""
+    """Yield lines with the parameters, the assumptions, and the result."""
     asked = document["parameters"]
     yield (
         f"{document['stack']['title']}: full segments of {asked['mss_bytes']:,} bytes, send buffer {asked['send_buffer_bytes']:,}, "
@@ -41,7 +41,7 @@ def _found(ranges: list[Any] | None) -> str:
 
 
 def tables(document: Mapping[str, Any], most: int) -> Iterator[Table]:
-    """The first ranges, and the grid if there is one."""
+    """Yield a table of the first `most` size ranges, and the grid of buffer sizes if there is one."""
     ranges = document["ranges"]
     if ranges:
         left = len(ranges) - most
@@ -56,7 +56,7 @@ def tables(document: Mapping[str, Any], most: int) -> Iterator[Table]:
 
 
 def _measured(measured: Mapping[str, Any], most: int) -> Table:
-    """The slow ranges of the captures."""
+    """Return a table of the message sizes that were slow in the captures."""
     left = len(measured["ranges"]) - most
     more = f"and {left} more ranges" if left > 0 else None
     shown = Table("from", "to", "messages", "stalled", "for", box=None, title="measured", title_justify="left", caption=more)
@@ -68,7 +68,7 @@ def _measured(measured: Mapping[str, Any], most: int) -> Table:
 
 
 def _grid(cells: list[Mapping[str, Any]]) -> Table:
-    """One row per send buffer, one column per receive buffer."""
+    """Return a table with one row per send buffer size, and one column per receive buffer size."""
     sends = list(dict.fromkeys(cell["send_buffer_bytes"] for cell in cells))
     receives = list(dict.fromkeys(cell["receive_buffer_bytes"] for cell in cells))
     by_place = {(cell["send_buffer_bytes"], cell["receive_buffer_bytes"]): cell for cell in cells}

@@ -1,4 +1,4 @@
-"""Original and replays side by side in the terminal, 80 columns."""
+"""Prints the original transfer and its replays side by side, in 80 columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.side_by_side import Figures, Replayed
 
 MIN_SHARE = 0.02
-"""Causes with a smaller share of every transfer are not shown."""
+"""A cause is shown if it takes at least this share of the original or of a replay."""
 
 ARROWS = {"client_to_server": "→", "server_to_client": "←"}
 
@@ -42,7 +42,7 @@ def _causes(every: tuple[Figures, ...], direction: str) -> list[str]:
 
 
 def verdict(compared: Replayed) -> list[str]:
-    """Sentences on the stall: whether it came back, and which changes fixed it."""
+    """Return sentences that state whether the stall came back, and which changes fixed it."""
     stall = compared.stall
     if stall is None:
         return ["No TCP cause took 5% or more of the original's time."]

@@ -1,4 +1,4 @@
-"""Where the active time of one direction went, as a bar of text with a legend."""
+"""Draws the active time of one direction by cause, as a bar of characters with a legend."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FILLS = "█▓▒░▞"
-"""Characters that fill the largest parts of the bar. They differ, so that the parts can be told apart without colours."""
+"""Characters that fill the largest parts of the bar. Each part has another character, so that the parts also differ without colours."""
 
 OTHERS, OTHERS_FILL = "others", "·"
 
 MIN_SHARE = 0.01
-"""Smallest share of the active time with a part of its own."""
+"""A cause with at least this share of the active time has its own part of the bar."""
 
 MIN_OTHERS = 0.0005
-"""The small parts are omitted if their share is at most this, because the legend would show 0.0%."""
+"""The small causes are omitted if they take at most this share together, because the legend would show 0.0%."""
 
 
 class Part(NamedTuple):
-    """A part of the bar: its cause, or `OTHERS`; its time; its fill."""
+    """A part of the bar: its cause (or `OTHERS`), its time, and the character that fills it."""
 
     cause: str
     ns: int
@@ -39,12 +39,12 @@ class Part(NamedTuple):
 
     @property
     def style(self) -> str:
-        """Its colour, that of the reports."""
+        """The colour of this part, as in the reports."""
         return "dim" if self.cause == OTHERS else causes.of_cause(self.cause).colour
 
 
 def parts(account: Mapping[str, Any], side: str) -> list[Part]:
-    """Return the active time of a direction by cause, largest first; the small ones together come last.
+    """Return the active time of a direction by cause, the largest first. The small causes together are the last part.
 
     Args:
         account: row of `schema.ACCOUNTS`.
@@ -59,7 +59,7 @@ def parts(account: Mapping[str, Any], side: str) -> list[Part]:
 
 
 def cells(spent: Sequence[Part], width: int) -> list[int]:
-    """Divide `width` cells over the parts in proportion to their time, by largest remainders; they add up to `width`."""
+    """Divide `width` cells among the parts in proportion to their time (largest remainder method). No cell is left over."""
     total_ns = sum(part.ns for part in spent)
     whole = [part.ns * width // total_ns for part in spent]
     by_remainder = sorted(range(len(spent)), key=lambda place: -(spent[place].ns * width % total_ns))

@@ -1,4 +1,4 @@
-"""`tcptrace-lab replay`: its commands, each in a file of its own."""
+"""`tcptrace-lab replay`: each of its commands has its own file here."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _rate(text: str) -> int:
 
 
 def check_capture(capture: str) -> None:
-    """Check that a capture is named and can be read twice. Raises UsageError."""
+    """Check that the user has named a capture, and that it can be read twice. Raises UsageError."""
     if not capture:
         raise UsageError("name a capture")
     if capture == output.STDOUT:
@@ -93,7 +93,7 @@ def check_capture(capture: str) -> None:
 
 
 def address(text: str, option: str) -> tuple[str, int]:
-    """`192.0.2.1:5001` or `[2001:db8::1]:5001` → host, port. Raises UsageError."""
+    """Return the host and the port of `192.0.2.1:5001` or `[2001:db8::1]:5001`. Raises UsageError."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004
         raise UsageError(f"{option}: {text!r} is not an address with a port", remedy="write it as 192.0.2.1:5001 or [2001:db8::1]:5001")

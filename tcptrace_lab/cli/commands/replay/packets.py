@@ -35,7 +35,7 @@ DestinationMac = Annotated[str, typer.Option(metavar="MAC", help="Rewrite the de
 Checksums = Annotated[bool, typer.Option("--checksums", help="Recompute all checksums.")]
 Mtu = Annotated[int, typer.Option(metavar="BYTES", min=0, help="Truncate longer packets.", show_default=False)]
 Allow = Annotated[list[str] | None, typer.Option(metavar="CIDR", help="Also allow this destination network.", show_default=False)]
-AnyInterface = Annotated[bool, typer.Option("--any-interface", help="Also allow an interface that may leave this machine.")]
+AnyInterface = Annotated[bool, typer.Option("--any-interface", help="Also allow interfaces whose packets can leave this machine.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, but send nothing.")]
 
 
@@ -67,8 +67,8 @@ def packets(
 ) -> int:
     """Send the frames of a capture to an interface, with original or changed timing, unchanged or rewritten.
 
-    Allowed are only lo, veth, tun, tap and dummy interfaces, and only the addresses of this machine, documentation addresses, and
-    networks given with --allow.
+    Packets go only to lo, veth, tun, tap and dummy interfaces, and only to addresses of this machine, documentation addresses, and networks
+    given with --allow.
     """
     from tcptrace_lab.replay.packets.allowed_destinations import networks, own_networks  # noqa: PLC0415
     from tcptrace_lab.replay.packets.frames import Rewrite  # noqa: PLC0415
@@ -110,7 +110,7 @@ def packets(
 
 
 def _words(done: Sent, interface: str) -> list[str]:
-    """Sentences on the result, wrapped to the terminal's width."""
+    """Return two sentences on the packets that were sent."""
     result = done.to_dict()
     middle, high = result["lateness_p50_s"], result["lateness_p99_s"]
     late = "" if middle is None else f"late by {middle * 1e6:.0f} µs (p50), {high * 1e6:.0f} µs (p99); "

@@ -41,7 +41,7 @@ ScheduleOut = Annotated[
     str | None, typer.Option("--schedule", metavar="PATH", help="Also write the shrunk schedule (for replay transfer --from-schedule).")
 ]
 Whole = Annotated[bool, typer.Option("--whole", help="Do not shrink the schedule; needs no model.")]
-Prove = Annotated[bool, typer.Option("--prove", help="Run it here over real sockets, without and with the remedy (root).")]
+Prove = Annotated[bool, typer.Option("--prove", help="Run the reproducer here over real sockets, without and with the remedy (root).")]
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]")
 """Characters that are replaced in names of output files."""
@@ -62,9 +62,9 @@ def script(
 ) -> int:
     """Write a minimal reproducer of the worst stall of a transfer: a Python program and a packetdrill script.
 
-    A model of both TCP stacks, which must first reproduce the original, shrinks the schedule of the applications to the smallest one that
-    still shows the stall. The Python program needs only Python 3.8; its exit status shows whether the stall occurs, and its options try
-    the remedy. The packetdrill script plays the peer of the kernel whose sender stalled.
+    A model of both TCP stacks must first reproduce the original. Then it shrinks the schedule of the applications to the smallest schedule
+    that still stalls. The Python program needs only Python 3.8; its exit status shows whether the stall occurs, and its options try the
+    remedy. With the packetdrill script, this machine's kernel is the sender that stalled, and packetdrill is its peer.
 
     Example: tcptrace-lab replay script slow.pcap -o reproduce.py
     """

@@ -40,7 +40,7 @@ At = Annotated[str, typer.Option(metavar="client|server", help="Capture point.")
 Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", min=0.001, help="Abort a transfer after this time.", show_default=False)]
 
 PAGE = "compared.html"
-"""File name of the page in the folder of captures."""
+"""File name of the page that compares the replays, in the folder with their captures."""
 
 
 def transfer(
@@ -76,8 +76,8 @@ def transfer(
 ) -> int:
     """Replay a transfer over real sockets: the writes, reads and pauses of its applications, over a similar path.
 
-    Both ends run in private network namespaces (root), or one end runs here (--serve or --connect). The replay is captured, analyzed and
-    compared with the original: did the stall come back, and did the changes fix it?
+    Both ends run in private network namespaces (root), or only one end runs, on this machine (--serve or --connect). The replay is
+    captured, analyzed and compared with the original: did the stall come back, and did the changes fix it?
     """
     changed = options.changes(
         nodelay=nodelay, cork=cork, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, congestion=congestion,
@@ -120,7 +120,7 @@ def _check(capture: str, from_schedule: str, serve: str, connect: str, at: str, 
         raise UsageError(f"--at: {at!r} is not an end", remedy="use client or server")
     if (serve or connect) and any(alone):
         raise UsageError("with --serve or --connect, nothing is captured or compared", remedy="omit --remedies, --json and -o")
-    if timeout is not None and timeout > 1e6:  # noqa: PLR2004  (11 days; beyond it select refuses)
+    if timeout is not None and timeout > 1e6:  # noqa: PLR2004  (11 days; `select` rejects longer timeouts)
         raise UsageError(f"--timeout: {timeout:g} s is too long")
 
 

@@ -38,8 +38,8 @@ def whatif(
 ) -> int:
     """Predict the effect of changes on a transfer, with models of both TCP stacks that must first reproduce the original.
 
-    The output lists each change alone and all together, the largest saving first, with a range. If no model fits, there is no prediction.
-    Without options for changes, the remedies that the findings name are used.
+    The output lists the saving of each change alone and of all changes together, with a range, the largest saving first. If no model
+    reproduces the original, nothing is predicted. Without options for changes, the remedies that the findings name are used.
     """
     changed = options.changes(
         nodelay=nodelay, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, eager_reader=eager_reader,

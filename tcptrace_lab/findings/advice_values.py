@@ -1,4 +1,4 @@
-"""Values of the `{…}` placeholders of an advice: the numbers of this capture, formatted (`causes.rule.Advice`)."""
+"""Formats the numbers of a capture, which replace the `{…}` placeholders in the text of a finding (`causes.rule.Advice`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings import path_mtu
 
 SMALLER_SHARE = 0.8
-"""If the window was smaller than this share of the largest one, both sizes are stated (a heuristic)."""
+"""If the median window was at most this share of the maximum window, the text states both (a heuristic)."""
 
 UNKNOWN = "unknown"
 
@@ -71,7 +71,7 @@ def of(
 
 
 def _counted(waits: int, name: str, longest_ns: int | None) -> str:
-    """`1 wait`, or `12 waits, the longest 1.3 s`: whether one or many make up the time."""
+    """Return the number of waits, and the longest if there are several: `1 wait`, or `12 waits, the longest 1.3 s`."""
     counted = numbers.counted(waits, name)
     return counted if waits <= 1 or longest_ns is None else f"{counted}, the longest {numbers.duration(longest_ns)}"
 
@@ -79,16 +79,16 @@ def _counted(waits: int, name: str, longest_ns: int | None) -> str:
 def _resent(direction: Mapping[str, Any]) -> str:
     """Return the number of retransmitted segments.
 
-    If there are none, return the number that IP IDs show to be lost before the capture point.
+    If nothing was retransmitted, return the number of segments that were lost before the capture point according to the IP IDs.
     """
     if direction["retransmitted_segments"]:
         return numbers.counted(direction["retransmitted_segments"], "segment")
     lost = numbers.counted(direction["missing_segments"] or 0, "segment")
-    return f"segments whose originals were lost before the capture point (its IP IDs leave out {lost})"
+    return f"segments whose originals were lost before the capture point (its IP IDs skip {lost})"
 
 
 def _window(windows: Sequence[int], max_bytes: int | None) -> str:
-    """Return the size of the receive window: its maximum, and its median during the longest waits if that is smaller (windows may grow)."""
+    """Return the maximum receive window, and its median during the longest waits if the median is smaller (windows may grow)."""
     ordered = sorted(windows)
     then_bytes = round((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2) if ordered else None  # the median
     if max_bytes is None:

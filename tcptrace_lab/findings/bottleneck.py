@@ -1,7 +1,8 @@
-"""The time for which a bottleneck was busy with the data of several connections, from the order in which their segments passed.
+"""Computes how long a bottleneck was busy with the data of several connections, from the order in which their segments passed.
 
-If the segments of several connections never come closer together than one line allows, one line carried all of them. While it is full, it
-is full for each of them, whichever of them fills it. Behind the bottleneck, arriving data show its rate; before it, the returning ACKs do.
+If the segments of several connections never follow each other faster than one line can carry them, one line carried all of these
+connections. While this line is full, it delays each of them, whichever connection fills it. In a capture behind the bottleneck, the
+arriving data show the rate of the line; in a capture before the bottleneck, the returning ACKs show it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
 MOST, MOST_SEGMENTS = 1_000, 500_000
-"""Maximum number of a host's connections that are considered (those with most data), and maximum number of their segments that are read."""
+"""At most this many connections of a host are considered, those with the most data, and at most this many of their segments are read."""
 
 RUN, MIN_RUNS = 4, 50
 """Number of segments in a run whose duration is measured. A shorter run would measure the capture's clock; a longer one would often extend
@@ -44,16 +45,16 @@ SAME_LINE_SHARE = 0.8
 heuristic)."""
 
 OTHERS_SHARE = 0.1
-"""Other directions count if they sent at least this share of a direction's own data in the same time (a heuristic)."""
+"""Another direction is considered if it sent at least this share of a direction's own data in the same time (a heuristic)."""
 
 HEADER_BYTES = 54
-"""Headers of Ethernet, IPv4 and TCP without options: the least that the line carries in addition to the data."""
+"""Size of the Ethernet, IPv4 and TCP headers without options. The line carries at least these in addition to the data of a segment."""
 
 Direction = tuple[int, bool]
 
 
 class _Sent(NamedTuple):
-    """What one direction sent: its hosts, the time of its data, their size, and the RTT of its handshake."""
+    """One direction: its hosts, the time and the size of the data that it sent, and the RTT of the connection's handshake."""
 
     direction: Direction
     sender: str
@@ -66,7 +67,9 @@ class _Sent(NamedTuple):
 
 
 def busy_ns(connections: pl.LazyFrame, segments: pl.LazyFrame, directions: Collection[Direction]) -> dict[Direction, int]:
-    """Return how long the bottleneck was busy while each of these directions sent. The data of all connections that share it counts.
+    """Return how long the bottleneck was busy while each of these directions sent.
+
+    The data of all connections that share the bottleneck counts.
 
     Args:
         connections: rows of `schema.CONNECTIONS`.
@@ -103,7 +106,7 @@ def busy_ns(connections: pl.LazyFrame, segments: pl.LazyFrame, directions: Colle
 
 
 class _Line(NamedTuple):
-    """The data of a group of directions in the order in which it passed, and the time per byte that this order shows."""
+    """The data of a group of directions, in the order in which it passed the capture point, and the time per byte of its fastest runs."""
 
     events: pl.DataFrame
     ns_per_byte: float | None
@@ -124,8 +127,8 @@ class _Line(NamedTuple):
 def _groups(connections: pl.LazyFrame, directions: Collection[Direction]) -> dict[_Sent, list[list[_Sent]]]:
     """Return the groups of directions that may share a line with each of these directions.
 
-    The groups are the directions between its two hosts, those towards its receiver, and those from its sender. Directions that overlap with
-    no other are left out.
+    Each direction has three groups: all directions between its two hosts, all directions to its receiver, and all directions from its
+    sender. A direction is omitted if no other direction sends at the same time.
     """
     ends = [f"{side}_addr" for side in SIDES]
     own = ("first_data_ts_ns", "last_data_ts_ns", "payload_bytes", "data_segments")
@@ -164,7 +167,7 @@ def _sent(rows: Iterable[dict[str, Any]]) -> Iterator[_Sent]:
 
 
 def _is_beside(other: _Sent, own: _Sent) -> bool:
-    """Whether another direction sent a considerable part of its data while this one sent."""
+    """Return whether the direction `other` sent a considerable amount of data while the direction `own` sent."""
     if other.direction == own.direction:
         return False
     common_ns = min(own.last_ns, other.last_ns) - max(own.first_ns, other.first_ns)
@@ -173,7 +176,7 @@ def _is_beside(other: _Sent, own: _Sent) -> bool:
 
 
 def _passed(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the data of each direction as they passed the capture point, and as they were acknowledged there, in time order."""
+    """Return two tables in time order: the data that passed the capture point, and the data that ACKs acknowledged there."""
     conn, size = pl.col("conn"), pl.col("payload_bytes").cast(pl.Int64)
     largest = int(rows.select(size.max()).item() or 0)
     sent = rows.filter(size > 0).select(conn, "from_client", "ts_ns", line_bytes=size + HEADER_BYTES, is_full=size >= FULL_SHARE * largest)
@@ -184,7 +187,7 @@ def _passed(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _ns_per_byte(events: pl.DataFrame, longest_ns: int) -> float | None:
-    """Return the time per byte of the fastest runs; None if they take longer than `longest_ns`, or if nothing shows a line."""
+    """Return the time per byte of the fastest runs; None if these runs take longer than `longest_ns`, or show no common line."""
     runs = events.select(
         ns=pl.col("ts_ns") - pl.col("ts_ns").shift(RUN),
         line_bytes=pl.col("line_bytes").rolling_sum(RUN),

@@ -1,6 +1,6 @@
 """Findings on the capture itself: what is missing, duplicated or out of order, and whether its clock is reliable.
 
-They describe what `capture_quality` found, and how to capture better. None of them costs the transfer time.
+These findings describe what `capture_quality` found, and how to capture better. Faults of a capture cost the transfer no time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 EVIDENCE_FRAMES = 20
 MOST = 20
-"""Maximum number of connections searched for evidence frames: those that a fault affects most."""
+"""At most this many connections are searched for evidence frames, those that a fault affects most."""
 
 
 _CONCLUDED = frozenset({"drops_suspected", "duplicates", "super_segments"})
-"""Faults that are inferred from segments and therefore need evidence frames. The file itself shows the others."""
+"""Faults that are inferred from segments and therefore need evidence frames. The capture file itself shows all other faults."""
 
 
 class Fault(NamedTuple):
@@ -87,7 +87,7 @@ FAULTS = (
         reasons=("duplicates",),
         title="The capture contains duplicate packets",
         mechanism="Duplicates are distinguished from retransmits by the fields that they share, and counted only as duplicates.",
-        refuted_by="duplicates that differ in IP ID, TTL or timestamps, or answers of the receiver to both",
+        refuted_by="duplicates that differ in IP ID, TTL or timestamps, or a receiver that answers both copies",
         remedy=("capture on one interface, not on “any”, and mirror only one direction of a port", "remove the duplicates: editcap -d"),
         source="docs/how-it-decides.md, 2.6 (duplicates from SPAN ports and “any”)",
         counted="capture_duplicates",
@@ -114,7 +114,7 @@ FAULTS = (
         finding="clock",
         reasons=("no_times", "coarse_clock", capture_quality.BACKWARD, capture_quality.CLOCK_JUMP),
         title="The timestamps of the capture are unreliable",
-        mechanism="Events that are shorter than the resolution of the clock, or happen while it is set, have no "
+        mechanism="Events that are shorter than the resolution of the clock, or happen while the clock is being set, have no "
         "reliable order or duration.",
         refuted_by="RTTs and TCP timestamps that agree with the clock",
         remedy=(
@@ -163,15 +163,15 @@ def _finding(
 
 
 def _severity(reasons: Sequence[capture_quality.Reason], verdict: capture_quality.CaptureQuality) -> Severity:
-    """Return the severity, by the share of the confidence that this fault leaves."""
+    """Return the severity of a fault. It depends on the share of the confidence that remains with this fault."""
     left = min(reason.factor for reason in reasons)
-    if any(reason.factor == 1.0 for reason in reasons):  # a fault of connections: weighted by their bytes
+    if any(reason.factor == 1.0 for reason in reasons):  # the fault affects single connections, weighted by their bytes
         left = min(left, verdict.factor_of_connections)
     return Severity.INFO if left >= capture_quality.GOOD else Severity.LOW if left >= capture_quality.LIMITED else Severity.MEDIUM
 
 
 def _frames(faults: Sequence[Fault], segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[str, tuple[int, ...]]:
-    """Return the first frames that show each fault, from the connections that it affects most."""
+    """Return the first frames that show each fault, from the connections that the fault affects most."""
     shown = [(fault.title, fault.shown_by, fault.counted) for fault in faults if fault.shown_by is not None and fault.counted]
     if not shown:
         return {}

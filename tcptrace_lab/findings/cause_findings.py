@@ -1,7 +1,7 @@
-"""Ledger → findings: what costs time, most expensive first, with evidence and remedy.
+"""Makes findings from the ledger: what costs time, with evidence and remedies, the most expensive first.
 
-A cause in one direction becomes a finding if its share of the direction's active time is large enough. The rules supply the words
-(`causes.rule.Advice`); this module fills in the numbers of the capture.
+A cause in one direction becomes a finding if its share of the direction's active time is large enough. The rules contain the texts
+(`causes.rule.Advice`); this module inserts the numbers of the capture.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _HANDSHAKE = (
 _DIRECTION = ("conn", "from_client")
 
 _RATES = ("reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "link_bound_bps")
-"""Columns of `schema.RATES` that the texts need."""
+"""Columns of `schema.RATES` that the texts of findings need."""
 
 
 class Advised(NamedTuple):
@@ -159,12 +159,12 @@ def findings(
 
 
 def _of_sides() -> Iterator[str]:
-    """Yield the columns of both endpoints that the texts need."""
+    """Yield the columns of both endpoints that the texts of findings need."""
     return (f"{side}_{name}" for side in SIDES for name in dict.fromkeys((*_OF_SENDER, *_OF_RECEIVER)))
 
 
 def _known(rows: pl.DataFrame, places: pl.DataFrame, of_rates: pl.DataFrame) -> dict[Direction, dict[str, Any]]:
-    """Return what the texts need about each direction: its capture point, its rates (`schema.RATES`), and values of its connection."""
+    """Return the values of each direction for the texts of findings: capture point, rates (`schema.RATES`), values of its connection."""
     paces = {_direction_of(row): row for row in of_rates[[*_DIRECTION, *_RATES]].to_dicts()}
     of_connection = {row["conn"]: row for row in rows.to_dicts()}
     unknown = dict.fromkeys(_RATES)
@@ -181,10 +181,10 @@ def _direction_of(row: Mapping[str, Any]) -> Direction:
 
 
 def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a direction with values of its connection, the special cases that hold, and the time that its data need on the path.
+    """Return a direction with values of its connection, the special cases that apply, and the time that its data needs on the path.
 
-    `answered`: the peer sent data at least half as often as small segments waited for an ACK, as in a request-response dialogue.
-    `numbered`: the sender numbers its packets one by one (IP ID).
+    `answered` is true if the peer sent data at least half as often as small segments waited for an ACK, as in a request-response dialogue.
+    `numbered` is true if the IP ID of the sender's packets increases by one per packet.
     """
     side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
     (other,) = SIDES.keys() - {side}
@@ -199,12 +199,12 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
 
 
 def _lost_segments(direction: Mapping[str, Any]) -> int:
-    """Return the number of segments that a direction retransmitted; if none, the number lost before the capture point (by IP ID)."""
+    """Return the number of retransmits in a direction; without a retransmit, the number of losses before the capture point (by IP ID)."""
     return int(direction["retransmitted_segments"] or direction["missing_segments"] or 0)
 
 
 def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
-    """Return the cost of all waits for late ACKs in each direction, and its active time."""
+    """Return the cost of all waits for late ACKs in each direction, and the active time of the direction."""
     late: dict[tuple[int, bool], tuple[int, int]] = {}
     for cost in costs:
         if cost.cause in deadlock.CAUSES:
@@ -214,7 +214,7 @@ def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
 
 
 def _of_outages(outages: Iterable[path_outage.Outage], inside: Inside, costs: Sequence[Cost]) -> list[Finding]:
-    """Return the findings on outages of the path. Each costs the waits of its first direction that it covers."""
+    """Return the findings on outages of the path. The cost of an outage is the waits that it covers in its first direction."""
     active_ns = {(cost.conn, cost.from_client): cost.active_ns for cost in costs}
     found = []
     for outage in outages:
@@ -250,7 +250,7 @@ def _of_outages(outages: Iterable[path_outage.Outage], inside: Inside, costs: Se
 
 
 def _without(costs: Iterable[Cost], inside: Inside, advising: Mapping[str, Rule]) -> Iterator[Cost]:
-    """Yield the costs without the waits within outages, where the rest is still worth a finding."""
+    """Yield the costs without the waits within outages. Costs that are then too small for a finding are omitted."""
     for cost in costs:
         rest = cost._replace(ns=cost.ns - sum(ns for ns, _ in inside.get(cost.kind, ())))
         advice = advice_of(advising[cost.cause])

@@ -1,4 +1,4 @@
-"""Confidence of findings and waits: lowered according to the quality of the capture, with the reason."""
+"""Lowers the confidence of findings and waits according to the quality of the capture, and states the reason."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LADDER = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
 
 def proved_by_repetition(waits: pl.DataFrame, findings: Iterable[Finding]) -> pl.DataFrame:
-    """Raise waits to *proved* if their finding is proved by three waits of its kind.
+    """Raise the confidence of waits to *proved* if their finding is proved by three waits of the same kind.
 
-    Waits that something else explains as well stay as they are.
+    The confidence of a wait is not raised if another cause explains the wait equally well.
 
     Args:
         waits: rows of `schema.LEDGER`, or of a table with its columns.
@@ -46,9 +46,9 @@ def proved_by_repetition(waits: pl.DataFrame, findings: Iterable[Finding]) -> pl
 
 
 class Lowering:
-    """How far the faults of a capture lower confidences.
+    """Lowers the confidence of findings and waits according to the faults of a capture.
 
-    Faults of the whole capture affect everything. A finding or a wait of one connection is otherwise affected only by faults of that
+    A fault of the whole capture affects all findings and waits. A fault of one connection affects only the findings and waits of that
     connection.
     """
 
@@ -80,7 +80,7 @@ class Lowering:
         return waits.with_columns(pl.Series("confidence", lowered, waits.schema["confidence"]))
 
     def _fault(self, conn: int | None) -> tuple[float, list[str]]:
-        """Return the share of a confidence that the faults of a connection, or of all connections, leave, and their names."""
+        """Return the share of the confidence that remains with the faults of a connection (None: of all connections), and their names."""
         return (self._verdict.factor_of_connections, []) if conn is None else self._faults.get(conn, (1.0, []))
 
     def _steps(self, conn: int | None) -> int:

@@ -1,4 +1,4 @@
-"""The time that each cause takes in each direction, where it is worth a finding: the largest costs of a capture."""
+"""Finds the largest costs of a capture: the time that one cause takes in one direction, if this is enough for a finding."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.causes import Advice, Rule
 
 MOST = 50
-"""Maximum number of findings for one capture: the most expensive ones."""
+"""At most this many findings are reported for one capture, the most expensive ones."""
 
 
 class Cost(NamedTuple):
-    """Time that one cause takes in one direction."""
+    """The time that one cause takes in one direction."""
 
     conn: int
     from_client: bool
@@ -41,7 +41,7 @@ class Cost(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Share of the active time, 0 to 1."""
+        """The share of the direction's active time that the cause takes, 0 to 1."""
         return self.ns / self.active_ns
 
 
@@ -55,7 +55,7 @@ class _Sum(NamedTuple):
 
 
 def advising_rules() -> dict[str, Rule]:
-    """Return the causes that are worth a finding, each with its rule."""
+    """Return the causes that can become a finding, each with its rule."""
     for where, rule in causes.others().items():
         if rule.advice is not None and rule.advice.finding not in FINDING_IDS:
             remedy = f"use one of {', '.join(FINDING_IDS)}"
@@ -64,7 +64,7 @@ def advising_rules() -> dict[str, Rule]:
 
 
 def largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
-    """Return the costs that are worth a finding, largest first."""
+    """Return the costs that are large enough for a finding, the largest first."""
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
     life_ns = pl.when(~capture_quality.has_jumped()).then(pl.col("last_ts_ns") - pl.col("first_ts_ns"))  # not years
     life = connections.select("conn", **carried, failed=failed_attempts.FAILED, life_ns=life_ns)
@@ -91,7 +91,10 @@ def largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping
 
 
 def _costs(row: Mapping[str, Any], asked: Mapping[str, _Sum]) -> Iterator[Cost]:
-    """Yield the costs of one connection that are worth a finding. `row` holds its times; `asked` maps their columns to the sums."""
+    """Yield the costs of one connection that are large enough for a finding.
+
+    `row` contains the times of the connection. `asked` maps the column of a time to its direction, cause and advice.
+    """
     for column, (side, from_client, cause, advice) in asked.items():
         ns = row[column]
         if (
@@ -111,7 +114,7 @@ def _sum_column(side: str, cause: str) -> str:
 
 
 def advice_of(rule: Rule) -> Advice:
-    """Return the advice of a rule that has some."""
+    """Return the advice of a rule. Raises ValueError if the rule has no advice."""
     if rule.advice is None:
         raise ValueError(f"the rule for {rule.cause} has no advice")
     return rule.advice

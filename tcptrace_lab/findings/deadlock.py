@@ -1,9 +1,9 @@
 """Throughput deadlock: in round after round, sender and receiver wait for each other until the delayed-ACK timer expires.
 
 The receiver delays its ACK until A = min(2M, ⌈0.35 R⌉) bytes have arrived (half of R in 4.4BSD). The sender delays its queued data until
-they reach H = min(M, W/2) bytes or all data is ACKed. With a send buffer S < H + A both may wait: u < A bytes are in flight, q < H are
-queued, and the application is blocked. M is a full segment, R the receive buffer, W the largest window; a capture does not show R, so W is
-used instead.
+they reach H = min(M, W/2) bytes or all data is ACKed. With a send buffer S < H + A, both hosts may wait: u < A bytes are in flight, q < H
+bytes are queued, and the application is blocked. M is a full segment, R the receive buffer, W the largest window; a capture does not show
+R, so W is used instead.
 
 The rounds prove a deadlock. The engine finds them (`rust/src/ledger/`): three or more consecutive waits, each ended by a late ACK of
 everything, with equal u (or two values in turn, because the rest of one write makes the next round longer), u bytes sent from one to the
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 FINDING = "throughput-deadlock"
 
 CAUSES = frozenset({"nagle-delayed-ack", "delayed-ack"})
-"""The ledger's causes for the waits of a deadlock."""
+"""The causes that the ledger gives the waits of a deadlock."""
 
 LOST_TO = "a throughput deadlock (the sender waits for an ACK, the receiver for more data)"
 CURE = "a larger send buffer on {sender}, or " + immediate_ack.CURE
-"""Cause and cure in the words of the verdict (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
+"""The cause and the cure, as the verdict words them (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
 
 MIN_SHARE = 0.5
 """A deadlock replaces the direction's other findings on late ACKs if it takes at least this share of their time (a heuristic)."""
@@ -78,24 +78,24 @@ class Lock(NamedTuple):
 
     @property
     def ack_bytes(self) -> int:
-        """A: bytes that the receiver waits for. If u is too large for the rule of SunOS, that of 4.4BSD is used."""
+        """A: number of bytes after which the receiver sends an ACK. If u is too large for the rule of SunOS, the rule of 4.4BSD is used."""
         ours = ack_bytes(self.smss_bytes, self.window_bytes, SUNOS_PERCENT)
         return ours if self.flight_bytes < ours else ack_bytes(self.smss_bytes, self.window_bytes, BSD44_PERCENT)
 
     @property
     def hold_bytes(self) -> int:
-        """H: number of queued bytes that the sender sends without waiting for an ACK; 0 if nothing was queued."""
+        """H: number of queued bytes from which the sender does not wait for an ACK; 0 if nothing was queued."""
         return hold_bytes(self.smss_bytes, self.window_bytes) if self.queued_bytes else 0
 
     @property
     def unacked_words(self) -> str:
-        """`8,192`, or `12,288 and 16,384` if two values alternate."""
+        """The bytes in flight as text: `8,192`, or `12,288 and 16,384` if two values alternate."""
         both = (self.min_flight_bytes, self.flight_bytes)
         return " and ".join(f"{size_bytes:,}" for size_bytes in dict.fromkeys(both))
 
     @property
     def rate_bps(self) -> float:
-        """Bits per second: u per wait."""
+        """The rate in bits per second: u bytes per median wait."""
         return (self.min_flight_bytes + self.flight_bytes) / 2 * 8 * numbers.NS_PER_S / self.median_ns
 
 
@@ -190,7 +190,7 @@ def _limits(lock: Lock, rest_ns: int) -> str:
     if not lock.nagle:
         sentences.insert(1, "The capture does not show whether a send buffer or a clamped congestion window limited the sender.")
     if either:
-        sentences.insert(1, "The capture does not show which of the two it is, because there was never much more data in flight.")
+        sentences.insert(1, "The capture does not show which of these explanations is right: there was never much more data in flight.")
     if rest_ns > 0:
         sentences.append(f"Other waits for late ACKs in this direction ({numbers.duration(rest_ns)}) are not included.")
     return " ".join(sentences)
@@ -200,8 +200,8 @@ def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     needed = lock.hold_bytes + lock.ack_bytes
     more = f"by at most {needed - lock.min_buffer_bytes:,}"
     if lock.queued_bytes and lock.may_fill_buffer:
-        more += f", or {needed - lock.flight_bytes:,} if it holds no more than is in flight"
-    unused = BSD44_CLUSTER_BYTES - 1  # `sosend`: a write that does not fit waits for room for one cluster; clusters are largest in 4.4BSD
+        more += f", or {needed - lock.flight_bytes:,} if the buffer has no room for more than is in flight"
+    unused = BSD44_CLUSTER_BYTES - 1  # `sosend` waits for room for one cluster if a write does not fit; 4.4BSD has the largest clusters
     buffer = (
         f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more} (BSD sockets may leave up to {unused:,} bytes unused); "
         f"three full segments plus that reserve, {3 * lock.smss_bytes + unused:,} bytes, are always enough"

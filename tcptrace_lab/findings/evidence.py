@@ -1,4 +1,4 @@
-"""The waits behind a finding: the longest of each direction and cause, outside of outages."""
+"""Selects the waits that prove a finding: the longest waits of each direction and cause, outside of outages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVIDENCE_WAITS = 10
 
 
 LONGEST, LONG_PART = 300, 1000
-"""Maximum number of waits kept per direction: the longest, if each is at least a thousandth of the connection's life."""
+"""At most this many waits are kept per direction, the longest; each takes at least a thousandth of the connection's duration."""
 
 
 Inside: TypeAlias = "Mapping[tuple[int, bool, str], Sequence[tuple[int, int]]]"
@@ -29,14 +29,14 @@ _RANKED = ["conn", "from_client", "cause", "start_ns", "end_ns", "place", "place
 
 
 def kind_of(row: Mapping[str, Any]) -> tuple[int, bool, str]:
-    """Return the direction and the cause of a row."""
+    """Return the direction and the cause of a wait."""
     return row["conn"], row["from_client"], row["cause"]
 
 
 def without_waits(kind: Mapping[str, Any], waits: pl.DataFrame, places: Collection[int]) -> dict[str, Any]:
-    """Return a row of `schema.KINDS_OF_WAITS` without some waits.
+    """Return a row of `schema.KINDS_OF_WAITS` after subtracting the waits at these places.
 
-    If not all of the other waits are known, the median is that of the longest ones.
+    If not all remaining waits are known, the median does not change.
     """
     own = waits.filter(
         (waits["conn"] == kind["conn"]) & (waits["from_client"] == kind["from_client"]) & (waits["cause"] == kind["cause"])
@@ -73,7 +73,7 @@ def evidence(
 def longest_and_stalls(
     waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the longest waits and the evidence waits of each direction (rows of `schema.LEDGER`), and its longest stalls.
+    """Return the longest waits and the evidence waits of each direction (rows of `schema.LEDGER`), and the direction's longest stalls.
 
     Both tables are in time order, with the client's direction before the server's.
     """

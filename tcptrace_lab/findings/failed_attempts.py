@@ -1,7 +1,7 @@
-"""Failed connection attempts: those of one client to one port of one server are one finding.
+"""Groups failed connection attempts: all attempts of one client to one port of one server are one finding.
 
-A client that gets no answer, or is refused, tries again, usually with a new connection each time. So does a client whose connections are
-reset before they carry data. If each were a finding of its own, they would hide all others.
+A client that gets no answer, or is refused, tries again, usually with a new connection each time. A client whose connections are reset
+before they carry data also tries again. If each attempt were a separate finding, these findings would hide all other findings.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST = 20
-"""Maximum number of groups reported: those with most time, then with most attempts."""
+"""At most this many groups are reported: the groups that took the most time, then the groups with the most attempts."""
 
 MIN_TIMES = 3
 """Attempts that took hardly any time are reported if there are at least this many: three of a kind are no coincidence
 (docs/how-it-decides.md, 2.4)."""
 
 EVIDENCE_ATTEMPTS = 9
-"""Number of attempts whose first and last frame are listed, in addition to the longest wait of the first one."""
+"""Number of attempts whose first and last frame are listed. The frames of the first attempt's longest waits are listed as well."""
 
 CAUSE = "handshake"
-"""Cause in the ledger of the time that failed attempts take."""
+"""The cause that the ledger gives the time of failed attempts."""
 
 FAILED = special_cases.unanswered(pl.col) | refused(pl.col)
-"""True for rows of `schema.CONNECTIONS` that never opened."""
+"""True for rows of `schema.CONNECTIONS` whose connection was never established."""
 
 _opened = (pl.col("client_syn_segments") > 0) & (pl.col("server_syn_segments") > 0)
 _resets = pl.sum_horizontal(*(pl.col(f"{side}_rst_segments") for side in SIDES)) > 0
 RESET = _opened & _resets & (pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES)) == 0)
-"""True for connections that opened, carried no data, and were reset."""
+"""True for rows of `schema.CONNECTIONS` whose connection was established, carried no data, and was reset."""
 
 _GROUP = ("client_addr", "server_addr", "server_port", "kind")
 _FRAMES = ("first_frame", "last_frame")
@@ -66,7 +66,7 @@ WORDS = {
             "{client} sent its SYN{again}, and no answer came: the server is down, the address is wrong, or something on the path drops "
             "the SYN or its answer."
         ),
-        limits="The capture does not show which of these it is. Would be disproved by: an answer that was not captured.",
+        limits="The capture does not show which of these is the reason. Would be disproved by: an answer that was not captured.",
         remedy=(
             "check that the server is running and has this address",
             "find what drops the SYN or its answer: a firewall, a missing route, a full accept queue",
@@ -85,7 +85,7 @@ WORDS = {
         together="{count} connections to {server} were reset before they carried data",
         mechanism="Each connection was opened, and {who} reset it before any data was sent.",
         limits="Health checks and scanners do this on purpose. Would be disproved by: data that was not captured.",
-        remedy=("find what resets them: a health check is harmless, a server that is overloaded or out of processes is not",),
+        remedy=("find what resets the connections: a health check is harmless, a server that is overloaded or out of processes is not",),
     ),
 }
 
@@ -120,7 +120,7 @@ class Group:
 
 
 def groups(connections: pl.LazyFrame) -> list[Group]:
-    """Return the groups that are worth a finding.
+    """Return the groups that are large enough for a finding.
 
     Args:
         connections: rows of `schema.CONNECTIONS`; some columns of failed connections are held in memory.

@@ -1,6 +1,6 @@
-"""`Finding`: where the time of a connection goes, the evidence, and what to change.
+"""Defines `Finding`: what costs time in a connection, the evidence, and what to change.
 
-Findings are ordered most expensive first. Their ids are stable: the JSON, the reports and `--fail-on` use them.
+Findings are ordered most expensive first. The ids of findings are stable, because the JSON and the reports contain them.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ class Severity(IntEnum):
 
     @classmethod
     def named(cls, name: str) -> Severity:
-        """Return the severity called `name` (`info`, `low`, `medium`, `high`). Raises KeyError if there is none."""
+        """Return the severity called `name` (`info`, `low`, `medium`, `high`). Raises KeyError if the name is unknown."""
         return cls[name.upper()]
 
     def __str__(self) -> str:
-        """The name in lower case, as in JSON and on screen."""
+        """Return the name of the severity in lower case, as in the JSON and on screen."""
         return self.name.lower()
 
 
 SEVERITIES = ((0.5, Severity.HIGH), (0.2, Severity.MEDIUM), (0.0, Severity.LOW))
-"""Minimum share of a direction's active time → severity of a fault that costs it."""
+"""Minimum share of a direction's active time that a fault costs → severity of the fault."""
 
 
 def severity_of(share: float) -> Severity:
@@ -75,14 +75,14 @@ def severity_of(share: float) -> Severity:
 
 
 def gain_ns(findings: Sequence[Finding]) -> int | None:
-    """Return the most that fixing all these findings of one direction can save; None if none of them costs time."""
+    """Return the most time (ns) that fixing all these findings of one direction can save; None if no finding costs time."""
     costs = [finding.cost_ns for finding in findings if finding.cost_ns is not None]
     bounds = [finding.savable_ns for finding in findings if finding.savable_ns is not None]
     return min(sum(costs), *bounds) if costs and bounds else sum(costs) if costs else None
 
 
 def fixable_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Sort findings for reading: those that TCP settings cannot fix (`INFO`) last, otherwise in their order."""
+    """Sort findings for reading: findings that TCP settings cannot fix (`INFO`) come last; the order is otherwise unchanged."""
     return sorted(findings, key=lambda finding: finding.severity == Severity.INFO)
 
 
@@ -105,7 +105,7 @@ class ModelledGain(NamedTuple):
     script: str
 
     def to_dict(self) -> dict[str, Any]:
-        """The gain under the keys of the published JSON."""
+        """Return the gain as a dictionary with the keys of the published JSON."""
         return {
             "changes": self.changes,
             "saved_s": self.saved_ns / NS_PER_S,
@@ -172,7 +172,7 @@ class Finding:
 
     @property
     def gain_ns(self) -> int | None:
-        """Upper bound of the time saved if the cause is fixed: the cost, limited by what the path needs; None if it costs no time."""
+        """Upper bound (ns) of the time that a fix saves: the cost without time that the path needs; None if the finding costs no time."""
         return gain_ns((self,))
 
     @property
@@ -189,7 +189,7 @@ class Finding:
         return f"{stream}frame.number in {{{listed}}}" if listed else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding under the keys of the published JSON (`analysis.schema.json`)."""
+        """Return the finding as a dictionary with the keys of the published JSON (`analysis.schema.json`)."""
         return {
             "id": self.id,
             "severity": str(self.severity),

@@ -1,4 +1,4 @@
-"""One cause in one direction → its finding: the rule's words with the numbers of the capture, and how sure it is."""
+"""Makes the finding on one cause in one direction: the texts of the rule, the numbers of the capture, and the confidence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.causes.rule import Doubt
 
 RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
-"""Causes at the receiver that also slow down the draining of a queue. If one occurs, the drain rate does not bound the path."""
+"""Causes at the receiver that also slow down the draining of a queue. With such a cause, the drain rate is not a bound of the path."""
 
 _WINDOW = ("flight_before_bytes", "usable_window_before_bytes")
 """Columns whose sum is the receive window that the sender knew: bytes in flight, and the usable window."""
@@ -31,13 +31,13 @@ _WINDOW = ("flight_before_bytes", "usable_window_before_bytes")
 _OF_READER = frozenset({Case.SLOW_READER})
 
 OF_LOSS = frozenset({"timeout", "loss-recovery"})
-"""Causes that segments too large for the path may explain."""
+"""Causes whose reason may be that segments are too large for the path."""
 
 PROVED_BY = 3
-"""From this many waits of one kind on, a cause is proved; a single wait is only consistent with it (docs/how-it-decides.md, 2.4)."""
+"""This many waits of one kind prove a cause; a single wait is only consistent with the cause (docs/how-it-decides.md, 2.4)."""
 
 ENOUGH_OF_TIME = 0.5
-"""A finding is as certain as the waits that make up this share of its time: the majority decides (a heuristic)."""
+"""A finding gets a confidence if waits with at least this confidence take this share of the finding's time (a heuristic)."""
 
 
 def finding_of(
@@ -95,19 +95,19 @@ def _on_path(cost: Cost, direction: Mapping[str, Any]) -> tuple[int | None, int 
 
 
 def _gain(cost: Cost, savable_ns: int | None) -> str:
-    """Return, as a phrase, how much a remedy can save."""
+    """Return a phrase that says how much time a remedy can save."""
     if savable_ns is None or cost.ns <= savable_ns:
         return gain_of(cost.ns, cost.active_ns)
     return f"at most {numbers.duration(savable_ns)} of {numbers.duration(cost.active_ns)}: the path needs the rest for the data"
 
 
 def gain_of(cost_ns: int, active_ns: int) -> str:
-    """Return, as a phrase, that fixing a cause saves at most its cost."""
+    """Return a phrase which says that fixing a cause saves at most its cost."""
     return f"at most {numbers.duration(cost_ns)} of {numbers.duration(active_ns)}: upper bound if this is fixed"
 
 
 def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the frame of the server's first SYN-ACK for a handshake finding: no wait of the client ends with it."""
+    """Return the frame of the server's first SYN-ACK for a handshake finding, because no wait of the client ends with this frame."""
     is_shown = cost.cause == failed_attempts.CAUSE and direction["server_first_departure_is_syn"]
     return (direction["server_first_departure_frame"],) if is_shown else ()
 
@@ -118,13 +118,13 @@ def _shown(waits: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
 
 
 def _frames_beside(waits: Iterable[Mapping[str, Any]], rule: Rule) -> Iterator[int]:
-    """Yield the known frames that the rule's proof names, apart from the ends of the waits."""
+    """Yield the known frames that the rule's proof names, except the frames at the ends of waits."""
     columns = [value.frame for value in rule.proof if value.frame]
     return (wait[name] for wait in _shown(waits) for name in columns if wait[name] is not None)
 
 
 def _windows(waits: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return the receive windows that the sender knew during these waits, where known."""
+    """Return the receive windows (bytes) that the sender had received before these waits; a wait with an unknown window is skipped."""
     known = (wait for wait in _shown(waits) if all(wait[name] is not None for name in _WINDOW))
     return [sum(wait[name] for name in _WINDOW) for wait in known]
 
@@ -136,7 +136,7 @@ def _severity(cost: Cost, rule: Rule) -> Severity:
 
 
 def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Confidence:
-    """Return the confidence that a cause took this time (`kind`: a row of `schema.KINDS_OF_WAITS`): that of most of the time."""
+    """Return the confidence that a cause took this time (`kind`: a row of `schema.KINDS_OF_WAITS`). Most of the time decides."""
     if rule.doubt and rule.doubt.of_all and rule.doubt.of_all(direction.__getitem__):
         return Confidence.POSSIBLE
     enough_ns = ENOUGH_OF_TIME * kind["ns"]
@@ -148,7 +148,7 @@ def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any
 
 
 def _doubt(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Doubt | None:
-    """Return the doubt about these waits: about all, or about those that the engine calls possible. None if there is none."""
+    """Return the doubt about all of these waits, or about the waits that the engine calls possible; None if there is no doubt."""
     if rule.doubt is None:
         return None
     doubted = kind["sure_waits"] < kind["waits"] if rule.doubt.of_all is None else rule.doubt.of_all(direction.__getitem__)

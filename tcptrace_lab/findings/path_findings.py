@@ -1,7 +1,7 @@
 """Findings on the path other than loss: reordering, spurious retransmits, standing queues and congestion marks.
 
-Columns of `schema.CONNECTIONS` show which connections have them. The segments of a few connections are read to find evidence frames. These
-findings have no time cost of their own, because the ledger already counts the waits that result.
+Columns of `schema.CONNECTIONS` show which connections have such problems. The segments of a few connections are read to find evidence
+frames. These findings have no time cost of their own, because the ledger already counts the waits that such problems cause.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 MOST = 20
-"""Maximum number of directions reported per kind."""
+"""At most this many directions are reported per kind of finding."""
 
 EVIDENCE_FRAMES = 20
 
@@ -33,13 +33,13 @@ MIN_TIMES = 3
 (docs/how-it-decides.md, 2.4)."""
 
 NOTICED_SHARE = 0.01
-"""Share of the data segments from which reordering and spurious retransmits are a fault of low severity (a heuristic)."""
+"""Reordering and spurious retransmits of at least this share of the data segments have the severity low, else info (a heuristic)."""
 
 QUEUE_NS, QUEUE_TIMES = 50_000_000, 2
 """Minimum queueing delay that is reported, and minimum ratio of the median RTT to the base RTT (heuristics)."""
 
 HARMFUL_QUEUE_NS = 150_000_000
-"""One-way delay that a conversation tolerates (ITU-T G.114). A queue alone should not use all of it."""
+"""One-way delay that a conversation tolerates (ITU-T G.114). A queue alone should not cause all of this delay."""
 
 _QUEUE, _MARKED = "queue", "marked"
 
@@ -86,8 +86,8 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: 
 def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
     """Return the directions with most reordering, spurious retransmits, marks or queueing delay, at most `MOST` of each kind.
 
-    Each is a dict of `conn`, `from_client`, `_COUNTS`, `_TIMES`, `_DELIVERED` and `queue_ns`. The counts in `_REPORTED` and `queue_ns`
-    are 0 if they are too small to report.
+    Each direction is a dictionary with `conn`, `from_client`, `_COUNTS`, `_TIMES`, `_DELIVERED` and `queue_ns`. The counts in `_REPORTED`
+    and `queue_ns` are 0 if they are too small to report.
     """
     (odd, needed), asked, kinds = _odd(), _asked(), (*_REPORTED, "queue_ns")
     found: list[dict[str, Any]] = []
@@ -103,7 +103,7 @@ def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
 
 @cache
 def _asked() -> Mapping[str, pl.Expr]:
-    """Columns to read for both directions of a connection. Values too small to report are 0."""
+    """Return the columns to read for both directions of a connection. Values too small to report are 0."""
     asked: dict[str, pl.Expr] = {}
     for side in SIDES:
         col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES, *_DELIVERED)}
@@ -123,13 +123,13 @@ def _odd() -> tuple[pl.Expr, list[str]]:
 
 
 def _stands(side: str) -> pl.Expr:
-    """Whether there is a standing queue before this endpoint's data, judged by its median RTT."""
+    """Return whether the data of this endpoint met a standing queue, judged by the median RTT."""
     least, median = pl.col(f"{side}_rtt_min_ns"), pl.col(f"{side}_rtt_p50_ns")
     return (median - least >= QUEUE_NS) & (median >= QUEUE_TIMES * least) & (pl.col(f"{side}_drained_acks") >= MIN_SAMPLES)
 
 
 def _was_faster(row: Mapping[str, Any]) -> bool:
-    """Whether data was delivered faster than the queue drained. Then a few long RTTs only looked like a queue."""
+    """Return whether data was delivered faster than a queue drained. If so, a few long RTTs only looked like a queue."""
     delivering_ns = row["last_data_ts_ns"] - row["first_data_ts_ns"] + row["rtt_max_ns"] - row["rtt_min_ns"]
     return bool(row["drained_bytes"] * delivering_ns < (1 - NOISE_SHARE) * row["unique_bytes"] * row["drained_ns"])
 
@@ -140,7 +140,7 @@ def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 def _frames(segments: pl.LazyFrame, rows: list[dict[str, Any]]) -> dict[tuple[int, bool, str], dict[str, Any]]:
-    """Return, by direction and kind, the first frames and the lowest confidence of their verdicts.
+    """Return the first evidence frames of each direction and kind, and the lowest confidence of the verdicts on these frames.
 
     For queues, the frames are the ACKs with the longest RTT.
     """
@@ -172,7 +172,7 @@ def _evidence(shown: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _confidence(shown: Mapping[str, Any]) -> Confidence:
-    """Return the lowest confidence of the frames."""
+    """Return the lowest confidence of the verdicts on these frames."""
     return Confidence(CONFIDENCES[shown["sure"]]) if shown else Confidence.POSSIBLE
 
 
@@ -192,8 +192,8 @@ def _reordering(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         cost_share=None,
         title=f"{late:,} of {sent:,} segments arrived out of order: the path reorders them",
         mechanism=(
-            "The receiver answers each out-of-order segment with a duplicate ACK. After three of them, or after SACK blocks, the sender "
-            "takes the late segment for lost, retransmits it and slows down."
+            "The receiver answers each out-of-order segment with a duplicate ACK. After three duplicate ACKs, or after SACK blocks, the "
+            "sender takes the late segment for lost, retransmits it and slows down."
         ),
         evidence_frames=_evidence(shown),
         limits=(
@@ -211,7 +211,7 @@ def _reordering(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
 
 _WHY = {
     "fast": "duplicate ACKs or SACK blocks made them look lost: later segments had overtaken them",
-    "recovery": "the sender took them for part of a loss that it was recovering from",
+    "recovery": "the sender assumed that they belonged to a loss from which it was recovering",
     "timeout": "their ACK arrived after the retransmission timer expired",
     "tail_probe": "their ACK arrived after the tail-loss probe timer expired",
     "handshake": "the answer to the SYN was late",
@@ -257,7 +257,7 @@ def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bo
         mechanism=(
             f"Half of {row['rtt_samples']:,} RTT samples are {numbers.duration(typical)} or more, while a queue drained at "
             f"{numbers.rate(drain * BITS_PER_BYTE * 1e9)}: about {numbers.size(round(drain * added))} wait in it. This transfer loses "
-            "little by that, but all other traffic in the same queue waits as long."
+            "little time, but all other traffic in the same queue waits as long."
         ),
         evidence_frames=tuple(sorted(shown.get("slowest", ()))),
         limits="A receiving host that is slow to ACK looks the same. Would be disproved by: an RTT near its base while the queue drains.",

@@ -1,8 +1,8 @@
-"""Segments that are too large for the path: they are lost however often they are sent, and smaller ones get through.
+"""Finds segments that are too large for the path: they are lost each time that they are sent, and smaller segments get through.
 
-A router that cannot forward a packet reports this by ICMP (fragmentation needed, packet too big). If that message is dropped, the sender
-learns nothing, and retransmits the segment until it gives up or tries a smaller one (RFC 4821). ICMP is not analyzed, because the segments
-alone are sufficient evidence.
+A router that cannot forward a packet reports this by ICMP (fragmentation needed, packet too big). If the ICMP message is dropped, the
+sender does not learn the limit. It retransmits the segment until it gives up or tries a smaller segment (RFC 4821). ICMP is not analyzed,
+because the segments alone are sufficient evidence.
 """
 
 from __future__ import annotations
@@ -42,12 +42,14 @@ class TooLarge(NamedTuple):
 
     @property
     def confidence(self) -> Confidence:
-        """Consistent if smaller segments carried the bytes. Otherwise only possible: a path that failed at that moment looks the same."""
+        """Consistent if smaller segments delivered the bytes; else possible, because a path failure at that time looks the same."""
         return Confidence.CONSISTENT if self.smaller_arrived else Confidence.POSSIBLE
 
 
 def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> pl.DataFrame:
-    """Return the retransmits of data in the connections of these directions, in one read. The memory is that of the retransmits alone.
+    """Return the data retransmits in the connections of these directions.
+
+    The segments are read once, and only the retransmits are kept in memory.
 
     Args:
         segments: rows of `schema.SEGMENTS`. Read once.
@@ -81,7 +83,7 @@ def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]
 
 
 def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]], resent: pl.DataFrame) -> dict[tuple[int, bool], TooLarge]:
-    """Return the directions among `directions` whose large segments do not get through.
+    """Return the evidence for each of `directions` whose large segments do not get through.
 
     Args:
         segments: rows of `schema.SEGMENTS`. Read twice for each direction that sent one large segment three times, once for each that
@@ -112,9 +114,9 @@ def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]], rese
 
 
 def _shrunk(segments: pl.LazyFrame, conn: int, resent: pl.DataFrame, *, from_client: bool) -> TooLarge | None:
-    """Return the evidence if the sender learned of the path MTU: it cut the first lost segment smaller, and sent no larger one again.
+    """Return the evidence if the sender learned the path MTU: it split the first lost segment, and sent no larger segment afterwards.
 
-    A sender that ICMP tells, or that probes, does so after losing a segment once.
+    A sender that receives the ICMP message, or that probes for the path MTU, reacts in this manner to a single loss.
     """
     col = pl.col
     passed = resent["size_bytes"].max() if resent.height else None
@@ -137,7 +139,7 @@ def _shrunk(segments: pl.LazyFrame, conn: int, resent: pl.DataFrame, *, from_cli
 
 
 def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client: bool) -> TooLarge | None:
-    """Return the evidence if smaller segments got through: sent before and acknowledged, sent after, or in place of the lost one."""
+    """Return the evidence if smaller segments got through that were sent before the lost segment, after it, or in its place."""
     col = pl.col
     own, other = col("from_client") == from_client, col("from_client") != from_client
     size, end = pl.min_horizontal("payload_bytes", "smss_bytes"), col("seq") + col("payload_bytes")

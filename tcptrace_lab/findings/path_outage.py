@@ -1,7 +1,7 @@
-"""Path outages: for a time, the path carries nothing in either direction although a host has something to send.
+"""Finds path outages: times in which the path carries nothing in either direction although a host has data to send.
 
-A host whose segments get no answer retransmits them by its timers, and each timeout doubles the next. The capture shows one of three things
-while the peer is silent:
+A host whose segments get no answer retransmits them when its timers expire, and each timeout doubles the next timeout. The capture shows
+one of three things while the peer is silent:
 
 - near the sender: its segments and at least one retransmit by its timers, all without an answer;
 - away from the sender: no segment, and then a retransmit by timer of bytes that the peer had ACKed before, so these ACKs were lost;
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 FINDING = "path-outage"
 
 CAUSES = frozenset({"timeout", "loss-recovery"})
-"""The ledger's causes of the waits within an outage."""
+"""The causes that the ledger gives the waits within an outage."""
 
 CURE = "a path without outages"
-"""The cure in the words of the verdict (`causes.Advice.cure`)."""
+"""The cure, as the verdict words it (`causes.Advice.cure`)."""
 
 SOURCE = "RFC 6298, 5.4 to 5.7; RFC 8985, 7; RFC 5681, 3.1"
 
@@ -43,10 +43,10 @@ MOST = 20
 
 MIN_SILENCE_NS = 500_000_000
 MIN_RTTS = 3
-"""Minimum silence, as a time and in base RTTs: twice Linux's minimum RTO, so that a timer has expired more than once (heuristics)."""
+"""Minimum length of a silence, in ns and in base RTTs (heuristics): twice Linux's minimum RTO, so that a timer expired more than once."""
 
 TIMER_NS = 300_000_000
-"""A current stack's first retransmission timeout, beyond the RTT: Linux 200 ms, Windows 300 ms."""
+"""Time by which the first retransmission timeout of current stacks exceeds the RTT: 200 ms for Linux, 300 ms for Windows."""
 
 TWO_TIMEOUTS = 2.5
 """In a silence of at least this many initial RTOs, the timer expires at least twice. The second expiration comes at most three initial RTOs
@@ -61,16 +61,16 @@ APART_NS = 50_000_000
 heuristic)."""
 
 MAX_CHANCE = 0.01
-"""The connection's other losses give the expected number of such series by chance. It must be at most this (a heuristic)."""
+"""At the connection's loss rate, the expected number of such series by chance must be at most this (a heuristic)."""
 
 BEFORE_NS, AFTER_NS = 1_000_000_000, 2_000_000_000
-"""Time before and after a silence from which segments are read: ACKs that were lost, and the repair."""
+"""Segments are read from this time before a silence (ACKs that were lost) to this time after the silence (retransmits)."""
 
 SAME_SHARE = 0.5
-"""Connections are silent together if their silences share at least this part of the shorter one (a heuristic)."""
+"""Two connections are silent together if their silences overlap for at least this share of the shorter silence (a heuristic)."""
 
 MAX_SKIPPED = 4_096
-"""A larger step of the IP ID means that the numbering started anew (a heuristic)."""
+"""A larger step of the IP ID means that the sender restarted its numbering (a heuristic)."""
 
 EVIDENCE_FRAMES = 20
 
@@ -85,7 +85,7 @@ _OF_SENDER = ("data_segments", "retransmitted_segments", "missing_segments")
 
 
 class Direction(NamedTuple):
-    """The direction whose data did not get through: connection, and whether the client sends."""
+    """The direction whose data did not get through: the connection, and whether the client is the sender."""
 
     conn: int
     from_client: bool
@@ -138,15 +138,15 @@ class Outage:
 
     @property
     def connections(self) -> int:
-        """Number of connections that were silent together."""
+        """Number of connections that were silent at the same time."""
         return len({one.direction.conn for one in self.members})
 
     @property
     def confidence(self) -> Confidence:
-        """How sure it is.
+        """The confidence that the path failed.
 
-        It is certain only if peers on several hosts are silent and the capture contains their unanswered data. Otherwise a suspended host
-        looks the same.
+        An outage is proved only if peers on several hosts are silent and the capture contains the data that they did not answer. If only
+        one host is silent, that host may be suspended.
         """
         seen = {one.receiver for one in self.members if one.sent} if len({one.sender for one in self.members}) == 1 else set()
         if len(seen) > 1:
@@ -156,17 +156,17 @@ class Outage:
 
     @property
     def lost_to(self) -> str:
-        """The cause in the words of the verdict (`causes.Rule.lost_to`)."""
+        """The cause, as the verdict words it (`causes.Rule.lost_to`)."""
         return f"a path outage ({numbers.duration(self.silent_ns)} without a packet from {{receiver}}, from {utc(self.from_ns)})"
 
     def title(self) -> str:
-        """One line: when, how long, and on how many connections."""
+        """The title of the finding: when the outage happened, how long it lasted, and on how many connections."""
         least = f"{numbers.duration(self.least_ns)} to " if self.least_ns and self.least_ns < self.silent_ns else "up to "
         many = f" on {self.connections:,} connections" if self.connections > 1 else ""
         return f"Path outage at {utc(self.from_ns)}: no packet got through for {least}{numbers.duration(self.silent_ns)}{many}"
 
     def mechanism(self) -> str:
-        """How it is seen, and what it costs."""
+        """Sentences on how the capture shows the outage, and why the outage costs time."""
         words = [self._seen()]
         if others := [one for one in self.others if one.direction.conn != self.direction.conn]:
             listed = ", ".join(str(conn) for conn in sorted({one.direction.conn for one in others})[:10])
@@ -193,7 +193,7 @@ class Outage:
         return f"For {numbers.duration(self.silent_ns)} the connection was silent; then {'; '.join(lost)}."
 
     def limits(self) -> str:
-        """What the capture does not show about it."""
+        """Sentences on what the capture does not show about the outage."""
         one_way = "" if any(one.both for one in self.members) else ", and so does a path that fails in one direction only"
         host = f"A host that was suspended as a whole looks the same (a stopped application does not: its kernel still ACKs){one_way}. "
         return (
@@ -214,12 +214,12 @@ class Outage:
 
 
 def utc(ts_ns: int) -> str:
-    """A point in time to the millisecond: `2024-01-31 12:00:00.123 UTC`."""
+    """Return a time in UTC with milliseconds: `2024-01-31 12:00:00.123 UTC`."""
     return f"{numbers.utc(ts_ns)[: len('2024-01-31 12:00:00.123')]} UTC"
 
 
 class Silence(NamedTuple):
-    """A time in which the receiver of a direction sent nothing."""
+    """An interval in which the receiver of a direction sent nothing."""
 
     direction: Direction
     from_ns: int
@@ -248,9 +248,9 @@ def found(segments: pl.LazyFrame, connections: pl.LazyFrame, conns: Collection[i
 
 
 def covered(outages: Iterable[Outage], waits: pl.DataFrame) -> dict[tuple[int, bool, str], list[tuple[int, int]]]:
-    """Return, by direction and cause, the intervals of `waits` that lie mostly within an outage: length and place.
+    """Return the waits that lie mostly within an outage: (length in ns, place) by direction and cause.
 
-    A wait that ends with the first departure after the outage belongs to it.
+    A wait also belongs to the outage if it ends with the first segment that is sent after the outage.
     """
     spans: dict[tuple[int, bool], list[tuple[int, int]]] = {}
     for outage in outages:
@@ -268,7 +268,7 @@ def covered(outages: Iterable[Outage], waits: pl.DataFrame) -> dict[tuple[int, b
 
 
 def _silences(segments: pl.LazyFrame, conns: Collection[int], waits: pl.DataFrame) -> list[Silence]:
-    """Return the longest silences in which the other host had something to send: its timer expired, or the ledger has a loss."""
+    """Return the longest silences in which the other host had data to send: its timer expired, or the ledger has a loss there."""
     col = pl.col
     is_timer = (col("retransmit_trigger").cast(pl.String) == "timeout").fill_null(value=False)
     rows = (
@@ -326,7 +326,7 @@ def _outage(one: Silence, host: Mapping[str, Any], near: tuple[list[dict[str, An
     after = [row for row in peers if row["ts_ns"] >= one.to_ns]
     side, other = ("client", "server") if one.direction.from_client else ("server", "client")
     rtts_ns = [host[f"{each}_rtt_min_ns"] for each in (side, other) if host[f"{each}_rtt_min_ns"]]
-    rtt_ns = sum(rtts_ns)  # the capture point divides the path: the whole is at most the sum of both halves
+    rtt_ns = sum(rtts_ns)  # the capture point divides the path: the RTT is at most the sum of both halves
     if not before or not after or one.to_ns - one.from_ns < MIN_RTTS * rtt_ns:
         return None
     first = after[0]
@@ -351,7 +351,7 @@ def _outage(one: Silence, host: Mapping[str, Any], near: tuple[list[dict[str, An
 
 
 def _seen_unanswered(inside: Sequence[dict[str, Any]], first: Mapping[str, Any], rtt_ns: int) -> tuple[int, dict[str, Any]] | None:
-    """Return the number of separate unanswered transmissions in the capture, and the figures of the outage. None if no timer sent one."""
+    """Return the number of separate unanswered transmissions, and the figures of the outage; None if a timer sent none of them."""
     timers = [row for row in inside if row["retransmit_trigger"] == "timeout"]
     if not timers:
         return None
@@ -388,7 +388,7 @@ def _unseen(
 ) -> tuple[int, dict[str, Any]] | None:
     """Return the number of lost transmissions and the figures of the outage, from a capture away from the sender.
 
-    Such a capture shows no segment during the outage. None if nothing shows that packets were lost.
+    Such a capture shows no segment during the outage. The result is None if nothing shows that packets were lost.
 
     The sender's timer must have expired twice: the first retransmit was lost, and the second ended the silence.
     """
@@ -419,7 +419,7 @@ def _unseen(
 
 
 def _skipped(last: Mapping[str, Any], back: Mapping[str, Any]) -> int:
-    """Return how many IP IDs the sender used between two segments; 0 if it is too many to be its own."""
+    """Return the number of IP IDs between two segments of the sender; 0 if the step is too large to be a count of its packets."""
     if not last["ip_id"] or not back["ip_id"]:
         return 0
     passed = (back["ip_id"] - last["ip_id"]) % 65_536 - 1
@@ -427,7 +427,7 @@ def _skipped(last: Mapping[str, Any], back: Mapping[str, Any]) -> int:
 
 
 def _chance(host: Mapping[str, Any], side: str, events: int, data: Sequence[dict[str, Any]], one: Silence) -> float:
-    """Return how many series of `events` losses in a row to expect by chance in this direction, at its loss rate outside of the silence."""
+    """Return the expected number of chance series of `events` consecutive losses, at the direction's loss rate outside of the silence."""
     top = max((row["seq"] + row["payload_bytes"] for row in data if row["ts_ns"] < one.to_ns), default=0)
     mine = [row for row in data if row["ts_ns"] > one.from_ns and row["seq"] < top]
     again = sum(row["kind"] not in {"new", "out_of_order"} for row in mine)
@@ -437,7 +437,7 @@ def _chance(host: Mapping[str, Any], side: str, events: int, data: Sequence[dict
 
 
 def _disproved(outage: Outage, segments: pl.LazyFrame, connections: pl.LazyFrame) -> bool:
-    """Whether the silent host sent something to the same host on another connection during the silence."""
+    """Return whether the silent host sent a packet to the same host on another connection during the silence."""
     col, margin_ns = pl.col, outage.silent_ns // 4
     ends = (outage.sender, outage.receiver)
     pair = (
@@ -460,9 +460,9 @@ def _disproved(outage: Outage, segments: pl.LazyFrame, connections: pl.LazyFrame
 
 
 def _together(outages: Sequence[Outage]) -> tuple[Outage, ...]:
-    """Join the silences of the same interval that share a host.
+    """Join silences that share a host and most of their interval.
 
-    A silence that is not certain by itself counts only together with that of another connection.
+    A silence that is not sure by itself counts only if another connection was silent at the same time.
     """
     groups: list[list[Outage]] = []
     for one in sorted(outages, key=lambda one: (not one.sure, -one.silent_ns)):

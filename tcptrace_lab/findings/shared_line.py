@@ -1,7 +1,7 @@
-"""The time for which the data between two hosts kept the line busy: no setting of TCP makes a transfer faster than that.
+"""Computes how long the data between two hosts kept the line busy. No setting of TCP makes a transfer faster than the line.
 
-Away from the sender, the shortest interval between two segments, relative to their size, gives the rate of the line or a higher one. All
-connections between the two hosts share that line, so the data of one keep it busy for the others.
+In a capture away from the sender, the shortest interval between two segments, relative to their size, gives an upper bound of the line's
+rate. All connections between the two hosts share this line, so the data of one connection keeps the line busy for the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OF_SENDER = ("payload_bytes", "line_payload_bytes", "serialization_ns", "first_
 
 
 def busy_ns(connections: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], int]:
-    """Return for how long the data between its two hosts kept the line busy while each of these directions sent.
+    """Return how long the line was busy while each of these directions sent, with all data between the direction's two hosts.
 
     Args:
         connections: rows of `schema.CONNECTIONS`; read only if there are directions.
@@ -55,13 +55,13 @@ def busy_ns(connections: pl.LazyFrame, directions: Collection[tuple[int, bool]])
 
 
 def _ns_per_byte(sent: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return the shortest time per byte that any of these directions shows; None if none shows any."""
+    """Return the shortest time per byte that any of these directions shows; None if no direction shows one."""
     shown = [own["serialization_ns"] / own["line_payload_bytes"] for own in sent if own["serialization_ns"] and own["line_payload_bytes"]]
     return min(shown, default=None)
 
 
 def _bytes_meanwhile(own: Mapping[str, Any], sent: Iterable[Mapping[str, Any]]) -> float:
-    """Return the bytes that these directions sent while `own` sent, assuming that each sent evenly."""
+    """Return the bytes that these directions sent while `own` sent, assuming that each sent at a constant rate."""
     first_ns, last_ns = own["first_data_ts_ns"], own["last_data_ts_ns"]
     if first_ns is None or last_ns is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Slow ranges of message sizes → findings: which sizes stall, why, what they cost, and what to change."""
+"""Makes findings from slow ranges of message sizes: which sizes stall, why, what this costs, and what to change."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 FINDING = "anomalous-message-sizes"
 
 NAMED_RANGES = 4
-"""Number of ranges that the title lists."""
+"""The title of a finding lists at most this many ranges."""
 
 HELD_CAUSES = frozenset({"nagle", "nagle-delayed-ack", "delayed-ack"})
-"""Causes where the last piece of a message waits for the ACK of the piece before."""
+"""Causes of waits in which the last piece of a message waits for the ACK of the previous piece."""
 
 SOURCE = "Liu, Cheng, Bhargava, Zhao 1995; Moldeklev & Gunningberg 1995; RFC 896; RFC 1122, 4.2.3.2 and 4.2.3.4; Linux tcp_nagle_check"
 
@@ -57,7 +57,7 @@ def _finding(group: GroupSizes) -> Finding:
 
 
 def _confidence(group: GroupSizes) -> Confidence:
-    """Return the confidence. If the messages of a range were all sent in one period, time explains the stalls as well as size does."""
+    """Return the confidence. If all messages of a range were sent in one period, their time explains the stalls as well as their size."""
     if min(group.visits) == 1:
         return Confidence.POSSIBLE
     return Confidence.PROVED if all(map(_is_proved, group.measured)) else Confidence.CONSISTENT

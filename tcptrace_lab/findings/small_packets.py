@@ -1,8 +1,8 @@
 """Findings on small packets, with their cost in segments and bytes.
 
-They cover streams of tinygrams, messages cut where a buffer ends, and segments cut to silly windows. Columns of `schema.CONNECTIONS` show
-which connections have them. To confirm silly windows, the segments of a few connections are read as well. These findings have no time cost
-of their own, because the ledger counts the waits.
+The findings cover streams of tinygrams, messages that are cut where a buffer ends, and segments that are cut to silly windows. Columns of
+`schema.CONNECTIONS` show which connections have such packets. To confirm silly windows, the segments of a few connections are read as well.
+These findings have no time cost of their own, because the ledger already counts the waits that small packets cause.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 MOST = 20
-"""Maximum number of connections reported: those with most segments."""
+"""At most this many connections are reported, those with the most segments."""
 
 MIN_SEGMENTS = 20
 """Minimum number of data segments for a finding (a heuristic)."""
@@ -36,22 +36,22 @@ BEHIND_SHARE = 0.5
 Messages of two pieces, each answered, have a share of a half and are no stream (a heuristic)."""
 
 MIN_HEADER_BYTES = 40
-"""IPv4 and TCP headers without options (RFC 791, RFC 9293), if the link's headers are unknown."""
+"""Size of IPv4 and TCP headers without options (RFC 791, RFC 9293), used if the link's headers are unknown."""
 
 LOW_SHARE = 0.2
-"""Share of header bytes from which tinygrams are a fault of low severity."""
+"""If headers are at least this share of the bytes, tinygrams have the severity low, else info."""
 
 CUT_TIMES = 3
 """Three or more segments that fill a silly window exactly, or messages cut at the same offset, are no coincidence (docs/how-it-decides.md,
 2.4)."""
 
 CUT_SHARE = 0.1
-"""Share of the data segments from which cut ones are a fault of low severity (a heuristic)."""
+"""If at least this share of the data segments is cut, the severity is low, else info (a heuristic)."""
 
 EVIDENCE_FRAMES = 20
 
 _SUSPECT_PART = 0.75
-"""Silly windows make segments small. If the mean size is above this part of a full segment, they do not matter (a heuristic)."""
+"""Silly windows make segments small. If the mean size is above this part of a full segment, silly windows do not matter (a heuristic)."""
 
 _CUTS = ("cut_messages", "cut_pieces", "cut_at_bytes", "cut_waited_ns", "cut_frame")
 _FIGURES = (
@@ -66,7 +66,7 @@ _FIGURES = (
 )
 
 _OF_PEER = {"pure_acks": "acks", "max_window_bytes": "window_bytes", "min_window_bytes": "min_window_bytes"}
-"""Columns of the peer, and what they are called in the rows of a direction."""
+"""Column of the peer → name of this value in the rows of a direction."""
 
 
 def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
@@ -108,7 +108,7 @@ def _is_suspect(row: Mapping[str, Any]) -> bool:
 
 @cache
 def _asked() -> tuple[pl.Expr, list[str]]:
-    """A cheap first test that a connection must pass before the other tests, and the columns that those tests and the figures need."""
+    """Return a cheap first test that a connection must pass, and the columns that all further tests and the figures need."""
     many = (pl.col(f"{side}_wire_data_segments") >= MIN_SEGMENTS for side in SIDES)
     cut = (pl.col(f"{side}_cut_messages") >= CUT_TIMES for side in SIDES)
     return pl.any_horizontal(*many, *cut), ["conn", *(f"{side}_{name}" for side in SIDES for name in (*_FIGURES, *_OF_PEER))]
@@ -129,7 +129,7 @@ def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
 
 
 def _sides(connection: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return both directions of a connection, with its figures, those of its peer, and whether it is `tiny`, `cut` or `suspect`."""
+    """Return both directions of a connection, each with its figures, figures of the peer, and whether it is `tiny`, `cut` or `suspect`."""
     found = []
     for side, from_client in SIDES.items():
         (other,) = SIDES.keys() - {side}
@@ -270,7 +270,7 @@ def _silly_window(row: Mapping[str, Any], cut: Mapping[str, Any]) -> Finding:
             f"the headers of the other segments ({header} bytes each) add {(cut['cut'] - needed) * header:,} bytes."
         ),
         evidence_frames=tuple(sorted(cut["frames"])),
-        limits="Away from the sender, the capture misses some of these segments. Would be disproved by: segments that leave "
+        limits="A capture away from the sender may miss some of these segments. Would be disproved by: segments that leave "
         "room in the window.",
         remedy=(
             "let the receiver open its window by at least a full segment or half of its buffer (RFC 9293, 3.8.6.2.2)",

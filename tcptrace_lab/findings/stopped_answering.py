@@ -1,4 +1,6 @@
-"""Receivers that stop answering: after their last segment, the sender retransmits the same data until it gives up or the capture ends.
+"""Finds receivers that stop answering.
+
+After the receiver's last segment, the sender retransmits the same data until it gives up or the capture ends.
 
 A path that loses single packets is a different fault with a different remedy, although both cost retransmission timeouts.
 """
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def silent_ns(resent: pl.DataFrame, directions: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], int]:
-    """Return, for directions whose receiver stopped answering, the time (ns) from its last segment to the last retransmit of data.
+    """Return the time (ns) from the receiver's last segment to the last data retransmit, for directions whose receiver stopped answering.
 
     Args:
         resent: the retransmits of these directions (`path_mtu.retransmits`).

@@ -48,7 +48,7 @@ def test_losses_before_the_capture_point_are_counted_by_what_the_sender_numbered
         for n in range(30)
     ]
     (reported,) = losses(packets.capture(tmp_path / "x.pcap", OPENED + "\n".join(lines)))
-    assert "its IP IDs leave out 3 segments" in reported.mechanism
+    assert "its IP IDs skip 3 segments" in reported.mechanism
 
 
 @pytest.mark.parametrize("answers", ["", "0.020 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK>"])

@@ -75,7 +75,7 @@ def test_a_lock_in_which_no_more_was_ever_in_flight_may_be_that_of_a_full_buffer
     """A NODELAY sender with a buffer of 8,192 bytes produces the same frames; then 17,750 - 8,192 = 9,558 bytes are missing."""
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
     assert "Either the send buffer has no room for more than is in flight, or the sender delays 8,192 queued bytes" in lock.mechanism
-    assert "or 9,558 if it holds no more than is in flight" in lock.remedy[0]
+    assert "or 9,558 if the buffer has no room for more than is in flight" in lock.remedy[0]
     assert lock.remedy[1].endswith("not if the send buffer has no room for them")
 
 

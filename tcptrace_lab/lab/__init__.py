@@ -1,4 +1,6 @@
-"""Live experiments in private network namespaces, each with a ground truth beside the capture: the path's log and the kernel's TCP state.
+"""Live experiments in private network namespaces.
+
+Each stores a ground truth next to its capture: the path's log and the kernel's TCP state.
 
 Read in this order:
 
@@ -9,9 +11,9 @@ Read in this order:
 - `capturing/`: dumpcap, for the lab and for `tcptrace-lab capture`;
 - `experiment`: one network, its applications and its captures;
 - `studies/`: experiments that a file declares (`tcptrace-lab lab run`);
-- `trials` and `score`: our kinds of segments against the truth; `known_causes/` and `causes`: our causes against the truth;
+- `trials` and `score`: compare our segment classification with the truth; `known_causes/` and `causes`: compare our causes with the truth;
 - `kernel_ledger/`: what limited a sender, from the kernel's own state; `corpus/`: transfers by real programs, whose causes are compared
   with the kernel's.
 
-The lab needs Linux and root. Its traffic stays on the machine, and it removes what it creates.
+The lab needs Linux and root. Lab traffic stays on the machine. The lab removes the namespaces and interfaces that it creates.
 """

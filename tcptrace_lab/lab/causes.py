@@ -1,4 +1,4 @@
-"""Performs transfers with known causes of waiting, and prints how much of that time the ledger assigns to these causes.
+"""Performs transfers whose causes of waiting are known, and prints how much of the waiting time the ledger assigns to the known causes.
 
     python -m tcptrace_lab.lab.causes [NAME…] [--drawn N --seed S [--several]] [-o DIR]
 
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.known_causes.scoring import Known, Verdict
 
 EVERY = {**transfers.TRANSFERS, **sharing.SHARED}
-"""All fixed transfers: those with one connection first."""
+"""All fixed transfers: the transfers with one connection, then those with several."""
 
 SAID = 0.005
-"""Shares below this are not printed."""
+"""Causes with a smaller share of the time than this are not printed."""
 
 LATE_NS = 3_000_000
-"""A packet slower than others by this much was delayed by the machine: a flight of 320 segments occupies the relay for less (measured)."""
+"""If a packet takes this much longer than the fastest one, this machine was too busy. The relay itself delays packets less: it needs less
+time than this for a flight of 320 segments (measured)."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Perform transfers and print the ledger's results. Returns 1 if any is wrong."""
+    """Perform transfers and print the ledger's results. Return 1 if the ledger is wrong about any transfer, else 0."""
     options = _parse(arguments)
     draw = sharing.drawn if options.several else transfers.drawn
     asked: Iterable[tuple[str, Known]] = draw(options.seed, options.drawn) if options.drawn else EVERY.items()
@@ -77,7 +78,9 @@ def _shares(shares: Mapping[str, float]) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tcptrace_lab.lab.causes", description="Transfers of known cause against the ledger.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tcptrace_lab.lab.causes", description="Compare the ledger with transfers whose causes are known."
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help="only transfers whose names begin with NAME (default: all)")
     parser.add_argument(
         "--drawn", type=int, default=0, metavar="N", help="run N random transfers of the same kinds instead of the fixed ones"

@@ -1,6 +1,6 @@
-"""Runs dumpcap on one interface of a network, and stops it when its file contains the end of all connections.
+"""Runs dumpcap on one interface of a network, and stops dumpcap when the capture file contains the end of all connections.
 
-Frames reach the file some time after they passed the interface, so the end is detected in the file itself.
+dumpcap writes frames with a delay, so the file is searched for the FINs and RSTs that end the connections.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 END_TIMEOUT_S = 10.0
 POLL_INTERVAL_S = 0.05
-# Maximum run time of dumpcap, in case this process is killed and leaves it behind.
+# Maximum run time of dumpcap. It ends dumpcap even if this process is killed first.
 LIFETIME_S = 60
 BUFFER_MIB = 16
-MAX_WORDS = 400  # of dumpcap's last output, for an error message
-TAIL_BYTES = 1 << 20  # end of the file in which the last packet is searched
-IP_OFFSET_BYTES = {1: 14, 12: 0, 101: 0, 113: 16, 276: 20}  # by link type: Ethernet, RAW (two numbers), Linux SLL, SLL2
+MAX_WORDS = 400  # characters of dumpcap's last output that an error message quotes
+TAIL_BYTES = 1 << 20  # `shows` searches this many bytes at the end of the file
+IP_OFFSET_BYTES = {1: 14, 12: 0, 101: 0, 113: 16, 276: 20}  # link type → IP header offset: Ethernet, RAW (two numbers), Linux SLL, SLL2
 IPV4, IPV6_HEADER_BYTES = 4, 40
 BOTH_ENDS = 2
 FIN, RST, ACK = 0x01, 0x04, 0x10
@@ -44,7 +44,7 @@ class Capture:
     dropped: int = field(default=0)
 
     def await_end(self, connections: int) -> None:
-        """Wait until the file contains the close of this number of connections."""
+        """Wait until `connections` connections have ended in the file."""
         deadline_s = time.monotonic() + END_TIMEOUT_S
         while ended_connections(self.path) < connections:
             if time.monotonic() > deadline_s:
@@ -52,7 +52,7 @@ class Capture:
             self._await_more()
 
     def shows(self, token: bytes, within_s: float) -> bool:
-        """Whether the end of the file contains these bytes within `within_s` seconds."""
+        """Return whether `token` appears at the end of the file within `within_s` seconds."""
         deadline_s = time.monotonic() + within_s
         while True:
             with self.path.open("rb") as file:
@@ -64,7 +64,7 @@ class Capture:
             self._await_more()
 
     def _await_more(self) -> None:
-        """Give dumpcap time to write. Raises CaptureError if it has ended, because then nothing more is written."""
+        """Give dumpcap time to write. Raises CaptureError if dumpcap has ended, because then it writes no more frames."""
         if self.dumpcap.process.poll() is not None:
             self.dumpcap.read_until(lambda: False, PATIENCE_S)
             words = " ".join(self.dumpcap.words.partition("Packets captured:")[0].split())[-MAX_WORDS:]
@@ -72,7 +72,7 @@ class Capture:
         time.sleep(POLL_INTERVAL_S)
 
     def stop(self) -> None:
-        """Stop dumpcap. Raises CaptureError if it reports drops that are not allowed."""
+        """Stop dumpcap. Raises CaptureError if dumpcap reports dropped frames and `drops_allowed` is False."""
         self.dumpcap.stop()
         counts = self.dumpcap.received_and_dropped
         if counts is None:
@@ -91,7 +91,9 @@ def capturing(
     lifetime_s: int = LIFETIME_S,
     drops_allowed: bool = False,
 ) -> Iterator[Capture]:
-    """Capture at a point of a network while the block runs; pcap for a file named `.pcap`, else pcapng with nanoseconds.
+    """Capture at a point of a network while the block runs.
+
+    A file named `.pcap` is a pcap file, any other a pcapng file with nanosecond timestamps.
 
     Raises:
         MissingTool: dumpcap or setpriv is not installed.
@@ -114,9 +116,10 @@ def capturing(
 
 
 def ended_connections(path: Path) -> int:
-    """Number of ended connections in a capture that may still grow: both FINs acknowledged, or a reset.
+    """Count the ended connections in a capture that dumpcap may still be writing.
 
-    A connection that reuses the ports of an ended one counts again.
+    A connection has ended if both FINs are acknowledged, or after a RST. Connections that use the same ports one after the other are
+    counted separately.
     """
     ended = 0
     fins: dict[frozenset[tuple[bytes, int]], set[tuple[bytes, int]]] = {}
@@ -133,7 +136,7 @@ def ended_connections(path: Path) -> int:
 
 
 def _packets(path: Path) -> Iterator[tuple[tuple[bytes, int], tuple[bytes, int], int]]:
-    """(source, destination, flags) of every TCP segment that is completely in the file."""
+    """Yield (source, destination, flags) of every TCP segment that dumpcap has completely written to the file."""
     try:
         with path.open("rb") as file:
             reader = dpkt.pcap.UniversalReader(file)
@@ -141,7 +144,7 @@ def _packets(path: Path) -> Iterator[tuple[tuple[bytes, int], tuple[bytes, int],
             for _, frame in reader:
                 yield _endpoints(frame[offset:])
     except (ValueError, struct.error, dpkt.UnpackError):
-        return  # the last block is not complete yet
+        return  # dumpcap has not written the last block completely yet
 
 
 def _endpoints(packet: bytes) -> tuple[tuple[bytes, int], tuple[bytes, int], int]:

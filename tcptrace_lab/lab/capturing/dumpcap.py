@@ -1,7 +1,7 @@
-"""Runs Wireshark's dumpcap as a child process: start, output, and end. It never outlives this process.
+"""Runs Wireshark's dumpcap as a child process: starts it, reads its output, and ends it. dumpcap never outlives this process.
 
-dumpcap prints its file name on stderr when interface and file are open; from then on, the kernel buffers every frame for it. At the end it
-prints the numbers of received and dropped frames per interface.
+dumpcap prints its file name on stderr when interface and file are open; from then on, the kernel buffers every frame for dumpcap. At the
+end dumpcap prints the numbers of received and dropped frames per interface.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ TOOLS = ("setpriv", "dumpcap")
 PATIENCE_S = 10.0
 """Maximum time for dumpcap to open its interface, and to end after a signal (a heuristic)."""
 LOOK_S = 0.2
-"""Interval at which the end is checked while dumpcap is silent (a heuristic). A signal to this process does not end the wait by itself."""
+"""While dumpcap prints nothing, `read_until` calls `done` at this interval (a heuristic). This is needed because a signal to this process
+does not end the wait for output."""
 
 _OPENED = "\nFile: "
 _COUNTS = re.compile(r"received/dropped on interface '.*': (\d+)/(\d+)")
 
 
 class CaptureError(LabFailed):
-    """An incomplete capture: dumpcap did not start, missed the end, or dropped frames."""
+    """The capture is incomplete: dumpcap did not start, did not capture the end of the connections, or dropped frames."""
 
 
 @dataclass(slots=True)
@@ -53,12 +54,15 @@ class Dumpcap:
 
     @property
     def opened(self) -> bool:
-        """Whether the capture has started, so that the kernel buffers frames."""
+        """True once the capture has started: from then on, the kernel buffers frames for dumpcap."""
         return _OPENED in self.words
 
     @property
     def received_and_dropped(self) -> tuple[int, int] | None:
-        """Numbers of frames received, and dropped by dumpcap or the kernel, over all interfaces; None if dumpcap did not report them."""
+        """Frames received, and frames dropped by dumpcap or the kernel, summed over all interfaces.
+
+        None if dumpcap did not report these numbers.
+        """
         counts = _COUNTS.findall(self.words)
         return (sum(int(count[0]) for count in counts), sum(int(count[1]) for count in counts)) if counts else None
 
@@ -67,7 +71,7 @@ class Dumpcap:
         self.read_until(lambda: self.opened or given_up(), PATIENCE_S)
 
     def stop(self) -> None:
-        """Make dumpcap write its buffered frames, and end."""
+        """Signal dumpcap to write its buffered frames and exit."""
         self.process.send_signal(signal.SIGINT)
         self.read_until(lambda: False, PATIENCE_S)
         self.process.wait(PATIENCE_S)
@@ -104,9 +108,10 @@ def require(tools: Sequence[str] = TOOLS) -> None:
 
 @contextmanager
 def running(arguments: Sequence[str], name: str) -> Iterator[Dumpcap]:
-    """Run dumpcap while the block runs. It is killed at the end if still running, and by the kernel if this thread ends earlier.
+    """Run dumpcap while the block runs. A dumpcap that still runs after the block is killed.
 
-    It runs in its own session, so signals from the terminal (Ctrl-C) reach it only if we forward them.
+    If this thread ends earlier, the kernel kills dumpcap. dumpcap runs in its own session, so signals from the terminal (Ctrl-C) reach
+    dumpcap only if we forward them.
 
     Raises:
         MissingTool: dumpcap or setpriv is not installed.

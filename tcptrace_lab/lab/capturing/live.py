@@ -35,7 +35,7 @@ _NOISE = re.compile(r"^Capturing on |^File: |^Packets|^dumpcap: cap_set_proc|^$"
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """An interface for captures: its name, its description and its addresses."""
+    """An interface on which dumpcap can capture."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to capture, and when to stop. Without any limit (None), only Ctrl-C stops it.
+    """What to capture, and when to stop. If all limits are None, only Ctrl-C stops the capture.
 
     Attributes:
         interfaces: names; empty for dumpcap's choice, the first one that is not loopback.
@@ -69,7 +69,7 @@ class Request:
     ring: Ring | None = None
 
     def arguments(self, path: Path) -> list[str]:
-        """The arguments of dumpcap, with `path` as the file. Options before the first -i apply to all interfaces."""
+        """Return the command-line arguments with which dumpcap writes to `path`. Options before the first -i apply to all interfaces."""
         words = ["-f", self.capture_filter] if self.capture_filter else []
         words += ["-s", str(self.snaplen_bytes)] if self.snaplen_bytes else []
         words += [word for name in self.interfaces for word in ("-i", name)]
@@ -82,7 +82,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The result of a capture: the remaining files in order, and the frames that dumpcap received and dropped (None if unknown)."""
+    """The result of a capture.
+
+    It contains the capture files in order (of a ring buffer, those not overwritten), and the numbers of frames that dumpcap received and
+    dropped (None if unknown).
+    """
 
     files: tuple[Path, ...]
     received: int | None
@@ -90,11 +94,11 @@ class Recorded:
 
 
 def interfaces() -> list[Interface]:
-    """The interfaces that dumpcap can capture from.
+    """List the interfaces on which dumpcap can capture.
 
     Raises:
         MissingTool: dumpcap is not installed.
-        LabFailed: dumpcap does not list them.
+        LabFailed: dumpcap does not list the interfaces.
     """
     require(("dumpcap",))
     try:
@@ -120,7 +124,8 @@ def record(
 
     Args:
         request: what to capture.
-        path: the file. Files of a ring have a number and a time before the suffix; if there is only one, it gets this name at the end.
+        path: the file. dumpcap adds a number and a time to the name of each file of a ring buffer. If dumpcap wrote only one file, it is
+            renamed to `path`.
         progress: called periodically with the number of packets, and the bytes that dumpcap wrote, in all files.
         on_start: called when the capture has started.
 
@@ -152,12 +157,12 @@ def record(
 
 
 def _files(words: str) -> list[Path]:
-    """The files that dumpcap names, in order."""
+    """Extract the file names from dumpcap's output, in order."""
     return [Path(name) for name in dict.fromkeys(_FILE.findall(words.replace("\r", "\n")))]
 
 
 def _follow(dumpcap: Dumpcap, progress: Callable[[int, int], None] | None, interrupted: threading.Event) -> None:
-    """Report progress until dumpcap ends, or stop it when interrupted."""
+    """Report progress until dumpcap ends. Stop dumpcap if `interrupted` is set."""
     sizes: dict[Path, int] = {}
 
     def has_ended() -> bool:
@@ -187,7 +192,7 @@ def _explained(dumpcap: Dumpcap, request: Request, path: Path) -> LabFailed | Us
 
 
 def _one_line(words: str) -> str:
-    """The error message of dumpcap: the first lines that are not status messages, joined."""
+    """Return dumpcap's error message as one line: the first lines of its output that are not status messages."""
     lines = [line.strip().removeprefix("dumpcap: ") for line in words.replace("\r", "\n").splitlines() if not _NOISE.search(line.strip())]
     return " ".join(lines[:2])[:240].rstrip(".") or "it says nothing"
 

@@ -1,9 +1,9 @@
-"""Many transfers by programs that people use.
+"""A corpus of many transfers by widely used programs.
 
-Each has the kernel's ledger beside its captures, with which the engine's causes are compared.
+The kernel's ledger of each transfer is stored next to its captures; the causes that the engine finds are compared with it.
 
-Read in this order: `programs` (a table: one entry is a server and a client, as commands) · `paths` (families of paths) · `drawn` (the
-transfers that a seed gives, and which of them are held back) · `running` (one program over one path) · `middle` (what a router between both
-ends would have captured) · `making` (several at a time) · `manifest` (one line for each) · `judging` (compares the engine with the kernel
-for one transfer) · `compare` (tables over all of them).
+Read in this order: `programs` (a table: one entry is a server and a client, as commands) · `paths` (families of paths) · `drawn` (draws the
+transfers of a seed, and decides which of them are held back) · `running` (one program over one path) · `middle` (what a router between both
+ends would have captured) · `making` (makes several transfers at a time) · `manifest` (one line for each transfer) · `judging` (compares the
+engine with the kernel for one transfer) · `compare` (tables over all transfers).
 """

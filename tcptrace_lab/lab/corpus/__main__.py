@@ -11,7 +11,7 @@
     python -m tcptrace_lab.lab.corpus gains shared                   the gains that findings predict, and what the bottleneck had free
     python -m tcptrace_lab.lab.corpus faults -n 60                   the judge on captures with faults, beside those without
 
-Transfers are stored in build/transfers/, which git ignores. Transfers that exist are not made again.
+Transfers are stored in build/transfers/, which git ignores. `make` skips transfers that are already stored there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[3]
 FOLDER = CHECKOUT / "build" / "transfers"
 STACK = "gvisor"
-"""Folder of the transfers by another TCP stack than Linux' (`other_stacks`), beside the parts of the corpus."""
+"""Folder with the transfers of a TCP stack other than Linux (`other_stacks`). It is next to the folders of the corpus parts."""
 SEED, AT_A_TIME, LARGEST, LARGEST_OF_A_FAULT = 1, 2, 30, 3
 
 
@@ -70,7 +70,7 @@ def _make(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _table(options: argparse.Namespace) -> Iterator[str]:
-    """Print the table of both parts. Counts do not reveal results of the held-back part."""
+    """Print how many transfers of each program and path both parts contain. These counts do not reveal results of the held-back part."""
     every = [entry for part in drawn.PARTS for entry in manifest.entries(options.folder / part)]
     counts = Counter((entry["program"], entry["path"]) for entry in every)
     yield f"| {len(every)} transfers | all | {' | '.join(PATHS)} |"
@@ -99,7 +99,7 @@ def _gains(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _faults(options: argparse.Namespace) -> Iterator[str]:
-    """Judge captures with faults, of the development part only. Faults are no reason to look at the held-back part."""
+    """Judge captures with faults. Only the development part is used, so that results of the held-back part stay unseen."""
     folder = options.folder / drawn.DEVELOPMENT
     entries = list(manifest.entries(folder))
     if not entries:

@@ -1,4 +1,4 @@
-"""Makes the page `docs/how-sure.md` with its reliability curve: how often the verdict is right at each confidence."""
+"""Writes the page `docs/how-sure.md` and its reliability curve, which shows how often the verdict is right at each confidence."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.corpus.judging import Judged, Key
 
 OTHER_STACK = "other stack"
-"""A section of the page beside the parts of the corpus."""
+"""Name of the page's section about other TCP stacks. The other sections are about the parts of the corpus."""
 PAGE, CURVE = "how-sure.md", "how-sure.svg"
 GRADES = (POSSIBLY, MOST_LIKELY, PROVED)
 CLAIMED = {PROVED: 1.0, MOST_LIKELY: 0.95, POSSIBLY: 0.60}
-"""The share of correct verdicts that each word promises. Below it, a weaker word would cost less (`sums.cost_of`)."""
+"""The share of correct verdicts that each confidence word promises. If fewer verdicts are correct, a weaker word would cost less
+(`sums.cost_of`)."""
 MIN_S = 1.0
-"""If the time is shorter than this, no share is printed, because a single wait decides it (a choice)."""
+"""No share is printed for less total time than this, because a single wait would decide the share (a choice)."""
 SAMPLES, WITHIN = 1_000, 0.95
-"""Number of bootstrap samples (sets of transfers drawn with replacement), and the part of their shares that an interval contains."""
+"""Number of bootstrap samples (sets of transfers drawn with replacement), and the part of the samples whose share is within the
+interval."""
 _SECONDS_AND_SHARES = [words for grade in reversed(GRADES) for words in (f"{grade}, s", "right")]
 TITLES = {DEVELOPMENT: "Development part", HELD_BACK: "Held-back part", OTHER_STACK: "Another TCP stack"}
 _ABOUT = {
@@ -68,11 +70,11 @@ confidence intervals (bootstrap over transfers). A dash means less than {MIN_S:.
 
 
 def write(folder: Path, parts: Mapping[str, Sequence[Judged]]) -> Iterator[str]:
-    """Write the page and its curve to a folder; yield one line about each.
+    """Write the page and its curve to a folder. Yield one line of text about each file.
 
     Args:
-        folder: where they go: `docs/`.
-        parts: part of the corpus, or other stack → its transfers, judged. The curve is that of the first.
+        folder: folder for both files: `docs/`.
+        parts: part of the corpus or other stack → its judged transfers. The curve shows the first entry.
     """
     sections = [_section(part, [one for one in every if not one.error]) for part, every in parts.items()]
     curve = "\n![Share of time that is right, by confidence and capture point](how-sure.svg)\n"
@@ -119,7 +121,7 @@ def _by_point(judged: Sequence[Judged]) -> Iterator[list[str]]:
 
 
 def by_cause(total: Mapping[Key, int]) -> Iterator[str]:
-    """Yield the lines of a table: for each cause and confidence, the time and the correct share, over all capture points."""
+    """Yield the lines of a table: for each cause and confidence, the time and the share of it that is correct, over all capture points."""
     rows = [
         [cause, *(cell for grade in reversed(GRADES) for cell in _share(sums, grade))]
         for cause, sums in [("all", total), *((cause, where(total, cause=cause)) for cause in _causes(total))]
@@ -128,12 +130,15 @@ def by_cause(total: Mapping[Key, int]) -> Iterator[str]:
 
 
 def _causes(total: Mapping[Key, int]) -> list[str]:
-    """The causes that verdicts name, those with most time first."""
+    """Return the causes that verdicts name, sorted by time, largest first."""
     return sorted({key.cause for key in total} - {UNKNOWN}, key=lambda cause: -ns_of(where(total, cause=cause)))
 
 
 def _by_cause_and_point(total: Mapping[Key, int]) -> Iterator[str]:
-    """The correct share by cause, confidence and capture point, without causes that have no share."""
+    """Yield the lines of a table: the correct share by cause, confidence and capture point.
+
+    Causes with too little time for a share are omitted.
+    """
     columns = [(at, grade) for grade in reversed(GRADES) for at in POINTS]
     rows = []
     for cause in _causes(total):
@@ -150,14 +155,17 @@ def _right_of(sums: Mapping[Key, int], grade: str) -> float | None:
 
 
 def _share(sums: Mapping[Key, int], grade: str) -> tuple[str, str]:
-    """The two cells of a confidence: its seconds, and the share of them that is right."""
+    """Return two table cells for a confidence: its seconds, and the share of these seconds that is right."""
     whole = ns_of(sums, lambda key: said(key) == grade)
     right = _right_of(sums, grade)
     return f"{whole / NS_PER_S:,.1f}", "–" if right is None else f"{right:.1%}"
 
 
 def _interval(judged: Sequence[Judged], at: str, grade: str) -> str:
-    """The bootstrap interval of a share. Whole transfers are drawn, because the times within a transfer are not independent."""
+    """Return the bootstrap interval of the correct share.
+
+    Each sample draws whole transfers, because the times within one transfer are not independent.
+    """
     pairs = []
     for one in judged:
         mine = [(key, ns) for key, ns in one.sums.items() if said(key) == grade and at in {key.at, "all"}]
@@ -188,12 +196,15 @@ def _headlines(judged: Sequence[Judged]) -> Iterator[list[str]]:
 
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 700, 360, 60, 210, 20, 50
-_COLOURS = ("#1b6ca8", "#c2571a", "#3a7d44")  # one for each capture point; they also differ in grey
+_COLOURS = ("#1b6ca8", "#c2571a", "#3a7d44")  # one colour for each capture point; the colours can be told apart in greyscale, too
 _LINES = (0, 20, 40, 60, 80, 100)
 
 
 def _curve(judged: Sequence[Judged]) -> str:
-    """Draw the reliability curve: the correct share over the promised share, one line per capture point. The area of a dot is its time."""
+    """Draw the reliability curve: the correct share over the promised share, one line per capture point.
+
+    The area of a dot is proportional to the time behind it.
+    """
     total = added(one for one in judged if not one.error)
     marks = [_text(_LEFT - 8, _y(share / 100) + 4, f"{share} %", "end") + _line(_y(share / 100)) for share in _LINES]
     marks += [_text(_x(grade), _HEIGHT - _BOTTOM + 20, f"{grade}: {CLAIMED[grade]:.0%}", "middle") for grade in GRADES]

@@ -1,4 +1,4 @@
-"""Tables that compare the engine's causes with the kernel's, over all transfers of a part."""
+"""Tables that compare the causes found by the engine with those of the kernel, over all transfers of one part of the corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.corpus.judging import Headline, Judged, Key
 
 MIN_CONFUSED_S = 0.05
-"""The matrix omits smaller values."""
+"""Smaller values than this are not shown in the matrix."""
 
 
 def report(every: Sequence[Judged], largest: int) -> Iterator[str]:
@@ -83,9 +83,9 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 
 
 def _matrix(total: Mapping[Key, int], at: str) -> Iterator[str]:
-    """Yield a matrix of seconds: kernel's causes in lines, ledger's causes in columns.
+    """Yield a matrix of seconds: one row for each cause of the kernel, one column for each cause of the ledger.
 
-    Time that the kernel does not accept is in brackets.
+    Time whose cause the kernel does not accept is in brackets.
     """
     seconds: dict[tuple[str, str], int] = defaultdict(int)
     wrong: dict[tuple[str, str], int] = defaultdict(int)
@@ -142,7 +142,10 @@ def _outcome(headline: Headline) -> str:
 
 
 def _disagreements(judged: Sequence[Judged], largest: int) -> Iterator[str]:
-    """Yield the largest confusions: all times in which one transfer's ledger gives the same wrong cause, with the longest waits."""
+    """Yield the largest confusions, with their longest waits.
+
+    A confusion is the total time for which the ledger of one transfer gives the same wrong cause.
+    """
     wrong = [(ns, one, key) for one in judged for key, ns in one.sums.items() if not key.is_accepted]
     yield ""
     yield f"The {largest} largest disagreements"

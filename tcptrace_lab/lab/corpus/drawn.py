@@ -1,6 +1,6 @@
-"""The transfers that a seed gives: program, path, congestion control, and whether one end is paused.
+"""Draws the transfers of a seed: program, path, congestion control, and whether one end is paused.
 
-Also the part to which each belongs.
+Also assigns each transfer to a part of the corpus: development or held back.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 DEVELOPMENT, HELD_BACK = PARTS = ("development", "held-back")
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", "sampler"})
-"""Families of programs with which rules were developed before the corpus existed. They are never held back."""
+"""The engine's rules were developed with these program families before the corpus existed, so these families are never held back."""
 ONE_IN = 4
-"""One in this many families is held back, chosen by a hash (a choice)."""
+"""One in this many families is held back (a choice). A hash of the family's name selects them."""
 COMPETITORS = (
     "iperf3-reverse",
     "iperf3-window-64k",
@@ -36,9 +36,10 @@ COMPETITORS = (
     "scp-download",
     "socat-file",
 )
-"""Programs that run beside others: downloads, uploads, and requests over connections that stay open. None of them is held back."""
+"""Programs that run at the same time as the main program, as competitors: downloads, uploads, and requests over persistent connections.
+None of these programs is held back."""
 SHARED_PATHS = ("asymmetric", "batches", "far", "long-queue", "short-queue")
-"""Paths with a bottleneck that several programs can fill, and without random loss."""
+"""Paths without random loss, whose bottleneck several programs can fill."""
 OTHER_HOST_SHARE = 0.3
 """Share of the competitors whose server is another host (a choice)."""
 PAUSED_SHARE = 0.15
@@ -47,17 +48,17 @@ PAUSED_SHARE = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One transfer, before it is made.
+    """The settings of one transfer.
 
     Attributes:
         name: the name of its folder.
-        seed, number: where it comes from.
+        seed, number: the transfer is number `number` of this seed.
         program: a name in `PROGRAMS`.
         path: a name in `paths.PATHS`.
         medium: a path of that family.
         congestion_control: of both ends.
         paused: the end whose processes are stopped periodically.
-        competing: names of the programs beside it, and whether the server of each is another host.
+        competing: names of the programs that run at the same time, and whether the server of each has an address of its own.
     """
 
     name: str
@@ -72,30 +73,30 @@ class Drawn:
 
     @property
     def competitors(self) -> list[Competitor]:
-        """The programs beside it."""
+        """The programs that share the bottleneck with this transfer."""
         return [Competitor(PROGRAMS[name], is_other_host) for name, is_other_host in self.competing]
 
     @property
     def part(self) -> str:
-        """The part to which it belongs."""
+        """The part of the corpus to which this transfer belongs."""
         return part_of(PROGRAMS[self.program].family, self.path)
 
 
 def part_of(family: str, path: str) -> str:
-    """Return the part.
+    """Return the part of a transfer, given its program family and its path family.
 
-    A transfer is held back if its program family or its path family is. Nobody looks at these families during development.
+    If either family is held back, the transfer is. Nobody looks at held-back transfers during development.
     """
     return HELD_BACK if HELD_BACK in {part_of_family(family), part_of_path(path)} else DEVELOPMENT
 
 
 def part_of_family(family: str) -> str:
-    """Return the part of a program family, for paths that are not held back."""
+    """Return the part that a program family belongs to, if its path is not held back."""
     return HELD_BACK if family not in DEVELOPED_ON and _is_held_back(f"program {family}") else DEVELOPMENT
 
 
 def part_of_path(path: str) -> str:
-    """Return the part of a path family, for programs that are not held back."""
+    """Return the part that a path family belongs to, if its program is not held back."""
     return HELD_BACK if _is_held_back(f"path {path}") else DEVELOPMENT
 
 
@@ -104,14 +105,14 @@ def _is_held_back(source: str) -> bool:
 
 
 def transfers(seed: int, numbers: range, programs: Sequence[str] = tuple(PROGRAMS), most_competitors: int = 0) -> list[Drawn]:
-    """Yield the transfers of a seed.
+    """Return the transfers of a seed.
 
-    Programs are dealt in rounds: the transfers 0 to `len(programs)` - 1 contain each program once, the next round again, and so on. Paths
-    are dealt in the same way.
+    Programs are assigned in rounds: transfers 0 to `len(programs)` - 1 use each program once, the next `len(programs)` transfers use each
+        once again, and so on. Paths are assigned in the same way.
 
     Args:
-        seed: where they come from.
-        numbers: those wanted.
+        seed: the seed of the random choices.
+        numbers: numbers of the transfers to return.
         programs: names of programs to draw from.
         most_competitors: if not 0, each transfer shares its bottleneck with one to this many other programs.
     """
@@ -121,7 +122,7 @@ def transfers(seed: int, numbers: range, programs: Sequence[str] = tuple(PROGRAM
 
 
 def _shared(seed: int, number: int, programs: Sequence[str], most: int) -> Drawn:
-    """Draw a transfer with competitors. No end is paused, so every wait is for the line or for a program."""
+    """Draw a transfer with competitors. No end is paused, so every wait is caused by the bottleneck or by a program."""
     program = _dealt(programs, f"{seed} programs", number)
     path = _dealt(SHARED_PATHS, f"{seed} shared paths", number)
     chance = Random(f"{seed} {number} shared")  # noqa: S311  (repeatable)
@@ -141,7 +142,7 @@ def _drawn(seed: int, number: int, programs: Sequence[str]) -> Drawn:
 
 
 def _dealt(names: Sequence[str], seed: str, number: int) -> str:
-    """Return the name for a transfer: each round has all names once, in a random order of its own."""
+    """Return the name for transfer `number`. Each round contains every name once, in a random order."""
     hand, place = divmod(number, len(names))
     pack = list(names)
     Random(f"{seed} {hand}").shuffle(pack)  # noqa: S311
@@ -149,6 +150,9 @@ def _dealt(names: Sequence[str], seed: str, number: int) -> str:
 
 
 def _paused(chance: Random) -> Paused:
-    """Draw a pause: a shared processor (every 20 ms), a busy one (every 100 ms), or a suspended program (every second)."""
+    """Draw the pauses of one end.
+
+    The periods are 20 ms as on a shared processor, 100 ms as on a busy one, or 1 s as for a suspended program.
+    """
     period_s = chance.choice((0.02, 0.1, 1.0))
     return Paused(chance.choice(("client", "server")), period_s, period_s * chance.uniform(0.3, 0.8))

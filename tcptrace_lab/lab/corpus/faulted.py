@@ -1,4 +1,4 @@
-"""Measures the verdicts on captures with faults against the kernel's ledger: how many of the correct verdicts remain correct."""
+"""Compares verdicts on captures with faults with the kernel's ledger. Shows how many of the correct verdicts remain correct."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ENDS = [f"{side}_{what}" for side in ("client", "server") for what in ("addr", 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The comparable parts of a faulty capture: its ledger at the true times of the packets, its connections under the hosts' addresses."""
+    """The compared tables of a faulty capture: its ledger with the true packet times, and its connections with the true addresses."""
 
     ledger: pl.LazyFrame
     connections: pl.LazyFrame
@@ -44,13 +44,13 @@ class Seen:
 
 @dataclass(slots=True)
 class Broken:
-    """One transfer's captures with one fault.
+    """The results for the captures of one transfer with one fault.
 
     Attributes:
-        fault: its name.
+        fault: name of the fault.
         name: name of the transfer.
-        sums, waits: as of `Judged`. whole: sums of the captures without the fault, over the same time. error: the reason if it could not be
-        judged.
+        sums, waits: as of `Judged`. whole: sums of the captures without the fault, over the time that the faulty captures cover. error: the
+        reason if it could not be judged.
     """
 
     fault: str
@@ -64,7 +64,7 @@ class Broken:
 def judge_faulty(
     folder: Path, entries: Sequence[dict[str, Any]], faults: Sequence[str], processes: int, kept: Path | None
 ) -> Iterator[Broken]:
-    """Judge transfers with each of the faults, in several processes.
+    """Judge the captures of each transfer with each of the faults, in several processes.
 
     Args:
         folder: folder of the transfers.
@@ -116,7 +116,7 @@ def _judge_all(folder: Path, faults: Sequence[str], kept: Path | None, entry: di
 
 
 def _within(pieces: Iterable[Piece], packets: Sequence[Packet]) -> Iterator[Piece]:
-    """Yield the pieces of the sound capture that the faulty one covers."""
+    """Yield the pieces of the fault-free capture that are within the time of the faulty capture."""
     first_ns, last_ns = min(packet.passed_ns for packet in packets), max(packet.passed_ns for packet in packets)
     for piece in pieces:
         start_ns, end_ns = max(piece.start_ns, first_ns), min(piece.end_ns, last_ns)
@@ -125,7 +125,7 @@ def _within(pieces: Iterable[Piece], packets: Sequence[Packet]) -> Iterator[Piec
 
 
 def seen(analysis: Analysis, sound: Analysis, packets: Sequence[Packet]) -> Seen:
-    """Return the comparable parts of a faulty capture.
+    """Return the ledger and the connections of a faulty capture, ready to be compared with the kernel's ledger.
 
     Args:
         analysis: analysis of the faulty capture.
@@ -136,7 +136,10 @@ def seen(analysis: Analysis, sound: Analysis, packets: Sequence[Packet]) -> Seen
 
 
 def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFrame:
-    """Return the waits at the true times of the packets before and after them. Times within a wait are moved by as much as its start."""
+    """Return the waits with corrected times: each starts and ends at the true times of the packets before and after it.
+
+    Times within a wait are shifted by as much as its start.
+    """
     shape: dict[str, Any] = {"frame": ledger.schema["frame_before"], "at_ns": pl.Int64, "passed_ns": pl.Int64}
     times = pl.DataFrame([(at, one.at_ns, one.passed_ns) for at, one in enumerate(packets, 1)], schema=shape, orient="row")
     for side in ("before", "after"):
@@ -157,7 +160,10 @@ def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFra
 
 
 def _own_connections(analysis: Analysis, sound: Analysis) -> pl.DataFrame:
-    """Return the connections with the hosts' own addresses and the sound capture's byte counts. The ledger limits their time."""
+    """Return the connections with the hosts' true addresses and the byte counts of the fault-free capture.
+
+    Their time span is unlimited, because the ledger limits the compared time.
+    """
     sent = _bytes_by_end(sound)
     rows = []
     for conn, *ends in analysis.connections.select("conn", *_ENDS).collect().iter_rows():
@@ -175,7 +181,7 @@ def _own(address: str, port: int) -> _End:
 
 
 def _bytes_by_end(sound: Analysis) -> dict[tuple[_End, _End], int]:
-    """Return the number of bytes from one end to the other."""
+    """Return the number of bytes for each (sender, receiver)."""
     sent: dict[tuple[_End, _End], int] = {}
     columns = [*_ENDS, "client_unique_bytes", "server_unique_bytes"]
     for *ends, from_client, from_server in sound.connections.select(columns).collect().iter_rows():
@@ -186,7 +192,8 @@ def _bytes_by_end(sound: Analysis) -> dict[tuple[_End, _End], int]:
 
 
 def report(every: Sequence[Broken], largest: int) -> Iterator[str]:
-    """Yield the lines of a comparison: the correct share with and without each fault, per capture point, and the largest errors."""
+    """Yield the lines of a comparison: per capture point, the correct share of time with and without each fault; then the largest
+    errors."""
     yield from (f"{one.name}, {one.fault}: {one.error}" for one in every if one.error)
     judged = [one for one in every if not one.error]
     yield f"{len({one.name for one in judged})} transfers; in brackets: the same time without the fault"
@@ -219,7 +226,7 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 
 
 def _blocks(judged: Sequence[Broken], largest: int) -> Iterator[str]:
-    """Yield the time that is sure and wrong with a fault but not without it."""
+    """Yield the waits for which the engine is sure and wrong with the fault, but was not so without the fault."""
     yield ""
     yield f"The {largest} largest blocks of each fault sure and wrong with it only; frames are those of the faulty capture (--keep)"
     yield "| fault | transfer | at | kernel: opened last (also closed) | ledger | s more | longest: frames (ms) |"

@@ -1,6 +1,6 @@
-"""Adds faults to a sound capture: packets dropped, captured twice, truncated, with wrong times, or with translated addresses.
+"""Adds faults to a correct capture: packets are dropped, captured twice, truncated, given wrong timestamps or translated addresses.
 
-A packet keeps the time at which it passed, so that the ledger of a faulty capture can be compared with the kernel's.
+Each packet also stores its true time, so that the ledger of a faulty capture can be compared with the kernel's ledger.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from random import Random
 
 SOURCE, TARGET = slice(ETHERNET_BYTES + 12, ETHERNET_BYTES + 16), slice(ETHERNET_BYTES + 16, ETHERNET_BYTES + 20)
-"""Offsets of the addresses in an IPv4 header after an Ethernet header."""
+"""Offsets of the two addresses in an Ethernet frame that contains an IPv4 packet."""
 IP_CHECKSUM = ETHERNET_BYTES + 10
 TRANSLATED_IPV4, TRANSLATED_PORTS = "198.51.100.7", 10_000
-"""A translator's address (RFC 5737), and the number that it adds to the client's port."""
+"""Address of the NAT (RFC 5737), and the number that the NAT adds to the client's port."""
 MICROSECOND = 1_000
-_MICROSECONDS = 6  # decimal digits, where a pcapng file names no resolution
+_MICROSECONDS = 6  # decimal digits of a second, the default resolution of pcapng timestamps
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Packet:
     """One frame.
 
     Attributes:
-        at_ns: its time in the capture.
+        at_ns: its timestamp in the capture.
         passed_ns: true time at which it passed the capture point.
         data: its first bytes.
         frame_bytes: its length on the wire.
@@ -58,7 +58,7 @@ class Packet:
 
     @property
     def from_client(self) -> bool:
-        """Whether the client sent it; it has the private network's address."""
+        """True if the client of the private network sent this packet."""
         return self.data[SOURCE] == _CLIENT
 
 
@@ -126,12 +126,12 @@ Fault = "Callable[[Packets, Random], Packets]"
 
 
 def _dropped(share: float) -> Callable[[Packets, Random], Packets]:
-    """Drop packets at random, like a busy capture process."""
+    """Drop single packets at random, as a busy capture process does."""
     return lambda packets, chance: [packet for packet in packets if chance.random() >= share]
 
 
 def _dropped_in_bursts(every: int, longest: int) -> Callable[[Packets, Random], Packets]:
-    """Drop whole runs of packets, like a full capture buffer."""
+    """Drop runs of consecutive packets, as a full capture buffer does."""
 
     def fault(packets: Packets, chance: Random) -> Packets:
         kept, missing = Packets(), 0
@@ -148,13 +148,13 @@ def _dropped_in_bursts(every: int, longest: int) -> Callable[[Packets, Random], 
 
 
 def _twice(packets: Packets, chance: Random) -> Packets:
-    """Copy every packet at the entry and at the exit of a switch (SPAN)."""
+    """Duplicate every packet, as a switch does whose SPAN port mirrors both ingress and egress."""
     again = [replace(packet, at_ns=packet.at_ns + chance.randint(2, 30) * MICROSECOND) for packet in packets]
     return sorted([*packets, *again], key=lambda packet: packet.at_ns)
 
 
 def _between(first: float, last: float) -> Callable[[Packets, Random], Packets]:
-    """Keep only a part of the capture's time."""
+    """Keep only the packets between two times of the capture."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         start_ns, end_ns = packets[0].at_ns, packets[-1].at_ns
@@ -165,7 +165,7 @@ def _between(first: float, last: float) -> Callable[[Packets, Random], Packets]:
 
 
 def _one_direction(*, of_data: bool) -> Callable[[Packets, Random], Packets]:
-    """Keep only the packets of one host: the one that sends more bytes, or the other."""
+    """Keep only the packets of one host: the host that sends more bytes if `of_data`, else the other host."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         sent = dict.fromkeys((True, False), 0)
@@ -179,12 +179,12 @@ def _one_direction(*, of_data: bool) -> Callable[[Packets, Random], Packets]:
 
 
 def _ticking(tick_ns: int) -> Callable[[Packets, Random], Packets]:
-    """Give the timestamps of a clock with coarse ticks."""
+    """Round the timestamps down to the ticks of a coarse clock."""
     return lambda packets, _chance: [replace(packet, at_ns=packet.at_ns // tick_ns * tick_ns) for packet in packets]
 
 
 def _stepped(step_ns: int) -> Callable[[Packets, Random], Packets]:
-    """Give the timestamps of a clock that is set in the middle of the capture."""
+    """Change the timestamps as if the clock were set in the middle of the capture."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         middle = len(packets) // 2
@@ -199,7 +199,7 @@ def _cut(snaplen_bytes: int) -> Callable[[Packets, Random], Packets]:
 
 
 def _translated(packets: Packets, _chance: Random) -> Packets:
-    """Show the packets behind a translator of addresses and ports (NAT)."""
+    """Replace the client's address and port, as in a capture behind a NAT."""
     return [replace(packet, data=_with_other_client(packet)) for packet in packets]
 
 
@@ -217,12 +217,12 @@ def _with_other_client(packet: Packet) -> bytes:
 
 
 def translated_port(port: int) -> int:
-    """Return the port behind the translator. Ports below the added number never collide with those above it."""
+    """Return the port after NAT. Ports below the added number are never translated to the same port as those above it."""
     return (port + TRANSLATED_PORTS) % (1 << 16)
 
 
 ONLY_HEADERS = ETHERNET_BYTES + 40
-"""Ethernet, IPv4 and TCP headers without options."""
+"""Bytes of the Ethernet, IPv4 and TCP headers without options."""
 
 FAULTS: Mapping[str, Callable[[Packets, Random], Packets]] = {
     "dropped-0.1-percent": _dropped(0.001),
@@ -241,14 +241,14 @@ FAULTS: Mapping[str, Callable[[Packets, Random], Packets]] = {
     "snaplen-54": _cut(ONLY_HEADERS),
     "translated": _translated,
 }
-"""Name of a fault, which says what it does → function that adds it."""
+"""Name of a fault → function that adds this fault to a capture."""
 
 
 def faulty(packets: Packets, name: str, chance: Random) -> Packets:
-    """Return the packets as a capture with the fault contains them."""
+    """Return the packets of the same capture with the fault added."""
     return FAULTS[name](packets, chance)
 
 
 def names(wanted: Sequence[str]) -> Iterator[str]:
-    """Yield the faults whose names begin with one of these, or all faults if none is given."""
+    """Yield the names of the faults that begin with one of `wanted`; all faults if `wanted` is empty."""
     return (name for name in FAULTS if not wanted or any(name.startswith(begin) for begin in wanted))

@@ -1,6 +1,7 @@
-"""How much of the predicted gains is possible at the bottleneck: a remedy saves no time in which the line carried data anyway.
+"""Checks the predicted gains against the bottleneck: a remedy cannot save time in which the bottleneck was busy.
 
-The truth is the relay's rate and the frames that arrived after it, of all connections, while the direction of the finding was sending.
+That busy time follows from the relay's rate and the frames of all connections that left the relay while the direction of the finding was
+sending.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADER_BYTES = 66
-"""Ethernet, IPv4, and TCP with timestamps, without other options: what the relay's line carries beside the payload."""
+"""Bytes of the Ethernet, IPv4 and TCP headers (with timestamps, without other options) that the relay's line carries with each payload."""
 NOTICED = 0.05
-"""A gain that is too large by at least this share of the direction's active time is counted (a choice)."""
+"""A gain counts as too large if the excess is at least this share of the direction's active time (a choice)."""
 
 
 class Gain(NamedTuple):
     """A finding with a predicted gain.
 
     Attributes:
-        transfer, at, finding, conn: where it was found; `conn` counts from 0.
+        transfer, at, finding, conn: where the finding was made; `conn` counts from 0.
         active_ns: active time of its direction.
         cost_ns: the time that the finding says was lost.
         gain_ns: the predicted gain.
@@ -55,28 +56,31 @@ class Gain(NamedTuple):
 
     @property
     def excess_ns(self) -> int:
-        """By how much the predicted gain exceeds the free time of the bottleneck."""
+        """Predicted gain less the free time of the bottleneck; at least 0."""
         return max(self.gain_ns - self.free_ns, 0)
 
     @property
     def missing_ns(self) -> int:
-        """By how much the predicted gain is below the cost, or below the free time of the bottleneck if that is less."""
+        """The possible gain less the predicted gain, at least 0.
+
+        The possible gain is the smaller of the finding's cost and the bottleneck's free time.
+        """
         return max(min(self.cost_ns, self.free_ns) - self.gain_ns, 0)
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the predicted gain exceeds the free time by a notable share of the active time."""
+        """True if the gain exceeds the bottleneck's free time by at least the share `NOTICED` of the active time."""
         return self.excess_ns >= NOTICED * self.active_ns
 
 
 def gains(folder: Path, entries: Sequence[dict[str, Any]], processes: int) -> list[Gain]:
-    """Return the gains of all findings about waiting data, in all captures of these transfers."""
+    """Return the gains that the findings predict, in all captures of these transfers."""
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         return [gain for some in pool.map(partial(_of_transfer, folder), entries) for gain in some]
 
 
 def report(every: Sequence[Gain], transfers: int, largest: int) -> Iterator[str]:
-    """Yield a table of the gains by capture point, and those furthest from what the line could give."""
+    """Yield a table of the gains by capture point, then the gains that differ most from what the bottleneck made possible."""
     yield f"{len(every)} findings with a gain, in the captures of {transfers} transfers"
     yield ""
     yield "| at | findings | promised (s) | more than the line had free (s) | less (s) | too large by 5% | of these in the headline |"
@@ -118,14 +122,14 @@ def _of_transfer(folder: Path, entry: dict[str, Any]) -> list[Gain]:
 
 
 def _arrived(transfer: Path, *, from_client: bool) -> pl.DataFrame:
-    """Return the times of the frames of a direction that arrived, and their bytes on the line."""
+    """Return arrival time and bytes on the line of each frame that arrived in one direction."""
     segments = read(capture_of(transfer, "server" if from_client else "client"), worth=()).segments
     mine = segments.filter(pl.col("from_client") == from_client)
     return mine.select("ts_ns", line_bytes=pl.col("payload_bytes").cast(pl.Int64) + HEADER_BYTES).collect()
 
 
 def _busy_ns(connections: pl.LazyFrame, arrived: pl.DataFrame, conn: int, rate_bps: int, *, from_client: bool) -> int:
-    """Return how long the line was busy while a direction sent, with the frames of all connections."""
+    """Return how long the frames of all connections kept the line busy while one direction of connection `conn` was sending."""
     side = "client" if from_client else "server"
     ends = connections.filter(pl.col("conn") == conn).select(f"{side}_first_data_ts_ns", f"{side}_last_data_ts_ns").collect().row(0)
     if None in ends:

@@ -1,4 +1,4 @@
-"""Compares the engine's results for the captures of a transfer with the kernel's ledger: sums of time, and the verdict on each capture."""
+"""Compares the engine's results for a transfer with the kernel's ledger: the time per cause, and the verdict on each capture."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict import Verdict
 
 MAX_WAITS = 3
-"""Number of waits kept for each confusion, the longest ones."""
+"""For each confusion, at most this many waits are kept, the longest first."""
 JOINED = (
     frozenset({"loss-recovery", "timeout", "congestion-window"}),
     frozenset({"nagle", "nagle-delayed-ack"}),
     frozenset({"receiver-window", "zero-window"}),
 )
-"""Causes that count as one when the kernel's largest cause is determined, as `verdict.direction.OF_LOSSES` and similar sets do."""
+"""Each set of causes counts as one cause when the kernel's largest cause is determined, as in the verdict (`verdict.direction.OF_LOSSES`
+and similar sets)."""
 
 
 class Key(NamedTuple):
-    """The key of a sum of time: what all time in that sum has in common.
+    """The key by which time is summed: all time with an equal key is added.
 
     Attributes:
         at: the capture point.
         group: the kernel's cause, in a few words.
         exact: the kernel's exact causes.
         gates: the kernel's gates.
-        cause, confidence: the ledger's. is_accepted, is_exact, is_strict: whether the ledger is right, by three measures.
+        cause, confidence: cause and confidence in the ledger of the capture. is_accepted, is_exact, is_strict: whether this cause is right,
+            by three measures.
     """
 
     at: str
@@ -55,7 +57,7 @@ class Key(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A wait of a capture, and the part of it for which the two ledgers disagree."""
+    """A wait in the ledger of a capture, and the part of this wait for which the kernel's ledger disagrees."""
 
     ns: int
     conn: int
@@ -89,8 +91,8 @@ class Judged:
 
     Attributes:
         entry: its line of the manifest.
-        sums: nanoseconds of the data directions, by key.
-        waits: the longest wait of each confusion.
+        sums: key → nanoseconds, over the data directions.
+        waits: the longest waits of each confusion.
         headlines: one for each capture.
         error: the reason if it could not be judged.
     """
@@ -103,7 +105,7 @@ class Judged:
 
 
 def judge_all(folder: Path, entries: Sequence[dict[str, Any]], processes: int) -> Iterator[Judged]:
-    """Judge the transfers of a folder in several processes. The order is that of `entries`."""
+    """Judge the transfers of a folder in several processes. The results have the order of `entries`."""
     if processes <= 1:
         yield from map(partial(judge, folder), entries)
         return
@@ -143,7 +145,7 @@ def points(entry: dict[str, Any]) -> Iterator[tuple[str, str | Router]]:
 
 
 def summed(pieces: Iterable[Piece]) -> tuple[dict[Key, int], dict[Key, list[Wait]]]:
-    """Return the nanoseconds of the data directions, and the longest waits whose cause the kernel does not accept."""
+    """Return, for the data directions, the nanoseconds by key, and the longest waits whose cause the kernel does not accept."""
     sums: dict[Key, int] = defaultdict(int)
     longest: dict[Key, dict[tuple[int, int | None, int | None], int]] = defaultdict(lambda: defaultdict(int))
     for piece in pieces:
@@ -163,10 +165,10 @@ def _key(piece: Piece) -> Key:
 
 
 def _headline(found: Verdict, pieces: Sequence[Piece]) -> Headline | None:
-    """Compare the verdict with the kernel, for the direction that it describes.
+    """Compare the verdict with the kernel's ledger of the same direction.
 
-    None if nothing of that direction is compared, or less than half of the time that the verdict names: the kernel's ledger has no
-    handshake, and ends with the last data.
+    Return None if the kernel's ledger covers nothing of that direction, or less than half of the time that the verdict is about. The
+    kernel's ledger lacks the handshake, and ends with the last data.
     """
     mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (found.conn, found.from_client)]
     side = "client" if found.from_client else "server"

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]:
-    """Make the transfers that the manifests lack, in one folder per part; yield one line about each.
+    """Make the transfers that are not in the manifests yet, in one folder per part. Yield one line of text about each.
 
-    A transfer that fails is reported and left out. So are those of a program that is not installed.
+    A transfer that fails, or whose program is not installed, is reported and skipped.
     """
     for part in PARTS:
         (folder / part).mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]
 
 
 def make_one(one: Drawn, folder: Path) -> dict[str, Any]:
-    """Make one transfer with all its files; return its line of the manifest.
+    """Make one transfer with all its files. Return its line for the manifest.
 
     Raises:
         MissingTool, LabFailed: it could not be made.
@@ -70,7 +70,7 @@ def make_one(one: Drawn, folder: Path) -> dict[str, Any]:
 
 
 def entry_of(one: Drawn, *, is_complete: bool, duration_s: float, frames: dict[str, int], records: int) -> dict[str, Any]:
-    """Return a transfer's line of the manifest."""
+    """Return the manifest line of a transfer."""
     program = PROGRAMS[one.program]
     return {
         "schema_version": manifest.SCHEMA_VERSION,

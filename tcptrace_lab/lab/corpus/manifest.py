@@ -1,4 +1,4 @@
-"""The manifest of a corpus: a file of JSON lines, one per transfer, beside the folders of the transfers. `SCHEMA` is its JSON Schema."""
+"""The manifest of a corpus: a file with one JSON line per transfer, next to the transfers' folders. `SCHEMA` is its JSON Schema."""
 
 from __future__ import annotations
 
@@ -59,13 +59,15 @@ SCHEMA: dict[str, Any] = {
 
 
 def append(folder: Path, entry: dict[str, Any]) -> None:
-    """Append a line. Only one process may do so at a time."""
+    """Append a line to the manifest. Only one process may write to a manifest at a time."""
     with (folder / MANIFEST).open("a") as lines:
         lines.write(json.dumps(entry) + "\n")
 
 
 def entries(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a folder's manifest; none if there is no manifest. If several have the same name, the last one counts.
+    """Yield the entries of a folder's manifest; none if there is no manifest.
+
+    If several entries have the same name, only the last one is returned.
 
     Raises:
         UsageError: a line has another `schema_version`.

@@ -1,6 +1,8 @@
-"""The capture of a router in the middle, from the relay's log: what passes half of the delay away from the client, before the bottleneck.
+"""Makes the capture of a router in the middle of the path from the relay's log.
 
-The relay applies delay, bottleneck and random effects together. Here they are arranged in this order:
+Half of the path's delay is between client and router; the bottleneck is between router and server.
+
+The relay applies delay, bottleneck and random effects together. This module assumes the following order along the path:
 
     client ── half of the delay ── the point ── bottleneck, chance, other half ── server
 
@@ -31,17 +33,17 @@ SNAPLEN_BYTES = 262_144
 
 
 def client_side_ns(delay_s: float) -> int:
-    """Return the delay between client and capture point, given the delay of one direction of the whole path."""
+    """Return the delay between client and router, given the one-way delay of the whole path."""
     return round(delay_s / 2 * NS_PER_S)
 
 
 def write_middle(folder: Path, relay: Relay, medium: Medium, clock_ns: int) -> int:
-    """Write the capture into a transfer's folder; returns the number of its frames.
+    """Write the router's capture into a transfer's folder. Return the number of its frames.
 
     Args:
         folder: folder of the transfer.
         relay: the relay with its logs.
-        medium: the path that it emulated.
+        medium: the path that the relay emulated.
         clock_ns: the realtime clock less the monotonic one.
     """
     passed = [

@@ -1,4 +1,4 @@
-"""Families of paths, and random paths of a family: the relay's models of both directions."""
+"""Families of network paths. A path is drawn from a family as two relay models, one per direction."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 ETHERNET, JUMBO = 1_500, 9_000
 UNDISTURBED_PACKETS = 6
-"""The first packets of each direction suffer no random effects, so that most handshakes succeed."""
+"""This many packets at the start of each direction are exempt from random effects, so that most handshakes succeed."""
 BURSTS_OVER = 30_000
-"""Number of packets over which bursts of loss are drawn. No transfer has more."""
+"""Bursts of loss are drawn for this many packets. No transfer has more packets."""
 
 _Both = tuple[PathModel, PathModel]
 
 
 def drawn(family: str, chance: Random) -> Medium:
-    """Draw a path of a family: from client to server, and back."""
+    """Draw a path of a family: the direction from client to server, and the one back."""
     forward, backward = PATHS[family](chance)
     return Medium("tap", JUMBO if family == "jumbo-frames" else ETHERNET, forward=forward, backward=backward)
 
 
 def _delay_s(chance: Random, min_ms: float, max_ms: float) -> float:
-    """The delay of one direction: half an RTT, drawn so that all orders of magnitude are equally frequent."""
+    """Draw the delay of one direction: half of an RTT that is uniform on a logarithmic scale."""
     return min_ms / 2_000 * math.exp(math.log(max_ms / min_ms) * chance.random())
 
 
 def _line(chance: Random, round_trip_ms: tuple[float, float], mbps: tuple[float, float], queue_ms: tuple[float, float]) -> _Both:
-    """A path of random delay, with the same random rate in both directions. Sending its whole queue takes a time drawn from `queue_ms`."""
+    """A path with a random delay and the same random rate in both directions. A full queue takes a random time from `queue_ms` to drain."""
     rate_bps = int(1e6 * chance.uniform(*mbps))
     queue_bytes = max(int(rate_bps / BITS_PER_BYTE * chance.uniform(*queue_ms) / 1_000), 4 * ETHERNET)
     path = PathModel(
@@ -75,7 +75,7 @@ def _random_loss(chance: Random) -> _Both:
 
 
 def _loss_in_bursts(chance: Random) -> _Both:
-    """Model of Gilbert and Elliott: periods without loss, and periods in which half of the packets are lost."""
+    """Loss by the Gilbert-Elliott model: periods without loss alternate with periods in which half of the packets are lost."""
     paths = _line(chance, (8, 60), (10, 40), (50, 200))
     to_bad, to_good = chance.uniform(0.001, 0.006), chance.uniform(0.1, 0.4)
     one, other = (replace(path, lost=_bursts(chance, to_bad, to_good)) for path in paths)
@@ -103,14 +103,14 @@ def _duplicates(chance: Random) -> _Both:
 
 
 def _lost_acks(chance: Random) -> _Both:
-    """Lose packets on the way back. These are the ACKs of the client's data, and the server's data."""
+    """Lose packets in one direction only, drawn at random: the ACKs of one host's data, and the other host's data."""
     forward, backward = _line(chance, (8, 60), (10, 40), (60, 200))
     paths = forward, replace(backward, loss_share=chance.choice((0.02, 0.08, 0.2)))
     return paths if chance.random() < 0.5 else (paths[1], paths[0])  # noqa: PLR2004  (either direction)
 
 
 def _asymmetric(chance: Random) -> _Both:
-    """Make the way back up to 40 times slower, so that its queue spaces the ACKs."""
+    """Make one direction up to 40 times slower than the other, so that its queue spaces the ACKs."""
     forward, backward = _line(chance, (10, 50), (10, 30), (60, 200))
     slow_bps = int((forward.rate_bps or 0) / chance.uniform(10, 40))
     paths = forward, replace(backward, rate_bps=slow_bps, queue_bytes=max(slow_bps // BITS_PER_BYTE // 5, 4 * ETHERNET))
@@ -127,24 +127,24 @@ def _slow(chance: Random) -> _Both:
 
 
 def _jitter(chance: Random) -> _Both:
-    """Delay that varies from packet to packet, without reordering."""
+    """Delay that varies from packet to packet. The order of packets does not change."""
     return _both(_line(chance, (10, 60), (10, 40), (60, 200)), jitter_s=chance.choice((0.002, 0.006, 0.015)))
 
 
 def _batches(chance: Random) -> _Both:
-    """A radio that shares its channel, as Wi-Fi, LTE and DOCSIS do, so that ACKs arrive in batches."""
+    """A shared channel as in Wi-Fi, LTE and DOCSIS, which delivers ACKs in batches."""
     forward, backward = _line(chance, (8, 50), (10, 50), (60, 200))
     batch_s = chance.choice((0.002, 0.005, 0.01))
     return replace(forward, batch_s=batch_s), replace(backward, batch_s=batch_s)
 
 
 def _policer(chance: Random) -> _Both:
-    """A policer: packets above a rate are dropped, and none is delayed."""
+    """A policer: it drops packets above a rate, and delays none."""
     return _both(_line(chance, (8, 60), (4, 20), (20, 120)), policed=True)
 
 
 def _outage(chance: Random) -> _Both:
-    """An outage: for a time nothing passes in either direction, as when a phone changes cells."""
+    """An outage: for some time, all packets of both directions are lost, as when a phone changes cells."""
     from_s = chance.uniform(0.4, 1.5)
     outages_s = ((from_s, from_s + chance.choice((0.1, 0.3, 0.8))),)
     return _both(_line(chance, (10, 60), (8, 40), (60, 250)), outages_s=outages_s)

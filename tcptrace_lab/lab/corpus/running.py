@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 SUBNET = "192.0.2.0/24"
 """The network that both ends reach directly. A namespace cannot choose its default congestion control, but a route can."""
 PREPARE_TIMEOUT_S, READY_TIMEOUT_S, LONGEST_S = 30.0, 15.0, 5.0
-"""Maximum times for preparations, for a server to listen, and for a client to work; a client that needs longer is ended. Choices, no
-source."""
+"""Maximum times for preparations, until a server listens, and for a client's work. A client that needs longer is ended. These times are
+choices, without a source."""
 ENDS = ("client", "server")
 LOOK_S = 0.05
 LISTENING = "0A"
 SETTLE_S = 0.4
-"""The capture continues for this time after the client ended, so that it contains the last FIN."""
+"""The capture continues for this time after the client has ended, so that the last FIN is captured."""
 FIRST_OTHER_HOST, FIRST_OTHER_PORT = 10, 8_100
-"""Last number of the first other host's address, and the first port of other servers (choices)."""
+"""Last byte of the first additional server's IPv4 address, and the first port of competing servers (choices)."""
 HEAD_START_S = 0.3
 """Competing clients start this long before the client, so that the bottleneck is in use (a choice)."""
 MAX_WORDS = 300  # characters of a failed program's last output
@@ -49,12 +49,12 @@ MAX_WORDS = 300  # characters of a failed program's last output
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """A host whose processes stop for a part of each period: short periods for a busy machine, long ones for a suspended program.
+    """One end whose processes are stopped for a part of each period. Short periods emulate a busy machine, long ones a suspended program.
 
     Attributes:
         end: `client` or `server`.
         period_s: the period.
-        paused_s: the part of it in which no process of this end runs.
+        paused_s: the part of each period in which no process of this end runs.
     """
 
     end: str
@@ -67,15 +67,15 @@ class Competitor:
     """Another program that runs over the same bottleneck, from shortly before the client starts until it ends.
 
     Attributes:
-        program: what it runs.
-        is_other_host: its server has an address of its own; else it has the server's address, and another port.
+        program: the program that competes.
+        is_other_host: True if its server has an address of its own. False if its server has the main server's address and another port.
     """
 
     program: Program
     is_other_host: bool
 
     def place(self, number: int) -> tuple[str, int]:
-        """Address and port of the server of competitor `number`, from 0."""
+        """Return address and port of the server of competitor `number`, counted from 0."""
         address = SERVER_IPV4.replace(".2.2", f".2.{FIRST_OTHER_HOST + number}") if self.is_other_host else SERVER_IPV4
         return address, FIRST_OTHER_PORT + number
 
@@ -108,7 +108,7 @@ def run(
 ) -> Ran:
     """Make the network, start the server, and capture both ends into `directory` while the client does its work.
 
-    The path's processes have priority over all other programs of the machine; server and client do not.
+    The processes that emulate the path run with priority over all other programs of the machine; server and client do not.
 
     Args:
         program: the program to run.
@@ -155,7 +155,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """Where a program works: its folder, and the address and port of its server."""
+    """The folder in which a program works, and the address and port of its server."""
 
     folder: Path
     address: str
@@ -177,10 +177,10 @@ def _serving(program: Program, site: _Site, network: Network) -> Iterator[subpro
 
 @contextmanager
 def _competing(others: Sequence[tuple[Program, _Site]], network: Network) -> Iterator[None]:
-    """Run the clients of other programs.
+    """Run the clients of the competing programs while the block runs.
 
     Raises:
-        LabFailed: one of them fails during the block; it may end before the block does.
+        LabFailed: a client fails during the block. A client may end successfully before the block does.
     """
     with ExitStack() as stack:
         clients = [(stack.enter_context(_running(network.client, program.client, site, "client")), site) for program, site in others]
@@ -193,7 +193,7 @@ def _competing(others: Sequence[tuple[Program, _Site]], network: Network) -> Ite
 
 
 def _add_host(network: Network, address: str) -> None:
-    """Give the server's namespace a second address, as if it were another host, and enter it into the client's neighbour table."""
+    """Give the server's namespace a second address, as if it were another host, and add this address to the client's neighbour table."""
     network.server.run("ip", "address", "add", f"{address}/24", "dev", network.interface)
     network.client.run("ip", "neighbour", "add", address, "lladdr", SERVER_MAC, "dev", network.interface, "nud", "permanent")
 
@@ -239,7 +239,10 @@ def _failed(name: str, site: _Site) -> LabFailed:
 
 @contextmanager
 def _running(space: Namespace, command: str, site: _Site, name: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a shell command in a network namespace, with normal priority. It and all its child processes end with the block."""
+    """Run a shell command in a network namespace, with normal priority.
+
+    The command and all its child processes are ended with the block.
+    """
     whole = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child"]
     whole += ["chrt", "--other", "0", "sh", "-c", site.filled(command)]
     with (site.folder / f"{name}.txt").open("wb") as words, space.entered():
@@ -306,7 +309,10 @@ def _signal(process: int, which: signal.Signals) -> None:
 
 
 def _await_listening(space: Namespace, server: subprocess.Popen[bytes], site: _Site) -> None:
-    """Wait until the server listens, by the kernel's table of sockets: a test connection would be an additional one for the server."""
+    """Wait until the server listens.
+
+    The kernel's socket table is checked instead of connecting, because a test connection would be an additional connection to the server.
+    """
     deadline_s = time.monotonic() + READY_TIMEOUT_S
     while not _listens(space, site.port):
         if server.poll() is not None or time.monotonic() > deadline_s:
@@ -315,7 +321,10 @@ def _await_listening(space: Namespace, server: subprocess.Popen[bytes], site: _S
 
 
 def _listens(server: Namespace, port: int) -> bool:
-    """Lines of proc_net_tcp(5) have the local address and port, the remote ones, and the state, all in hexadecimal digits."""
+    """Return whether a socket listens on `port`.
+
+    Lines of proc_net_tcp(5) contain the local address and port, the remote address and port, and the state, all in hexadecimal digits.
+    """
     with server.entered():
         lines = [line.split() for table in ("tcp", "tcp6") for line in Path("/proc/thread-self/net", table).read_text().splitlines()[1:]]
     return any(words[1].endswith(f":{port:04X}") and words[3] == LISTENING for words in lines)

@@ -1,4 +1,4 @@
-"""Sums of time by the engine's and the kernel's answers: shares, and the cost of the engine's answers."""
+"""Computes from the summed times how large the share of correct answers is, and what the engine's wrong answers cost."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 PROVED, MOST_LIKELY, POSSIBLY, UNKNOWN = "proved", "most likely", "possibly", "unknown"
 WORDS = {"proved": PROVED, "consistent": MOST_LIKELY, "possible": POSSIBLY}
-"""The ledger's confidence → the word for it in a verdict's sentence."""
+"""Confidence in the ledger → the word for this confidence in the text of a verdict."""
 COSTS = {(MOST_LIKELY, True): 0.0, (MOST_LIKELY, False): 10.0, (POSSIBLY, True): 0.4, (POSSIBLY, False): 1.9}
 UNKNOWN_COST = 1.0
-"""The cost of a second, by the engine's confidence and whether it was right. From 90 % correct on, `most likely` is cheaper than
-`unknown`."""
+"""The cost of one second of time, by the engine's confidence and whether its cause was right. `most likely` costs less than `unknown` if at
+least 90 % of it is correct."""
 
 
 def said(key: Key) -> str:
-    """The engine's confidence in a word; `unknown` counts as a confidence of its own."""
+    """Return the engine's confidence as a word. The cause `unknown` counts as a confidence of its own."""
     return UNKNOWN if key.cause == UNKNOWN else WORDS[key.confidence]
 
 
@@ -30,7 +30,7 @@ def is_sure(confidence: str) -> bool:
 
 
 def is_sure_and_wrong(key: Key) -> bool:
-    """Whether the engine names a cause with certainty that the kernel does not accept."""
+    """Return whether the engine is sure of a cause that the kernel does not accept."""
     return not key.is_accepted and key.cause != UNKNOWN and is_sure(key.confidence)
 
 
@@ -44,21 +44,21 @@ def added(judged: Iterable[Judged]) -> dict[Key, int]:
 
 
 def where(sums: Mapping[Key, int], **wanted: str) -> dict[Key, int]:
-    """The sums whose keys have these values."""
+    """Return only the sums whose keys have the `wanted` values."""
     return {key: ns for key, ns in sums.items() if all(getattr(key, name) == value for name, value in wanted.items())}
 
 
 def ns_of(sums: Mapping[Key, int], test: Callable[[Key], bool] = lambda _key: True) -> int:
-    """Nanoseconds of the keys that pass a test."""
+    """Return the total nanoseconds of all keys that pass `test`."""
     return sum(ns for key, ns in sums.items() if test(key))
 
 
 def cost_of(cause: str, confidence: str, *, is_right: bool) -> float:
-    """The cost of a second with this answer."""
+    """Return the cost of one second for which the engine gave this answer."""
     return UNKNOWN_COST if cause == UNKNOWN else COSTS[MOST_LIKELY if is_sure(confidence) else POSSIBLY, is_right]
 
 
 def cost(sums: Mapping[Key, int]) -> float:
-    """The mean cost of a second: 0 is perfect, 1 is the cost of always answering `unknown`."""
+    """Return the mean cost of one second: 0 if all answers are right and certain, 1 if all are `unknown`."""
     whole = ns_of(sums)
     return sum(ns * cost_of(key.cause, key.confidence, is_right=key.is_accepted) for key, ns in sums.items()) / whole if whole else 0.0

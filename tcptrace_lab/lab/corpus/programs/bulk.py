@@ -1,4 +1,4 @@
-"""Files and streams, as fast as the path allows."""
+"""Programs that transfer files or streams as fast as the path allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that send messages, key strokes or logs, and programs that send periodically or at a limited rate."""
+"""Programs that send messages, keystrokes or logs, and programs that send periodically or at a limited rate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOGGER = "logger -T -n {address} -P {port} --socket-errors=on"
 
 
 def _sampler(size: int, every_ms: float, more: str = "", server: str = _SINK) -> Program:
-    """A measuring program of the lab."""
+    """The lab's own periodic writer, `sampler.py`."""
     client = f"{{python}} {{here}}/sampler.py {{address}} {{port}} {size} {every_ms} 3 {more}"
     return Program("sampler", server, client, "socat")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ELSEWHERE = ("/usr/sbin", "/usr/lib/postgresql/15/bin", "/usr/libexec")
-"""Where Debian keeps servers."""
+"""Debian installs servers in these folders, which a user's PATH may lack."""
 PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), *ELSEWHERE))
 PORT = 8_000
 FILE = "file.bin"
@@ -27,15 +27,15 @@ class Program:
     Commands are run by a shell; `{address}`, `{port}`, `{folder}`, `{file}`, `{python}` and `{here}` are filled in.
 
     Attributes:
-        family: the software that decides how it sends. Programs of one family count as one source.
+        family: the software that decides how the program sends. Programs of one family count as one source.
         server: listens at the address and port, in the foreground.
         client: does its work in one to five seconds; it is ended if it takes longer.
-        packages: Debian's packages that have what it needs.
+        packages: Debian packages that contain the needed programs.
         file_bytes: size of a file of random bytes, available to both at `{file}`.
         files: name → text of further files in the folder.
         prepare: a command before the server starts, such as making a database.
         before: a command run on the server's host when the server listens, before the capture starts.
-        needs: programs that its commands call, in addition to the first word of each.
+        needs: programs that the commands call, in addition to the first word of each command.
     """
 
     family: str
@@ -49,14 +49,14 @@ class Program:
     needs: tuple[str, ...] = ()
 
     def missing(self) -> tuple[str, ...]:
-        """The programs that it needs and that are not installed."""
+        """The programs that this entry needs and that are not installed."""
         words = (command.split()[0] for command in (self.server, self.client))
         wanted = dict.fromkeys(word for word in (*words, *self.needs) if word not in _OF_THE_SHELL and word[0] not in "{(")
         return tuple(name for name in wanted if shutil.which(name, path=PATH) is None)
 
 
 def filled(text: str, folder: Path, address: str, port: int = PORT) -> str:
-    """Fill in the placeholders of a command or a file's text. Other braces stay."""
+    """Fill in the placeholders of a command or a file's text. Other braces are kept."""
     words = {
         "address": address,
         "port": str(port),

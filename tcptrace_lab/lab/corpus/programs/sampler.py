@@ -1,8 +1,8 @@
-"""A periodic writer: writes BYTES bytes every INTERVAL_MS milliseconds. It imports only the standard library.
+"""A periodic writer: writes BYTES bytes every INTERVAL_MS milliseconds. This script needs only the standard library.
 
     sampler.py ADDRESS PORT BYTES INTERVAL_MS SECONDS [answered]
 
-With `answered`, it waits for an answer to each message before it sleeps.
+With `answered`, the writer waits for an answer to each message before it sleeps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 
 
 def main(address: str, port: int, size: int, interval_s: float, lasts_s: float, *, answered: bool) -> None:
-    """Write on a fixed schedule. A late write does not delay those after it."""
+    """Write on a fixed schedule. A late write does not delay later writes."""
     with socket.create_connection((address, port)) as connection:
         begun = time.monotonic()
         due_s = 0.0

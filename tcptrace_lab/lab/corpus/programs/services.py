@@ -1,4 +1,4 @@
-"""Further servers: file shares, directories, mail, radio, time series, small web servers, and transfers with small socket buffers."""
+"""Further servers: file shares, directories, mail, radio, time series, small web servers. Also transfers with small socket buffers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of servers, and what several programs have in common."""
+"""Server configurations and commands that several programs of the corpus use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NGINX = "nginx -c {folder}/nginx.conf -e stderr"
 
 
 def nginx(*lines: str, listen: str = "", serves: str = "") -> dict[str, str]:
-    """Settings of an nginx that serves its folder, as one process in the foreground."""
+    """Return the configuration of an nginx that serves its folder and runs as one process in the foreground."""
     server = f"listen {{port}} {listen}; root {{folder}}; {' '.join(lines)}"
     paths = " ".join(f"{kind}_temp_path {{folder}}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     whole = f"user root; daemon off; master_process off; pid {{folder}}/pid; error_log stderr; events {{}} http {{ {paths} access_log off; "
@@ -47,7 +47,7 @@ FTP_SERVER = {
 }
 
 KEYS = "mkdir -p /run/sshd; for one in host user; do ssh-keygen -q -t ed25519 -N '' -f {folder}/$one; done; chmod 600 {folder}/user"
-"""Make keys of a host and of a user who may log in with them, for one transfer only. sshd runs in its folder without privileges."""
+"""Command that makes a host key and a user's login key for one transfer. sshd runs unprivileged in that transfer's folder."""
 SSHD = (
     "/usr/sbin/sshd -D -e -f /dev/null -p {port} -h {folder}/host -o AuthorizedKeysFile={folder}/user.pub -o StrictModes=no "
     "-o PermitRootLogin=yes -o PidFile=none -o 'Subsystem=sftp internal-sftp'"
@@ -79,7 +79,7 @@ REPOSITORY = (
     "git -C {folder}/repo -c user.name=a -c user.email=a@b commit -q -m one"
 )
 BEHIND = {"nginx.conf": HAPROXY["nginx.conf"]}
-"""An nginx behind a proxy."""
+"""Configuration of an nginx behind a proxy."""
 STUNNEL = {
     "stunnel.conf": "foreground = yes\npid =\n[web]\naccept = {address}:{port}\nconnect = 127.0.0.1:8001\ncert = {folder}/tls.crt\n"
     "key = {folder}/tls.key\n"

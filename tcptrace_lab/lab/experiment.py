@@ -1,4 +1,4 @@
-"""One experiment: a network, applications that use it, captures at the requested points, and the accounts of kernel and path."""
+"""One experiment: a network, its applications, captures at the requested points, and the records of the kernel and of the path."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.network import Medium, Network, Point
     from tcptrace_lab.lab.networks.relay import Relay
 
-# Enough for Ethernet, IPv6 and the longest TCP header, with little payload.
+# Snaplen that keeps the Ethernet header, the IPv6 header, the longest TCP header, and little payload.
 SNAPLEN_BYTES = 128
-REAL_TIME_PRIORITY = 10  # of 1 to 99; a choice, no source
+REAL_TIME_PRIORITY = 10  # real-time priority, from 1 to 99 (a choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Experiment:
         vantages: capture points, by their names in `Network.points`.
         suffix: `.pcapng` (nanoseconds) or `.pcap`.
         snaplen_bytes: snaplen of the captures.
-        interface: `any` for a cooked capture; None for the interface of the point.
-        link_type: dumpcap's name of the link type, if there is a choice.
-        witnessed: read the sending kernel's state every millisecond.
+        interface: `any` for a cooked capture; None for the interface of the capture point.
+        link_type: dumpcap's name of the link type, if the interface offers several.
+        witnessed: if True, the sending kernel's state is read every millisecond.
     """
 
     medium: Medium
@@ -59,11 +59,11 @@ class Outcome:
     Attributes:
         captures: capture point → file. The kernel dropped no frames (a capture with drops is an error).
         interface: the interface of the captures.
-        accounts: per connection, addresses and TCP_INFO of both sockets when every byte was acknowledged, before the close.
+        accounts: per connection, addresses and TCP_INFO of both sockets, read before the close, when every byte was acknowledged.
         ended: number of connections that have ended, refused ones included.
-        relay: what the path did to each packet; None for media without the relay.
+        relay: the log of what the path did to each packet; None if the network has no relay.
         seen_only_here: facts that only the applications know.
-        witnesses: per connection, if requested.
+        witnesses: one per connection if `witnessed`, else none.
     """
 
     captures: Mapping[str, Path]
@@ -123,12 +123,12 @@ def run(
 
 @contextmanager
 def in_real_time() -> Iterator[None]:
-    """Run this thread, and those that it starts, with real-time priority if permitted, so that other processes do not delay packets."""
+    """Run this thread, and the threads that it starts, with real-time priority if permitted. Other processes then do not delay packets."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REAL_TIME_PRIORITY))
     except OSError:
-        yield  # without permission the experiment still works, with more jitter
+        yield  # without permission for real-time priority, the experiment works, with more jitter
         return
     try:
         yield

@@ -1,7 +1,7 @@
 """Compares our verdicts on live transfers with the path's log: `python -m tcptrace_lab.lab.score [NAME…] [--seeds N]`.
 
-The output has one line per experiment, seed and capture point, followed by each kind of wrong verdict with its frames. `--keep DIR` keeps
-the captures for inspection. Needs root.
+The output has one line per experiment, seed and capture point. The wrong verdicts follow, grouped by kind, with their frames. `--keep DIR`
+keeps the captures for inspection. Needs root.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ KIND_NAMES = {
     "out_of_order": Truth.REORDERED,
     "network_duplicate": Truth.COPIED,
 }
-"""Kind of a segment → the ground truth that it claims. Any other kind of data segment is never correct here."""
+"""Kind of a segment in a verdict → the equivalent ground truth. Data segments of other kinds do not occur here, so such a verdict is
+wrong."""
 
 _AGAIN = frozenset({Truth.RESENT, Truth.NEEDLESS})
 
@@ -47,11 +48,11 @@ class Score:
     """The score of the verdicts at one capture point.
 
     Attributes:
-        events: number of packets that were not simply new, and of new ones with another verdict.
-        exact: number of events with the correct kind.
-        told_apart: number of events that were classified correctly as loss, reordering or duplication. At the sender: whether a retransmit
-            was needed. At the receiver: whether a packet was late, retransmitted (needed or not), or duplicated.
-        wrong: (truth, kind) → frames of the events without the exact kind.
+        events: number of packets that were not new, plus the number of new packets whose verdict is not `new`.
+        exact: number of events whose verdict has the correct kind.
+        told_apart: number of events whose verdict is correct about loss, reordering or duplication. At the sender: whether a retransmit was
+            needed. At the receiver: whether a packet was late, retransmitted (needed or not), or duplicated.
+        wrong: (truth, kind) → frames of the events with this wrong verdict.
     """
 
     events: int = 0
@@ -60,7 +61,7 @@ class Score:
     wrong: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def __iadd__(self, other: Score) -> Self:
-        """Add the counts. `wrong` stays, because frames of different captures cannot be combined."""
+        """Add the counts. `wrong` is not changed, because frame numbers of different captures cannot be combined."""
         self.events += other.events
         self.exact += other.exact
         self.told_apart += other.told_apart
@@ -68,7 +69,7 @@ class Score:
 
     @property
     def share(self) -> float:
-        """Share of the events in `told_apart`; 1 without events."""
+        """Share of the events that `told_apart` counts; 1 if there are no events."""
         return self.told_apart / self.events if self.events else 1.0
 
 
@@ -89,7 +90,7 @@ def score(outcome: Outcome, vantage: str, *, ethernet: bool = True) -> Score:
 
 
 def rows(tables: Tables | Analysis, *, from_client: bool) -> Iterable[dict[str, Any]]:
-    """The rows of one direction of a capture, with the sequence numbers of the header (`wire_seq`)."""
+    """Return the rows of one direction of a capture, with the sequence numbers of the header (`wire_seq`)."""
     side = "client" if from_client else "server"
     isn = tables.connections.select("conn", pl.col(f"{side}_isn").cast(pl.Int64).alias("isn"))
     segments = tables.segments.filter(pl.col("from_client") == from_client)
@@ -146,7 +147,7 @@ def _one(name: str, seed: int, keep: Path | None) -> Score:
 
 
 def seeded(experiment: Experiment, seed: int) -> Experiment:
-    """A copy of the experiment with other random draws on its path."""
+    """Return a copy of the experiment whose path uses the random draws of `seed`."""
     medium = experiment.medium
     forward, backward = replace(medium.forward, seed=seed), replace(medium.backward, seed=seed + 1_000)
     return replace(experiment, medium=replace(medium, forward=forward, backward=backward))

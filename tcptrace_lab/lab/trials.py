@@ -1,4 +1,4 @@
-"""Experiments that test our verdicts on loss, reordering and duplication: each path impairment alone, then in combination."""
+"""Experiments that test our verdicts on loss, reordering and duplication: first each impairment of the path alone, then combinations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BULK_BYTES = 600_000
 # The first packets have no random fates: a lost SYN costs a second and shows nothing about data.
 UNDISTURBED_PACKETS = 3
 
-# A large buffer, so that the receiver never discards out-of-order data, which the path's log would not show.
+# A large receive buffer: the receiver never discards out-of-order data. The path's log would not show such a discard.
 ROOM = (("net.ipv4.tcp_rmem", "4096 4194304 8388608"),)
 
 _PLAIN = PathModel(delay_s=0.020, undisturbed_packets=UNDISTURBED_PACKETS)
@@ -37,7 +37,7 @@ def _trial(
     sysctls: tuple[tuple[str, int | str], ...] = (),
     **changes: object,
 ) -> Experiment:
-    """A bulk transfer with the given paths; `changes` are further settings of the medium."""
+    """Return a bulk transfer with the given paths. `changes` are further settings of the medium."""
     medium = Medium("tap", ETHERNET_MTU_BYTES, forward=forward, backward=backward, sysctls=(*ROOM, *sysctls))
     return Experiment(replace(medium, **changes), Bulk(size_bytes), SocketOptions(congestion_control="cubic"))  # type: ignore[arg-type]
 

@@ -1,15 +1,15 @@
-"""`python -m tcptrace_lab.lab.corpus`: transfers at scale with the kernel's ledger beside them, and how often the judge is right.
+"""`python -m tcptrace_lab.lab.corpus`: makes many transfers with the kernel's ledger, and compares the engine with it.
 
-    python -m tcptrace_lab.lab.corpus programs                       the table of programs, and what is not installed
+    python -m tcptrace_lab.lab.corpus programs                       the table of programs, with those not installed
     python -m tcptrace_lab.lab.corpus make -n 60                     the first 60 transfers of a seed, two at a time (needs root)
-    python -m tcptrace_lab.lab.corpus make -n 8 --only redis mosq    of these programs alone
-    python -m tcptrace_lab.lab.corpus make shared -n 40 --competing 8   each with 1 to 8 others over its bottleneck, in folder `shared`
-    python -m tcptrace_lab.lab.corpus table                          how many there are of each program over each path
-    python -m tcptrace_lab.lab.corpus compare                        the judge against the kernel, on the development part
-    python -m tcptrace_lab.lab.corpus compare --held-back            on the part that is looked at once, at the end
-    python -m tcptrace_lab.lab.corpus calibration                    how right it is by confidence: writes docs/how-sure.md
-    python -m tcptrace_lab.lab.corpus gains shared                   the gains that findings predict, and what the bottleneck had free
-    python -m tcptrace_lab.lab.corpus faults -n 60                   the judge on captures with faults, beside those without
+    python -m tcptrace_lab.lab.corpus make -n 8 --only redis mosq    only of programs with these names
+    python -m tcptrace_lab.lab.corpus make shared -n 40 --competing 8   each shares its bottleneck with 1 to 8 others; in folder `shared`
+    python -m tcptrace_lab.lab.corpus table                          number of transfers per program and path
+    python -m tcptrace_lab.lab.corpus compare                        compares the engine with the kernel, on the development part
+    python -m tcptrace_lab.lab.corpus compare --held-back            on the held-back part, which is used once, at the end
+    python -m tcptrace_lab.lab.corpus calibration                    correct share by confidence: writes docs/how-sure.md
+    python -m tcptrace_lab.lab.corpus gains shared                   predicted gains and the bottleneck's free time
+    python -m tcptrace_lab.lab.corpus faults -n 60                   compares captures with faults with those without
 
 Transfers are stored in build/transfers/, which git ignores. `make` skips transfers that are already stored there.
 """

@@ -49,8 +49,9 @@ class Broken:
     Attributes:
         fault: name of the fault.
         name: name of the transfer.
-        sums, waits: as of `Judged`. whole: sums of the captures without the fault, over the time that the faulty captures cover. error: the
-        reason if it could not be judged.
+        sums, waits: as in `Judged`.
+        whole: sums of the captures without the fault, over the time that the faulty captures cover.
+        error: the reason if the captures could not be judged.
     """
 
     fault: str
@@ -192,8 +193,10 @@ def _bytes_by_end(sound: Analysis) -> dict[tuple[_End, _End], int]:
 
 
 def report(every: Sequence[Broken], largest: int) -> Iterator[str]:
-    """Yield the lines of a comparison: per capture point, the correct share of time with and without each fault; then the largest
-    errors."""
+    """Yield the lines of a comparison.
+
+    Per capture point: the correct share of time with and without each fault; then the largest errors.
+    """
     yield from (f"{one.name}, {one.fault}: {one.error}" for one in every if one.error)
     judged = [one for one in every if not one.error]
     yield f"{len({one.name for one in judged})} transfers; in brackets: the same time without the fault"

@@ -41,8 +41,8 @@ class Key(NamedTuple):
         group: the kernel's cause, in a few words.
         exact: the kernel's exact causes.
         gates: the kernel's gates.
-        cause, confidence: cause and confidence in the ledger of the capture. is_accepted, is_exact, is_strict: whether this cause is right,
-            by three measures.
+        cause, confidence: cause and confidence in the ledger of the capture.
+        is_accepted, is_exact, is_strict: whether this cause is right, by three measures.
     """
 
     at: str

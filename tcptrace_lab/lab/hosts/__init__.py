@@ -1,1 +1,1 @@
-"""The two ends of a network: sockets, programs, and what the kernel reports about them."""
+"""The two hosts of a network: their sockets, their programs, and what the kernel reports about the sockets."""

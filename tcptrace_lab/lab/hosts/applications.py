@@ -1,4 +1,7 @@
-"""The applications: each is a schedule of writes, reads and pauses, stored as plain data beside the capture."""
+"""The applications of the experiments.
+
+Each is a schedule of writes, reads and pauses, which is stored as plain data next to the capture.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from tcptrace_lab.lab.hosts.sockets import Meeting, Pair, await_acknowledged, re
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Polling interval of a bounded writer for its unacknowledged bytes, because there is no event for them. Small against an RTT of 20 ms.
+# A bounded writer polls the number of its unacknowledged bytes at this interval, because the kernel has no event for a change of this
+# number. The interval is short compared with an RTT of 20 ms.
 BOUND_POLL_S = 0.000_2
 SO_ATTACH_FILTER, SO_DETACH_FILTER = 26, 27  # asm-generic/socket.h
 SO_MEMINFO, SK_MEMINFO_DROPS, MEMINFO_BYTES = 55, 8, 36  # asm-generic/socket.h, linux/sock_diag.h: nine u32
@@ -26,17 +30,17 @@ class Program(Protocol):
     """What the applications on both hosts do."""
 
     def run(self, meeting: Meeting) -> dict[str, object]:
-        """Create the connections and exchange data. Returns facts for the JSON that only the run knows."""
+        """Create the connections and exchange data. Returns facts for the JSON that are known only after the run."""
 
     def describe(self) -> dict[str, object]:
-        """Return the schedule, ready for JSON."""
+        """Return the schedule as JSON values."""
 
 
 class Described:
-    """An application whose schedule is described by its class name and its fields."""
+    """An application whose class name and fields describe its schedule."""
 
     def describe(self) -> dict[str, object]:
-        """Return the schedule, ready for JSON."""
+        """Return the schedule as JSON values."""
         return {"program": type(self).__name__} | asdict(self)  # type: ignore[call-overload,no-any-return]  # (every subclass is a dataclass)
 
 
@@ -50,7 +54,7 @@ class OneConnection(Described):
         return {}
 
     def talk(self, pair: Pair) -> None:
-        """Run both sides on a connection; returns when both are done."""
+        """Run client and server on a connection. Returns when both are done."""
         raise NotImplementedError
 
 
@@ -91,7 +95,7 @@ class TwoWay(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class BoundedBulk(OneConnection):
-    """A bulk transfer whose writer never has more than `max_unacked_bytes` unacknowledged (SIOCOUTQ): a send buffer of that size."""
+    """A bulk transfer that keeps at most `max_unacked_bytes` unacknowledged (SIOCOUTQ), as with a send buffer of that size."""
 
     total_bytes: int
     max_unacked_bytes: int
@@ -140,7 +144,10 @@ class Exchanges(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class EchoSweep(Described):
-    """Messages of the given sizes, one after the other, each echoed completely. Both hosts write in pieces of `write_bytes`."""
+    """The client sends messages of the given sizes, one after the other. The server echoes each completely.
+
+    Both hosts write in pieces of `write_bytes`.
+    """
 
     sizes_bytes: tuple[int, ...]
     write_bytes: int = 4096
@@ -223,7 +230,7 @@ class Setting(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class Mixture(OneConnection):
-    """Several applications over one connection: each starts when both sides of the previous one are done."""
+    """Several applications over one connection: each starts when client and server of the previous application are done."""
 
     parts: tuple[OneConnection, ...]
 
@@ -239,7 +246,8 @@ class Beside:
 
     Attributes:
         program: its application.
-        begins_s: opening time in seconds after the start of the run; later if opening the previous connections takes longer.
+        begins_s: the connection is opened this many seconds after the start of the run, or later if opening the previous connections takes
+            longer.
         receive_buffer_bytes: SO_RCVBUF of its server socket; None uses the experiment's.
     """
 
@@ -268,7 +276,7 @@ class Several(Described):
                     talking.append(executor.submit(one.program.talk, pairs[-1]))
                 for each in as_completed(talking):
                     each.result()
-            except BaseException:  # an interrupt must end the other connections as well
+            except BaseException:  # Ctrl-C must end the other connections as well
                 for pair in pairs:
                     pair.abort()
                 raise
@@ -279,8 +287,8 @@ class Several(Described):
 class LostWrites(Described):
     """Loss without a network: a socket filter at the server drops all segments that arrive during chosen writes of the client.
 
-    On loopback a segment is delivered within the system call that sends it. So exactly the segments of these writes are lost, after they
-    passed the interface.
+    On loopback a segment is delivered within the system call that sends it. So exactly the segments of these writes are lost, and a capture
+    on the interface still contains them.
     """
 
     write_bytes: int
@@ -298,7 +306,7 @@ class LostWrites(Described):
         for index in range(self.count):
             if index in self.lost_writes:
                 if index - 1 not in self.lost_writes:
-                    await_acknowledged(pair.client)  # so that only this write leaves, and leaves now
+                    await_acknowledged(pair.client)  # so that TCP sends this write at once, and nothing else
                 drop_everything(pair.server)
                 pair.client.sendall(bytes(self.write_bytes))
                 pair.server.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
@@ -349,19 +357,22 @@ class ShortLives(Described):
 
 
 def pieces(total: int, piece: int) -> Iterator[int]:
-    """Sizes that sum to `total`, all of them `piece` but perhaps the last."""
+    """Yield sizes that sum to `total`. Each size is `piece`; only the last may be smaller."""
     while total > 0:
         yield min(piece, total)
         total -= piece
 
 
 def together(pair: Pair, here: Callable[[], None], there: Callable[[], None]) -> None:
-    """Run both at the same time. When one fails, the sockets are shut so that the other fails too, and the first error is raised."""
+    """Run `here` and `there` at the same time.
+
+    When one of them fails, the sockets are shut down so that the other fails too, and the first error is raised.
+    """
 
     def guarded(work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException:  # an interrupt must end the other side as well
+        except BaseException:  # Ctrl-C must end the other host's thread as well
             pair.abort()
             raise
 
@@ -384,6 +395,6 @@ class _Filter(ctypes.Structure):
 
 
 def drop_everything(connection: socket.socket) -> None:
-    """Attach a filter that keeps 0 bytes of each arriving segment, that is, drops it (BPF_RET | BPF_K with k = 0)."""
+    """Attach a filter that drops each arriving segment, because it keeps 0 bytes of it (BPF_RET | BPF_K with k = 0)."""
     program = _Filter(1, ctypes.pointer(_Instruction(0x06, 0, 0, 0)))
     connection.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, bytes(program))

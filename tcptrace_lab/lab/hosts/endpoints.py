@@ -1,4 +1,4 @@
-"""The two hosts of an experiment's network: sockets with the options of a point, whose TCP_INFO is sampled while they are used."""
+"""Sockets of both hosts in an experiment's network. They have the socket options of one point, and TCP_INFO is sampled during use."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 MARK_PORT = 5_998
 MARK_BYTES = 16
 MARK_TRIES, MARK_PATIENCE_S = 50, 0.2
-"""Number of attempts to send a mark over a lossy path, and the wait after each."""
+"""Number of attempts to send a mark over a lossy path, and the wait after each attempt."""
 
 _LAST_PORT = 60_000
 
 
 class Ends(Meeting):
-    """Creates sockets in a network. Each connection has its own client port, so that it can be found in captures."""
+    """Creates sockets in a network. Each connection has its own client port, by which the captures are searched for the connection."""
 
     def __init__(self, network: Network, options: SocketOptions, samples: Samples, ports: count[int]) -> None:
         super().__init__(network, options)
@@ -50,14 +50,14 @@ class Ends(Meeting):
             self.samples.remove(end)
 
     def listener(self, port: int = SERVER_PORT) -> socket.socket:
-        """A listening socket of the server."""
+        """Return a listening socket of the server."""
         listener = self._socket(is_server=True)
         listener.bind((self.network.server_address, port))
         listener.listen(16)
         return listener
 
     def dialled(self, port: int = SERVER_PORT) -> socket.socket:
-        """A client socket, connected to the server; `self.port` is its local port."""
+        """Return a client socket that is connected to the server, and set `self.port` to its local port."""
         client = self._socket(is_server=False)
         try:
             client.bind((self.network.client_address, self._port(reuse_ports=False)))
@@ -69,7 +69,7 @@ class Ends(Meeting):
 
     @contextmanager
     def datagram_pair(self) -> Iterator[tuple[socket.socket, socket.socket]]:
-        """Two UDP sockets, connected to each other: (client's, server's)."""
+        """Yield two UDP sockets that are connected to each other: (client's, server's)."""
         with (
             self._socket(is_server=False, kind=socket.SOCK_DGRAM) as client,
             self._socket(is_server=True, kind=socket.SOCK_DGRAM) as server,
@@ -81,10 +81,12 @@ class Ends(Meeting):
             yield client, server
 
     def mark(self, seen: Callable[[bytes], bool]) -> None:
-        """Send unique bytes in both directions until `seen` reports them in the captures. All earlier packets have then been captured.
+        """Send unique bytes in both directions until `seen` returns that the captures contain them.
+
+        All earlier packets have then been captured.
 
         Raises:
-            TimeoutError: the bytes are not captured.
+            TimeoutError: the captures do not contain the bytes in time.
         """
         token = os.urandom(MARK_BYTES)
         with (

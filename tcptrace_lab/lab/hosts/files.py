@@ -46,7 +46,7 @@ def require_ftp() -> None:
 
 
 def fetch_by_http(point: Point, ends: Ends) -> Times:
-    """Transfer `count` files over one connection to the standard library's HTTP server. Returns the times of each phase."""
+    """Transfer `count` files over one connection between client and Python's standard HTTP server. Return the durations of each phase."""
     size, put = int(point["transfer.file"]), point["transfer.method"] == "put"
     with _http_server(point, ends):
         begun_ns = time.monotonic_ns()
@@ -125,7 +125,7 @@ def _http_server(point: Point, ends: Ends) -> Iterator[None]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Log nothing: the capture has all requests."""
+            """Log nothing, because the capture contains all requests."""
 
     server = http.server.ThreadingHTTPServer((ends.network.server_address, HTTP_PORT), Handler, bind_and_activate=False)
     server.socket.close()
@@ -185,7 +185,7 @@ def _ftp_server(point: Point, ends: Ends) -> Iterator[None]:
     from pyftpdlib.ioloop import IOLoop  # noqa: PLC0415
     from pyftpdlib.servers import FTPServer  # noqa: PLC0415
 
-    logging.getLogger("pyftpdlib").disabled = True  # it would log every session to stderr
+    logging.getLogger("pyftpdlib").disabled = True  # pyftpdlib would log every session to stderr
 
     class Data(DTPHandler):  # type: ignore[misc]
         def __init__(self, sock: socket.socket, channel: Any) -> None:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""Host load: compute-bound processes that compete with the applications for the processors, as in Abrams and Chen's experiments."""
+"""Loads a host: compute-bound processes compete with the applications for the processors, as in Abrams and Chen's experiments."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ _READY = "print(flush=True)\n"
 
 @contextmanager
 def loaded(per_processor: int) -> Iterator[list[int]]:
-    """Run `per_processor` busy processes per available processor while the block runs. The kernel kills them if this process ends.
+    """Run `per_processor` busy processes per available processor while the block runs.
 
-    Yields their process ids, once all of them are running.
+    The kernel kills these processes if this process ends.
+
+    Yields their process ids when all of them are running.
 
     Raises:
         MissingTool: setpriv is not installed.

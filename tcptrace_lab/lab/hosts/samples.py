@@ -1,4 +1,4 @@
-"""Samples TCP_INFO of both sockets of connections, periodically while they are used, and at their end."""
+"""Samples TCP_INFO of both sockets of each connection: periodically during its use, and once at its end."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ KEPT = (
     "tcpi_rwnd_limited",
     "tcpi_sndbuf_limited",
 )
-"""Fields of TCP_INFO in the table; times are in microseconds, as in the kernel."""
+"""Fields of TCP_INFO that the table contains. Times are in microseconds, as in the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """TCP_INFO of one socket at one time; `run` is the number of the transfer."""
+    """TCP_INFO of one socket at one time. `run` is the number of the transfer."""
 
     run: int
     side: str
@@ -78,7 +78,7 @@ class Samples:
             self._ends[id(end)] = end, side, self.run
 
     def remove(self, end: socket.socket) -> None:
-        """Take a last sample of this socket; to be called before it is closed."""
+        """Take a last sample of this socket. Call this before closing the socket."""
         with self._lock:
             found = self._ends.pop(id(end), None)
             if found is not None:

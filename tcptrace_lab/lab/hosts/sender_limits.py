@@ -1,7 +1,7 @@
-"""What actually limits a sender, from its kernel, its applications and the path, without any capture.
+"""Determines what limits a sender from its kernel's state, its applications and the path's log. No capture is used.
 
-TCP_INFO of the sending socket is read every millisecond. A reading determines the sender's state since the previous one, by the first row
-that applies:
+TCP_INFO of the sending socket is read every millisecond. Each reading determines the sender's state since the previous reading, by the
+first row that applies:
 
     unsent bytes, and the window has no room for the next segment        receiver's window
     unsent bytes, and the kernel is in loss recovery                     loss
@@ -14,8 +14,8 @@ that applies:
     no unsent bytes, and the server sleeps before it answers             peer: it has read everything, but may not have ACKed it yet
     nothing in flight, and the client sleeps                             application
 
-All other states count as bytes on the way. These, slow start, loss and send buffer count as network while the bottleneck is busy.
-Linux only, with reno and cubic: TCP_INFO does not show what limits a paced sender.
+If no row applies, bytes are in transit. While the bottleneck is busy, bytes in transit, slow start, loss and send buffer count as network.
+Works only on Linux with reno or cubic, because TCP_INFO does not show what limits a paced sender.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REPAIRING = ("Recovery", "Loss")
 TSO_WIN_DIVISOR = 3  # Linux: net.ipv4.tcp_tso_win_divisor
 MIN_TSO_SEGMENTS = 2  # Linux: net.ipv4.tcp_min_tso_segs
 TSO_RTT_LOG = 9  # Linux: net.ipv4.tcp_tso_rtt_log
-PACING_SHIFT = 10  # Linux: sk_pacing_shift, net/core/sock.c: the data of about 1 ms at the pacing rate is sent in one piece
+PACING_SHIFT = 10  # Linux: sk_pacing_shift, net/core/sock.c: one piece contains the data of about 1 ms at the pacing rate
 LARGEST_TSO_BYTES = 65_536 - 321  # Linux: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and 1, sk_setup_caps
 NO_THRESHOLD = 0x7FFFFFFF  # Linux: TCP_INFINITE_SSTHRESH
 
@@ -53,7 +53,7 @@ Spans = list[tuple[int, int]]
 
 @dataclass(slots=True)
 class Witness:
-    """Readings of one connection, (monotonic ns, raw TCP_INFO), and the intervals of its applications.
+    """Readings of one connection as (monotonic ns, raw TCP_INFO), and the recorded intervals of its applications.
 
     Attributes:
         ahead_ns: capture clock minus monotonic clock.
@@ -64,12 +64,12 @@ class Witness:
     readings: list[tuple[int, bytes]] = field(default_factory=list)
 
     def truth(self, start_ns: int, end_ns: int, *, nodelay: bool, forward: PathLog | None) -> dict[str, int]:
-        """State → its duration in ns.
+        """Return state → total duration in ns.
 
         Args:
             start_ns: start of the interval, on the capture clock.
             end_ns: end of the interval.
-            nodelay: TCP_NODELAY was set all the time, so that Nagle's algorithm delayed nothing.
+            nodelay: True if TCP_NODELAY was set all the time, so that Nagle's algorithm delayed nothing.
             forward: log of the data's path, if it has a bottleneck.
         """
         spent = {what: _joined([(start, end) for name, start, end in self.pair.spent if name == what]) for what in _SPENT}
@@ -90,7 +90,9 @@ _SPENT = (APPLICATION, PEER, "blocked")
 
 
 def _state(info: dict[str, Any], doing: dict[str, bool], *, nodelay: bool) -> str:
-    in_flight = info["tcpi_bytes_sent"] - info["tcpi_bytes_retrans"] - max(info["tcpi_bytes_acked"] - 1, 0)  # the SYN counts as a byte
+    in_flight = (
+        info["tcpi_bytes_sent"] - info["tcpi_bytes_retrans"] - max(info["tcpi_bytes_acked"] - 1, 0)
+    )  # `tcpi_bytes_acked` includes the SYN as one byte
     if info["tcpi_notsent_bytes"]:
         return _limit(info, in_flight, nodelay=nodelay)
     if info["tcpi_ca_state"] in REPAIRING:
@@ -103,7 +105,7 @@ def _state(info: dict[str, Any], doing: dict[str, bool], *, nodelay: bool) -> st
 
 
 def _limit(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
-    """What limits the sender while it has unsent bytes."""
+    """Return what limits the sender, given that it has unsent bytes."""
     waiting, full = info["tcpi_notsent_bytes"], info["tcpi_snd_mss"]
     if info["tcpi_snd_wnd"] - in_flight < min(full, waiting):
         return WINDOW
@@ -117,19 +119,19 @@ def _limit(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
 
 
 def _reduced(info: dict[str, Any]) -> bool:
-    """Whether a loss has reduced the congestion window, which sets ssthresh.
+    """Return whether a loss has reduced the congestion window. Such a reduction sets ssthresh.
 
-    A spurious retransmit, such as a tail loss probe, does not reduce it. After an idle period, the window restarts as in the beginning
-    (RFC 5681, 4.1).
+    A spurious retransmit, such as a tail loss probe, does not reduce the congestion window. After an idle period, the window restarts at
+    its initial value (RFC 5681, 4.1).
     """
     return bool(info["tcpi_total_retrans"]) and bool(info["tcpi_snd_ssthresh"] < NO_THRESHOLD)
 
 
 def _deferred(info: dict[str, Any], in_flight: int) -> bool:
-    """Whether Linux defers data until the receiver's window, which has less room than the congestion window, has more room.
+    """Return whether Linux defers sending until the receiver's window has more room. The receiver's window is the smaller one here.
 
-    Models `tcp_tso_should_defer` (net/ipv4/tcp_output.c). The kernel counts this time as `rwnd_limited`, except for the last bytes of the
-    send queue: it defers these for the same reason, but counts them nowhere.
+    Models `tcp_tso_should_defer` (net/ipv4/tcp_output.c). The kernel counts this time as `rwnd_limited`. It also defers the last bytes of
+    the send queue for this reason, but does not count that time.
     """
     full = info["tcpi_snd_mss"]
     room, congestion = info["tcpi_snd_wnd"] - in_flight, (info["tcpi_snd_cwnd"] - info["tcpi_unacked"]) * full
@@ -138,7 +140,10 @@ def _deferred(info: dict[str, Any], in_flight: int) -> bool:
 
 
 def _one_piece(info: dict[str, Any]) -> int:
-    """Maximum number of segments that Linux sends in one piece (`tcp_tso_autosize`). If that many fit, it does not wait for more room."""
+    """Maximum number of segments that Linux sends in one piece (`tcp_tso_autosize`).
+
+    If the window has room for that many segments, Linux does not wait for more room.
+    """
     shift = min(info["tcpi_min_rtt"] >> TSO_RTT_LOG, LARGEST_TSO_BYTES.bit_length())
     paced = (info["tcpi_pacing_rate"] >> PACING_SHIFT) + (LARGEST_TSO_BYTES >> shift)
     segments: int = min(paced, LARGEST_TSO_BYTES) // info["tcpi_snd_mss"]
@@ -164,7 +169,10 @@ def _watch(client: socket.socket, readings: list[tuple[int, bytes]], stop: threa
 
 
 def _busy(log: PathLog) -> Spans:
-    """Intervals in which packets waited for the bottleneck: each one from its arrival until it is sent, beyond the minimum delay."""
+    """Return the intervals in which packets waited for the bottleneck.
+
+    Each interval lasts from a packet's arrival there until it is sent.
+    """
     delay_ns = min((entry.due_ns - entry.arrived_ns for entry in log.entries if entry.due_ns is not None), default=0)
     waits = [(entry.arrived_ns, entry.due_ns - delay_ns) for entry in log.entries if entry.due_ns is not None]
     return _joined([(start, end) for start, end in waits if end > start])

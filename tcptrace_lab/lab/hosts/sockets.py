@@ -1,4 +1,4 @@
-"""Sockets of both hosts of a private network: options, connecting, pauses, orderly close, and TCP_INFO."""
+"""Sockets of both hosts of a private network. Sets their options, connects and closes them, records pauses, and reads TCP_INFO."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.hosts.sender_limits import Witness
     from tcptrace_lab.lab.networks.network import Network
 
-SIOCOUTQ = 0x5411  # linux/sockios.h: bytes of the send queue that are not acknowledged yet, sent or not
+SIOCOUTQ = 0x5411  # linux/sockios.h: unacknowledged bytes in the send queue, including unsent bytes
 SOCKET_TIMEOUT_S = 10.0
 ACKNOWLEDGE_POLL_S = 0.001
 FIRST_CLIENT_PORT, SERVER_PORT, CLOSED_PORT = 40_001, 5_001, 5_999
 READ_BYTES = 65_536
-# struct linger {on, seconds}: with 0 seconds a close sends RST
+# struct linger {on, seconds}: with 0 seconds, close() sends a RST
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
-    """Socket options that are set before connect or listen; None leaves the kernel's default.
+    """Socket options that are set before connect or listen. None keeps the kernel's default.
 
-    `receive_buffer_bytes` is the requested SO_RCVBUF of the server, and `send_buffer_bytes` the requested SO_SNDBUF of the client; with
-    `both_ends`, of both hosts. The kernel doubles each value for its own bookkeeping.
+    `receive_buffer_bytes` is the requested SO_RCVBUF of the server, and `send_buffer_bytes` the requested SO_SNDBUF of the client. With
+    `both_ends`, the values apply to both hosts. The kernel doubles each value to make room for its bookkeeping.
     """
 
     congestion_control: str = "cubic"
@@ -43,7 +43,7 @@ class SocketOptions:
     both_ends: bool = False
 
     def describe(self) -> dict[str, object]:
-        """The options by their names in the socket API."""
+        """Return the options under their names in the socket API."""
         values = asdict(self)
         both = values.pop("both_ends")
         names = {
@@ -55,7 +55,7 @@ class SocketOptions:
         return {names[key]: value for key, value in values.items() if value is not None}
 
     def apply(self, end: socket.socket, *, is_server: bool) -> None:
-        """Set the options on a new socket; on a UDP socket only the buffers."""
+        """Set the options on a new socket. On a UDP socket, only the buffer sizes are set."""
         end.settimeout(SOCKET_TIMEOUT_S)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if end.type is socket.SOCK_STREAM:
@@ -73,8 +73,8 @@ class Pair:
     """Both sockets of one connection.
 
     Attributes:
-        spent: (what, from, to) intervals of the applications, on the monotonic clock in ns: `application`: the client sleeps; `peer`: the
-            server sleeps before it answers; `blocked`: the client wants to write, but keeps to a limit of its own.
+        spent: (what, from, to) intervals of the applications, in ns of the monotonic clock: `application`: the client sleeps; `peer`: the
+            server sleeps before it answers; `blocked`: the client wants to write, but waits because of its own limit.
     """
 
     client: socket.socket
@@ -89,20 +89,20 @@ class Pair:
 
     @contextmanager
     def spending(self, what: str) -> Iterator[None]:
-        """Record the interval of the block."""
+        """Record the time that the block takes as an interval named `what`."""
         start_ns = time.monotonic_ns()
         yield
         self.spent.append((what, start_ns, time.monotonic_ns()))
 
     def abort(self) -> None:
-        """Make all blocked reads and writes of both sockets fail or return, in every thread."""
+        """Shut both sockets down, so that blocked reads and writes return or fail in every thread."""
         for end in (self.client, self.server):
-            with suppress(OSError):  # not connected any more
+            with suppress(OSError):  # the socket is not connected any more
                 end.shutdown(socket.SHUT_RDWR)
 
 
 class Meeting:
-    """Creates connections over a network, closes them in an orderly way, and records TCP_INFO of each.
+    """Creates connections over a network, closes them, and records TCP_INFO of each connection.
 
     Attributes:
         accounts: per connection, addresses and TCP_INFO of both sockets, read when every byte was acknowledged, before the close.
@@ -131,7 +131,7 @@ class Meeting:
 
     @contextmanager
     def connection(self, *, reset: bool = False, reuse_ports: bool = False, options: SocketOptions | None = None) -> Iterator[Pair]:
-        """A new connection. At the end of the block the client closes it by FIN, or with `reset` by RST.
+        """A new connection. At the end of the block the client closes the connection with a FIN, or with a RST if `reset`.
 
         With `reuse_ports`, all such connections have the same ports. `options` apply to this connection only.
         """
@@ -159,11 +159,11 @@ class Meeting:
         self.ended += 1
 
     def watching(self, pair: Pair) -> AbstractContextManager[object]:
-        """A context that is active while a connection is used. Here it does nothing; subclasses override it."""
+        """Return a context that is active while a connection is used. This one does nothing; subclasses override the method."""
         return nullcontext(pair)
 
     def refused(self) -> None:
-        """Connect to a port without a listener."""
+        """Connect to a port on which nothing listens."""
         with self._socket(is_server=False) as client:
             client.bind((self._network.client_address, self._port(reuse_ports=False)))
             try:
@@ -191,7 +191,7 @@ class Meeting:
 
     @staticmethod
     def _close(pair: Pair, *, reset: bool) -> None:
-        """The client closes first; the server closes when it has read the end."""
+        """The client closes first. The server closes when it has read the client's FIN."""
         if reset:
             pair.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
             pair.client.close()
@@ -207,7 +207,7 @@ class Meeting:
 
 
 def account(pair: Pair) -> dict[str, object]:
-    """Addresses and TCP_INFO of both ends."""
+    """Return addresses and TCP_INFO of both ends."""
     return {
         side: {"addr": end.getsockname()[0], "port": end.getsockname()[1], "tcp_info": tcp_info.read(end)}
         for side, end in (("client", pair.client), ("server", pair.server))
@@ -215,13 +215,13 @@ def account(pair: Pair) -> dict[str, object]:
 
 
 def unacknowledged_bytes(end: socket.socket) -> int:
-    """Bytes written to the socket that the other side has not acknowledged."""
+    """Return the number of bytes written to the socket that the peer has not acknowledged."""
     (value,) = struct.unpack("i", fcntl.ioctl(end, SIOCOUTQ, bytes(4)))
     return int(value)
 
 
 def await_acknowledged(end: socket.socket) -> None:
-    """Wait until everything written has been acknowledged."""
+    """Wait until the peer has acknowledged all written bytes."""
     deadline_s = time.monotonic() + SOCKET_TIMEOUT_S
     while unacknowledged_bytes(end):
         if time.monotonic() > deadline_s:
@@ -230,12 +230,12 @@ def await_acknowledged(end: socket.socket) -> None:
 
 
 def receive_exactly(end: socket.socket, count: int, *, quickack: bool = False) -> None:
-    """Read and discard `count` bytes. With `quickack`, each arrival is acknowledged at once."""
+    """Read and discard `count` bytes. With `quickack`, the kernel acknowledges each arriving segment at once."""
     if quickack:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
     while count > 0:
         data = end.recv(min(count, READ_BYTES))
-        if quickack:  # the kernel resets the option, so it is set again before each read (tcp(7))
+        if quickack:  # the kernel resets TCP_QUICKACK, so it is set again before each read (tcp(7))
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         if not data:
             raise EOFError(f"the peer closed with {count} bytes still to come")

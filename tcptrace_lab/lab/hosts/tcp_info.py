@@ -1,4 +1,4 @@
-"""Decodes `struct tcp_info`, the kernel's state and counters of a connection.
+"""Decodes `struct tcp_info`, which contains the kernel's state and counters of a connection.
 
 Source: include/uapi/linux/tcp.h of Linux 6.18. The names are the kernel's. Its units: times in microseconds
 (`tcpi_rto`, `tcpi_ato`, `tcpi_rtt`, `tcpi_rttvar`, `tcpi_rcv_rtt`, `tcpi_min_rtt`, `tcpi_busy_time`, `tcpi_rwnd_limited`,
@@ -12,10 +12,10 @@ from __future__ import annotations
 import socket
 import struct
 
-# Sizes in bytes, by the letters of the struct module; the struct has no padding on any architecture with 8-byte alignment.
+# Field sizes as letters of Python's struct module. `struct tcp_info` has no padding on any architecture with 8-byte alignment.
 _U8, _U16, _U32, _U64 = "B", "H", "I", "Q"
 
-# (struct letter, fields in order). The two bytes of bit fields are decoded apart.
+# (struct letter, fields in order). The two bytes of bit fields are decoded separately.
 _LAYOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_U8, ("state", "ca_state", "retransmits", "probes", "backoff", "options", "_window_scales", "_flags")),
     (
@@ -37,10 +37,10 @@ _LAYOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_U16, ("total_rto", "total_rto_recoveries")),
     (_U32, ("total_rto_time",)),
 )
-# Larger than the struct, because later kernels append fields. Fields that are not named above are ignored.
+# The buffer is larger than the struct, because later kernels append fields. Fields that are not named above are ignored.
 _BUFFER_BYTES = 512
 
-# The enum of include/net/tcp_states.h; it starts at 1.
+# Names of the TCP states by number, from the enum of include/net/tcp_states.h. The numbers start at 1.
 STATES = (
     *("", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2"),
     *("TIME_WAIT", "CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "CLOSING"),
@@ -52,17 +52,17 @@ OPTIONS = {1: "timestamps", 2: "sack", 4: "wscale", 8: "ecn", 16: "ecn_seen", 32
 
 
 def read(connection: socket.socket) -> dict[str, int | str | list[str] | bool]:
-    """The kernel's TCP_INFO of a socket, under the kernel's names."""
+    """Return the TCP_INFO of a socket as a dict with the kernel's field names."""
     return decode(raw(connection))
 
 
 def raw(connection: socket.socket) -> bytes:
-    """The undecoded struct of a socket."""
+    """Return the TCP_INFO of a socket as undecoded bytes."""
     return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BUFFER_BYTES)
 
 
 def decode(raw: bytes) -> dict[str, int | str | list[str] | bool]:
-    """Decode a `struct tcp_info`. Fields that an older kernel does not provide are left out."""
+    """Decode a `struct tcp_info`. Fields that an older kernel does not provide are omitted."""
     values: dict[str, int] = {}
     offset = 0
     for letter, names in _LAYOUT:

@@ -1,4 +1,4 @@
-"""Kinds of transfer: what the two applications of a point do in one run, and what they measure themselves, as in the original papers.
+"""Kinds of transfer: what both applications do in one run, and what they measure themselves, as in the original papers.
 
 Times are measured by the applications on one clock, from the first write until the other application has read the last byte.
 """
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_file import Point
 
 UDP_SILENCE_S = 0.25
-"""A UDP receiver stops when no datagram arrives for this time after the last one was sent."""
+"""A UDP receiver stops when no datagram has arrived for this time after the last datagram was sent."""
 ECHO_PATIENCE_S = 1.0
 SPIN_NS = 200_000
-"""A paced sender sleeps until this time before a datagram is due, then polls the clock."""
+"""A paced sender sleeps until this long before a datagram is due, then polls the clock."""
 
 
 @dataclass(slots=True)
 class Measured:
-    """One transfer as measured by its applications.
+    """Measurements of one transfer by its applications.
 
     Attributes:
         elapsed_ns: time from the first write to the last read.
@@ -56,7 +56,7 @@ def perform(point: Point, ends: Ends) -> Measured:
 
 
 def _amounts(point: Point) -> list[int]:
-    """Sizes of the writes."""
+    """Return the sizes of the writes."""
     write, writes = int(point["transfer.write"]), point["transfer.writes"]
     return [write] * int(writes) if writes is not None else list(pieces(int(point["transfer.total"]), write))
 
@@ -128,7 +128,7 @@ def _echo(point: Point, ends: Ends) -> Measured:
 
 
 def _udp(point: Point, ends: Ends) -> Measured:
-    """Datagrams in one direction. The receiver stops `UDP_SILENCE_S` after the last one."""
+    """Send datagrams in one direction. The receiver stops `UDP_SILENCE_S` after the last datagram."""
     sizes, pace_ns = _amounts(point), int(point["transfer.pace"])
     arrived: list[tuple[int, int]] = []
     sent = threading.Event()
@@ -169,7 +169,7 @@ def _send_paced(client: socket.socket, sizes: Sequence[int], pace_ns: int) -> No
 
 
 def _udp_echo(point: Point, ends: Ends) -> Measured:
-    """Echoed datagrams. One without an echo within a second counts as lost, and the next one is sent."""
+    """Echoed datagrams. A datagram without an echo within one second counts as lost, and the next datagram is sent."""
     size, count = int(point["transfer.message"]), int(point["transfer.count"])
     latencies_ns: list[int] = []
     done = threading.Event()
@@ -214,7 +214,7 @@ def _ftp(point: Point, ends: Ends) -> Measured:
 
 
 def _files(fetched: Mapping[str, list[int]], size: int, ends: Ends) -> Measured:
-    """The measurements of a file transfer, from the phases of Law's breakdown, each with one time per file."""
+    """Return the measurements of a file transfer. `fetched` contains, for each phase of Law's breakdown, one duration per file."""
     latencies_ns = [sum(parts) for parts in zip(*fetched.values(), strict=True)]
     more = {name: sum(times) / len(times) for name, times in fetched.items()}
     return Measured(sum(latencies_ns), size * len(latencies_ns), latencies_ns, ends.port, None, more)

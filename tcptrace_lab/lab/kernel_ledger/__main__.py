@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the requested command. The exit code is that of the errors."""
+    """Run the requested command. Return 0, or the exit code of the error."""
     options = _parse(arguments)
     try:
         match options.command:
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(folder: Path, names: Sequence[str]) -> int:
-    """Make each transfer; report those that fail, and return their exit code."""
+    """Make each transfer. Report the transfers that fail, and return the exit code of their error."""
     asked = [name for name in transfers.KNOWN if not names or any(name.startswith(begin) for begin in names)]
     if not asked:
         raise UsageError("no such transfer", where=", ".join(names), remedy="`list` shows their names")

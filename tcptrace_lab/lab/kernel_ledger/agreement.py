@@ -33,16 +33,16 @@ _WAIT = ["start_ns", "end_ns", "cause", "confidence", "frame_before", "frame_aft
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A time span of one direction in which neither ledger changes its answer.
+    """A time span of one direction for which both ledgers give the same answer throughout.
 
     Attributes:
         at: the capture point: the sender, the receiver, or a router between them.
-        is_of_data: whether this direction of the connection has more bytes.
+        is_of_data: whether this direction is the one with more bytes.
         allowed: the causes that the kernel allows.
-        gates: the kernel's gates, beginning with those that opened last.
+        gates: the kernel's gates. The gates that opened last come first.
         cause: the cause in the ledger of the capture.
         confidence: the ledger's confidence in it.
-        frame_before, frame_after: frames of the capture's wait.
+        frame_before, frame_after: frames before and after the wait in the capture.
     """
 
     folder: Path
@@ -61,24 +61,24 @@ class Piece:
 
     @property
     def ns(self) -> int:
-        """Its length."""
+        """Duration of this time span in ns."""
         return self.end_ns - self.start_ns
 
 
 class OfCapture(Protocol):
-    """The tables of a capture that are compared: `Tables`, `Analysis`, or anything made from them."""
+    """The tables of a capture that are compared: `Tables`, `Analysis`, or any object with these two tables."""
 
     @property
     def ledger(self) -> pl.LazyFrame:
-        """Its ledger, with all columns of `_WAIT`."""
+        """The ledger of the capture, with all columns of `_WAIT`."""
 
     @property
     def connections(self) -> pl.LazyFrame:
-        """Its connections: their times, addresses, ports and bytes."""
+        """The connections of the capture: times, addresses, ports and bytes."""
 
 
 class KernelSpan(NamedTuple):
-    """A time span with the kernel's gates and the causes that follow from them."""
+    """A time span with the kernel's gates, and the causes that follow from these gates."""
 
     start_ns: int
     end_ns: int
@@ -87,16 +87,16 @@ class KernelSpan(NamedTuple):
 
 
 class Router(NamedTuple):
-    """The place of a capture by a router: how long a packet takes from the client to it, and from it to the client."""
+    """Where a router captures: a packet's delay from the client to the router, and the RTT between router and client."""
 
     from_client_ns: int
     rtt_to_client_ns: int
 
 
 def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
-    """Return the answers of both ledgers for each data direction of a transfer, from the captures of both ends.
+    """Yield what both ledgers say about each data direction of a transfer, for the captures of both ends.
 
-    The data direction of a connection is the one with more bytes. Time that both call idle is left out.
+    The data direction of a connection is the one with more bytes. Time that both ledgers call idle is omitted.
     """
     kernel = kernel_rows(folder)
     for end in ("client", "server"):
@@ -106,19 +106,19 @@ def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
 
 
 def kernel_rows(folder: Path) -> Mapping[tuple[object, ...], pl.DataFrame]:
-    """Return the kernel's ledger of a transfer, by address and port of sender and receiver. It is made if it does not exist yet."""
+    """Return the kernel's ledger of a transfer, by address and port of sender and receiver. Make it if it does not exist yet."""
     table = pl.read_parquet(folder / LEDGER) if (folder / LEDGER).exists() else write_ledger(folder)
     return table.partition_by("sender_address", "sender_port", "receiver_address", "receiver_port", as_dict=True)
 
 
 def of_capture(folder: Path, tables: OfCapture, kernel: Mapping[tuple[object, ...], pl.DataFrame], point: str | Router) -> Iterator[Piece]:
-    """Return the answers of both ledgers for both directions of all connections in one capture of a transfer.
+    """Yield what both ledgers say about both directions of all connections in one capture of a transfer.
 
     Args:
         folder: folder of the transfer.
         tables: tables read from the capture.
         kernel: result of `kernel_rows`.
-        point: where it was captured: `client`, `server`, or a router.
+        point: where the capture was made: `client`, `server`, or a router.
     """
     ledger = tables.ledger.select("conn", "from_client", *_WAIT).collect()
     by_direction = {(key[0], key[1]): rows for key, rows in ledger.partition_by("conn", "from_client", as_dict=True).items()}
@@ -138,7 +138,7 @@ def of_capture(folder: Path, tables: OfCapture, kernel: Mapping[tuple[object, ..
 
 
 def capture_of(folder: Path, point: str) -> Path:
-    """Return the path of the capture made at a point, given its name."""
+    """Return the path of the capture that was made at the capture point named `point`."""
     return next(path for path in sorted(folder.iterdir()) if path.stem == point and path.suffix.startswith(".pcap"))
 
 
@@ -165,7 +165,7 @@ def _directions(tables: OfCapture) -> Iterator[_Direction]:
 
 
 def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows unchanged: a capture at the sender has the kernel's own times."""
+    """Yield the kernel's rows unchanged, because a capture at the sender has the kernel's own times."""
     for start_ns, end_ns, closed, last, context in kernel.select(_ROW).iter_rows():
         words = allowed_causes(closed, last, context, end_ns - start_ns)
         if words is not None:
@@ -175,13 +175,16 @@ def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
 def seen_by_receiver(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
     """Yield the kernel's rows, moved later by the path's delay, as a capture at the receiver sees them.
 
-    If bytes arrive later than that, the time belongs to the network, regardless of what delayed the sender.
+    While bytes are delayed beyond the path's delay, `network` is right too, regardless of what delayed the sender.
     """
     yield from _seen_behind(kernel, _transit_ns(kernel), 0)
 
 
 def seen_by_router(kernel: pl.DataFrame, router: Router, *, from_client: bool) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows, moved later by the time to the router. The path's bottleneck is between the router and the server."""
+    """Yield the kernel's rows, moved later by the delay from the sender to the router.
+
+    The path's bottleneck is between the router and the server.
+    """
     if from_client:
         for span in seen_by_sender(kernel):
             yield span._replace(start_ns=span.start_ns + router.from_client_ns, end_ns=span.end_ns + router.from_client_ns)
@@ -194,7 +197,10 @@ def _transit_ns(kernel: pl.DataFrame) -> int:
 
 
 def _seen_behind(kernel: pl.DataFrame, delay_ns: int, left_ns: int) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows as seen behind the path's queue: `delay_ns` after the sender, and `left_ns` before the receiver."""
+    """Yield the kernel's rows as seen at a capture point after the path's queue.
+
+    This point is `delay_ns` after the sender, and `left_ns` before the receiver.
+    """
     late = joined(kernel.filter(pl.col("context").list.contains(QUEUE)).select("start_ns", "end_ns").iter_rows())
     queues = [(start_ns - left_ns, end_ns - left_ns) for start_ns, end_ns in late]
     for span in seen_by_sender(kernel):
@@ -238,7 +244,7 @@ def _overlaps(folder: Path, at: str, of: _Direction, spans: Sequence[KernelSpan]
 
 
 def clock_ns(folder: Path) -> list[int]:
-    """Return, for each data segment in the senders' captures, its capture time minus the time at which the tracer saw it leave."""
+    """For each data segment in the senders' captures, return its capture time minus the transmission time that the tracer recorded."""
     events = pl.read_parquet(folder / EVENTS).filter(pl.col("kind") == TRANSMIT, pl.col("detail_bytes") > 0)
     left = events.select("local_address", "local_port", wire_seq="detail_seq", payload_bytes="detail_bytes", left_ns="time_ns")
     found: list[int] = []

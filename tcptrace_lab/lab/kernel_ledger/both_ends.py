@@ -1,4 +1,4 @@
-"""Facts that only both ends of a connection show: bytes in transit, queues on the path, delayed ACKs, and which application writes next."""
+"""Facts that need both ends of a connection: bytes in transit, queues on the path, delayed ACKs, and which application writes next."""
 
 from __future__ import annotations
 
@@ -20,39 +20,40 @@ if TYPE_CHECKING:
 Spans = list[tuple[int, int]]
 
 OWN_TURN, PEER_TURN = "own-turn", "peer-turn"
-"""Nothing to send: this application writes next, or the peer does."""
+"""No unsent data. This application writes next, or the peer's application does."""
 PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
-"""Nothing to send: the peer's application has written, and its bytes are still in its TCP or in transit."""
+"""No unsent data. The peer's application has written, and the written bytes are still in the peer's TCP, or in transit."""
 SENT_ALL = "sent-all"
 """Neither application writes again."""
 IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-held"
-"""States of sent bytes: not arrived; not acknowledged; not acknowledged, while the ACK can still be in transit; later than the path's
-delay; arrived, but the receiver delays the ACK (until that ACK arrives)."""
+"""States of sent bytes, in this order: not arrived; not acknowledged; not acknowledged, and the ACK may still be in transit; in transit for
+longer than the path's delay; arrived, and the receiver delays the ACK (until that ACK arrives)."""
 PACED_AS_LINE = "paced-as-line"
-"""Pacing is at least as fast as the path, so the path's rate spaces the bytes, not the sender."""
+"""The pacing rate is at least that of the path, so the path's rate spaces the bytes."""
 
 MIN_QUEUE_NS = NS_PER_MS
-"""A packet that takes this much longer than the fastest one was in a queue (a choice, above the relay's own variation)."""
+"""A packet was in a queue if its transit takes this much longer than that of the fastest packet (a choice, above the relay's own
+variation)."""
 QUEUE_SHARE = 0.1
-"""A packet that takes longer than the fastest one by this share was in a queue (a choice)."""
+"""A packet was in a queue if its transit exceeds that of the fastest packet by this share (a choice)."""
 LINE_SHARE = 0.8
-"""If pacing reaches this share of the line's rate, it fills the path (a heuristic)."""
+"""A pacing rate of at least this share of the bottleneck's rate fills the path (a heuristic)."""
 MIN_LATE = 10
-"""Minimum number of consecutive packets from a queue that give the line's rate (a choice)."""
+"""The bottleneck's rate is measured with at least this many packets that followed another packet out of a queue (a choice)."""
 ACK_HELD_NS = 20 * NS_PER_MS
-"""An ACK that leaves this long after its data arrived was delayed: half of Linux's shortest delay (TCP_DELACK_MIN)."""
+"""An ACK counts as delayed if it is sent this long after its data arrived. This is half of Linux's shortest delay (TCP_DELACK_MIN)."""
 
 
 @dataclass(slots=True)
 class Between:
-    """The journey of one direction's bytes between the two sockets.
+    """The transit of one direction's bytes between the two sockets.
 
     Attributes:
         least_transit_ns: transit time of the fastest packet; None if no packet was seen at both ends.
-        queues: spans in which packets were later than the path's delay.
-        acks_held: spans in which the receiver delayed an ACK: from the departure of the data to the arrival of the ACK.
+        queues: time spans in which a packet was in transit for longer than the path's delay.
+        acks_held: one time span per ACK that the receiver delayed: from the transmission of the data to the arrival of the ACK.
         arrivals: times at which data arrived.
-        line_rate: bytes of payload that came out of the path's queue per second; None if there was hardly any queue.
+        line_rate: payload bytes per second that left the path's queue; None if too few packets were queued.
     """
 
     least_transit_ns: int | None = None
@@ -63,7 +64,7 @@ class Between:
 
 
 def between(sender: Life, receiver: Life | None) -> Between:
-    """Follow each data segment from the one socket to the other, and each ACK to its departure."""
+    """Match each data segment at the sender with its arrival at the receiver, and with the ACK that the receiver sends."""
     if receiver is None:
         return Between()
     trips = _trips(sender, receiver)
@@ -86,12 +87,15 @@ class _Trip(NamedTuple):
 
     @property
     def ns(self) -> int:
-        """Its transit time."""
+        """Transit time of the segment in ns."""
         return self.arrived_ns - self.left_ns
 
 
 def _trips(sender: Life, receiver: Life) -> list[_Trip]:
-    """Return the trips in order of arrival. An arriving segment is matched with its earliest transmission that has not arrived yet."""
+    """Return one trip per arrived data segment, in order of arrival.
+
+    An arrival is matched with the earliest transmission that has not arrived yet.
+    """
     left: dict[tuple[int, int], deque[int]] = {}
     for event in sender.events:
         if event.kind == TRANSMIT and event.detail_bytes > 0:
@@ -105,12 +109,12 @@ def _trips(sender: Life, receiver: Life) -> list[_Trip]:
 
 
 def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, int]]:
-    """Return the span of each delayed ACK: from the departure of the data to the arrival of the ACK.
+    """Yield one time span per delayed ACK: from the transmission of the data to the arrival of the ACK.
 
-    Both are assumed to have equal transit times.
+    The ACK is assumed to have the same transit time as the data.
     """
     took_ns = {trip.arrived_ns: trip.ns for trip in trips}
-    waiting: deque[tuple[int, int]] = deque()  # unacknowledged data: the offset after it, and its arrival time
+    waiting: deque[tuple[int, int]] = deque()  # unacknowledged segments: sequence number after the segment, and arrival time
     for event in receiver.events:
         if event.kind == RECEIVED and event.detail_bytes > 0:
             waiting.append(((event.detail_seq + event.detail_bytes) % SEQ_SPACE, event.time_ns))
@@ -123,7 +127,7 @@ def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, in
 
 
 def _line_rate(trips: Sequence[_Trip], is_late: Sequence[bool]) -> float | None:
-    """Return bytes per second, measured with packets that waited in a queue behind another such packet."""
+    """Return the bottleneck's rate in bytes per second, measured with packets that waited behind another packet in the queue."""
     behind = [
         (after.arrived_ns - before.arrived_ns, after.payload_bytes)
         for (before, after), both_late in zip(pairwise(trips), map(all, pairwise(is_late)), strict=True)
@@ -145,7 +149,7 @@ def joined(spans: Iterable[tuple[int, int]]) -> Spans:
 
 
 def within(spans: Spans, moment_ns: int) -> bool:
-    """Whether a moment is in one of the spans."""
+    """Return whether `moment_ns` is within one of the spans."""
     at = bisect_right(spans, moment_ns, key=lambda span: span[0]) - 1
     return at >= 0 and moment_ns < spans[at][1]
 
@@ -160,7 +164,7 @@ class Sides:
         self._there_writes = _writes(self._there)
 
     def changes(self, start_ns: int, end_ns: int) -> list[int]:
-        """Return the times of events at the other end between two times."""
+        """Return the times of the other end's events from `start_ns` to `end_ns`."""
         return self._there_times[bisect_right(self._there_times, start_ns) : bisect_right(self._there_times, end_ns - 1)]
 
     def turn(self, here: Event, moment_ns: int) -> str:
@@ -176,13 +180,13 @@ class Sides:
         return OWN_TURN if other is None or (own is not None and own <= other) else PEER_TURN
 
     def in_transit(self, here: Event, moment_ns: int) -> bool:
-        """Whether bytes of this end are in transit to the other."""
+        """Return whether bytes that this end has sent have not arrived at the other end yet."""
         there = self._state_there(moment_ns)
         return there is not None and ahead(here.snd_nxt, there.rcv_nxt) > 0
 
     def _state_there(self, moment_ns: int) -> Event | None:
         at = bisect_right(self._there_times, moment_ns) - 1
-        # an event that is recorded before a state change describes the time before it
+        # these events are recorded before the state changes, so they describe the time before the event
         if at + 1 < len(self._there) and self._there[at + 1].kind in {RECEIVED, WRITE}:
             at += 1
         return self._there[at] if at >= 0 else None

@@ -20,14 +20,15 @@ BUILT = Path(__file__).parents[3] / "build" / "kernel_ledger"
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
 PACKAGES = "install clang, bpftool, libbpf-dev and libelf-dev (apt-get install)"
 _ARCHITECTURES = {"x86_64": "x86"}
-"""libbpf's name of the architecture. The system call number in the tracer is that of x86-64."""
+"""libbpf's name of the architecture. Only x86-64 is supported, because the tracer uses a system call number of x86-64."""
 
 
 def tracer() -> Path:
     """Return the path of the tracer; compile it if needed.
 
-    Raises: MissingTool: clang, bpftool or libbpf is not installed. LabFailed: the kernel has no type information (BTF), the machine is of
-        another architecture, or a source does not compile.
+    Raises:
+        MissingTool: clang, bpftool or libbpf is not installed.
+        LabFailed: the kernel has no type information (BTF), the machine is of another architecture, or a source does not compile.
     """
     program = BUILT / f"tracer-{_key()}"
     if not program.exists():
@@ -38,7 +39,7 @@ def tracer() -> Path:
 
 
 def _key() -> str:
-    """Return a hash that identifies the sources and the kernel."""
+    """Return a hash of the tracer's sources and the kernel's version."""
     if not KERNEL_TYPES.exists():
         raise LabFailed(
             "the kernel has no type information (BTF)", where=str(KERNEL_TYPES), remedy="use a kernel with CONFIG_DEBUG_INFO_BTF"

@@ -1,6 +1,6 @@
-"""Gates → causes of `schema.CAUSES`: all accepted causes of each row of the kernel's ledger, and the exact ones.
+"""Translates the gates of the kernel's ledger to causes of `schema.CAUSES`.
 
-The exact ones are those of the gate that opened last.
+Each row gets all accepted causes, and the exact ones. The exact causes are those of the gate that opened last.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 MIN_IDLE_NS = NS_PER_S
-"""Minimum pause that may count as idle: the engine's own bound."""
+"""Minimum pause that may count as idle. The engine uses the same bound."""
 
 NOT_COMPARED = frozenset({gates.HANDSHAKE, gates.CLOSING, gates.OPEN, both_ends.SENT_ALL})
-"""Not compared: opening, closing, times with all gates open (the kernel was working), and times after the last write."""
+"""Times that are not compared: the handshake, the close, times with all gates open (the kernel was working), and times after the last
+write."""
 
 _PLAIN = {
     gates.TIMEOUT: "timeout",
@@ -43,31 +44,31 @@ _ALSO = {
     "slow-start": {"congestion-window"},
     "congestion-window": {"slow-start"},
 }
-"""Gates with one exact cause, and further causes that are accepted."""
+"""Cause → further causes that are accepted with it."""
 
 
 _OPENED_BY_ACKS = frozenset(
     {gates.CONGESTION_WINDOW, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER}
 )
-"""Gates that an ACK opens: if the receiver delayed it, `delayed-ack` is accepted, too."""
+"""Gates that an ACK opens. If the receiver delayed this ACK, the cause `delayed-ack` is accepted as well."""
 
 
 _BEHIND_A_QUEUE = frozenset(
     {gates.NAGLE, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER, gates.OWN_BOUND}
 )
-"""While the path's queue holds packets, a packet that leaves one of these gates earlier would only wait in the queue. `network` is
-therefore right, too."""
+"""While packets wait in the path's queue, a packet that one of these gates lets pass earlier would only wait in the queue. So the cause
+`network` is accepted as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedCauses:
-    """The causes that the kernel allows for a time.
+    """The causes that are right for a time, according to the kernel's ledger.
 
     Attributes:
         group: short name of the gate that opened last, for tables.
         accepted: causes that are right.
         exact: those of the gate that opened last.
-        strict: as `accepted`, but without `network` while the sending application has written nothing.
+        strict: as `accepted`, but without `network` for times in which the sending application had not written yet.
     """
 
     group: str
@@ -99,11 +100,11 @@ GROUPS = {
 
 
 def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collection[str], lasted_ns: int) -> AllowedCauses | None:
-    """Return the causes that a row of the kernel's ledger allows; None if the row is not compared.
+    """Return the causes that are right for a row of the kernel's ledger; None if the row is not compared.
 
     Args:
         closed: the row's gates.
-        last: those of them that opened last.
+        last: the gates that opened last.
         context: further conditions at that time.
         lasted_ns: duration of the row.
     """
@@ -125,7 +126,7 @@ def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collecti
 
 
 def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
-    """Return the causes that are right for a gate. The first one is exact."""
+    """Return the causes that are right for a gate. The first cause is exact."""
     if gate == gates.PACING and both_ends.PACED_AS_LINE in context:
         return "pacing", "network"
     if gate in _PLAIN:
@@ -133,16 +134,16 @@ def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
     if gate == gates.NAGLE:
         return ("nagle-delayed-ack" if both_ends.ACK_HELD in context else "nagle",)
     if gate in {gates.CONGESTION_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW}:
-        # if the path has a queue, the queue and not the window spaces the bytes
+        # if packets wait in the path's queue, the queue spaces the bytes instead of the window
         of_window = "slow-start" if GROWING in context else "congestion-window"
         return ("network", of_window) if both_ends.QUEUE in context else (of_window,)
     return _nothing(gate, context)
 
 
 def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
-    """Causes if nothing is unsent: `network` while bytes are in transit, for one base RTT; then the application that writes next."""
+    """Causes if nothing is unsent: `network` while bytes are in transit, for one base RTT, then the application that writes next."""
     in_transit, in_round_trip = both_ends.IN_TRANSIT in context, both_ends.ROUND_TRIP in context
-    if turn == both_ends.OWN_TURN:  # this application writes before the other one does, so it does not wait for the transit
+    if turn == both_ends.OWN_TURN:  # this application writes before the peer's application does, so it does not wait for bytes in transit
         return ("application", "network") if in_transit or in_round_trip else ("application",)
     if turn == both_ends.PEER_IN_TRANSIT or in_transit:
         return "network", "peer"

@@ -1,4 +1,4 @@
-"""Tables on the agreement of two ledgers: shares of time by cause and by transfer, seconds confused, and the largest disagreements."""
+"""Tables that compare the two ledgers: shares of time by cause and by transfer, seconds confused, and the largest disagreements."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.agreement import Piece
 
 LARGEST = 10
-"""Number of disagreements that are listed."""
+"""At most this many disagreements are listed, the largest first."""
 MIN_CONFUSED_S = 0.005
-"""The matrix omits smaller values."""
+"""Smaller values than this are not shown in the matrix."""
 CLOCKS_AGREE_NS = 20_000
 
 
@@ -75,7 +75,7 @@ def _exact(piece: Piece) -> str:
 
 
 def _matrix(members: Sequence[Piece], at: str) -> Iterator[str]:
-    """Yield a matrix of seconds: kernel's causes in lines, ledger's causes in columns. Accepted combinations are marked."""
+    """Yield a matrix of seconds: one row per cause of the kernel, one column per cause of the ledger. Accepted combinations are marked."""
     seconds: dict[tuple[str, str], int] = defaultdict(int)
     wrong: dict[tuple[str, str], int] = defaultdict(int)
     for piece in members:
@@ -97,7 +97,10 @@ def _confused(ns: int, wrong_ns: int) -> str:
 
 
 def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
-    """Yield the largest confusions: all times in which one transfer's ledger gives the same wrong cause, with the longest waits."""
+    """Yield the largest confusions, with their longest waits.
+
+    A confusion is the total time for which the ledger of one transfer gives the same wrong cause.
+    """
     wrong: dict[tuple[Path, str, str, str], list[Piece]] = defaultdict(list)
     for piece in every:
         if piece.cause not in piece.allowed.accepted:
@@ -111,7 +114,7 @@ def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
 
 
 def _longest(members: Sequence[Piece], most: int = 3) -> str:
-    """Return the waits with most disagreement: connection, frame before, frame after."""
+    """Return the waits for which the ledgers disagree longest: connection, frame before, frame after."""
     waits: dict[tuple[int, int | None, int | None], int] = defaultdict(int)
     for piece in members:
         waits[piece.conn, piece.frame_before, piece.frame_after] += piece.ns

@@ -11,13 +11,13 @@ import polars as pl
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What happened; the numbers are those of `enum kind` in tracer.h.
+# Kinds of events. The numbers are those of `enum kind` in tracer.h.
 RECEIVED, SETTLED, WRITE, WRITTEN, READ, TRANSMIT, RETRANSMIT, RECOVERY, STATE, ASKED_QUEUE = KINDS = (
     *("received", "settled", "write", "written", "read"),
     *("transmit", "retransmit", "recovery", "state", "asked_queue"),
 )
 
-# (name, type in the record); the order is that of `struct record` in tracer.h.
+# (name, type) of each field of a record, in the order of `struct record` in tracer.h.
 _LAYOUT: tuple[tuple[str, str], ...] = (
     *((name, "<u8") for name in ("time_ns", "socket", "paced_until_ns", "pacing_timer_ns", "pacing_rate")),
     *((name, "V16") for name in ("local_address", "remote_address")),
@@ -45,11 +45,11 @@ SCHEMA: dict[str, Any] = {name: _TYPES[kind] for name, kind in _LAYOUT if kind i
     **dict.fromkeys(_OF_THE_CLOCK, pl.Int64),
     "kind": pl.Enum(KINDS),
 }
-"""The table's columns. Times are of the realtime clock, as in captures; sequence numbers are those on the wire."""
+"""The table's columns. Times are those of the realtime clock, as in captures. Sequence numbers are those on the wire."""
 
 
 def read_records(path: Path, clock_offset_ns: int) -> pl.DataFrame:
-    """The records of one file in the order of time; `clock_offset_ns` is the realtime clock less the monotonic one."""
+    """Return the records of one file, in order of time. `clock_offset_ns` is the realtime clock minus the monotonic clock."""
     records = np.fromfile(path, dtype=_RECORD)
     records = records[np.argsort(records["time_ns"], kind="stable")]
     columns: dict[str, Any] = {name: records[name] for name in SCHEMA if name not in _ADDRESSES}

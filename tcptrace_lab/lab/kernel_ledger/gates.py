@@ -1,7 +1,8 @@
-"""Which gates of a sender are closed, by the tests of the kernel's `tcp_write_xmit` (net/ipv4/tcp_output.c) on its own state.
+"""Determines which gates of a sender are closed. A gate is a test in the kernel's `tcp_write_xmit` (net/ipv4/tcp_output.c).
 
-The names have the order of the tests in Linux 6.18: pacing, congestion window, window, Nagle or deferral, small queue. If nothing is
-unsent, the gate says what keeps the application from writing: a full send buffer, its own limit, or nothing that the kernel knows of.
+Linux 6.18 makes these tests in this order: pacing, congestion window, receiver's window, Nagle or deferral, small queue. If all bytes are
+sent, the gate is what keeps the application from writing: a full send buffer, a limit of the application itself, or nothing that the kernel
+records.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ RECOVERY = "loss-recovery"
 PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW = "pacing", "congestion-window", "zero-window", "receiver-window"
 NAGLE, CORK = "nagle", "cork"
 DEFERRED_BY_WINDOW, DEFERRED_BY_CONGESTION_WINDOW = "deferral-window", "deferral-congestion-window"
-"""TSO deferral: there is room for a segment, but TCP waits for room for more. The name says which window is the smaller one."""
+"""TSO deferral: the window has room for a segment, but TCP waits for more room. The name contains the smaller window."""
 SMALL_QUEUE = "small-queue"
 SEND_BUFFER = "send-buffer"
 OWN_BOUND = "own-bound"
-"""The application asks how much is unacknowledged (SIOCOUTQ) before it writes more."""
+"""The application limits itself: it queries its unacknowledged bytes (SIOCOUTQ) before it writes more."""
 NOTHING = "nothing-to-send"
 OPEN = "open"
-"""Bytes are unsent and no gate is closed: the kernel is working, or waits for the processor."""
+"""Bytes are unsent, and no gate is closed: the kernel is about to send them, or waits for the processor."""
 
 GATES = (
     *(HANDSHAKE, CLOSING, TIMEOUT, TAIL_PROBE, RECOVERY, PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW, NAGLE, CORK),
@@ -49,7 +50,7 @@ TSO_WIN_DIVISOR = 3
 
 
 def closed(event: Event, at_ns: int) -> tuple[str, ...]:
-    """Return the gates that are closed at a time when the sender's state is that of `event`."""
+    """Return the gates that are closed at `at_ns`, when the sender has the state of `event`."""
     if event.state in OPENING:
         return (HANDSHAKE,)
     recovering = (RECOVERY,) if event.ca_state >= CA_RECOVERY else ()
@@ -67,26 +68,26 @@ def _held(event: Event, at_ns: int) -> tuple[str, ...]:
     """Return the closed gates between the application's bytes and the network, in the kernel's order."""
     tests = (pacing, congestion_window, window, nagle, small_queue)
     gates = tuple(gate for test in tests if (gate := test(event, at_ns)))
-    if NAGLE in gates and event.no_space:  # the application would fill the segment if it could write
+    if NAGLE in gates and event.no_space:  # with space in the send buffer, the application would fill the partial segment
         gates = (*gates, SEND_BUFFER)
     return gates or tuple(filter(None, [deferral(event)]))
 
 
 def pacing(event: Event, at_ns: int) -> str | None:
-    """`tcp_pacing_check`: the next departure is due later.
+    """`tcp_pacing_check`: pacing allows the next transmission only later.
 
-    The time is that of the timer's expiry, because another gate may be closed then.
+    The pacing gate opens when the pacing timer expires, even if another gate is then still closed.
     """
     return PACING if event.pacing_status == SK_PACING_NEEDED and event.paced_until_ns > at_ns else None
 
 
 def congestion_window(event: Event, _at_ns: int = 0) -> str | None:
-    """`tcp_cwnd_test`: as many segments are in flight as the congestion window allows."""
+    """`tcp_cwnd_test`: the number of segments in flight has reached the congestion window."""
     return CONGESTION_WINDOW if event.packets_in_flight >= event.snd_cwnd else None
 
 
 def window(event: Event, _at_ns: int = 0) -> str | None:
-    """`tcp_snd_wnd_test`: the first segment ends beyond the receiver's window."""
+    """`tcp_snd_wnd_test`: the next segment ends beyond the receiver's window."""
     needed = min(event.unsent_skb_bytes, event.mss_cache)
     if needed <= _room(event):
         return None
@@ -94,7 +95,7 @@ def window(event: Event, _at_ns: int = 0) -> str | None:
 
 
 def nagle(event: Event, _at_ns: int = 0) -> str | None:
-    """`tcp_nagle_test`: a partial segment at the end of the queue, and an earlier small one is not acknowledged (Minshall)."""
+    """`tcp_nagle_test`: a partial segment is last in the queue, and an earlier small segment is unacknowledged (Minshall)."""
     partial = event.unsent_skb_bytes < event.mss_cache and bool(event.unsent_marks & IS_LAST)
     if not partial or event.unsent_marks & HAS_FIN or event.nonagle & TCP_NAGLE_PUSH:
         return None
@@ -105,7 +106,7 @@ def nagle(event: Event, _at_ns: int = 0) -> str | None:
 
 
 def deferral(event: Event) -> str | None:
-    """`tcp_tso_should_defer` without its tests of time: less than a third of the window would be sent."""
+    """`tcp_tso_should_defer` without its time conditions: TCP waits, because the window has room for less than a third of its size."""
     if event.unsent_skb_bytes <= event.mss_cache or event.ca_state >= CA_RECOVERY:
         return None
     congestion = (event.snd_cwnd - event.packets_in_flight) * event.mss_cache
@@ -116,10 +117,10 @@ def deferral(event: Event) -> str | None:
 
 
 def small_queue(event: Event, _at_ns: int = 0) -> str | None:
-    """`tcp_small_queue_check`: too much data of this socket waits in the host's own queues."""
+    """`tcp_small_queue_check`: too much data of this socket waits in the sending host's own queues."""
     return SMALL_QUEUE if event.throttled else None
 
 
 def _room(event: Event) -> int:
-    """Bytes for which the receiver's window has room."""
+    """Return the number of bytes that the receiver's window still allows."""
     return ahead(event.snd_una + event.snd_wnd, event.snd_nxt)

@@ -1,7 +1,7 @@
-"""Divides the events of one sender into intervals: which gates were closed in each, and which of them opened last.
+"""Divides the time between a sender's events into intervals. Determines which gates were closed in each, and which opened last.
 
-The state of an interval is that of the event at its end, if the event is recorded before it changes the state (a segment is about to be
-processed, an application begins to write), otherwise that of the event at its start.
+Some events are recorded before they change the sender's state: a segment is about to be processed, or an application begins to write. An
+interval has the state of such an event at its end, otherwise the state of the event at its start.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.sockets import Event
 
 MAX_SEGMENTS = 64
-"""Maximum number of records for a retransmitted buffer of 64 KB, including other records between them (a limit without source)."""
+"""A retransmitted buffer of 64 KB makes at most this many records, including unrelated records between them (a limit without source)."""
 AT_ONCE_NS = NS_PER_MS
-"""The kernel reports a retransmission within microseconds, or somewhat later on a busy machine."""
+"""The tracer reports a retransmission at most this long after its transmission. It takes microseconds, and longer on a busy machine."""
 
 _BEFORE_CHANGE = frozenset({RECEIVED, WRITE, ASKED_QUEUE})
 _AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ, STATE})
@@ -35,7 +35,7 @@ class Interval:
     """A time span in which the same gates were closed.
 
     Attributes:
-        event: the sender's state in that time.
+        event: the sender's state during the interval.
         gates: the closed gates, in the kernel's order.
         last: the gates that opened last; several if one event opened them.
     """
@@ -48,7 +48,7 @@ class Interval:
 
 
 def intervals(events: Sequence[Event]) -> list[Interval]:
-    """Divide the life of a sender, from its first event to its last, without gaps."""
+    """Divide the time from a sender's first event to its last into intervals without gaps."""
     found: list[Interval] = []
     timers = _timers(events)
     bounded = _bounded(events)
@@ -77,10 +77,10 @@ def _departs(event: Event) -> bool:
 
 
 def _timers(events: Sequence[Event]) -> list[str | None]:
-    """Return, for the time after each event, which retransmission timer was running and expired later.
+    """For the time after each event, return the retransmission timer that was running and expired later.
 
-    If the count of timeouts increased, the retransmission timer sent a retransmission; outside of recovery, the timer of a tail loss probe
-    did. Both timers start with the last segment that was received or sent. The kernel reports a retransmission after its departure.
+    If the count of timeouts has increased, the retransmission timer sent the segment. Otherwise, outside of recovery, the timer of a tail
+    loss probe did. Both timers start with the last segment that was received or sent. The kernel reports a retransmission after sending it.
     """
     timers: list[str | None] = [None] * len(events)
     for index, event in enumerate(events):
@@ -96,14 +96,14 @@ def _timers(events: Sequence[Event]) -> list[str | None]:
 
 
 def _is_part(departure: Event, retransmission: Event) -> bool:
-    """Whether a departed segment is (part of) the retransmission that the kernel reports afterwards."""
+    """Return whether a sent segment is part of the retransmission that the kernel reports afterwards."""
     offset = ahead(departure.detail_seq, retransmission.detail_seq)
     recent = retransmission.time_ns - departure.time_ns <= AT_ONCE_NS
     return departure.kind == TRANSMIT and departure.detail_bytes > 0 and 0 <= offset < retransmission.detail_bytes and recent
 
 
 def _bounded(events: Sequence[Event]) -> list[bool]:
-    """For the time after each event: whether the application limits itself, that is, asks how much is unacknowledged before it writes."""
+    """For the time after each event, return whether the application waits for ACKs by its own limit, before it writes more (SIOCOUTQ)."""
     bounded = [False] * len(events)
     asked_since: int | None = None
     for index, event in enumerate(events):
@@ -118,9 +118,9 @@ def _bounded(events: Sequence[Event]) -> list[bool]:
 
 
 def _with_last(found: Sequence[Interval], departures: set[int]) -> list[Interval]:
-    """Add the gates that opened last: those that stay closed for some time from the interval's start until the next departure.
+    """Add to each interval the gates that opened last: the closed gates that stayed closed longest before the next transmission.
 
-    A timer's segment leaves although other gates are closed, so the timer counts as the gate that opened last.
+    A timer's segment is sent even if other gates are closed, so the timer counts as the gate that opened last.
     """
     ends: dict[str, int] = {}
     done: list[Interval] = []

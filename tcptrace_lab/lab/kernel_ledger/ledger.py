@@ -1,4 +1,4 @@
-"""The kernel's ledger of a transfer, in a Parquet file beside the captures.
+"""The kernel's ledger of a transfer, stored in a Parquet file next to the captures.
 
 One row is one interval during which the same gates were closed.
 """
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 LEDGER = "kernel-ledger.parquet"
 
 GROWING, REDUCED, DISORDER = "growing", "reduced", "disorder"
-"""Conditions: the congestion window is below the slow-start threshold; it has reached that threshold; segments arrived out of order."""
+"""Conditions of an interval: the congestion window is below ssthresh; it has reached a reduced ssthresh; segments are marked SACKed or
+lost."""
 NO_THRESHOLD = 0x7FFFFFFF
 """Linux: TCP_INFINITE_SSTHRESH."""
 NS_PER_US = 1_000
@@ -52,9 +53,9 @@ SCHEMA: dict[str, Any] = {
     "receiver_address": pl.String,
     "receiver_port": pl.UInt16,
     "is_client": pl.Boolean,  # whether this sender opened the connection
-    "start_ns": pl.Int64,  # by the realtime clock, as in captures; the rows of a sender touch
+    "start_ns": pl.Int64,  # on the realtime clock, as in captures; a sender's rows follow each other without gaps
     "end_ns": pl.Int64,
-    "gates": pl.List(pl.String),  # the closed gates, in the kernel's order; if none was closed, the host whose turn it was
+    "gates": pl.List(pl.String),  # the closed gates, in the kernel's order; if all data was sent, which application writes next
     "last": pl.List(pl.String),  # the gates that opened last
     "context": pl.List(pl.String),  # conditions meanwhile: congestion state, pauses
     "least_transit_ns": pl.Int64,  # shortest transit time of this sender's segments; null if no segment was seen at both sockets
@@ -63,7 +64,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def kernel_ledger(events: pl.DataFrame) -> pl.DataFrame:
-    """Return all senders' intervals, in order of time for each sender."""
+    """Return the intervals of all senders, sender by sender, in order of time."""
     rows: list[tuple[object, ...]] = []
     for life, other in pairs(lives(events)):
         path = between(life, other)
@@ -73,7 +74,7 @@ def kernel_ledger(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def write_ledger(folder: Path) -> pl.DataFrame:
-    """Make the ledger of a transfer's folder from its events, and write it there."""
+    """Make the ledger from the events in a transfer's folder, and write it to that folder."""
     table = kernel_ledger(pl.read_parquet(folder / EVENTS))
     table.write_parquet(folder / LEDGER, compression="zstd")
     return table
@@ -103,9 +104,10 @@ def _rows(life: Life, other: Life | None, path: Between) -> Iterator[_Row]:
 
 
 def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], list[str]]:
-    """Return the gates, and those that opened last.
+    """Return all closed gates, and the gates that opened last, after a decision about the timer.
 
-    A timer whose retransmission was spurious delayed nothing; a needed one alone counts.
+    If the timer's retransmission was spurious, the timer delayed nothing and is removed. If the retransmission was needed, only the timer
+    opened last.
     """
     gates, last = list(interval.gates), list(interval.last)
     if gates[0] not in TIMERS:
@@ -116,7 +118,7 @@ def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], l
 
 
 def _last(times: Sequence[int], moment_ns: int) -> int:
-    """Return the last of these times that is not after a moment; if there is none, a time before all others."""
+    """Return the last of these times that is not after `moment_ns`. If there is none, return a time before all others."""
     at = bisect_right(times, moment_ns)
     return times[at - 1] if at else _BEFORE_ALL_NS
 

@@ -1,4 +1,4 @@
-"""Groups the records: the life of a socket, and the two sockets of a connection."""
+"""Groups the tracer's records by socket and connection, and pairs the two sockets of each connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-# The states of a connection, as Linux numbers them in include/net/tcp_states.h.
+# The TCP states, as Linux numbers them in include/net/tcp_states.h.
 ESTABLISHED, SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSED, CLOSE_WAIT, LAST_ACK, LISTEN, CLOSING = range(1, 12)
 OPENING = frozenset({SYN_SENT, SYN_RECV})
 FIN_SENT = frozenset({FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSED, LAST_ACK, CLOSING})
@@ -21,13 +21,16 @@ SEQ_SPACE, HALF_SEQ_SPACE = 1 << 32, 1 << 31
 
 
 def ahead(one: int, other: int) -> int:
-    """How far sequence number `one` is ahead of `other`; negative if it is behind."""
+    """Return how far sequence number `one` is ahead of `other`; negative if `one` is behind."""
     return (one - other + HALF_SEQ_SPACE) % SEQ_SPACE - HALF_SEQ_SPACE
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One record: what happened to a socket, and its state at that moment. The names are those of `events.SCHEMA` and of the kernel."""
+    """One record of the tracer: what happened to a socket, and the socket's state at that moment.
+
+    The fields have the names of `events.SCHEMA` and of the kernel.
+    """
 
     time_ns: int
     kind: str
@@ -65,12 +68,12 @@ class Event:
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes (and the FIN) that the application has written and TCP has not sent."""
+        """Bytes (and the FIN) that the application has written and TCP has not sent yet."""
         return ahead(self.write_seq, self.snd_nxt)
 
     @property
     def unacked_bytes(self) -> int:
-        """Bytes that were sent but not acknowledged."""
+        """Bytes that TCP has sent and the peer has not acknowledged."""
         return ahead(self.snd_nxt, self.snd_una)
 
     @property
@@ -100,12 +103,15 @@ class Life:
 
     @property
     def span_ns(self) -> tuple[int, int]:
-        """The times of its first and its last event."""
+        """Times of the first and the last event of this socket."""
         return self.events[0].time_ns, self.events[-1].time_ns
 
 
 def lives(table: pl.DataFrame) -> list[Life]:
-    """The lives in a table of events, in the order in which they begin. Listening sockets are left out."""
+    """Return one `Life` per connection of a socket in a table of events, in the order of their first events.
+
+    Listening sockets are omitted.
+    """
     found: list[Life] = []
     current: dict[int, Life] = {}
     names = ["socket", "local_address", "local_port", "remote_address", "remote_port", *_FIELDS]
@@ -129,7 +135,7 @@ def lives(table: pl.DataFrame) -> list[Life]:
 
 
 def pairs(every: Iterable[Life]) -> list[tuple[Life, Life | None]]:
-    """Pair each life with that of the other end of its connection; None if that end was not traced."""
+    """Pair each socket's life with that of the other end of its connection; None if the other end was not traced."""
     every = list(every)
     by_ends: dict[tuple[Endpoint, Endpoint], list[Life]] = {}
     for life in every:

@@ -1,4 +1,4 @@
-"""Runs the tracer beside a transfer. Its records become a Parquet file beside the captures."""
+"""Runs the tracer during a transfer. Its records are written to a Parquet file next to the captures."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Trace:
 
 @contextmanager
 def tracing(network: Network, directory: Path) -> Iterator[Trace]:
-    """Trace the connections of a network's two ends while the block lasts.
+    """Trace the connections of a network's two ends while the block runs.
 
     Raises:
-        MissingTool: it cannot be compiled, because a program is not installed.
-        LabFailed: the kernel or the rights do not allow it, or records were lost.
+        MissingTool: a program that compiles the tracer is not installed.
+        LabFailed: the kernel or missing permissions prevent tracing, or records were lost.
     """
-    inodes = sorted({os.stat(end.path).st_ino for end in (network.client, network.server)})  # noqa: PTH116  (a descriptor's path: no Path methods are needed)
+    inodes = sorted({os.stat(end.path).st_ino for end in (network.client, network.server)})  # noqa: PTH116  (the path of a descriptor; a Path object would not help)
     raw = directory / "kernel-records.raw"
     command = [str(tracer()), str(raw), *map(str, inodes)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)

@@ -1,4 +1,4 @@
-"""The transfers of known causes that this package makes with the lab's own programs. Each takes one to three seconds."""
+"""Transfers with known causes, made with the lab's own programs. Each takes one to three seconds."""
 
 from __future__ import annotations
 
@@ -54,14 +54,16 @@ KNOWN: Mapping[str, Experiment] = {
     "slow-start-then-send-buffer": _lab(path(0.050, room=True), BoundedBulk(3_000_000, 131_072, 8_192), nodelay=True),
     "writer-then-window": _lab(path(0.020), Mixture((PeriodicWriter(8_000, 15, 0.06), Bulk(600_000))), receive_buffer_bytes=24_000),
 }
-"""Name, which says the purpose of the transfer → transfer."""
+"""Name of a transfer, which describes its purpose → its experiment."""
 
 
 def make(name: str, folder: Path) -> dict[str, Any]:
-    """Make a transfer into a folder: captures of both ends, the kernel's events and its ledger. Return the tracer's own cost.
+    """Make a transfer and store its files in a folder: captures of both ends, the kernel's events, and the kernel's ledger.
+
+    Return the cost of tracing.
 
     Raises:
-        MissingTool, LabFailed: it could not be made.
+        MissingTool, LabFailed: the transfer could not be made.
     """
     folder.mkdir(parents=True, exist_ok=True)
     run(KNOWN[name], folder, tracing)

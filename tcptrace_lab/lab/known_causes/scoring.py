@@ -1,4 +1,4 @@
-"""Transfers with known causes of waiting, and how much of that time the ledger assigns to these causes."""
+"""Scores the ledger on transfers with known causes: how much of the waiting time the ledger assigns to the known causes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.segments import Tables
 
 KNOWN_SHARE, OTHER_SHARE, UNKNOWN_SHARE = 0.90, 0.03, 0.05
-"""Criteria for the ledger: minimum share of a known cause's time that it assigns to this cause; maximum share of all time by which any
-cause may exceed its own time; and maximum share of unknown time."""
+"""Criteria for the ledger: the minimum share of a known cause's time that the ledger assigns to that cause; the maximum excess of any cause
+over its true time, as a share of all time; and the maximum share of time with an unknown cause."""
 
 WHOSE: Mapping[str, str] = {
     "receiver-window": sender_limits.WINDOW,
@@ -35,20 +35,20 @@ WHOSE: Mapping[str, str] = {
     "application": sender_limits.APPLICATION,
     "peer": sender_limits.PEER,
 }
-"""The ledger's cause → the witness's state. Other causes never occur in these transfers, so they are always wrong."""
+"""The ledger's cause → the state that the witness records for it. Other causes never occur in these transfers, so they are always wrong."""
 
 NOTHING_HOLDS = frozenset({"network", "application", "peer", "handshake", "close", "unknown"})
-"""Causes in which TCP does not limit the sender. The time of bytes in flight belongs to one of these, too."""
+"""Causes of waits in which TCP does not limit the sender. Time with bytes in flight has one of these causes, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A transfer and the states (`sender_limits`) that it is designed to produce.
+    """A transfer, and the sender's states (`sender_limits`) that it is designed to produce.
 
     Attributes:
         experiment: the experiment.
         due: the states of its connection, or of the first one of several.
-        beside: the states of the other connections.
+        beside: the states of the other connections, one set per connection.
     """
 
     experiment: Experiment
@@ -63,12 +63,12 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The ledger and the witness of the client's direction, from its first data to its last.
+    """What the ledger and the witness say about the client's direction, from its first data segment to its last.
 
     Attributes:
         due: the states that the transfer is designed to produce.
-        found: the ledger's causes → share of that time.
-        truth: the witness's states → share of that time.
+        found: cause in the ledger → share of the time.
+        truth: state that the witness recorded → share of the time.
     """
 
     due: frozenset[str]
@@ -76,37 +76,37 @@ class Verdict:
     truth: Mapping[str, float]
 
     def given(self, state: str) -> float:
-        """The share that the ledger assigns to a state."""
+        """Return the share of the time that the ledger assigns to a state."""
         return sum(share for cause, share in self.found.items() if WHOSE.get(cause, cause) == state)
 
     @property
     def least(self) -> float:
-        """The share of a due state's time that the ledger assigns to it; the minimum over the due states."""
+        """The minimum, over the due states, of the share of a state's true time that the ledger assigns to this state."""
         return min(min(self.given(state) / self.truth[state], 1.0) if self.truth.get(state) else 0.0 for state in self.due)
 
     @property
     def worst_other(self) -> tuple[str, float]:
-        """The cause that most exceeds its own time, and by which share."""
+        """The state whose time in the ledger exceeds its true time most, and the excess as a share of all time."""
         held = {WHOSE.get(cause, cause) for cause in self.found if cause not in NOTHING_HOLDS}
         beyond = {state: self.given(state) - self.truth.get(state, 0.0) for state in held}
         return max(beyond.items(), key=lambda item: item[1], default=("", 0.0))
 
     @property
     def holds(self) -> bool:
-        """Whether the ledger finds the known causes, and no other."""
+        """True if the ledger finds the known causes, and no others, within the limits above."""
         unknown = self.found.get("unknown", 0.0)
         return self.least >= KNOWN_SHARE and self.worst_other[1] <= OTHER_SHARE and unknown < UNKNOWN_SHARE
 
 
 def make(known: Known, folder: Path) -> Outcome:
-    """Perform the transfer, with a witness."""
+    """Perform the transfer while a witness reads the sending kernel's state."""
     return run(replace(known.experiment, witnessed=True), folder)
 
 
 def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdict:
-    """The ledger of connection `conn` in one capture of a transfer, with its witness's states.
+    """Return the verdict on connection `conn`, from the ledger of one capture and the witness's states.
 
-    Shares refer to the time from the client's first data to its last, as sent.
+    All shares are of the time from the client's first data segment to its last, at the client.
     """
     sent = _data(read(outcome.captures["client"]), conn)
     total = sent[1] - sent[0] or 1
@@ -124,9 +124,9 @@ def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdic
 
 
 def late_ns(known: Known, outcome: Outcome) -> int | None:
-    """Difference between the slowest and the fastest packet's path delay, computed per direction; the larger one.
+    """Return the difference between the slowest and the fastest packet's path delay, for the direction in which it is larger.
 
-    A path that only delays packets takes equally long for all of them. More time comes from a busy machine, and the server's ledger
+    On a path that only delays packets, all packets take equally long. Any further delay comes from a busy machine, and the server's ledger
     correctly assigns it to the network. None if the path has a rate limit, or if packets were lost.
     """
     if known.experiment.medium.forward.rate_bps is not None:
@@ -150,6 +150,6 @@ def _mine(conn: int) -> pl.Expr:
 
 
 def _data(tables: Tables, conn: int) -> tuple[int, int]:
-    """Capture times of the client's first and last data."""
+    """Return the capture times of the client's first and last data segment."""
     times = tables.segments.filter(_mine(conn) & (pl.col("payload_bytes") > 0)).select("ts_ns").collect()["ts_ns"]
     return times[0], times[-1]

@@ -1,6 +1,7 @@
-"""Concurrent transfers with known causes: connections that share a bottleneck, a browser's connections, and both hosts writing at once.
+"""Concurrent transfers with known causes: connections that share a bottleneck, a browser's connections, and hosts that both write at once.
 
-Each connection has its own witness, as a single connection does. The bottleneck counts as busy whichever connection's bytes it sends.
+A separate witness reads the sending kernel's state of each connection. The bottleneck counts as busy while it sends bytes of any
+connection.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _known(medium: Medium, beside: Sequence[Beside], dues: Sequence[frozenset[st
 
 
 def one_queue(begins_s: Sequence[float], rate_bps: int, round_trip_s: float, each: int, control: str, mtu: int = ETHERNET) -> Named:
-    """Bulk transfers, one per start time, that share a slow path with an unlimited queue."""
+    """Several bulk transfers share a slow path with an unlimited queue. One transfer begins at each of the start times."""
     when = "at once" if not any(begins_s) else "after " + ", ".join(milliseconds(one) for one in begins_s)
     rate = f"{rate_bps / 1e6:g} Mb/s, endless queue"
     name = f"{len(begins_s)} of {each:,} B begin {when}, {rate}, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
@@ -41,7 +42,7 @@ def one_queue(begins_s: Sequence[float], rate_bps: int, round_trip_s: float, eac
 
 
 def window_beside_bulk(buffer: int, rate_bps: int, round_trip_s: float, total: int, mtu: int = ETHERNET) -> Named:
-    """One connection is limited by its receiver's window, in the queue of an unlimited bulk transfer."""
+    """A connection that is limited by its receiver's window shares the path with an unlimited bulk transfer, which fills the queue."""
     rate = f"{rate_bps / 1e6:g} Mb/s, endless queue"
     name = f"window {buffer:,} B beside a bulk of {total:,} B, {rate}, {milliseconds(round_trip_s)}, MTU {mtu}"
     beside = [Beside(Bulk(20 * buffer), 0.0, buffer), Beside(Bulk(total))]
@@ -50,7 +51,7 @@ def window_beside_bulk(buffer: int, rate_bps: int, round_trip_s: float, total: i
 
 
 def questions_beside_bulk(thought_s: float, rate_bps: int, round_trip_s: float, total: int) -> Named:
-    """Requests and responses with server processing time, in the queue of a bulk transfer."""
+    """Requests and responses with server processing time share the path with a bulk transfer, which fills the queue."""
     rate = f"{rate_bps / 1e6:g} Mb/s, endless queue"
     name = f"questions, {milliseconds(thought_s)} of thought, beside a bulk of {total:,} B, {rate}, {milliseconds(round_trip_s)}"
     beside = [Beside(Exchanges((200,), ANSWER_BYTES, 8, thought_s)), Beside(Bulk(total))]
@@ -59,7 +60,10 @@ def questions_beside_bulk(thought_s: float, rate_bps: int, round_trip_s: float, 
 
 
 def browser(count: int, server_s: float, client_s: float, round_trip_s: float, *, nodelay: bool = True) -> Named:
-    """Connections to one server, started one RTT apart, with requests, responses of different sizes, and processing time at both hosts."""
+    """Connections to one server, opened one RTT apart.
+
+    Each has requests, responses of different sizes, and processing time at both hosts.
+    """
     name = (
         f"{count} connections of a browser, server thinks {milliseconds(server_s)}, client {milliseconds(client_s)}, "
         f"{milliseconds(round_trip_s)}{'' if nodelay else ', questions in two pieces without NODELAY'}"
@@ -71,14 +75,14 @@ def browser(count: int, server_s: float, client_s: float, round_trip_s: float, *
 
 
 def both_write(buffer: int, round_trip_s: float, each: int) -> Named:
-    """Requests, then both hosts write at the same time, each limited by a small window, then requests again."""
+    """Requests; then both hosts write at the same time, each limited by a small window; then requests again."""
     name = f"questions, both ends write {each:,} B into windows of {buffer:,} B, questions, {milliseconds(round_trip_s)}"
     program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
     return name, known(path(round_trip_s), program, PEER, WINDOW, receive_buffer_bytes=buffer, both_ends=True, nodelay=True)
 
 
 def both_queue(rate_bps: int, round_trip_s: float, each: int) -> Named:
-    """Requests, then both hosts write at the same time, then requests again. The path is slow in one direction."""
+    """Requests; then both hosts write at the same time; then requests again. The path is slow in one direction."""
     name = f"questions, both ends write {each:,} B, {rate_bps / 1e6:g} Mb/s, endless queue, questions, {milliseconds(round_trip_s)}"
     program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
     medium = path(round_trip_s, room=True, rate_bps=rate_bps)
@@ -106,7 +110,7 @@ SHARED: Mapping[str, Known] = dict(_all())
 
 
 def drawn(seed: int, count: int) -> Iterator[Named]:
-    """Transfers of these kinds, with settings drawn from `seed`."""
+    """Yield `count` transfers of these kinds, with settings drawn from `seed`."""
     draw = random.Random(seed)  # noqa: S311  (must be repeatable)
     for _ in range(count):
         yield draw.choice(_DRAWN)(draw)

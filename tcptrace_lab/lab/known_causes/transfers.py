@@ -1,4 +1,4 @@
-"""Transfers with known limiting causes: one cause each, and mixtures whose cause changes during the transfer."""
+"""Transfers whose limiting cause is known. Some have one cause, others a cause that changes during the transfer."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.hosts.applications import OneConnection
 
 ETHERNET, JUMBO, LARGEST = 1_500, 9_180, 65_535
-LARGEST_TAP = 65_521  # Linux drivers/net/tun.c: a TAP interface's frame has an Ethernet header, too
+LARGEST_TAP = 65_521  # Linux drivers/net/tun.c: largest MTU of a TAP interface, whose frames also contain an Ethernet header
 WRITING = (("net.ipv4.tcp_wmem", "4096 4194304 8388608"),)
-"""Send buffer sizes at which the kernel's send buffer never limits an application that writes as fast as it can."""
+"""Sysctl with send buffer sizes that never limit an application that writes as fast as it can."""
 ROOM = (("net.ipv4.tcp_rmem", "4096 8388608 16777216"),)
-"""Receive buffer sizes at which the receiver's window never limits the sender."""
+"""Sysctl with receive buffer sizes whose window never limits the sender."""
 
-WRITE_SEGMENTS = 20  # full segments per write, so that no write is a small segment
+WRITE_SEGMENTS = 20  # full segments per write, so that no write ends with a small segment
 
 Named = tuple[str, Known]
 
 
 def path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forward: object) -> Medium:
-    """A path with equal delays in both directions and a large send buffer; `forward` has further settings of the forward path."""
+    """A network with equal delays in both directions and large send buffers.
+
+    `forward` contains further settings of the path from the client.
+    """
     backward_path = PathModel(delay_s=round_trip_s / 2)
     sysctls = (*WRITING, *ROOM) if room else WRITING
     kind: Literal["tap", "tun"] = "tap" if mtu <= LARGEST_TAP else "tun"
@@ -40,7 +43,7 @@ def path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forw
 
 
 def known(medium: Medium, program: OneConnection, *due: str, **options: object) -> Known:
-    """A transfer limited by the states `due`, with these `SocketOptions`."""
+    """A transfer that is designed to be limited by the states `due`. `options` are its `SocketOptions`."""
     return Known(Experiment(medium, program, SocketOptions(**options)), frozenset(due))  # type: ignore[arg-type]
 
 
@@ -51,7 +54,7 @@ def window(buffer: int, round_trip_s: float, mtu: int, total: int) -> Named:
 
 
 def send_buffer(bound: int, piece: int, round_trip_s: float, mtu: int, total: int) -> Named:
-    """The writer limits its unacknowledged bytes, as a small send buffer does."""
+    """The writer limits its unacknowledged bytes to `bound`, as a small send buffer does."""
     name = f"send buffer {bound:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
     return name, known(path(round_trip_s, mtu, room=True), BoundedBulk(total, bound, piece), SEND_BUFFER, nodelay=True)
 
@@ -104,7 +107,7 @@ def bottleneck(rate_bps: int, round_trip_s: float, total: int, control: str, mtu
 
 
 def slow_start(total: int, round_trip_s: float, control: str, mtu: int = ETHERNET) -> Named:
-    """A transfer that ends in slow start, before it fills its path."""
+    """A transfer that is still in slow start when it ends, before it fills its path."""
     name = f"new connection, {total:,} B, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
     return name, known(path(round_trip_s, mtu, room=True), Bulk(total), SLOW_START, congestion_control=control)
 
@@ -254,7 +257,7 @@ def _some(first: int, last: int, rate: float, seed: int) -> frozenset[int]:
 
 
 def milliseconds(seconds: float) -> str:
-    """A time in ms, for the name of a transfer."""
+    """Return a time in ms as text for the name of a transfer."""
     return f"{seconds * 1000:g} ms"
 
 
@@ -263,14 +266,14 @@ TRANSFERS: Mapping[str, Known] = dict([*_held_by_buffers(), *_held_by_programs()
 
 
 def drawn(seed: int, count: int) -> Iterator[Named]:
-    """Transfers of these kinds, with settings drawn from `seed`."""
+    """Yield `count` transfers of these kinds, with settings drawn from `seed`."""
     draw = random.Random(seed)  # noqa: S311  (to be repeatable is the point)
     for _ in range(count):
         yield draw.choice(_DRAWN)(draw)
 
 
 def spread(draw: random.Random, least: float, most: float) -> float:
-    """A random value between `least` and `most`, uniform on a logarithmic scale, rounded to two digits."""
+    """Return a random value between `least` and `most`, uniform on a logarithmic scale, rounded to two digits."""
     return float(f"{least * (most / least) ** draw.random():.2g}")
 
 

@@ -1,1 +1,1 @@
-"""Private networks, their paths, and the logs of what happened to each packet."""
+"""Private networks, their emulated paths, and the logs of what the paths did to each packet."""

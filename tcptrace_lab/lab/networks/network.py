@@ -1,4 +1,4 @@
-"""Private networks: anonymous namespaces connected by loopback, a veth pair or the relay. Their traffic stays in them.
+"""Private networks: anonymous namespaces connected by loopback, a veth pair or the relay. Traffic never leaves these namespaces.
 
     client eth0 ═══ eth0 server                                               veth
     client eth0 ── relay ── eth0 server                                       tap, tun
@@ -36,12 +36,12 @@ TUNSETIFF = 0x400454CA  # linux/if_tun.h
 IFF_TUN, IFF_TAP, IFF_NO_PI = 0x0001, 0x0002, 0x1000  # linux/if_tun.h
 LOOPBACK_MTU_BYTES = 65_536  # the kernel's default for lo
 INTERFACE = "eth0"
-# Interfaces in the namespace of a bridge: towards the host, towards the relay, and the bridge itself.
+# Interfaces in a bridge's namespace: one towards the host, one towards the relay, and the bridge itself.
 NEAR_INTERFACE, WIRE_INTERFACE, BRIDGE = "near", "wire", "bridge"
 CLIENT_IPV4, SERVER_IPV4 = "192.0.2.1", "192.0.2.2"
 CLIENT_IPV6, SERVER_IPV6 = "2001:db8::1", "2001:db8::2"
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
-# Offloads that let the card or driver split, merge or checksum segments. Without them, a captured frame is a frame on the wire.
+# Offloads that let the card or driver split, merge or checksum segments. With these disabled, each captured frame is a frame on the wire.
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 
 AS_ROOT = "run it as root: it builds network namespaces"
@@ -54,7 +54,7 @@ class NetworkError(LabFailed):
 
 
 class Namespace:
-    """An anonymous network namespace; `entered` moves the calling thread into it."""
+    """An anonymous network namespace. `entered` moves the calling thread into the namespace."""
 
     def __init__(self) -> None:
         home_fd = _open_own_namespace()
@@ -67,7 +67,7 @@ class Namespace:
 
     @property
     def path(self) -> str:
-        """A path by which other programs can open this namespace while this process runs."""
+        """File path by which other programs can open this namespace while this process runs."""
         return f"/proc/{os.getpid()}/fd/{self._fd}"
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class Medium:
     Attributes:
         kind: `lo`; `veth` (a pair of Ethernet interfaces); `tap` (Ethernet through the relay); `tun` (raw IP through the relay).
         mtu_bytes: MTU: the largest IP packet.
-        offloads: leave segmentation, receive coalescing and checksums to the (virtual) card; veth and tap only.
+        offloads: if True, the (virtual) card does segmentation, receive coalescing and checksums; veth and tap only.
         ipv6: use IPv6. Otherwise it is disabled, to avoid neighbour discovery packets.
         forward, backward: the relay's paths from client to server and back.
         sysctls: kernel settings of both hosts.
@@ -189,7 +189,10 @@ class Medium:
             yield Network(client, server, *addresses, INTERFACE, points, relay)
 
     def _bridged(self, space: Namespace, end: Point) -> Point:
-        """Attach a bridge to a host. The kernel does the segmentation left to the host's card when packets leave for the returned point."""
+        """Attach a bridge to a host's interface.
+
+        The kernel segments large packets when they leave the bridge towards the returned point, as a network card would.
+        """
         space.sysctl("net.ipv6.conf.all.disable_ipv6", 1)
         space.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
         _join(Point(space, NEAR_INTERFACE), end)
@@ -197,7 +200,7 @@ class Medium:
         return Point(space, WIRE_INTERFACE)
 
     def _open_wire(self, stack: ExitStack, wire: Point) -> int:
-        """Create a TUN or TAP interface at `wire`, attached to the bridge if there is one. Returns the relay's descriptor."""
+        """Create a TUN or TAP interface at `wire`, attached to the bridge if there is one. Return the descriptor for the relay."""
         fd = open_tun(wire, "tap" if self.kind == "tap" else "tun")
         stack.callback(os.close, fd)
         if wire.interface == WIRE_INTERFACE:
@@ -207,7 +210,7 @@ class Medium:
         return fd
 
     def _prepare(self, end: Namespace) -> None:
-        """Apply kernel settings. IPv6 must be disabled before an interface is up, because it sends packets at once."""
+        """Apply the kernel settings. If IPv6 is not used, it is disabled before an interface is up, because IPv6 sends packets at once."""
         end.sysctl("net.ipv6.conf.all.disable_ipv6", 0 if self.ipv6 else 1)
         end.sysctl("net.ipv6.conf.default.disable_ipv6", 0 if self.ipv6 else 1)
         for name, value in self.sysctls:
@@ -228,14 +231,14 @@ class Medium:
             end.run("ip", "address", "add", f"{ipv4}/24", "dev", INTERFACE)
 
     def _introduce(self, end: Namespace, ipv4: str, ipv6: str, mac: str) -> None:
-        """Add a static neighbour entry for the other host, so that ARP or neighbour discovery neither delay segments nor add frames."""
+        """Add a static neighbour entry for the other host. Otherwise ARP or neighbour discovery would delay segments and add frames."""
         if self.kind != "tun":
             neighbour = ipv6 if self.ipv6 else ipv4
             end.run("ip", "neighbour", "add", neighbour, "lladdr", mac, "dev", INTERFACE, "nud", "permanent")
 
 
 def _namespace(stack: ExitStack) -> Namespace:
-    """A namespace that is released with `stack`."""
+    """Return a new namespace that is released when `stack` is closed."""
     space = Namespace()
     stack.callback(space.close)
     return space

@@ -1,7 +1,8 @@
 """One direction of an emulated network: the model of what the path does to each packet, and the log of what it did.
 
-Loss, duplication and reordering of a packet depend only on its index in its direction (0 is the first, usually the SYN) and on the path's
-seed, never on time, so a run is repeatable. The log has every packet. It is the ground truth for verdicts from captures.
+Loss, duplication and reordering of a packet depend only on the path's seed and on the packet's index in its direction (0 is the first,
+usually the SYN). They never depend on time, so a run is repeatable. The log has every packet. The log is the ground truth for verdicts from
+captures.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BITS_PER_BYTE = 8
-# Bytes of a frame kept in the log: Ethernet, IPv6 and the longest TCP header (14 + 40 + 60 bytes), and a reserve.
+# The log stores this many bytes of a frame: Ethernet, IPv6 and the longest TCP header (14 + 40 + 60 bytes), and a reserve.
 HEAD_BYTES = 128
 
 
@@ -36,8 +37,8 @@ class Fate(StrEnum):
 class PathModel:
     """The model of one direction.
 
-    There is one random draw per packet, kind and seed, so that a packet's fate depends neither on time nor on other kinds. If several fates
-    apply to a packet, the first of these counts: lost, duplicated, delayed.
+    There is one random draw per packet, kind of fate and seed. So a packet's fate is independent of time and of the other kinds. If several
+    fates apply to a packet, the log records the first of these: lost, duplicated, delayed.
 
     Attributes:
         delay_s: propagation delay of each packet, in seconds.
@@ -50,11 +51,11 @@ class PathModel:
         extra_delay_s: index of a packet → extra delay in seconds, so that later packets overtake it.
         duplicate_share: share of the other packets that are delivered twice.
         reorder_share: share of the other packets that are delayed, so that later packets overtake them.
-        reorder_delay_s: minimum and maximum extra delay of these, in seconds, drawn uniformly.
-        undisturbed_packets: number of first packets without random fates (such as the handshake).
+        reorder_delay_s: minimum and maximum extra delay of reordered packets in seconds, drawn uniformly.
+        undisturbed_packets: this many packets at the start (such as the handshake) have no random fates.
         jitter_s: maximum extra delay of each packet, drawn uniformly; no packet overtakes another because of it.
-        batch_s: packets leave in batches, at multiples of this time, as from a radio that shares its channel; 0: each leaves at once.
-        policed: the queue is a policer's bucket: packets that exceed it are dropped, and no other packet is delayed.
+        batch_s: packets are delivered in batches, at multiples of this time, as on a shared radio channel; 0: no batches.
+        policed: the queue is the token bucket of a policer: packets that exceed it are dropped, and no packet is delayed.
         outages_s: times in seconds after the first packet, from and to, in which every packet is lost.
     """
 
@@ -88,7 +89,7 @@ class PathModel:
                 raise ValueError(f"the {name} rate must lie between 0 and 1, got {share}")
 
     def describe(self) -> dict[str, object]:
-        """The settings that differ from an ideal path, as JSON values."""
+        """Return the settings that differ from those of an ideal path, as JSON values."""
         settings: dict[str, object] = {"delay_s": self.delay_s}
         if self.loss_share or self.duplicate_share or self.reorder_share or self.jitter_s:
             settings |= {"loss_share": self.loss_share, "seed": self.seed}
@@ -145,11 +146,11 @@ class PathLog:
     delivered: list[tuple[int, int]] = field(default_factory=list)
 
     def indexes(self, fate: Fate) -> list[int]:
-        """Indexes of the packets with this fate."""
+        """Return the indexes of the packets with this fate."""
         return [entry.index for entry in self.entries if entry.fate is fate]
 
     def describe(self) -> dict[str, object]:
-        """The number of packets, and the indexes of those that were not simply forwarded, as JSON values."""
+        """Return the number of packets, and the indexes of lost, duplicated and delayed packets, as JSON values."""
         summary: dict[str, object] = {"frames": len(self.entries)}
         for fate, key in (
             (Fate.LOST, "lost_indexes"),
@@ -167,8 +168,8 @@ class Direction:
     def __init__(self, path: PathModel) -> None:
         self.path = path
         self.log = PathLog()
-        # Draws must be repeatable. Losses use the seed itself; other kinds derive their own, so that adding kinds did not change the losses
-        # of a seed.
+        # Draws must be repeatable. Losses use the seed itself. Each other kind of fate derives its own seed, so that adding kinds did not
+        # change the losses of a seed.
         self._losses = random.Random(path.seed)  # noqa: S311
         self._copies = random.Random(f"duplicate {path.seed}")  # noqa: S311
         self._holds = random.Random(f"hold {path.seed}")  # noqa: S311
@@ -176,7 +177,7 @@ class Direction:
         self._bottleneck_free_ns = 0
         self._last_due_ns = 0
         self._first_ns: int | None = None
-        self._waiting: deque[tuple[int, int]] = deque()  # (when its last bit has left the queue, bytes)
+        self._waiting: deque[tuple[int, int]] = deque()  # queued packets: (time when the last bit has left the queue, bytes)
         self._waiting_bytes = 0
 
     def accept(self, frame_bytes: int, now_ns: int, head: bytes = b"") -> list[int]:
@@ -200,7 +201,7 @@ class Direction:
         return self._record(index, now_ns, frame_bytes, Fate.FORWARDED, [due_ns], head)
 
     def _draw(self, index: int) -> tuple[bool, bool, float | None]:
-        """Random fates of the next packet: (lost, duplicated, extra delay in seconds or None)."""
+        """Draw the fates of the next packet: (lost, duplicated, extra delay in seconds or None)."""
         path = self.path
         loss, copy, hold, length = self._losses.random(), self._copies.random(), self._holds.random(), self._holds.random()
         at_random = index >= path.undisturbed_packets
@@ -216,7 +217,7 @@ class Direction:
         return due
 
     def _through_bottleneck(self, frame_bytes: int, now_ns: int) -> int | None:
-        """Time at which the packet's last bit leaves the bottleneck; None if the queue is full."""
+        """Return the time at which the packet's last bit leaves the bottleneck; None if the queue is full."""
         path = self.path
         if path.rate_bps is None:
             return now_ns
@@ -231,7 +232,7 @@ class Direction:
         return now_ns if path.policed else self._bottleneck_free_ns
 
     def _in_order(self, due_ns: int) -> int:
-        """When a packet is delivered: later by its jitter and its batch, and never before the packet ahead of it."""
+        """Return when a packet is delivered. Jitter and batches delay it, but it never overtakes the packet before it."""
         path = self.path
         if not path.jitter_s and not path.batch_s:
             return due_ns

@@ -1,8 +1,8 @@
 """A user-space network path between two interfaces: delay, rate, queue, loss, duplication and reordering.
 
-The relay reads frames from two file descriptors (TUN or TAP queues, or anything else that hands out one frame per read),
-passes each through the `PathModel` of its direction and writes it to the other descriptor when it is due. It is one loop around
-`select`: it sleeps until a frame arrives or the next one is due, and never spins.
+The relay reads frames from two file descriptors (TUN or TAP queues, or any other descriptor that returns one frame per read). It passes
+each frame through the `PathModel` of its direction, and writes it to the other descriptor when it is due. The relay is one loop around
+`select`: it sleeps until a frame arrives or the next frame is due, and never busy-waits.
 
     relay = Relay(client_fd, server_fd, forward=PathModel(delay_s=0.010, lost=frozenset({40})), backward=PathModel(delay_s=0.010))
     with relay.running():
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 # The largest frame that a TUN or TAP queue returns without offloads: an IPv4 packet (65,535 bytes) behind an Ethernet header.
 MAX_FRAME_BYTES = 65_535 + 14
-# Maximum number of frames read from one side before the other side and the clock are checked (a heuristic).
+# After reading this many frames from one descriptor, the relay checks the other descriptor and the clock (a heuristic).
 READ_BATCH_FRAMES = 64
-# Time that `running` waits for the loop to stop. It stops at once, unless it blocks in a write.
+# Maximum time that `running` waits for the loop to stop. The loop stops at once if it is not blocked in a write.
 STOP_TIMEOUT_S = 5.0
 
 
@@ -38,7 +38,8 @@ class Relay:
     """Forwards frames between two descriptors, each direction through its own `PathModel`.
 
     Args:
-        near_fd, far_fd: descriptors that read and write one whole frame at a time. They are set to non-blocking and stay the caller's.
+        near_fd, far_fd: descriptors that read and write one whole frame at a time. The relay sets them to non-blocking. The caller closes
+            them.
         forward: the path from `near_fd` to `far_fd`.
         backward: the path from `far_fd` to `near_fd`.
     """
@@ -48,7 +49,7 @@ class Relay:
         self._far_fd = far_fd
         self._forward = Direction(forward)
         self._backward = Direction(backward)
-        # (due, serial: keeps the order of equals, descriptor, frame, log of its direction, index)
+        # (due, serial number: keeps the order of equal due times, descriptor, frame, log of its direction, index)
         self._due: list[tuple[int, int, int, bytes, PathLog, int]] = []
         self._serial = 0
 
@@ -63,7 +64,7 @@ class Relay:
         return self._backward.log
 
     def describe(self) -> dict[str, object]:
-        """Settings and log of both directions, as JSON values."""
+        """Return the settings and the log of both directions, as JSON values."""
         return {
             "forward": self._forward.path.describe() | {"log": self.forward_log.describe()},
             "backward": self._backward.path.describe() | {"log": self.backward_log.describe()},
@@ -78,7 +79,7 @@ class Relay:
         def loop() -> None:
             try:
                 self.run(stop_read_fd)
-            except Exception as error:  # noqa: BLE001  (handed to the thread that waits)
+            except Exception as error:  # noqa: BLE001  (raised again in the waiting thread)
                 errors.append(error)
 
         thread = threading.Thread(target=loop, name="relay", daemon=True)

@@ -1,4 +1,4 @@
-"""Parses the first bytes of a packet, as kept in the path's log, into the header fields that identify it."""
+"""Parses the first bytes of a packet, which the path's log stores, into the header fields that identify the packet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 ETHERNET_BYTES, IPV6_BYTES = 14, 40
-MIN_BYTES = 40  # the shortest headers of IPv4 and TCP
+MIN_BYTES = 40  # shortest IPv4 header plus shortest TCP header
 IPV4, IPV6 = 4, 6
 TCP = 6  # IANA protocol number
 _TCP = "!HHIIBB"
@@ -14,7 +14,7 @@ SYN, FIN = 0x02, 0x01
 
 
 TIMESTAMPS, END, NOP = 8, 0, 1  # kinds of TCP options
-KIND_AND_LENGTH = 2  # bytes that every other option begins with
+KIND_AND_LENGTH = 2  # bytes: every other option begins with its kind and its length
 
 
 class TcpHead(NamedTuple):
@@ -31,12 +31,12 @@ class TcpHead(NamedTuple):
 
     @property
     def occupied(self) -> int:
-        """Length in sequence space: payload, and 1 each for SYN and FIN (SEG.LEN of RFC 9293)."""
+        """Length in sequence space: payload bytes, plus 1 each for SYN and FIN (SEG.LEN of RFC 9293)."""
         return self.payload_bytes + bool(self.flags & SYN) + bool(self.flags & FIN)
 
 
 def tcp_head(head: bytes, *, ethernet: bool) -> TcpHead | None:
-    """Read the head of a frame (`ethernet`) or of an IP packet; None if it is not TCP.
+    """Parse the first bytes of a frame (`ethernet`) or of an IP packet. Return None if they contain no TCP header.
 
     IPv6 extension headers and fragments are not supported.
     """
@@ -59,7 +59,7 @@ def _tcp(head: bytes, at: int, tcp_bytes: int, ip_id: int | None) -> TcpHead | N
         return None
     source, target, seq, ack, offset, flags = struct.unpack_from(_TCP, head, at)
     header_bytes = (offset >> 4) * 4
-    tsval = _tsval(head[at + struct.calcsize(_TCP) + 6 : at + header_bytes])  # after window, checksum and urgent pointer
+    tsval = _tsval(head[at + struct.calcsize(_TCP) + 6 : at + header_bytes])  # options start after window, checksum and urgent pointer
     return TcpHead(source, target, seq, ack, flags, tcp_bytes - header_bytes, ip_id, tsval)
 
 

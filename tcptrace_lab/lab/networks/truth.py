@@ -1,9 +1,10 @@
-"""Derives from the path's log the ground truth of each packet, for a capture at the sender and for one at the receiver.
+"""Derives the ground truth of each packet from the path's log, for a capture at the sender and for a capture at the receiver.
 
-The log has each packet that entered, the copies of it that left, and the order of both. A capture at the sender contains the packets that
-entered, a capture at the receiver the copies that left, in that order. `match` pairs them with the rows of a capture, and raises an error
-if they differ. One cause outside the path also decides whether a retransmit was needed: with timestamps, a receiver discards an original
-that arrives after a retransmit of earlier data, because its timestamp is older (PAWS, RFC 7323, 5.3). This is computed from the log, too.
+The log contains the packets that entered the path and the copies that left it, each in order. A capture at the sender contains the packets
+that entered the path, a capture at the receiver the copies that left the path. `match` pairs these packets with the rows of a capture, and
+raises an error if the packets differ. PAWS also decides whether a retransmit was needed: with timestamps, a receiver discards an original
+that arrives after a retransmit of earlier data, because the original's timestamp is older (RFC 7323, 5.3). PAWS is computed from the log,
+too.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.path import PathLog
 
 SEQ_SPACE = 1 << 32
-PAWS_TICKS = 1  # Linux's TCP_PAWS_WINDOW (include/net/tcp.h): timestamps older by this much are still accepted
+PAWS_TICKS = 1  # Linux's TCP_PAWS_WINDOW (include/net/tcp.h): timestamps that are older by this many ticks are accepted
 
 
 class Truth(StrEnum):
-    """What a packet with SEG.LEN > 0 was."""
+    """The true kind of a packet with SEG.LEN > 0."""
 
     NEW = "new"
-    RESENT = "resent"  # a needed retransmit: no other packet brought its bytes
-    NEEDLESS = "needless"  # a spurious retransmit: an earlier packet had brought its bytes, or was still in flight with them
-    REORDERED = "reordered"  # a first transmission, overtaken on the path
-    COPIED = "copied"  # a duplicate made by the path
+    RESENT = "resent"  # a needed retransmit: no other packet delivered its bytes
+    NEEDLESS = "needless"  # a spurious retransmit: an earlier packet had delivered its bytes, or was in flight and delivered them later
+    REORDERED = "reordered"  # a first transmission that later packets overtook on the path
+    COPIED = "copied"  # a duplicate that the path made
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One packet at one end of the path.
+    """One packet that entered or left the path.
 
     Attributes:
         index: number of the packet among all that entered the path.
         head: its header fields.
-        truth: what it was; None for segments without sequence space (pure ACKs).
+        truth: its true kind; None for segments without sequence space (pure ACKs).
         otherwise: another verdict that is correct at this capture point. A retransmit that arrives before its original counts as spurious.
             At the receiver, a retransmit of a lost tail shows no loss, so it counts as new.
     """
@@ -68,7 +69,7 @@ class Bytes:
         return self._ranges[0][1] if self._ranges and self._ranges[0][0] <= 0 else 0
 
     def covers(self, left: int, right: int) -> bool:
-        """Whether all numbers from `left` to `right` (exclusive) are in the set."""
+        """Return whether the set contains all numbers from `left` to `right` (exclusive)."""
         return any(low <= left and right <= high for low, high in self._ranges)
 
     def add(self, left: int, right: int) -> None:
@@ -80,7 +81,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A packet that entered: its stream (ports and SYN), its offset there, and whether its first sequence number was sent before."""
+    """A packet that entered the path: its stream (ports and SYN), its offset in the stream, and whether its first byte was sent before."""
 
     index: int
     head: TcpHead
@@ -91,7 +92,7 @@ class _Sent:
 
 
 def at_sender(log: PathLog, *, ethernet: bool = True) -> list[Event]:
-    """The packets that entered the path, in order."""
+    """Return the packets that entered the path, in order."""
     sent = _sent(log, ethernet=ethernet)
     arrived = _accepted(log, sent)
     events = []
@@ -107,7 +108,7 @@ def at_sender(log: PathLog, *, ethernet: bool = True) -> list[Event]:
 
 
 def at_receiver(log: PathLog, *, ethernet: bool = True) -> list[Event]:
-    """The copies that left the path, in order."""
+    """Return the copies that left the path, in order."""
     sent = _sent(log, ethernet=ethernet)
     by_index = {packet.index: packet for packet in sent}
     accepted = _accepted(log, sent)
@@ -140,12 +141,12 @@ def at_receiver(log: PathLog, *, ethernet: bool = True) -> list[Event]:
 
 
 def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple[Event, dict[str, Any]]]:
-    """Pair the events with the rows of one direction of a capture (`seq` as on the wire, `payload_bytes`, `flags`, `ip_id`).
+    """Pair the events with the rows of one direction of a capture. Each row has `seq` as on the wire, `payload_bytes`, `flags` and `ip_id`.
 
-    The capture may end before the path's log.
+    The capture may end before the path's log does.
 
     Raises:
-        ValueError: the capture has another packet than the log.
+        ValueError: a packet of the capture differs from the packet in the log.
     """
     pairs = []
     for place, (event, row) in enumerate(zip(events, rows, strict=False)):
@@ -162,10 +163,10 @@ def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple
 
 
 def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
-    """Return the indices of the packets that arrived. Those that PAWS discarded are left out if the receiver lacked their bytes.
+    """Return the indices of the packets that arrived. Packets that PAWS discarded are omitted if the receiver lacked their bytes.
 
-    The receiver discards packets with a timestamp older than TS.Recent. It updates TS.Recent from a packet that starts at or before its
-    last ACK (while data is missing: at the gap) and does not end before it (Linux: `tcp_sequence`).
+    The receiver discards packets with a timestamp older than TS.Recent. The receiver updates TS.Recent from a packet that contains the
+    sequence number of the last ACK (while data is missing: the first missing one) or ends there (Linux: `tcp_sequence`).
     """
     by_index = {packet.index: packet for packet in sent}
     recent: dict[tuple[int, int, int], int] = {}
@@ -189,7 +190,7 @@ def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
 
 
 def _sent(log: PathLog, *, ethernet: bool) -> list[_Sent]:
-    """The TCP packets that entered, with their offsets in their streams (the SYN is at 0)."""
+    """Return the TCP packets that entered the path, with their offsets in their streams (the SYN is at 0)."""
     first: dict[tuple[int, int], int] = {}
     reached: dict[tuple[int, int], Bytes] = {}
     sent = []
@@ -198,7 +199,7 @@ def _sent(log: PathLog, *, ethernet: bool) -> list[_Sent]:
         if head is None:
             continue
         ports = (head.source_port, head.target_port)
-        if head.flags & SYN and first.get(ports) != head.seq:  # the first connection on these ports, or a new one that reuses them
+        if head.flags & SYN and first.get(ports) != head.seq:  # the first connection with these ports, or a new connection that reuses them
             first[ports], reached[ports] = head.seq, Bytes()
         before = reached.setdefault(ports, Bytes())
         left = _unwrapped(head.seq - first.setdefault(ports, head.seq), before.end)
@@ -210,5 +211,5 @@ def _sent(log: PathLog, *, ethernet: bool) -> list[_Sent]:
 
 
 def _unwrapped(offset: int, near: int) -> int:
-    """The value congruent to `offset` modulo 2^32 that is nearest to `near`."""
+    """Return the value congruent to `offset` modulo 2^32 that is nearest to `near`."""
     return near + (offset - near + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2

@@ -1,1 +1,1 @@
-"""Transfers by other TCP stacks than Linux', each through a tun device, with the stack's own state as the truth."""
+"""Transfers by TCP stacks other than Linux. Each stack runs on a tun device; its own state is the ground truth."""

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[3] / "build" / "transfers" / STACK
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Make the requested transfers. Return 0, or the exit code of the error that ended the run."""
+    """Make the requested transfers. Return 0, or the exit code of the error."""
     parser = argparse.ArgumentParser(prog="python -m tcptrace_lab.lab.other_stacks", description="Transfers of gVisor's netstack.")
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
     parser.add_argument("-n", "--number", type=int, default=36, metavar="N", help="number of transfers (default: 36)")

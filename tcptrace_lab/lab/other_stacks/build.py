@@ -1,4 +1,7 @@
-"""Compile the program of a stack on first use, and again after a change of its sources, into the checkout's `build/` folder."""
+"""Compile the program that contains a TCP stack: on first use, and after its sources change.
+
+It is stored in the checkout's `build/` folder.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,11 @@ BUILT = Path(__file__).parents[3] / "build" / "other_stacks"
 
 
 def gvisor() -> Path:
-    """The program with gVisor's netstack.
+    """Return the path of the program with gVisor's netstack; compile it if needed.
 
-    Raises: MissingTool: Go is not installed. LabFailed: it does not compile, or its modules cannot be downloaded.
+    Raises:
+        MissingTool: Go is not installed.
+        LabFailed: the program does not compile, or its modules cannot be downloaded.
     """
     contents = b"".join((SOURCES / name).read_bytes() for name in ("go.mod", "go.sum", "main.go"))
     program = BUILT / f"gvisor-{hashlib.sha256(contents).hexdigest()[:16]}"

@@ -1,4 +1,7 @@
-"""Makes transfers of another stack: its program on a tun device, routed by the client's host; a Linux peer behind the relay."""
+"""Makes transfers of another TCP stack. The stack runs on a tun device, to which the client's host routes.
+
+The peer is Linux, behind the relay.
+"""
 
 from __future__ import annotations
 
@@ -40,20 +43,20 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.other_stacks.scripts import Script
 
 STACK = "gvisor"
-"""What programs, families and folders of its transfers begin with."""
+"""Prefix of the names of its programs, families and transfer folders."""
 TUN = "stack"
 ROUTER_IPV4 = "192.0.2.3"
 """Address of the host that routes between the stack and the relay."""
 LONGEST_S, PATIENCE_S = 4.0, 5.0
-"""No step begins after the first limit; the program ends at most the second limit later."""
+"""The program begins no step later than the first limit (in seconds), and ends at most the second limit after that."""
 RECORDS, PEER_CHUNK = "stack-records.jsonl", 65_536
 CONTROLS = tuple(name for name in CONGESTION_CONTROLS if name != "bbr")
-"""Congestion controls that netstack has."""
+"""Congestion controls that netstack supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One transfer, before it is made."""
+    """The settings of one transfer."""
 
     name: str
     seed: int
@@ -66,7 +69,7 @@ class Planned:
 
 
 def planned(seed: int, number: int) -> Planned:
-    """The transfer with this number of a seed. The kinds take turns; the path is drawn at random from the development part."""
+    """Return transfer `number` of a seed. The kinds alternate. The path is drawn from the path families of the development part."""
     chance = Random(f"{STACK} {seed} {number}")  # noqa: S311  (repeatable)
     kind = list(KINDS)[number % len(KINDS)]
     path = "jumbo-frames" if kind in JUMBO_KINDS else chance.choice([name for name in paths.PATHS if part_of_path(name) == DEVELOPMENT])
@@ -76,7 +79,7 @@ def planned(seed: int, number: int) -> Planned:
 
 
 def make(folder: Path, seed: int, numbers: range) -> Iterator[str]:
-    """Make the transfers that are not in the folder's manifest of the development part yet; yields one line about each."""
+    """Make the transfers that the manifest of the folder's development part lacks. Yield one line of text about each."""
     part = folder / DEVELOPMENT
     part.mkdir(parents=True, exist_ok=True)
     there = {entry["name"] for entry in manifest.entries(part)}
@@ -122,7 +125,7 @@ def _make_one(plan: Planned, folder: Path) -> dict[str, Any]:
 
 
 def _route_to_stack(stack: ExitStack, network: Network, mtu_bytes: int) -> int:
-    """A tun device of the stack, at the client's address; the client's host keeps another address, and routes."""
+    """Create a tun device on which the stack has the client's address. The client's host gets another address, and routes."""
     client = network.client
     fd = open_tun(Point(client, TUN), "tun")
     stack.callback(close, fd)
@@ -148,7 +151,7 @@ def _listener(network: Network, script: Script) -> socket.socket:
 
 
 def _serve(listener: socket.socket, script: Script) -> None:
-    """The peer's steps; then it reads until the other end has closed."""
+    """Run the peer's steps, then read until the other end has closed."""
     with suppress(OSError):
         connection, _ = listener.accept()
         with connection:
@@ -197,7 +200,7 @@ def _run(program: Path, fd: int, folder: Path, plan: Planned) -> None:
 
 
 def _add_records(folder: Path, script: Script) -> None:
-    """The stack's own events beside those of the peer's kernel, in one table."""
+    """Add the stack's own events to the table with the events of the peer's kernel."""
     with (folder / RECORDS).open() as lines:
         own = events(lines, CLIENT_IPV4, SERVER_IPV4, PORT, nagle=script.nagle)
     pl.concat([pl.read_parquet(folder / EVENTS), own]).sort("time_ns", maintain_order=True).write_parquet(

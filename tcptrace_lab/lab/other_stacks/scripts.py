@@ -1,4 +1,4 @@
-"""What the two ends of a transfer do: steps that are repeated, drawn by chance for each kind of transfer."""
+"""What both ends of a transfer do: a sequence of steps, which is repeated. The steps of each kind of transfer are drawn at random."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from random import Random
 
 LARGEST_BYTES, LASTS_S = 3_000_000, 2.5
-"""A bulk transfer has as many bytes as its line carries in this time, and no more than this."""
+"""A bulk transfer has as many bytes as the path carries in `LASTS_S` seconds, but at most `LARGEST_BYTES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _requests(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _two_writes(_rate_bps: int | None, chance: Random, *, nagle: bool) -> Script:
-    """A question in two writes: with Nagle's algorithm, the second waits for the ACK of the first, which the peer delays."""
+    """A request in two writes. With Nagle's algorithm, the second write waits for the ACK of the first, which the peer delays."""
     first, second = chance.randint(50, 400), chance.randint(50, 400)
     here = (Step(write=first), Step(write=second, read=100))
     return Script(25, here, (Step(read=first + second), Step(write=100)), nagle=nagle)
@@ -83,7 +83,7 @@ def _slow_peer(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _slow_reader(_rate_bps: int | None, chance: Random) -> Script:
-    """The stack under test reads slowly, so its window closes before the peer, which is Linux."""
+    """The stack under test reads slowly, so it closes the window and its Linux peer has to wait."""
     read, sleep_ms = chance.choice((16_384, 32_768)), chance.choice((50, 120))
     return Script(15, (Step(read=read, sleep_ms=sleep_ms),), (Step(write=read),), receive_buffer_bytes=32_768)
 
@@ -98,7 +98,7 @@ def _periodic(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _below_a_segment(_rate_bps: int | None, chance: Random) -> Script:
-    """Less than a segment at a time, each when the one before is acknowledged: only the peer's delayed ACK sets the pace."""
+    """A send buffer smaller than a segment: each small segment waits for the ACK of the one before, which the peer delays."""
     size = chance.choice((4_096, 6_000))
     return Script(1, (Step(write=200_000),), send_buffer_bytes=size, peer_delays_acks=True)
 
@@ -117,6 +117,6 @@ KINDS: Mapping[str, Callable[[int | None, Random], Script]] = {
     "periodic": _periodic,
     "delayed-acks": _below_a_segment,
 }
-"""What the stack under test does."""
+"""Kind of transfer, named after what the stack under test does → function that draws its script."""
 JUMBO_KINDS = frozenset({"delayed-acks"})
-"""Kinds whose segments have to be large."""
+"""Kinds of transfer that need large segments."""

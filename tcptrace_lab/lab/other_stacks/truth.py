@@ -1,12 +1,12 @@
-"""gVisor's own records as events of the kernel's ledger: the same gates follow from them.
+"""Converts gVisor's records to events of the kernel's ledger, so that the gates are determined as for Linux.
 
-Netstack's probe reports the sender's state after each received segment. Between two reports, writes and departures change it.
-Three rules of netstack differ from Linux', and are expressed in the fields that Linux has for its own (`transport/tcp/snd.go`):
+Netstack's probe reports the sender's state after each received segment. Between two reports, the application's writes and sent segments
+change this state. Three rules of netstack (`transport/tcp/snd.go`) differ from those of Linux. They are expressed in the fields of Linux:
 
-- Nagle's algorithm holds a partial segment behind *anything* in flight, as RFC 896 says: `snd_sml` is the end of all that was sent.
-- A segment waits until the window has room for all of it; nothing is deferred to become larger: the first unsent segment is no longer
-  than the MSS.
-- `Outstanding` is compared with the congestion window, so it counts as the packets in flight.
+- Nagle's algorithm delays a partial segment while *any* data is in flight, as RFC 896 says: `snd_sml` is the end of all sent data.
+- A segment waits until the whole segment fits the window. Segments are not deferred to become larger: the first unsent segment is at most
+  one MSS long.
+- Netstack compares `Outstanding` with the congestion window, so `Outstanding` is used as the number of packets in flight.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SOCKET = 1
-"""Address of the socket in the records; the kernel has none so low."""
+"""Socket address in the records. No kernel socket has such a low address."""
 TIMER_SHARE = 0.9
-"""A retransmission after this share of the RTO was sent by the retransmission timer, an earlier one by a tail loss probe (a choice)."""
+"""The retransmission timer sent a retransmission if at least this share of the RTO has passed. An earlier retransmission is a tail loss
+probe (a choice)."""
 _KINDS = {"connect": STATE, "connected": STATE, "shutdown": STATE, "closed": STATE, "write": WRITE, "written": WRITTEN, "read": READ}
 _STATES = {"connect": SYN_SENT, "connected": ESTABLISHED, "shutdown": FIN_WAIT1, "closed": CLOSED}
 _IPV4_FAMILY = 2
@@ -37,14 +38,14 @@ _IPV4_FAMILY = 2
 
 @dataclass(slots=True)
 class _Sender:
-    """The sender between two events.
+    """State of the sender between two events.
 
     Attributes:
         socket: its state, in the fields of an event.
         rto_ns: the retransmission timeout.
         touched_ns: when a segment was last received or sent.
-        recovers_at: after a timeout, the byte whose ACK ends the recovery from it.
-        written_to: the end of what calls that have returned have written.
+        recovers_at: after a timeout, the sequence number whose ACK ends the recovery.
+        written_to: end of the bytes that completed write calls have written.
     """
 
     socket: Event
@@ -54,12 +55,12 @@ class _Sender:
     written_to: int = 0
 
     def set(self, **fields: Any) -> None:
-        """Change the state of the socket."""
+        """Change fields of the socket's state."""
         self.socket = replace(self.socket, **fields)
 
 
 def events(lines: Iterable[str], local: str, remote: str, remote_port: int, *, nagle: bool) -> pl.DataFrame:
-    """The table of events of one connection.
+    """Return the table of events of one connection.
 
     Args:
         lines: the records, as JSON.
@@ -101,7 +102,7 @@ def _rows(records: list[dict[str, Any]], sender: _Sender) -> Iterator[dict[str, 
 
 
 def _of_program(sender: _Sender, one: dict[str, Any]) -> dict[str, int]:
-    """Apply an action of the program to the sender. Return the details of the event: after a change of state, the new state."""
+    """Apply an action of the program to the sender. Return the details of the event. After a change of state, they are the new state."""
     if one["kind"] in _STATES:
         sender.set(state=_STATES[one["kind"]])
         return {"detail_bytes": sender.socket.state}
@@ -124,7 +125,7 @@ def _settle(sender: _Sender, state: dict[str, Any]) -> None:
         rcv_nxt=state["rcv_nxt"],
         snd_cwnd=max(state["snd_cwnd"], 0),
         ssthresh=max(state["ssthresh"], 0),
-        packets_out=max(state["outstanding"], 0) + sacked_out,  # netstack may have subtracted SACKed packets from the first term twice
+        packets_out=max(state["outstanding"], 0) + sacked_out,  # netstack may have subtracted SACKed packets from `outstanding` twice
         sacked_out=sacked_out,
         mss_cache=state["mss"] or before.mss_cache,
         ca_state=CA_LOSS if sender.recovers_at is not None else CA_RECOVERY if state["is_recovery"] else 0,
@@ -134,9 +135,9 @@ def _settle(sender: _Sender, state: dict[str, Any]) -> None:
 
 
 def _depart(sender: _Sender, segment: dict[str, Any]) -> bool:
-    """Count a segment that leaves.
+    """Count a sent segment.
 
-    Return whether its bytes were sent before. A probe of a closed window is a byte that is acknowledged already.
+    Return whether its bytes were sent before. A zero-window probe carries a byte that is already acknowledged.
     """
     flags, size, seq = segment.get("flags", 0), segment.get("bytes", 0), segment.get("seq", 0)
     occupied = size + bool(flags & SYN) + bool(flags & FIN)

@@ -1,1 +1,1 @@
-"""Experiments declared in files: how they are read, performed, and summarized."""
+"""Experiments that a file declares: reads, performs and summarizes them."""

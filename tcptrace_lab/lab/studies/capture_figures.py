@@ -1,4 +1,4 @@
-"""Our analysis of each transfer from the captures; the client's port identifies the transfer."""
+"""Analyzes each transfer in the captures. The client's port identifies the transfer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.study import Run
 
 CAUSE, CAUSE_AT_RECEIVER = "cause", "cause_at_receiver"
-"""Prefixes of the columns with the ledger of the sender's direction, from the capture at the sender and from the one at the receiver."""
+"""Prefixes of the columns with the ledger of the sender's direction, from the capture at the sender and from the capture at the
+receiver."""
 
 FIGURES = ("segments", "retransmitted_segments", "capture_bytes", "capture_throughput_bps", "findings")
-"""Other columns, all for the sender's direction, from the capture at the sender."""
+"""Columns without a cause. They describe the sender's direction in the capture at the sender."""
 
 
 def figures_by_run(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
-    """Number of a run → results of our analysis, for the direction with more data, from its sender's capture.
+    """Return number of a run → results of our analysis, for the direction with more data, from the capture at its sender.
 
     Args:
         captures: `client` and `server` → capture file.
@@ -42,12 +43,12 @@ def figures_by_run(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[in
 
 
 def column(what: str, cause: str) -> str:
-    """The name of a cause's column; `what` is its prefix."""
+    """Return the column name of a cause. `what` is the prefix of the name."""
     return f"{what}_{cause.replace('-', '_')}_ns"
 
 
 def _figures_of_capture(path: Path, ports: Mapping[int, int]) -> Iterable[tuple[int, dict[str, Any]]]:
-    """(number of a run, results of our analysis of one capture)."""
+    """Yield (number of a run, results of our analysis) for each transfer in one capture."""
     analysis = analyze([path])
     findings: dict[int | None, list[str]] = {}
     for finding in analysis.findings:
@@ -63,7 +64,7 @@ def _figures_of_capture(path: Path, ports: Mapping[int, int]) -> Iterable[tuple[
 
 
 def _connection(row: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    """Results for one TCP connection. The lab's server may have opened it, as FTP data connections without PASV."""
+    """Results for one TCP connection. The lab's server may have opened the connection, as for FTP data connections without PASV."""
     sender = max(SIDES, key=lambda side: row[f"{side}_unique_bytes"] or 0)
     first_ns, last_ns = row[f"{sender}_first_data_ts_ns"], row[f"{sender}_last_data_ts_ns"]
     data_duration_ns = None if first_ns is None or last_ns is None else last_ns - first_ns
@@ -78,7 +79,7 @@ def _connection(row: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str,
 
 
 def _flow(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Results for one UDP flow. UDP has no flow or congestion control, so there is no ledger."""
+    """Results for one UDP flow. UDP has no flow or congestion control, so a flow has no ledger."""
     return {
         "sender_at": "client",
         "segments": row["client_datagrams"],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_keys import Setting
 
 MAX_POINTS = 2_000
-"""Maximum number of points: a mistake in a sweep can create millions, and each takes at least 0.1 s."""
+"""Maximum number of points. A mistake in a sweep can create millions of points, each of which takes at least 0.1 s."""
 
 LARGEST_FILE_BYTES = 1 << 20
 
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"\s*\(at (line \d+, column \d+|end of document)\)$")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a setting, in base units and as written in the file."""
+    """The value of a setting: in base units, and as written in the file."""
 
     value: Setting
     text: str
@@ -41,7 +41,10 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of the report: a `measure` (in `MEASURES`) over the key `x`, one line per combination of the others; `y`: a heat map."""
+    """A figure of the report: a `measure` (in `MEASURES`) over the key `x`, one line per combination of the other keys.
+
+    With `y`, a heat map.
+    """
 
     measure: str
     x: str
@@ -52,13 +55,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination of settings. `swept` are the keys with several values in the experiment."""
+    """One combination of settings. `swept` names the keys that have several values in the experiment."""
 
     settings: Mapping[str, Value]
     swept: tuple[str, ...]
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (its type is in `experiment_keys`)
-        """The value of a key in base units, from the file or its default; None without both."""
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (`experiment_keys` has the types)
+        """Return the value of a key in base units, from the file or its default; None if it has neither."""
         value = self.settings.get(name)
         return KEYS[name].default if value is None else value.value
 
@@ -89,7 +92,7 @@ class Declared:
 
     @property
     def points(self) -> list[Point]:
-        """Every combination of settings once. Settings that do not apply to a point's kind of transfer create no further points."""
+        """Return every combination of settings once. Settings that do not apply to a point's kind of transfer create no further points."""
         found: dict[tuple[tuple[str, Setting], ...], Point] = {}
         for chosen in product(*self.sweep.values()):
             settings = {**self.settings, **dict(zip(self.sweep, chosen, strict=True))}
@@ -101,12 +104,12 @@ class Declared:
 
 
 def ready_made() -> list[str]:
-    """The names of the experiments in the package."""
+    """Return the names of the packaged experiments."""
     return sorted(one.name.removesuffix(".toml") for one in _folder().iterdir() if one.name.endswith(".toml"))
 
 
 def text_of(name: str) -> tuple[str, str]:
-    """(path, text) of a packaged experiment or of a file. Raises UsageError."""
+    """Return (path, text) of a packaged experiment or of a file. Raises UsageError."""
     if name in ready_made():
         return f"{name}.toml", (_folder() / f"{name}.toml").read_text(encoding="utf-8")
     path = Path(name)
@@ -123,12 +126,12 @@ def text_of(name: str) -> tuple[str, str]:
 
 
 def load(name: str, *, short: bool = False) -> Declared:
-    """Load a packaged experiment, or one from a file; `short` selects its short form. Raises UsageError."""
+    """Load a packaged experiment, or an experiment from a file. `short` selects its short form. Raises UsageError."""
     return parse(*text_of(name), short=short)
 
 
 def parse(path: str, text: str, *, short: bool = False) -> Declared:
-    """The experiment that `text` declares. Raises UsageError."""
+    """Return the experiment that `text` declares. Raises UsageError."""
     return _Reader(path, text).declared(short=short)
 
 
@@ -137,7 +140,7 @@ def _folder() -> Any:  # noqa: ANN401  (a Traversable, whose module differs betw
 
 
 class _Reader:
-    """Reads one file, and knows the line of each key."""
+    """Reads one experiment file, and stores the line number of each key."""
 
     def __init__(self, path: str, text: str) -> None:
         self._path, self._text = path, text
@@ -303,7 +306,7 @@ class _Reader:
             raise self._unfit(declared, datagram, f"a datagram has at most {LARGEST_DATAGRAM:,} bytes", "")
 
     def _unfit(self, declared: Declared, name: str, what: str, remedy: str) -> UsageError:
-        """An error about a key, at its place in the short form, the sweep or the settings."""
+        """Return an error about a key. It names the place where the file sets the key: the short form, the sweep or the settings."""
         words = tuple(name.split("."))
         places = [(_SHORT, _SWEEP, *words), (_SHORT, *words)] if declared.is_short else []
         places += [(_SWEEP, *words), words, words[:1]]
@@ -323,7 +326,7 @@ def _toml_text(raw: Any) -> str:  # noqa: ANN401
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Each table and key → the line where it first occurs. Multi-line strings can make a line number wrong, but never a value."""
+    """Yield (table or key, line number of its first occurrence). Multi-line strings can make a line number wrong, but never a value."""
     seen: set[tuple[str, ...]] = set()
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
@@ -343,5 +346,5 @@ def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
-    """`"transfer.write"` and `transfer . write` → (transfer, write)."""
+    """Split a dotted name: `"transfer.write"` and `transfer . write` → (transfer, write)."""
     return tuple(part.strip() for part in dotted.replace('"', "").replace("'", "").split("."))

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 TCP_KINDS = ("bulk", "exchange", "echo", "http", "ftp")
 OWN_TCP_KINDS = ("bulk", "exchange", "echo")
-"""TCP kinds whose writes and reads are all our own, not a library's."""
+"""TCP kinds in which the lab itself makes all writes and reads, without a library."""
 KINDS = (*TCP_KINDS, "udp", "udp-echo")
-"""Kinds of transfer; `transfer_kinds` performs them."""
+"""Kinds of transfer. `transfer_kinds` performs them."""
 
 MEDIA = ("loopback", "veth", "tap", "tun")
 SHAPED_MEDIA = ("tap", "tun")
@@ -30,7 +30,7 @@ SHAPED_MEDIA = ("tap", "tun")
 
 
 class Type(StrEnum):
-    """The type of a value, which also determines its notation."""
+    """The type of a value. It also determines how the value is written."""
 
     SIZE = "a size such as 1460 or 16K"
     SIZES = "a list of sizes"
@@ -67,7 +67,7 @@ class Key:
 
     @property
     def default_words(self) -> str:
-        """The default in the notation of a file."""
+        """The default, as a file would write it."""
         if self.type is Type.TIME and isinstance(self.default, int):
             return f'"{self.default / _NS_PER_MS:g}ms"'
         return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
@@ -122,7 +122,7 @@ _WRITERS = ("bulk", "echo", "http", "udp")
 _NS_PER_MS = 1_000_000
 _MINUTE_NS = 60_000 * _NS_PER_MS
 _LARGEST_TRANSFER = 1 << 30
-LARGEST_DATAGRAM = 65_507  # RFC 791, 768: 65,535 less both headers
+LARGEST_DATAGRAM = 65_507  # RFC 791, 768: 65,535 bytes minus the IPv4 and UDP headers
 
 KEYS: Mapping[str, Key] = {
     key.name: key
@@ -218,10 +218,10 @@ KEYS: Mapping[str, Key] = {
 """Name → key, in the order of the documentation."""
 
 SHAPING = ("path.delay", "path.rate", "path.queue", "path.loss", "path.loss_back", "path.duplicate", "path.reorder")
-"""Keys that need the relay."""
+"""Keys that need a medium with the relay."""
 
 LARGEST_MTU = {"tap": 65_521}
-"""Linux drivers/net/tun.c: a TAP interface's frame has an Ethernet header, too."""
+"""Medium → largest MTU. Linux drivers/net/tun.c: a TAP interface's frame also contains an Ethernet header."""
 
 MEASURES: Mapping[str, tuple[str, str, str]] = {
     "throughput": ("throughput_bps", "rate", "payload received, per time from the first write to the last read"),
@@ -233,4 +233,4 @@ MEASURES: Mapping[str, tuple[str, str, str]] = {
     "cpu": ("cpu_ns", "duration", "processor time of the thread that writes"),
     "segments": ("segments", "ratio", "segments or datagrams with data in the capture at the sender"),
 }
-"""Measure in a file → (column of the results, kind of number (`numbers.formatted`), meaning)."""
+"""Measure as named in a file → (column of the results, kind of number (`numbers.formatted`), meaning)."""

@@ -52,7 +52,7 @@ _ROWS: Mapping[str, Any] = {
 
 
 def rows_of(runs: Sequence[Run], points: Sequence[Point], found: Mapping[int, Mapping[int, Mapping[str, Any]]]) -> pl.DataFrame:
-    """One row per transfer. `found` has the results of `capture_figures.seen` by group and run."""
+    """Return one row per transfer. `found` contains the results of `capture_figures.figures_by_run`, by group and run."""
     rows = [_row(run, points[run.point]) | dict(found.get(run.group, {}).get(run.number, {})) for run in runs]
     empty = dict.fromkeys(_ROWS)
     return pl.DataFrame([{**empty, **row} for row in rows], schema=_ROWS)
@@ -85,7 +85,7 @@ def _row(run: Run, point: Point) -> dict[str, Any]:
 def document(
     declared: Declared, points: Sequence[Point], rows: pl.DataFrame, environment: Mapping[str, Any], dropped: Mapping[str, int]
 ) -> dict[str, Any]:
-    """The results as JSON values: the experiment, its machine, and each point with its figures."""
+    """Return the results as JSON values: the experiment, its machine, and each point with its figures."""
     return {
         "schema_version": SCHEMA_VERSION,
         "experiment": {
@@ -112,7 +112,10 @@ def _figure(figure: Any) -> dict[str, Any]:  # noqa: ANN401  (document.Figure, w
 
 
 def _point(point: Point, rows: pl.DataFrame) -> dict[str, Any]:
-    """One point: means over its transfers, each with half the width of its confidence interval (null below three transfers)."""
+    """Return the results of one point: means over its transfers.
+
+    Each mean has half the width of its confidence interval (null below three transfers).
+    """
     good = rows.filter(pl.col("failure").is_null())
     measures = {name: found for name, (values, _, _) in MEASURES.items() if (found := _measure(good[values]))}
     ledger: dict[str, int] = {cause: sum(good[column(CAUSE, cause)].drop_nulls().to_list()) for cause in CAUSES}

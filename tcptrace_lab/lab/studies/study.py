@@ -1,7 +1,7 @@
-"""Performs a declared experiment: groups its points by network, captures each transfer at both hosts, samples TCP_INFO, and analyzes all.
+"""Performs a declared experiment: groups its points by network, captures each transfer at both hosts, samples TCP_INFO, analyzes captures.
 
 Points that share a network share its captures. Repetitions alternate (all points once, then all again), so that changes on the machine
-affect all points equally. Each transfer has three independent descriptions: by its applications (`transfer_kinds`), by the kernel
+affect all points equally. Each transfer is described three times independently: by its applications (`transfer_kinds`), by the kernel
 (`samples`) and by our analysis of the captures (`capture_figures`).
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_file import Declared, Point
 
 LIFETIME_S = 3_600
-"""Maximum run time of dumpcap, so that it ends even if it is left behind."""
+"""Maximum run time of dumpcap. It ends dumpcap even if this process is killed first."""
 FILTER = "tcp or udp"
 VANTAGES = ("client", "server")
 MARK_PATIENCE_S = 2.0
@@ -55,7 +55,7 @@ Progress = "Callable[[str, float | None], None]"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One transfer: its number, its point, its repetition, and the measurements of its applications, or why they failed."""
+    """One transfer: its number, its point, its repetition, and the measurements of its applications, or their error."""
 
     number: int
     point: int
@@ -134,7 +134,7 @@ def _repetitions(points: list[Point]) -> int:
 
 
 def _grouped(points: list[Point]) -> list[list[int]]:
-    """Indexes of points that can share a network and its captures."""
+    """Return groups of indexes of points. The points of a group share a network and its captures."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for index, point in enumerate(points):
         shared = tuple(point[name] for name in _SHARED)
@@ -160,7 +160,7 @@ class _Group:
         self.dropped: dict[str, int] = {}
 
     def perform(self, tell: _Telling, first: int) -> None:
-        """Perform all repetitions of all points; runs are numbered from `first`."""
+        """Perform all repetitions of all points. Runs are numbered from `first`."""
         ports, sampled = count(), int(self._first["run.repetitions"])
         with ExitStack() as stack:
             network = stack.enter_context(medium(self._first).network())
@@ -208,7 +208,7 @@ def _path(folder: Path, group: int, vantage: str) -> Path:
 
 
 def medium(point: Point) -> Medium:
-    """The network of a point."""
+    """Return the network settings of a point."""
     kind: dict[str, Kind] = {"loopback": "lo", "veth": "veth", "tap": "tap", "tun": "tun"}
     delay_s, rate, queue = int(point["path.delay"]) / NS_PER_S, point["path.rate"], point["path.queue"]
     reorder_delay_s, seed = int(point["path.reorder_by"]) / NS_PER_S, int(point["path.seed"])
@@ -235,7 +235,7 @@ def medium(point: Point) -> Medium:
 
 
 def options(point: Point) -> SocketOptions:
-    """The socket options of a point."""
+    """Return the socket options of a point."""
     return SocketOptions(
         congestion_control=str(point["sockets.congestion"]),
         nodelay=bool(point["sockets.nodelay"]),
@@ -246,7 +246,7 @@ def options(point: Point) -> SocketOptions:
 
 
 def _environment(*, calm: bool) -> dict[str, Any]:
-    """The machine and software on which the experiment ran."""
+    """Return the machine and the software on which the experiment ran."""
     return {
         "kernel": f"{platform.system()} {platform.release()}",
         "processors": len(os.sched_getaffinity(0)),

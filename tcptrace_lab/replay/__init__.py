@@ -1,10 +1,10 @@
-"""Replay a captured connection: its frames, its application behaviour over real sockets, its simulation under other settings, a reproducer.
+"""Replays a captured connection: its frames on an interface, its applications over real sockets, or its simulation with other settings.
 
 Replaying the application behaviour, in reading order:
 
 - `schedule`: what both applications did (writes, reads, pauses), as editable data;
-- `evidence`: what is taken from the capture; `reader_pauses`: pauses of a slow reader, from its advertised windows; `losses`: packets that
-  the path lost; `reconstruct`: capture → schedule;
+- `evidence`: the data of the connection, extracted from the capture; `reader_pauses`: pauses of a slow reader, from its advertised windows;
+  `losses`: packets that the path lost; `reconstruct`: capture → schedule;
 - `changes`: changes that can be applied to a schedule;
 - `socket_replay`: runs one end of a schedule over a real socket; `namespace_replay`: runs both ends in network namespaces;
 - `side_by_side`: compares the original with its replays; `transfer`: runs all of these (`replay transfer`).
@@ -15,5 +15,5 @@ Other replays:
 - `whatif`: simulates the schedule with the models of `stacks`, also with changed settings (`model`: schedule → simulation,
   `fit_candidates`: settings that a capture does not show, `gains`: `analyze --whatif`);
 - `reproducers/`: a minimal reproducer. `stall_oracle` and `shrink` find the smallest schedule that still shows the stall, `python_script`
-  and `packetdrill` write it to files, and `standalone` is the script that users receive. `reproducer` runs all of these.
+  and `packetdrill` write this schedule to files, and `standalone` is the script that users receive. `reproducer` runs all of these.
 """

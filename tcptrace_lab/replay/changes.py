@@ -1,4 +1,4 @@
-"""Changes that can be applied to a schedule, with their command options, and the remedy for each family of causes."""
+"""Changes to a schedule, their command options, and the changes that are the remedy for each family of causes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MIN_IPV4_MTU = 576
-"""Minimum MTU for changes: with a smaller one (RFC 791) Linux sends no TCP segments."""
+"""Minimum MTU for changes. With a smaller MTU, Linux sends no TCP segments (RFC 791)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes to a schedule; None and False change nothing.
+    """Changes to a schedule. A field that is None or False changes nothing.
 
     Attributes:
         nodelay, cork, quickack: socket options to set at both ends.
@@ -59,7 +59,7 @@ class Changes:
                 raise UsageError(f"--{name.removesuffix('_bytes').replace('_', '-')}: a buffer must have at least 1 byte")
 
     def one_by_one(self) -> Iterator[Changes]:
-        """Each change on its own."""
+        """Yield each change as a separate `Changes`."""
         for name, value in self._differences():
             yield replace(Changes(), **{name: value})
 
@@ -70,15 +70,15 @@ class Changes:
                 yield field.name, value
 
     def __bool__(self) -> bool:
-        """Whether anything is changed."""
+        """Return whether any field changes the schedule."""
         return next(self._differences(), None) is not None
 
     def words(self) -> str:
-        """The changes as command options."""
+        """Return the changes as command options."""
         return " ".join(_option(name, value) for name, value in self._differences())
 
     def applied(self, schedule: Schedule) -> Schedule:
-        """The schedule with these changes."""
+        """Return the schedule with these changes applied."""
         client, server = (self._end(end) for end in schedule.ends())
         return replace(schedule, client=client, server=server, path=self._path(schedule.path))
 
@@ -112,7 +112,7 @@ class Changes:
 
 
 def _without_thoughts(task: Task, *, everywhere: bool) -> Task:
-    """Remove the pauses before reads from a task; `everywhere`: remove all pauses."""
+    """Return a task without its pauses before reads; with `everywhere`, without any pauses."""
     return tuple(
         step
         for number, step in enumerate(task)
@@ -130,7 +130,7 @@ _UNITS = {
 }
 
 
-def _option(name: str, value: Any) -> str:  # noqa: ANN401  (of whatever type the field has)
+def _option(name: str, value: Any) -> str:  # noqa: ANN401  (the field's type)
     if value is True:
         return f"--{name.replace('_', '-')}"
     option, scale, unit = _UNITS.get(name, (f"--{name}", 0, ""))
@@ -138,11 +138,11 @@ def _option(name: str, value: Any) -> str:  # noqa: ANN401  (of whatever type th
 
 
 AMPLE_BYTES = 4 << 20
-"""A buffer that limits nothing on common paths (100 Mb/s with an RTT of 300 ms)."""
+"""Buffer size that is no limit on common paths (100 Mb/s with an RTT of 300 ms)."""
 
 
 def remedy(schedule: Schedule, family: str) -> Changes:
-    """The changes that fix a family of causes (`side_by_side.FAMILIES`), as the findings recommend.
+    """Return the changes that fix a family of causes (`side_by_side.FAMILIES`), as the findings recommend.
 
     Raises:
         UsageError: no remedy is known for this family.
@@ -161,6 +161,6 @@ def remedy(schedule: Schedule, family: str) -> Changes:
 
 
 def _pauses(end: End) -> bool:
-    """Whether this end has a task that only reads, and pauses before it reads."""
+    """Return whether this end has a task that only reads, and pauses before its reads."""
     tasks = [task for task in end.tasks if not any(isinstance(step, Write) for step in task)]
     return any(isinstance(one, Think) and isinstance(two, Read) for task in tasks for one, two in pairwise(task))

@@ -1,4 +1,4 @@
-"""The data of one connection from which its schedule is reconstructed: its table row, segments, messages and ledger."""
+"""The data from which the schedule of one connection is reconstructed: its table row, segments, messages and ledger."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Progress
 
 MAX_SEGMENTS = 2_000_000
-"""Maximum number of segments of the connection. With its messages they take about 1 GB of memory; replaying more would take hours."""
+"""Maximum number of segments of the connection. This many segments and their messages take about 1 GB of memory. Replaying more would take
+hours."""
 
 WINDOW_CAUSES = ("receiver-window", "zero-window")
 
@@ -61,8 +62,8 @@ class Evidence:
         messages: its rows of `schema.MESSAGES`, by time.
         ledger_ns: direction (True: from the client) → cause → nanoseconds.
         window_ns: direction → (start, end) in ns of each wait for the receive window.
-        paths: the files of the capture, to read it again; empty if that is not needed.
-        anonymizer: replaces addresses in what is read again; None: they are kept.
+        paths: the files of the capture, for reading it again; empty if no second reading is needed.
+        anonymizer: replaces the addresses when the capture is read again; None: addresses are kept.
     """
 
     capture: str
@@ -82,11 +83,11 @@ class Evidence:
 
     @property
     def base_rtt_ns(self) -> int:
-        """Base RTT: the shortest round trips from the capture point to each end, added; 0 if unknown."""
+        """Base RTT: sum of the shortest RTTs between the capture point and each end; 0 if unknown."""
         return int((self.row["rtt_to_client_ns"] or 0) + (self.row["rtt_to_server_ns"] or 0))
 
     def share(self, *causes: str, from_client: bool) -> float:
-        """Share of the connection's duration that these causes take in one direction."""
+        """Return the share of the connection's duration that these causes take in one direction."""
         return sum(self.ledger_ns[from_client].get(cause, 0) for cause in causes) / max(self.life_ns, 1)
 
 
@@ -98,9 +99,9 @@ def gather(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Evidence:
-    """Read a capture and extract one connection: the given one, or the one with most data.
+    """Read a capture and extract one connection: the given connection, or the connection with most data.
 
-    With an `anonymizer`, nothing that is made from the result holds an address or the name of a file.
+    With an `anonymizer`, nothing that is made from the result contains an address or a file name.
 
     Raises:
         UsageError: the capture has no such connection.

@@ -1,4 +1,4 @@
-"""Candidate values of what a capture does not show (`model.Fit`), in stages with the most likely first."""
+"""Candidate values for what a capture does not show (`model.Fit`). They are tried in stages, the most likely values first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STACKS_TRIED: Final = ("linux", "freebsd", "solaris2.5", "bsd4.4", "sunos4")
 
 
 def usual(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: Sequence[int] = PHASES_NS) -> Iterator[Fit]:
-    """First stage: base or median RTT, window as advertised or as used, timer phases, and sizes of write calls that are not visible."""
+    """First stage: base or median RTT, window as advertised or as used, timer phases, and sizes of writes that are not visible."""
     extra_ns = _usual_extra_ns(evidence)
     phases = phases if max(end.written_bytes for end in schedule.ends()) < MUCH_BYTES else phases[:1]
     unused, offs = sorted({0, _unused_bytes(evidence, schedule)}), _nodelays(evidence, schedule)
@@ -36,13 +36,19 @@ def usual(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: 
 
 
 def _nodelays(evidence: Evidence, schedule: Schedule) -> tuple[bool, ...]:
-    """Candidate settings of TCP_NODELAY: both if it is unknown and an end has a send buffer bound, otherwise only the schedule's."""
+    """Candidate values of TCP_NODELAY.
+
+    Both are tried if the option is unknown and an end has a send buffer bound, else only the schedule's value.
+    """
     unsure = any(evidence.row[f"{side}_nagle"] == "unknown" and evidence.row[f"{side}_data_segments"] for side in ("client", "server"))
     return (False, True) if unsure and any(end.max_unacked_bytes for end in schedule.ends()) else (False,)
 
 
 def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
-    """Second stage: a window smaller by one more segment, or other write calls, if a send buffer limited the application."""
+    """Second stage: a receive window that is smaller by one segment.
+
+    If a send buffer limited the application: other sizes of write calls.
+    """
     extra_ns = _usual_extra_ns(evidence)
     for end in schedule.ends():
         if end.window_clamp_bytes:
@@ -52,7 +58,7 @@ def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
 
 
 def _calls(end: End) -> list[int]:
-    """Candidate sizes of write calls: the send buffer bound, and the bytes that leave together, are whole numbers of calls."""
+    """Candidate sizes of write calls. The send buffer bound, and the bytes sent together, must be multiples of the size."""
     if not end.max_unacked_bytes:
         return []
     together = {step.call_bytes for task in end.tasks for step in task if isinstance(step, Write)} & set(range(end.max_unacked_bytes))
@@ -68,23 +74,23 @@ def _calls(end: End) -> list[int]:
 
 
 MAX_CALLS, MIN_CALL_BYTES = 16, 128
-"""Smallest call that is tried, and maximum number of calls per send buffer bound; smaller calls take long to simulate."""
+"""Maximum number of calls per send buffer bound, and size of the smallest call that is tried. Smaller calls take long to simulate."""
 
 
 def other_stacks(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
-    """Third stage: the candidates of `usual` for stacks other than Linux, with one timer phase."""
+    """Third stage: the candidates of the first stage (`usual`) for stacks other than Linux, with one timer phase."""
     for stack in STACKS_TRIED[1:]:
         yield from usual(evidence, schedule, stack=stack, phases=PHASES_NS[:1])
 
 
 def mss_bytes(schedule: Schedule, stack: str) -> int:
-    """Payload of a full segment."""
+    """Return the payload bytes of a full segment."""
     path = schedule.path
     return path.mtu_bytes - IP_TCP_BYTES[path.ipv6] - (STACKS[stack].option_bytes if path.timestamps else 0)
 
 
 def _usual_extra_ns(evidence: Evidence) -> int:
-    """Median RTT less minimum RTT, in ns; 0 if the median shows queueing or delayed ACKs."""
+    """Return median RTT minus minimum RTT, in ns; 0 if the median shows queueing or delayed ACKs."""
     row = evidence.row
     side = "client" if row["client_payload_bytes"] >= row["server_payload_bytes"] else "server"
     usual, least = row[f"{side}_rtt_p50_ns"], row[f"{side}_rtt_min_ns"]
@@ -92,13 +98,15 @@ def _usual_extra_ns(evidence: Evidence) -> int:
 
 
 MUCH_BYTES: Final = 2_000_000
-"""From this amount of data on, only one timer phase is tried: simulating takes seconds, and delayed-ACK timers matter little."""
+"""From this amount of data on, only one timer phase is tried. Each simulation then takes seconds, and delayed-ACK timers matter little."""
 
 
 def _unused_bytes(evidence: Evidence, schedule: Schedule) -> int:
-    """Part of the receive window that the sender never used; 0 if unknown. Linux advertises less while segments are being read.
+    """Return the bytes of the receive window that the sender never used; 0 if unknown.
 
-    If less than half of a window was used, that window did not limit the sender.
+    Linux advertises a smaller window while segments are being read, so the sender cannot use the largest window completely.
+
+    If the sender used less than half of the window, this window did not limit the sender.
     """
     for from_client, end in ((True, schedule.server), (False, schedule.client)):
         used = evidence.row[f"{'client' if from_client else 'server'}_max_in_flight_bytes"]

@@ -1,9 +1,9 @@
-"""`analyze --whatif`: predict with models how much time a remedy saves, instead of giving an upper bound.
+"""`analyze --whatif`: predicts with models how much time a remedy saves. Without it, findings give only an upper bound.
 
-A rule knows only how long a cause took. This is an upper bound of the gain, because without the cause the transfer may wait for something
-else. Models of both stacks (`whatif`) reproduce the connection and simulate it with the remedy. They take seconds per connection and do not
-fit every one. So only the most expensive connections are modelled, within a time limit; the others keep the upper bound. Each finding says
-which of the two it gives.
+A rule measures only how long a cause took. This time is an upper bound of the gain, because without the cause the transfer may wait for
+something else. Models of both stacks (`whatif`) reproduce the connection and simulate it with the remedy. A model takes seconds per
+connection, and does not fit every connection. So only the most expensive connections are modelled, within a time limit. All other findings
+keep the upper bound. Each finding says whether its gain is modelled or an upper bound.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ MAX_S: Final = 30.0
 """Time limit for all models of a capture together, in seconds."""
 
 MAX_CONNECTIONS: Final = 5
-"""Maximum number of connections that are modelled: those whose problems cost most."""
+"""At most this many connections are modelled: the connections whose problems cost most time."""
 
 MAX_SEGMENTS: Final = 20_000
-"""Maximum number of segments of a modelled connection: about what the time limit allows (a run takes about 0.2 s per 1,000 segments)."""
+"""Maximum number of segments of a modelled connection. The time limit allows about this many (a run takes about 0.2 s per 1,000
+segments)."""
 
 CURABLE: Final = ("nagle", "window", "send-buffer")
-"""Families of causes whose remedy can be modelled. Application time cannot, nor can packet loss (see `_gains`)."""
+"""Families of causes whose remedy can be modelled. Models cannot predict application time or packet loss (see `_gains`)."""
 
 
 def modelled(analysis: Analysis, *, max_s: float = MAX_S, doing: Callable[[str], None] | None = None) -> tuple[Analysis, tuple[str, ...]]:
@@ -90,7 +91,10 @@ def _family(finding: Finding) -> str | None:
 
 
 def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float) -> dict[int, ModelledGain]:
-    """Index of each finding of the connection → modelled gain of its remedy. Raises TcptraceLabError if no model fits."""
+    """Return index of a finding → modelled gain of its remedy, for the findings about the connection.
+
+    Raises TcptraceLabError if no model fits.
+    """
     row = analysis.connections.filter(pl.col("conn") == conn).select("client_segments", "server_segments").collect()
     if (count := sum(row.row(0))) > MAX_SEGMENTS:
         raise TcptraceLabError(f"{count:,} segments are too many to model in the given time")
@@ -121,7 +125,7 @@ def _gain(one: Prediction, evidence: Evidence, error: float, script: str) -> Mod
 
 
 def _script(finding: Finding, evidence: Evidence, schedule: Schedule, predicted: Prediction) -> str:
-    """The program that makes the transfer again, with all that its applications did."""
+    """Return a program that repeats the transfer, with all reads, writes and pauses of its applications."""
     life_s = evidence.life_ns / NS_PER_S
     expected = Expected((finding.cost_ns or 0) / NS_PER_S, life_s, predicted.duration_s, 0.0, 0.0, schedule.path.base_rtt_ns / NS_PER_S)
     heading = [
@@ -134,7 +138,10 @@ def _script(finding: Finding, evidence: Evidence, schedule: Schedule, predicted:
 
 
 def _figures(evidence: Evidence) -> Figures:
-    """Key figures of the original, to which the model is fitted, without analyzing the capture again."""
+    """Return the key figures of the original, to which the model is fitted.
+
+    They are taken from the analysis; the capture is not read again.
+    """
     ledger_s = {
         direction: {cause: ns / NS_PER_S for cause, ns in evidence.ledger_ns[side].items()} for direction, side in DIRECTIONS.items()
     }
@@ -147,7 +154,7 @@ def _lives(analysis: Analysis, conns: Sequence[int]) -> dict[int, int]:
 
 
 def _words(gain: ModelledGain, life_ns: int) -> str:
-    """The gain as text, with its range and the error of the model."""
+    """Return the gain as text, with its range and the error of the model."""
     missed = f"{abs(gain.model_error):.1%} {'more' if gain.model_error > 0 else 'less'}"
     by = f"with {gain.changes}, by models that take {missed} time than the original"
     if gain.saved_ns <= 0:

@@ -1,4 +1,4 @@
-"""Find the packets that the path lost. A packet's index counts all packets of its direction from 0, as the relay counts them."""
+"""Finds the packets that the path lost. Packets are numbered from 0 in each direction, as in the relay."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ NEEDED = tuple(kind for kind in RESENT if kind != "spurious")
 
 
 def lost_packets(evidence: Evidence, *, from_client: bool) -> tuple[int, ...]:
-    """Indices of the lost packets: for each necessary retransmission, the last earlier packet that starts with its first byte.
+    """Return the indices of the lost packets.
 
-    The result is complete only if the capture was made before the loss, as at the sender, so that the lost packets are in the capture.
+    Of each necessary retransmission, it is the last earlier packet that starts with the same byte.
+
+    The result is complete only if the capture contains the lost packets, because it was made before the loss, as at the sender.
     """
     own = evidence.segments.filter(pl.col("from_client") == from_client)
     lost: set[int] = set()
@@ -36,7 +38,7 @@ def lost_packets(evidence: Evidence, *, from_client: bool) -> tuple[int, ...]:
 
 
 def loss_share(evidence: Evidence, *, from_client: bool) -> float:
-    """Share of data segments that were necessarily retransmitted: an estimate of the loss rate where the lost packets are unknown."""
+    """Return the share of data segments whose retransmission was necessary. It estimates the loss rate if the lost packets are unknown."""
     side = "client" if from_client else "server"
     row = evidence.row
     sent = row[f"{side}_data_segments"] or 0

@@ -1,4 +1,4 @@
-"""Convert a schedule to the input of a simulation: both hosts' stacks, buffers and applications, and the path between them."""
+"""Converts a schedule to the input of a simulation: both hosts' stacks, buffers and applications, and the path between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AMPLE_BYTES: Final = 6 << 20
 """Size of an auto-tuned buffer: the maximum on Linux (third value of net.ipv4.tcp_rmem)."""
 
 SMALL_SEGMENT_MEMORY_BYTES: Final = 2304
-"""Memory that Linux charges for an Ethernet-sized segment (`truesize`). A larger one takes whole pages and `HEAD_BYTES`."""
+"""Memory that Linux charges for an Ethernet-sized segment (`truesize`). A larger segment takes whole pages plus `HEAD_BYTES`."""
 
 PAGE_BYTES, HEAD_BYTES, FRAME_HEADER_BYTES = 4096, 768, 66
 SMALL_SEGMENT_BYTES: Final = 1460
@@ -31,15 +31,15 @@ UNSCALED_BITS: Final = 16
 """Width of the window field (RFC 9293, 3.1)."""
 
 LONGEST_BYTES: Final = 65_535
-"""Largest IPv4 packet (RFC 791, 3.1). The MTU of Linux's loopback interface is larger by one."""
+"""Largest IPv4 packet (RFC 791, 3.1). The MTU of Linux's loopback interface is one byte larger."""
 
 SPARE_NS: Final = 5 * 10**9
-"""Allowance in the time limit of a run: twice the original's duration, twice the pauses, and this."""
+"""The time limit of a run is twice the original's duration, plus twice the pauses, plus this allowance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Assumed values of what a capture does not show.
+    """Assumed values for what a capture does not show.
 
     Attributes:
         stack: stack of both ends, a name in `STACKS`.
@@ -59,7 +59,7 @@ class Fit:
 
 
 class BoundedSocket:
-    """The socket of an application that writes only if all unacknowledged bytes and its call fit the send buffer."""
+    """The socket of an application that writes only if the send buffer has room for all unacknowledged bytes plus the new call."""
 
     __slots__ = ("_tcp",)
 
@@ -67,23 +67,23 @@ class BoundedSocket:
         self._tcp = tcp
 
     def room(self) -> int:
-        """Free bytes; unacknowledged data occupies the buffer."""
+        """Return the free bytes. Unacknowledged data occupies the buffer."""
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """The call does not fit, and some bytes are unacknowledged."""
+        """Return whether the call does not fit while some bytes are unacknowledged."""
         return buffered > 0 and remaining > space
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:  # noqa: ARG002 - required by the Protocol
-        """The whole call."""
+        """Return the whole call: its bytes, in one buffer."""
         return remaining, 1
 
     def full(self) -> None:
-        """The application itself waits, so the kernel pushes nothing."""
+        """Do nothing: the application waits by its own limit, so the kernel pushes no data."""
 
 
 def setting(schedule: Schedule, fit: Fit) -> Setting:
-    """The simulation input for a schedule and a fit.
+    """Return the simulation input for a schedule and a fit.
 
     Raises:
         CaptureInsufficient: both ends send at the same time, while a modelled host runs one task.
@@ -112,7 +112,7 @@ def _host(end: End, path: Between, fit: Fit) -> Host:
     stack = _stack(STACKS[fit.stack], end, path)
     program: list[Step] = []
     for step in end.tasks[0]:
-        assert not isinstance(step, AwaitRead)  # noqa: S101  (only an end with two tasks has any)
+        assert not isinstance(step, AwaitRead)  # noqa: S101  (only an end with two tasks has `AwaitRead` steps)
         if fit.call_bytes and end.max_unacked_bytes and isinstance(step, Write) and step.size_bytes > end.max_unacked_bytes:
             program.append(replace(step, call_bytes=fit.call_bytes))
         else:
@@ -130,7 +130,7 @@ def _host(end: End, path: Between, fit: Fit) -> Host:
 
 
 def _stack(stack: Stack, end: End, path: Between) -> Stack:
-    """The stack, adjusted to the options that the connection uses."""
+    """Return the stack, adjusted to the options that the connection uses."""
     if not path.timestamps:
         stack = replace(stack, option_bytes=0)
     if end.max_unacked_bytes is not None:
@@ -139,10 +139,10 @@ def _stack(stack: Stack, end: End, path: Between) -> Stack:
 
 
 def capacity_bytes(asked_bytes: int, mss_bytes: int) -> int:
-    """Payload that a Linux receive buffer holds: twice the requested size, less the memory overhead of segments (`tcp_scaling_ratio`).
+    """Return the payload bytes for which a Linux receive buffer has room: twice the requested size minus overhead (`tcp_scaling_ratio`).
 
-    Linux computes that ratio when a segment is larger than all earlier ones (`tcp_measure_rcv_mss`). If no segment exceeds the initial
-    estimate of 536 bytes, the ratio stays one half.
+    Linux computes the ratio of payload to memory when a segment is larger than all earlier segments (`tcp_measure_rcv_mss`). If no segment
+    exceeds the initial estimate of 536 bytes, the ratio is one half.
     """
     if mss_bytes <= FIRST_MSS_BYTES:
         return asked_bytes
@@ -152,7 +152,10 @@ def capacity_bytes(asked_bytes: int, mss_bytes: int) -> int:
 
 
 def _window(end: End, mss_bytes: int, less_bytes: int) -> int | None:
-    """Largest usable window of an end: the observed one, or the one of its buffer size, less the unused part; None: auto-tuned."""
+    """Return the largest usable receive window: the observed window, or that of the buffer size, minus the unused part.
+
+    None: auto-tuned.
+    """
     if end.window_clamp_bytes is not None:
         return max(end.window_clamp_bytes - less_bytes, 1)
     if end.receive_buffer_bytes is None:
@@ -161,7 +164,7 @@ def _window(end: End, mss_bytes: int, less_bytes: int) -> int | None:
 
 
 def _scale(end: End, stack: Stack) -> int | None:
-    """Window scale that Linux chooses for a buffer of fixed size (`tcp_select_initial_window`)."""
+    """Return the window scale that Linux chooses for a buffer of fixed size (`tcp_select_initial_window`)."""
     if stack.window_scale is None or end.receive_buffer_bytes is None:
         return stack.window_scale
     return max(0, end.receive_buffer_bytes.bit_length() - UNSCALED_BITS)

@@ -1,6 +1,6 @@
-"""Run a schedule in private network namespaces and capture it. The path has the schedule's delay, rate, loss and MTU.
+"""Runs a schedule in private network namespaces and captures it. The path has the schedule's delay, rate, loss and MTU.
 
-No packet leaves the machine, and nothing remains afterwards: only this process holds the namespaces, and dumpcap ends with it.
+No packet leaves the machine. When this process ends, the kernel removes the namespaces and dumpcap ends.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Between, PathDirection, Schedule
 
 NEAR_NS: Final = 1_000_000
-"""A path with a shorter RTT is a veth pair without the relay, because the relay alone adds a tenth of this time."""
+"""A path with a shorter RTT than this is a veth pair without the relay, because the relay alone adds a tenth of this time."""
 
 PORT, CLIENT_PORT = 5001, 40_001
 GRACE_S: Final = 15.0
 SLOWEST: Final = 3.0
-"""A replay fails if it takes longer than this many times the original's duration, plus `GRACE_S` and an allowance for the path."""
+"""A replay fails if it takes longer than this factor times the original's duration, plus `GRACE_S` and an allowance for the path."""
 MAX_ROUNDS: Final = 20
-"""Round trips allowed for slow start and for opening and closing: 2^15 initial windows are half a gigabyte."""
+"""The time limit allows this many round trips for slow start, handshake and close. 2^15 initial windows are half a gigabyte."""
 
 _CALIBRATION_NS: Final = 1_000_000
 _CALIBRATIONS: Final = 8
@@ -81,14 +81,14 @@ def play(schedule: Schedule, capture: Path, *, timeout_s: float | None = None, a
 
 
 def expected_s(schedule: Schedule) -> float:
-    """Expected duration: the original's, or the total pauses of the applications, whichever is longer."""
+    """Return the expected duration: that of the original, or the total pauses of the applications, whichever is longer."""
     thinking_s = sum(end.thinking_ns for end in schedule.ends()) / NS_PER_S
     captured_s = schedule.source.get("duration_s", 0.0)
     return max(thinking_s, float(captured_s) if isinstance(captured_s, (int, float)) else 0.0)
 
 
 def patience_s(schedule: Schedule) -> float:
-    """Time limit of a replay. It allows for a longer delay and a lower rate than the original's."""
+    """Return the time limit of a replay. It allows for a path with a longer delay and a lower rate than the original's."""
     path, ends = schedule.path, schedule.ends()
     rounds = MAX_ROUNDS + sum(len(task) for end in ends for task in end.tasks)
     waiting_s = rounds * sum(link.delay_ns for link in path.directions) / NS_PER_S
@@ -126,7 +126,8 @@ def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, D
         failures.append(error)
     thread.join(limit_s)
     if failures:
-        # The end that reaches the deadline closes the connection, and the other end may report that first.
+        # The end that reaches the deadline closes the connection. The other end may report this close before the deadline error is
+        # reported.
         raise next((failure for failure in failures if isinstance(failure, TimeLimitExceeded)), failures[0])
     if thread.is_alive():
         raise LabFailed(f"the server did not finish within {limit_s:.0f} s")
@@ -162,7 +163,10 @@ _relay_ns: list[int] = []
 
 
 def relay_ns() -> int:
-    """One-way delay in ns that the relay itself adds on this machine, measured once. It is subtracted from the delay of the path."""
+    """Return the one-way delay in ns that the relay itself adds on this machine.
+
+    It is measured once, and subtracted from the path's delay.
+    """
     if not _relay_ns:
         path = PathModel(delay_s=_CALIBRATION_NS / NS_PER_S)
         with in_real_time(), Medium("tap", 1500, forward=path, backward=path).network() as network:
@@ -172,7 +176,7 @@ def relay_ns() -> int:
 
 
 def _handshake_ns(network: Network, number: int) -> int:
-    """Duration of a `connect` call, in ns."""
+    """Return the duration of a `connect` call in ns."""
     end = End(((),))
     with network.server.entered():
         listener = prepared(end, ipv6=False, timeout_s=GRACE_S)

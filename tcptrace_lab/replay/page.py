@@ -1,4 +1,4 @@
-"""The page that compares a captured transfer with its replays, as `compare` does."""
+"""Writes the page that compares a captured transfer with its replays, like the page of `compare`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 
 def write_page(compared: Replayed, evidence: Evidence | None, verdict: Sequence[str], path: str) -> None:
-    """Write the page of `compare` for all transfers.
+    """Write the comparison page for the original and all replays.
 
     Args:
         compared: the original and its replays.
-        evidence: the original in its capture; None if the schedule came from a file, so that the unchanged replay is the original.
+        evidence: data of the original from its capture; None if the schedule came from a file. The unchanged replay then serves as the
+            original.
         verdict: sentences for the top of the page.
-        path: its file.
+        path: file to write.
     """
     if evidence is None:
         original = analyze(compared.original.capture)

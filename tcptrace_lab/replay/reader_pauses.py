@@ -1,8 +1,8 @@
-"""Find the pauses of a reading application from the windows that its end advertises.
+"""Finds the pauses of a reading application from the windows that its host advertises.
 
 The right edge of the window (ACK + window) is the number of bytes read plus the capacity of the receive buffer. While the application does
-not read, the edge does not move. When it reads again, a window update follows that acknowledges nothing new. So before such an update the
-application had read up to the old edge less the capacity, and its pause began when the last of those bytes had arrived.
+not read, this edge does not move. When the application reads again, its host sends a window update that acknowledges no new data. So before
+such an update, the application had read the bytes up to the old edge minus the capacity. Its pause began when the next byte had arrived.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ RST = 0x04
 """RST bit of the TCP header (RFC 9293, 3.1)."""
 
 MIN_PAUSE_NS = 5_000_000
-"""Shorter pauses count as the application's own work (a heuristic)."""
+"""Pauses shorter than this count as the application's own work (a heuristic)."""
 
 MIN_ROUNDS = 2
-"""A pause takes at least this many round trips; the path may cause a shorter one (docs/how-it-decides.md, 2.3)."""
+"""A pause lasts at least this many round trips. The path may cause a shorter gap (docs/how-it-decides.md, 2.3)."""
 
 MIN_RISE = 8
-"""An update that opens the window by less than 1/8 of the largest window is rounding by the kernel, not a read (a heuristic)."""
+"""If an update opens the window by less than 1/8 of the largest window, it shows rounding by the kernel instead of a read (a heuristic)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A pause of the reading application: `read_bytes` were read in total before it, and it lasted `for_ns`."""
+    """A pause of the reading application. It had read `read_bytes` in total before the pause, which lasted `for_ns`."""
 
     read_bytes: int
     for_ns: int
 
 
 def pauses(evidence: Evidence, *, reader_is_client: bool) -> list[Pause]:
-    """Pauses of the application at one end, in order; empty if the windows show none."""
+    """Return the pauses of the application at one end, in order; empty if the windows show no pauses."""
     reader, sender = ("client", "server") if reader_is_client else ("server", "client")
     capacity = evidence.row[f"{reader}_max_window_bytes"]
     if not capacity or not evidence.row[f"{sender}_payload_bytes"]:
@@ -65,7 +65,7 @@ def pauses(evidence: Evidence, *, reader_is_client: bool) -> list[Pause]:
 
 
 def _updates(segments: pl.DataFrame, capacity: int, *, reader_is_client: bool) -> pl.DataFrame:
-    """`ts_ns` of each window update that shows a read, and the bytes before its old right edge."""
+    """Return `ts_ns` of each window update that shows a read, and the offset of the previous right edge."""
     mine = (pl.col("from_client") == reader_is_client) & pl.col("window_bytes").is_not_null() & (pl.col("flags") & RST == 0)
     edge = (pl.col("ack") + pl.col("window_bytes")).cum_max()
     edges = segments.filter(mine).with_columns(edge=edge, old_edge=edge.shift(1), old_ack=pl.col("ack").shift(1))
@@ -76,6 +76,6 @@ def _updates(segments: pl.DataFrame, capacity: int, *, reader_is_client: bool) -
 
 
 def begin_ns(evidence: Evidence) -> int:
-    """Capture time (ns) of the client's first segment after its SYN, when the applications can start."""
+    """Return the capture time (ns) of the client's first segment after its SYN. From then on, the applications can write."""
     later = evidence.segments.filter(pl.col("from_client") & (pl.col("flags") & SYN == 0))["ts_ns"]
     return int(later[0]) if len(later) else int(evidence.row["first_ts_ns"])

@@ -1,11 +1,12 @@
-"""Reconstruct from a captured connection what its applications did.
+"""Reconstructs from a captured connection what its applications did.
 
-The messages of the connection (`messages`) show what an application wrote, when, and, where visible, in which write calls. If the ends take
-turns, an end reads the other's message and pauses for the part of its response time that the round trip does not explain. After a message
-of its own, its pause starts with that write, because the write of a message that leaves at once returns at once. If the message took longer
-to leave, the pause starts when its last byte left. If both ends send at the same time, each end has a task that writes and one that reads.
+The messages of the connection (`messages`) show what an application wrote and when. Some also show the write calls. If the ends take turns,
+each end reads the peer's message, then pauses. The pause is the part of the response time that the RTT does not explain. If an end has just
+written a message itself, its pause starts with this write, because the write call returned at once. If TCP needed longer to send the
+message, the pause starts when its last byte was sent. If both ends send at the same time, each end has one task that writes and one that
+reads.
 
-The schedule's `unknowns` say what the capture does not show, such as whether TCP_NODELAY was set.
+The schedule's `unknowns` list what the capture does not show, such as whether TCP_NODELAY was set.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
 
 SMALL_MESSAGE_BYTES: Final = 65_536
 """A write of up to this size returns at once, because it fits the send buffer of a new connection on Linux (net.ipv4.tcp_wmem: 16 KiB of
-segment memory at first, more with the first window). For other systems it is a heuristic."""
+segment memory at first, more with the first window). On other systems this size is a heuristic."""
 
 MIN_THINK_NS: Final = 20_000
-"""Shorter pauses are omitted: the application's system calls take that long."""
+"""Pauses shorter than this are omitted, because the application's system calls take that long."""
 
 PROMPT_NS: Final = 5_000_000
 """If the FIN follows the ACK of all data within this time, the application waited for that ACK before it closed (a heuristic)."""
@@ -58,33 +59,33 @@ QUEUED_TIMES: Final = 1.25
 """If the median RTT exceeds the minimum RTT by this factor, queueing or delayed ACKs are the reason, not jitter (a heuristic)."""
 
 GROWN_BY: Final = 2
-"""A window that grows beyond its first size by this factor belongs to an auto-tuned buffer. On Linux, the window of a fixed buffer stays
-below twice the requested size (`tcp_scaling_ratio`)."""
+"""If a window grows to this factor times its first size, the kernel tunes the buffer automatically. On Linux, the window of a fixed buffer
+stays below twice the requested size (`tcp_scaling_ratio`)."""
 
 PACING_SHARE: Final = 0.2
 """If pacing is the cause for this share of the connection's duration, the sender uses a pacing congestion control such as BBR."""
 
 TUNNEL_MTU_BYTES: Final = 65_535
 LOOPBACK_MSS_FROM: Final = 60_000
-"""An MSS of at least this size shows a loopback interface, whatever the addresses, if the base RTT is short enough for one."""
+"""An MSS of at least this size shows a loopback interface, whatever the addresses are, if the base RTT is short enough for loopback."""
 
 LOOPBACK_MAX_NS: Final = 1_000_000
-"""Longest base RTT over loopback. Usually it is 20 µs, or ten times that on a busy machine (measured). A longer RTT shows a path or an
-added delay."""
+"""Longest base RTT over loopback. Usually the RTT is 20 µs, or 200 µs on a busy machine (measured). A longer RTT shows a path or an added
+delay."""
 
 IP_TCP_BYTES: Final = {False: 40, True: 60}
 """Whether IPv6 → bytes of the IP and TCP headers without options."""
 
 USUAL_CALLS: Final = 2
-"""A message with more writes than this is replayed in calls of one size, if more than half of its writes have that size."""
+"""A message with more writes than this is replayed in calls of equal size, if more than half of its writes have this size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The used fields of a row of `schema.MESSAGES`.
+    """The fields of a row of `schema.MESSAGES` that the reconstruction uses.
 
     Attributes:
-        is_small: its write probably returned at once: the message fits a send buffer and left without delay.
+        is_small: True if its write call probably returned at once: the message fits a send buffer, and TCP sent it without delay.
     """
 
     from_client: bool
@@ -127,7 +128,7 @@ def _messages(evidence: Evidence) -> list[Message]:
     prompt_ns = max(messages.GAP_NS, 2 * evidence.base_rtt_ns)
     found = []
     for from_client, start, size, first_ns, last_ns, acked_ns, writes in evidence.messages.select(names).iter_rows():
-        # If the receive window limited the sender, the ends of segments do not show the ends of writes.
+        # If the receive window limited the sender, the ends of segments are not the ends of writes.
         seen = () if _cut(evidence.window_ns[from_client], first_ns, last_ns) else tuple(writes or ())
         is_small = size <= SMALL_MESSAGE_BYTES and last_ns - first_ns < prompt_ns
         found.append(Message(from_client, start, size, first_ns, last_ns, acked_ns, seen, is_small))
@@ -135,7 +136,7 @@ def _messages(evidence: Evidence) -> list[Message]:
 
 
 def _cut(stalled_ns: Sequence[tuple[int, int]], first_ns: int, last_ns: int) -> bool:
-    """Whether the receive window limited the sender for at least `CUT_SHARE` of a message's sending time."""
+    """Return whether the receive window limited the sender for at least `CUT_SHARE` of a message's sending time."""
     since = max(bisect_right(stalled_ns, (first_ns, 0)) - 1, 0)
     within = sum(
         max(0, min(end, last_ns) - max(begin, first_ns)) for begin, end in stalled_ns[since : bisect_right(stalled_ns, (last_ns, 0))]
@@ -148,7 +149,7 @@ def _overlap(evidence: Evidence) -> bool:
 
 
 def _written(message: Message) -> Iterator[Action]:
-    """The writes of a message: one write in calls of the common size if most calls have it, the visible writes, or a single write."""
+    """Yield the writes of a message: one write in equal calls if most calls have equal sizes; else the visible writes, or a single one."""
     writes = message.writes
     if sum(writes) != message.size_bytes or not writes:
         yield Write(message.size_bytes)
@@ -165,7 +166,7 @@ def _written(message: Message) -> Iterator[Action]:
 
 
 def _in_turn(evidence: Evidence, both: Sequence[Message], is_client: bool) -> Task:  # noqa: FBT001
-    """The task of an end that takes turns: read the other end's messages, pause, write its own, close."""
+    """Return the task of an end that takes turns: read the peer's messages, pause, write messages, close."""
     side = "client" if is_client else "server"
     transit_ns = int(evidence.row[f"rtt_to_{side}_ns"] or 0)
     reader = _Reader(evidence, is_client=is_client)
@@ -188,7 +189,7 @@ def _in_turn(evidence: Evidence, both: Sequence[Message], is_client: bool) -> Ta
 
 
 def _behind(own: Message) -> list[Action]:
-    """Steps between a message of this end and the pause after it: wait until a large message has left."""
+    """Return the steps between a message of this end and the pause after it: wait until a large message has been sent."""
     return [] if own.is_small else [Flush()]
 
 
@@ -197,14 +198,14 @@ def _thought(for_ns: int) -> list[Action]:
 
 
 class _Reader:
-    """Makes the steps that read the other end's messages, with the pauses that the windows show."""
+    """Makes the steps that read the peer's messages, with the pauses that the advertised windows show."""
 
     def __init__(self, evidence: Evidence, *, is_client: bool) -> None:
         self._pauses = pauses(evidence, reader_is_client=is_client)
         self._have = 0
 
     def steps(self, size_bytes: int) -> list[Action]:
-        """Steps that read the next message of `size_bytes`."""
+        """Return the steps that read the next message, of `size_bytes`."""
         found: list[Action] = []
         end = self._have + size_bytes
         while self._pauses and self._pauses[0].read_bytes < end:
@@ -220,7 +221,7 @@ class _Reader:
 
 
 def _ending(evidence: Evidence, *, is_client: bool, own: Message | None, anchor_ns: int) -> list[Action]:
-    """Steps that close this end: on its own, after the ACK of all that it wrote, or after the other end has closed."""
+    """Return the steps that close this end: immediately, after the ACK of all data that it wrote, or after the peer has closed."""
     closed_ns, other_ns = (_fin_ns(evidence, from_client=of_client) for of_client in (is_client, not is_client))
     transit_ns = int(evidence.row[f"rtt_to_{'client' if is_client else 'server'}_ns"] or 0)
     if closed_ns is None:
@@ -243,7 +244,10 @@ def _fin_ns(evidence: Evidence, *, from_client: bool) -> int | None:
 
 
 def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tuple[Task, ...]:  # noqa: FBT001
-    """The two tasks of an end that sends and receives at the same time: one writes, after the bytes that it had read by then; one reads."""
+    """Return the two tasks of an end that sends and receives at the same time.
+
+    One reads; the other writes when the first has read enough.
+    """
     side = "client" if is_client else "server"
     transit_ns = int(evidence.row[f"rtt_to_{side}_ns"] or 0)
     theirs = evidence.segments.filter((pl.col("from_client") != is_client) & (pl.col("payload_bytes") > 0)).select(
@@ -280,7 +284,7 @@ def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tu
 
 
 def _socket(evidence: Evidence, tasks: tuple[Task, ...], *, is_client: bool) -> End:
-    """The options that the capture shows of one end's socket."""
+    """Return one end with the socket options that the capture shows."""
     row, side, other = evidence.row, *(("client", "server") if is_client else ("server", "client"))
     bound = None
     if evidence.share("send-buffer", from_client=is_client) >= BOUND_SHARE and (row[f"{side}_level_rounds"] or 0) >= PLATEAU_ROUNDS:
@@ -301,7 +305,10 @@ def _socket(evidence: Evidence, tasks: tuple[Task, ...], *, is_client: bool) -> 
 
 
 def _in_calls(task: Task, max_unacked_bytes: int, full_bytes: int) -> Task:
-    """Limit write calls to a send buffer bound. A larger call, of unknown real size, becomes calls of a full segment each."""
+    """Limit write calls to a send buffer bound.
+
+    If a call exceeds the bound, its real size is unknown, and calls of one full segment replace it.
+    """
     call = min(full_bytes, max_unacked_bytes)
     return tuple(
         replace(step, call_bytes=call) if isinstance(step, Write) and (step.call_bytes or step.size_bytes) > max_unacked_bytes else step
@@ -314,10 +321,10 @@ def _reading_of(tasks: tuple[Task, ...]) -> Task:
 
 
 def _asked(row: Any, side: str, other: str) -> int | None:  # noqa: ANN401  (a row of connections)
-    """The requested SO_RCVBUF; None if the kernel tuned the buffer automatically.
+    """Return the requested SO_RCVBUF; None if the kernel tuned the buffer automatically.
 
-    Linux advertises that size in its SYN, rounded down to whole segments of the peer's MSS. A power of two is preferred among the possible
-    sizes.
+    Linux advertises the requested size in its SYN, rounded down to whole segments of the peer's MSS. A power of two is preferred among the
+    possible sizes.
     """
     first, largest, mss = row[f"{side}_syn_window_bytes"], row[f"{side}_max_window_bytes"], row[f"{other}_mss_bytes"] or 1
     if not first:
@@ -362,7 +369,7 @@ def _handshake_lost(evidence: Evidence, *, from_client: bool) -> bool:
 
 
 def _rate_bps(evidence: Evidence, *, from_client: bool) -> int | None:
-    """Bottleneck rate in bits per second, for whole frames as the relay counts them; None if the capture shows no bottleneck."""
+    """Return the bottleneck rate in bits per second, counting whole frames as the relay does; None if the capture shows no bottleneck."""
     side = "client" if from_client else "server"
     row = evidence.row
     if evidence.share("network", from_client=from_client) < NETWORK_SHARE or not row[f"{side}_drained_ns"] or not _queued(row, side):
@@ -374,7 +381,7 @@ def _rate_bps(evidence: Evidence, *, from_client: bool) -> int | None:
 
 
 def _queued(row: Any, side: str) -> bool:  # noqa: ANN401  (a row of connections)
-    """Whether RTTs show a queue. Without one there is no bottleneck: the apparent rate is one window per round trip."""
+    """Return whether the RTTs show a queue. Without a queue there is no bottleneck: the apparent rate is one window per RTT."""
     usual, least = row[f"{side}_rtt_p50_ns"], row[f"{side}_rtt_min_ns"]
     return usual is None or least is None or usual >= QUEUED_TIMES * least
 

@@ -1,7 +1,7 @@
-"""The schedule: what both applications of a connection did, as a file that users can edit and that sockets and models can execute.
+"""The schedule: a file that describes what both applications of a connection did. Users can edit it; sockets and models can execute it.
 
-Each end has one or two *tasks*, which run concurrently: one if the ends take turns, two (one writes, one reads) if both send at the same
-time. A task is a list of steps:
+Each end has one or two *tasks*. If the ends take turns, each has one task. If both ends send at the same time, each has a task that writes
+and a task that reads, which run concurrently. A task is a list of steps:
 
     {"write_bytes": 8192, "call_bytes": 4096}    write this many bytes, in calls of `call_bytes` (0 or absent: one call)
     {"read_bytes": 100}                          read this many bytes (0: until the other end closes)
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 2
 MAX_STEPS: Final = 200_000
-"""Maximum number of steps of a schedule: about 20 MB of JSON, which is more than anyone edits. A part of the capture serves as well."""
+"""Maximum number of steps of a schedule. They are about 20 MB of JSON, which is more than anyone edits; a part of the capture is then
+enough."""
 
 MAX_BYTES: Final = 1 << 40
 MAX_SECONDS: Final = 86_400.0
@@ -74,12 +75,12 @@ class End:
 
     @property
     def written_bytes(self) -> int:
-        """Bytes that all its tasks write."""
+        """Number of bytes that all tasks of this end write."""
         return sum(step.size_bytes for task in self.tasks for step in task if isinstance(step, Write))
 
     @property
     def thinking_ns(self) -> int:
-        """Total pauses of the task that pauses longest."""
+        """Total pauses (ns) of the task that pauses longest."""
         return max((sum(step.for_ns for step in task if isinstance(step, Think)) for task in self.tasks), default=0)
 
 
@@ -126,7 +127,7 @@ class Between:
 
     @property
     def loses(self) -> bool:
-        """Whether the path loses packets."""
+        """True if the path loses packets."""
         return any(direction.lost or direction.loss_share for direction in self.directions)
 
     @property
@@ -154,7 +155,7 @@ class Schedule:
 
     @property
     def takes_turns(self) -> bool:
-        """Whether each end has one task, so that the ends take turns."""
+        """True if each end has one task, so that the ends take turns."""
         return len(self.client.tasks) == 1 and len(self.server.tasks) == 1
 
     def ends(self) -> tuple[End, End]:
@@ -162,7 +163,7 @@ class Schedule:
         return self.client, self.server
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the schedule as JSON values."""
         return {
             "schema_version": SCHEMA_VERSION,
             "source": dict(self.source),
@@ -189,7 +190,7 @@ def read_schedule(path: str) -> Schedule:
     """Read a schedule file.
 
     Raises:
-        UsageError: the file cannot be read or is not a valid schedule; the message names the wrong place.
+        UsageError: the file cannot be read, or is not a valid schedule. The message names the place of the error.
     """
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123  (a path as the user gave it)
@@ -205,7 +206,7 @@ def read_schedule(path: str) -> Schedule:
 
 
 def from_dict(data: object) -> Schedule:
-    """Convert a mapping to a schedule. Raises UsageError, whose message names the wrong place."""
+    """Convert a mapping to a schedule. Raises UsageError, whose message names the place of the error."""
     table = _Reader("", data)
     version = table.whole("schema_version", 0, 1 << 31)
     if version != SCHEMA_VERSION:
@@ -276,7 +277,7 @@ def _direction_dict(direction: PathDirection) -> dict[str, Any]:
 
 
 def _lines(data: Mapping[str, Any]) -> str:
-    """JSON with innermost objects and lists on one line each, so that each step has its own line."""
+    """Return JSON in which each innermost object or list is on one line, so that each step has its own line."""
 
     def text(value: object, depth: int) -> str:
         inner, outer = " " * (depth + 1), " " * depth
@@ -360,7 +361,7 @@ def _path_direction(table: _Reader) -> PathDirection:
 
 
 class _Reader:
-    """A mapping whose keys are removed as they are read; keys that remain at `end` are unknown."""
+    """A mapping whose keys are removed when they are read. Keys that remain when `end` is called are unknown."""
 
     def __init__(self, place: str, data: object) -> None:
         if not isinstance(data, dict):
@@ -372,7 +373,7 @@ class _Reader:
         return iter(self._left)
 
     def has(self, key: str) -> bool:
-        """Whether the key has a value other than null."""
+        """Return whether the key has a value other than null."""
         if self._left.get(key) is None:
             self._left.pop(key, None)
             return False

@@ -1,7 +1,8 @@
-"""Compare an original transfer with its replays: durations, causes, findings, and the answers to two questions.
+"""Compares an original transfer with its replays: durations, causes and findings. Also answers two questions.
 
-- Is the stall reproduced? Yes, if its time in the unchanged replay differs from the original's by at most `REPRODUCED_WITHIN`.
-- Do the changes fix it? Yes, if at most `FIXED_LEFT` of its time remains.
+- Is the stall reproduced? Yes, if the stall's time in the unchanged replay differs from that in the original by at most
+  `REPRODUCED_WITHIN`.
+- Do the changes fix the stall? Yes, if at most the share `FIXED_LEFT` of the stall's time remains.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ class Figures:
     findings: tuple[Mapping[str, Any], ...] = field(default=())
 
     def stalled_s(self, family: str, direction: str) -> float:
-        """Seconds that a family of causes takes in a direction."""
+        """Return the seconds that a family of causes takes in a direction."""
         return sum(self.ledger_s[direction].get(cause, 0.0) for cause in FAMILIES[family])
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the figures as JSON values."""
         return {
             "name": self.name,
             "capture": self.capture,
@@ -70,7 +71,7 @@ class Figures:
 
 
 def figures(name: str, paths: Sequence[str], connection: int | None = None) -> Figures:
-    """Analyze a capture and return the key figures of one connection, or of the first if `conn` is None.
+    """Analyze a capture, and return the key figures of one connection (None: the first).
 
     Raises:
         CaptureInsufficient: the capture has no connection, or `analyze` raises it.
@@ -79,17 +80,17 @@ def figures(name: str, paths: Sequence[str], connection: int | None = None) -> F
 
 
 def original_document(evidence: Evidence) -> dict[str, Any]:
-    """The JSON document of `analyze` for the connection that was captured."""
+    """Return the JSON document of `analyze` for the original connection."""
     return analyze(evidence.paths, connection=evidence.conn, anonymizer=evidence.anonymizer).to_dict()
 
 
 def original_figures(evidence: Evidence) -> Figures:
-    """Key figures of the connection that was captured."""
+    """Return the key figures of the original connection."""
     return of_document("original", evidence.capture, original_document(evidence))
 
 
 def of_document(name: str, where: str, document: Mapping[str, Any]) -> Figures:
-    """Key figures of the first connection in the JSON document of `analyze`.
+    """Return the key figures of the first connection in the JSON document of `analyze`.
 
     Raises:
         CaptureInsufficient: the capture has no connection.
@@ -121,9 +122,9 @@ class Stall:
 
 
 def stall(original: Figures) -> Stall | None:
-    """The family of causes that took longest in the original; None if no family took `MIN_SHARE`.
+    """Return the family of causes that took longest in the original; None if no family took the share `MIN_SHARE`.
 
-    The application's own time and slow start count only if no other family took that share.
+    The application's own time and slow start are considered only if no other family took this share.
     """
     held = [Stall(family, each, original.stalled_s(family, each)) for family in FAMILIES for each in DIRECTIONS]
     worth = [one for one in held if one.seconds >= MIN_SHARE * original.duration_s and one.seconds > 0]
@@ -146,7 +147,7 @@ class Replayed:
     stall: Stall | None
 
     def reproduced(self) -> bool | None:
-        """Whether the replay without changes reproduces the stall; None if there is no stall or no such replay."""
+        """True if the replay without changes reproduces the stall; None if there is no stall, or no replay without changes."""
         plain = next((one for one in self.replays if one.name == "replay"), None)
         if self.stall is None or plain is None:
             return None
@@ -154,7 +155,7 @@ class Replayed:
         return abs(again_s - self.stall.seconds) <= REPRODUCED_WITHIN * self.stall.seconds
 
     def fixed(self, changed: Figures) -> bool | None:
-        """Whether the changes fix the stall; None if there is no stall."""
+        """Return whether the changes fix the stall; None if there is no stall."""
         if self.stall is None:
             return None
         return changed.stalled_s(self.stall.family, self.stall.direction) <= FIXED_LEFT * self.stall.seconds
@@ -188,5 +189,5 @@ class Replayed:
 
 
 def side_by_side(original: Figures, replays: Sequence[Figures]) -> Replayed:
-    """Compare an original with its replays."""
+    """Compare the original with its replays."""
     return Replayed(original, tuple(replays), stall(original))

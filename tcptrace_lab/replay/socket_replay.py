@@ -1,4 +1,4 @@
-"""Run one end of a schedule over a real socket: listen or connect, run its tasks, and close.
+"""Runs one end of a schedule over a real socket: listens or connects, runs the end's tasks, and closes.
 
 `namespace_replay` runs both ends on one machine in network namespaces. With `--serve` and `--connect`, the ends run on separate machines.
 """
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: unacknowledged bytes; unsent bytes
 POLL_S: Final = 0.000_2
-"""Interval between queries for unsent or unacknowledged bytes, for which the kernel has no event. It is short compared with an RTT."""
+"""Unsent and unacknowledged bytes are queried at this interval, because the kernel has no event for them. It is short compared with an
+RTT."""
 
 READ_BYTES: Final = 1 << 18
 WRITE_BYTES: Final = 1 << 20
-"""Maximum number of bytes per socket call; a larger write uses several calls in immediate succession."""
+"""Maximum number of bytes per socket call. A larger write uses several calls, one immediately after the other."""
 
 _ZEROS: Final = memoryview(bytes(WRITE_BYTES))
 
@@ -45,7 +46,7 @@ class TimeLimitExceeded(EndFailed):
 
 @dataclass(slots=True)
 class Done:
-    """Result of one end: bytes written and read, and the duration of the connection in nanoseconds."""
+    """Result of one end: bytes written, bytes read, and the duration of the connection in ns."""
 
     written_bytes: int = 0
     read_bytes: int = 0
@@ -57,10 +58,10 @@ class Playing:
     """One end during a replay.
 
     Attributes:
-        end: its tasks and options.
+        end: the end's tasks and options.
         connection: its connected socket.
         deadline_s: time of the monotonic clock at which the replay fails.
-        done: what it has done so far.
+        done: bytes written and read so far.
     """
 
     end: End
@@ -95,7 +96,7 @@ class Playing:
         try:
             for number, step in enumerate(task):
                 self._do(step, task[number + 1] if number + 1 < len(task) else None)
-        except BaseException as error:  # noqa: BLE001  (an interrupt must end the other task and the other end as well)
+        except BaseException as error:  # noqa: BLE001  (Ctrl-C must end the other task and the other end as well)
             self._failed.append(error)
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)
@@ -161,7 +162,7 @@ class Playing:
         while left:
             data = self.connection.recv(READ_BYTES if left < 0 else min(left, READ_BYTES))
             if self.end.quickack:
-                with suppress(OSError):  # the option is not permanent, so it is set after each read (tcp(7))
+                with suppress(OSError):  # the kernel resets TCP_QUICKACK, so it is set again after each read (tcp(7))
                     self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
             with self._news:
                 self.done.read_bytes += len(data)
@@ -251,7 +252,7 @@ def _forced(made: socket.socket, name: int, value: int | bytes) -> bool:
 
 
 _MAX_INT: Final = (1 << 30) - 1
-"""Largest buffer size to request: the kernel doubles it in an int."""
+"""Largest buffer size to request. The kernel stores twice the size in an int."""
 
 
 def serve(

@@ -1,4 +1,4 @@
-"""`replay transfer`: run a schedule unchanged and with changes, and compare both with the original."""
+"""`replay transfer`: runs a schedule unchanged and with changes, and compares all runs with the original."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Order:
 
 
 def transfer(order: Order, original: Figures | None, doing: Callable[[str], None] | None = None) -> Replayed:
-    """Run the transfers, and compare them with the original; if `original` is None, compare with the first of them.
+    """Run the transfers, and compare them with the original. If `original` is None, the first transfer serves as the original.
 
     Raises:
         LabFailed, MissingTool, UsageError: raised by `namespace_replay.play`.
@@ -62,7 +62,7 @@ def _made(name: str, schedule: Schedule, folder: Path, order: Order, doing: Call
     try:
         play(schedule, capture, timeout_s=order.timeout_s, at=order.at)
     except BaseException:
-        capture.unlink(missing_ok=True)  # the capture of an incomplete transfer
+        capture.unlink(missing_ok=True)  # the transfer was incomplete
         raise
     return figures(name, [str(capture)])
 

@@ -1,8 +1,8 @@
-"""`replay whatif`: predict how long a transfer takes with changed settings, by simulating its schedule with models of both stacks.
+"""`replay whatif`: predicts how long a transfer takes with changed settings. It simulates the schedule with models of both stacks.
 
 First the model must reproduce the original. Several values are tried for what the capture does not show (`model.Fit`), and the best fit is
-kept. If even that fit differs too much in duration or in causes, there is no prediction. Each change is simulated with all fits that are
-nearly as good as the best one, so a prediction has a range.
+kept. If even the best fit differs too much in duration or in causes, no prediction is made. Each change is simulated with all fits that are
+nearly as good as the best fit, so a prediction has a range.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ MAX_DURATION_ERROR: Final = 0.10
 """Largest accepted error of the modelled original's duration."""
 
 MAX_LEDGER_ERROR: Final = 0.25
-"""Largest accepted share of a direction's time that the model assigns to other causes than the capture's ledger does (half the sum of the
+"""Largest accepted share of a direction's time for which the model and the capture's ledger give different causes (half the sum of the
 differences of shares)."""
 
 NEARLY: Final = 0.01
 """Fits whose duration error exceeds the best fit's by at most this much are used for the range of a prediction."""
 
 MIN_RANGE: Final = 0.01
-"""Every range extends at least this share to either side: runs on a real machine differ by that much (measured: README of `captures`)."""
+"""Minimum width of a range to either side, as a share of the duration. Runs on a real machine differ by this share (measured: README of
+`captures`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ class Fitted:
 
     Attributes:
         fit: the best fit.
-        equal_fits: all fits that are nearly as good, the best first.
+        equal_fits: all fits that are nearly as good as the best fit, the best first.
         duration_error: error of the modelled duration; 0.02: 2 % longer than the capture.
-        ledger_error: share of time that the model assigns to other causes, in the direction where it is larger.
+        ledger_error: share of time for which the model has other causes than the capture, in the direction where this share is larger.
         original: key figures of the capture; `modelled`: of the model's run.
     """
 
@@ -143,7 +144,7 @@ def predict(
 
 
 def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None, until_s: float = inf) -> Fitted:
-    """Find the best fit; arguments as for `predict`. Raises CaptureInsufficient if no fit is good enough."""
+    """Find the best fit. The arguments are those of `predict`. Raises CaptureInsufficient if no fit is good enough."""
     original = original_figures(evidence) if original is None else original
     tried: list[tuple[float, Fit]] = []
     ledger_error = inf
@@ -170,12 +171,13 @@ def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None,
 
 
 def _like(one: Fit) -> tuple[str, bool, int]:
-    """The fields of a fit that decide which causes occur; the other fields only affect durations."""
+    """Return the fields of a fit that decide which causes occur. The other fields only affect durations."""
     return one.stack, one.nodelay, one.call_bytes
 
 
 def _distinct(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple[float, Fit]]:
-    """The best fit of each group with equal causes (`_like`), best first: at most `MAX_LEDGERS`, with a duration error up to `most`."""
+    """Yield the best fit of each group with equal causes (`_like`), best first: at most `MAX_LEDGERS`, with a duration error up to
+    `most`."""
     found: dict[tuple[str, bool, int], tuple[float, Fit]] = {}
     for error, one in tried:
         if abs(error) <= most:
@@ -184,7 +186,7 @@ def _distinct(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple
 
 
 MAX_LEDGERS: Final = 3
-"""Most fits whose run is analyzed for its ledger: each takes about 0.2 s."""
+"""Maximum number of fits whose run is analyzed for its ledger. Each analysis takes about 0.2 s."""
 
 
 def _poor(evidence: Evidence, words: str) -> CaptureInsufficient:
@@ -196,7 +198,7 @@ def _poor(evidence: Evidence, words: str) -> CaptureInsufficient:
 
 
 def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = False) -> Run:
-    """Simulate a schedule with one fit; the run ends early if it sends far more packets than the schedule can need.
+    """Simulate a schedule with one fit. The run ends early if it sends far more packets than the schedule can need.
 
     Args:
         schedule: what both ends do, and the path.
@@ -222,24 +224,24 @@ def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = Fal
 MIN_PACKETS: Final = 20_000
 PACKETS_PER_SEGMENT: Final = 4
 MIN_SEGMENT_BYTES: Final = 536
-"""A run ends early after `MIN_PACKETS` packets plus `PACKETS_PER_SEGMENT` per `MIN_SEGMENT_BYTES` of data: small segments, each with
-its ACK and retransmitted once. A run with more packets does not terminate."""
+"""A run ends early after `MIN_PACKETS` packets plus `PACKETS_PER_SEGMENT` per `MIN_SEGMENT_BYTES` of data. This allows for small segments,
+each with its ACK and retransmitted once. A run with more packets would never end."""
 
 
 def _duration_ns(schedule: Schedule, one: Fit, until_s: float = inf) -> int:
-    """Duration in ns of the simulated connection, as seen at the client."""
+    """Simulate a schedule with one fit. Return the duration in ns of the connection, as seen at the client."""
     return life_ns(run(schedule, one, until_s))
 
 
 def life_ns(of: Run) -> int:
-    """Time in ns from the first packet to the last, as seen at the client; at least 1."""
+    """Return the time in ns from the first packet to the last, as seen at the client; at least 1."""
     times = [packet.sent_ns if packet.from_client else packet.arrived_ns for packet in of.packets]
     seen = [at_ns for at_ns in times if at_ns is not None]
     return max(seen) - min(seen) or 1
 
 
 def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> Figures:
-    """Key figures that `analyze` finds in a capture of the model's run."""
+    """Return the key figures that `analyze` finds in a capture of the simulated run."""
     made = setting(schedule, one)
     with temporary.folder() as folder:
         path = Path(folder, "model.pcap")
@@ -249,13 +251,14 @@ def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> F
 
 
 def _distance(one: Figures, other: Figures, direction: str) -> float:
-    """Half the sum of the differences between the shares of each family of causes: 0 if all are equal, 1 if none is common."""
+    """Return half the sum of the differences between the shares of each family of causes: 0 if all shares are equal, 1 if no family is
+    common."""
     mine, theirs = _families(one, direction), _families(other, direction)
     return sum(abs(mine.get(family, 0.0) - theirs.get(family, 0.0)) for family in sorted({*mine, *theirs})) / 2
 
 
 def _families(of: Figures, direction: str) -> dict[str, float]:
-    """Share of time of each family of causes, and of each cause that belongs to no family."""
+    """Return the share of time of each family of causes, and of each cause that belongs to no family."""
     whole = sum(of.ledger_s[direction].values()) or 1.0
     found: dict[str, float] = {}
     for cause, spent in of.ledger_s[direction].items():
@@ -290,7 +293,7 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
 
 
 def _only_larger(changes: Changes, schedule: Schedule) -> bool:
-    """Whether the changes only enlarge buffers."""
+    """Return whether the changes only enlarge buffers."""
     send, receive = changes.send_buffer_bytes, changes.receive_buffer_bytes
     if changes != Changes(send_buffer_bytes=send, receive_buffer_bytes=receive):
         return False
@@ -302,8 +305,8 @@ def _only_larger(changes: Changes, schedule: Schedule) -> bool:
 
 
 HOST_NS: Final = 5_000_000
-"""Added to a range at both ends. Timer ticks (4 ms) and the time from connecting to the first write differ by this much between runs
-(measured: 4 to 10 ms for the same application)."""
+"""Time by which a range is extended at both ends. Timer ticks (4 ms) and the time from connecting to the first write differ by this much
+between runs (measured: 4 to 10 ms for the same application)."""
 
 WAKING_NS: Final = 1_000_000
 """A pause shorter than this may be wake-up latency, which shrinks if the application no longer sleeps for long (measured: 0.3 ms after a
@@ -311,7 +314,7 @@ wait of 40 ms, 0.05 ms without one)."""
 
 
 def _without_waking(schedule: Schedule) -> Schedule:
-    """The schedule without pauses shorter than `WAKING_NS`."""
+    """Return the schedule without pauses shorter than `WAKING_NS`."""
 
     def kept(end: End) -> End:
         tasks = ((step for step in task if not isinstance(step, Think) or step.for_ns >= WAKING_NS) for task in end.tasks)
@@ -321,9 +324,10 @@ def _without_waking(schedule: Schedule) -> Schedule:
 
 
 def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tuple[Schedule, Fit]]:
-    """Variants in which a changed buffer is one segment larger or smaller.
+    """Yield variants in which a changed buffer is one segment larger or smaller.
 
-    How writes and segments fit the buffer decides whether the last bytes take another round trip. So the uncertainty is one round trip.
+    Whether the last bytes need one more round trip depends on how writes and segments fit the buffer. So the predicted duration is
+    uncertain by one RTT.
     """
     mss = fit_candidates.mss_bytes(changed, one.stack)
     if changes.receive_buffer_bytes is not None:
@@ -339,7 +343,8 @@ def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tu
 
 
 def _changed_fits(fit: Fit, changes: Changes, schedule: Schedule) -> Iterator[Fit]:
-    """Fits for a changed receive buffer: either its unused part stays as large as it was, or the sender uses all of it."""
+    """Yield fits for a changed receive buffer: either its unused part is as large as before the change, or the sender uses the whole
+    buffer."""
     if changes.receive_buffer_bytes is None:
         yield fit
         return

@@ -1,4 +1,4 @@
-"""Write a simulated run of `stacks` as a capture file that any tool reads, with the true causes of its waits as JSON.
+"""Writes a simulated run of `stacks` as a capture file that any tool can read, and the true causes of its waits as JSON.
 
 Read in this order:
 

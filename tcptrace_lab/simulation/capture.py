@@ -1,4 +1,4 @@
-"""Write a simulated run as a capture file: Ethernet, loopback, raw IP, or one of the ATM and ERF formats."""
+"""Writes a simulated run as a capture file: Ethernet, loopback, raw IP, or one of the ATM and ERF formats."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Run, Setting
 
 BASE_NS: Final = 1_000_000_000 * 1_000_000_000
-"""Start time of every run in its capture, in nanoseconds since 1970 (2001-09-09). It is fixed, so equal runs give equal files."""
+"""Start time of every run in its capture, in nanoseconds since 1970 (2001-09-09). The start time is fixed, so that equal runs give equal
+files."""
 
 _ETHERNET_HEADERS: Final = {
     True: bytes.fromhex("020000000002 020000000001 0800"),
     False: bytes.fromhex("020000000001 020000000002 0800"),
 }
-"""From the client (True) or the server → Ethernet header: locally administered addresses, IPv4."""
+"""True (from the client) or False (from the server) → Ethernet header with locally administered addresses and the type IPv4."""
 
 _ETHERNET_MIN_BYTES: Final = 60
 """Minimum frame without its FCS (IEEE 802.3). Shorter frames are padded, as a receiver captures them."""
@@ -43,7 +44,7 @@ class At(StrEnum):
 
 
 class Medium(StrEnum):
-    """Link type and framing of the capture; the ATM and ERF formats are those of `atm.AtmForm`."""
+    """Link type and framing of the capture. The ATM and ERF formats are those of `atm.AtmForm`."""
 
     ETHERNET = "ethernet"
     LOOPBACK = "loopback"
@@ -86,14 +87,14 @@ _LINKS: Final[dict[Medium, tuple[int, Callable[..., bytes]]]] = {
 
 
 def write_capture(run: Run, setting: Setting, stream: IO[bytes], *, at: At = At.CLIENT, medium: Medium = Medium.ETHERNET) -> int:
-    """Write what one host would capture: pcap with nanosecond timestamps, or a file of ERF records.
+    """Write what one host would capture, as pcap with nanosecond timestamps or as ERF records.
 
     Args:
         run: the result of simulating `setting`.
-        setting: the input of the run; it says which TCP options the stacks use.
+        setting: the input of the run, which contains the TCP options that the stacks use.
         stream: receives the file's bytes.
         at: the host whose network interface captures.
-        medium: link type and framing of the file. It does not affect the run; the framing of the path, in `setting`, does.
+        medium: link type and framing of the file. It does not affect the run, whose path has its own framing (in `setting`).
 
     Returns:
         The number of packets written.

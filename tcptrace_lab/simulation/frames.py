@@ -1,4 +1,4 @@
-"""The segments of a run as complete IP packets: checksums, IP IDs, and TCP timestamps where the stacks send them.
+"""Converts the segments of a run to complete IP packets, with checksums, IP IDs, and TCP timestamps if the stacks send them.
 
 dpkt writes the headers and their checksums. Each payload byte is its sequence number modulo 251 (the first byte is 1), so a reader can
 check reassembly.
@@ -42,7 +42,7 @@ SERVER: Final = End(bytes((10, 0, 0, 2)), 5_001, 3_000_000_000)
 
 
 class _Side:
-    """State of one host that its packets depend on: the last IP ID, the announced window scale, the timestamp to echo."""
+    """State of one host that determines fields of its packets: the last IP ID, the announced window scale, the timestamp to echo."""
 
     def __init__(self, end: End, peer: End, *, timestamps: bool) -> None:
         self._end, self._peer = end, peer
@@ -97,21 +97,21 @@ class _Side:
 
 
 def _ticks(time_ns: int) -> int:
-    """Value of the timestamp clock. It is 1 at the start of the run, because 0 means no timestamp."""
+    """Return the value of the TCP timestamp clock. The clock is 1 at the start of the run, because 0 means no timestamp."""
     return (time_ns // _NS_PER_TICK + 1) % _SEQUENCE_SPACE
 
 
 def payload(packet: Packet) -> bytes:
-    """Payload bytes of a segment: each byte is its sequence number modulo 251."""
+    """Return the payload of a segment: each byte is its sequence number modulo 251."""
     start = packet.seq % _PERIOD
     return _PATTERN[start : start + packet.payload_bytes]
 
 
 def frames(run: Run, setting: Setting, *, at_client: bool) -> Iterator[tuple[int, bool, bytes]]:
-    """The packets of a capture at one host, by time: (time in ns of the run, whether the client sent it, IP packet).
+    """Yield the packets of a capture at one host, by time: (time in ns of the run, whether the client sent it, IP packet).
 
-    Packets that the capturing host sends appear when their first bit leaves, even if they are lost later. Packets of its peer appear when
-    their last bit arrives.
+    A packet that the capturing host sends is captured when its first bit is sent, even if the path loses the packet. A packet of the peer
+    is captured when its last bit arrives.
     """
     timestamps = bool(setting.client.stack.option_bytes and setting.server.stack.option_bytes)
     sides = {True: _Side(CLIENT, SERVER, timestamps=timestamps), False: _Side(SERVER, CLIENT, timestamps=timestamps)}
@@ -129,7 +129,7 @@ def frames(run: Run, setting: Setting, *, at_client: bool) -> Iterator[tuple[int
 
 
 def _events(run: Run) -> list[tuple[int, int, bool]]:
-    """(time, index of the packet, True if it arrives or False if it leaves), by time, then in the order of sending."""
+    """Return (time, index of the packet, True if it arrives or False if it is sent), by time, then in the order of sending."""
     events = [(packet.sent_ns, index, False) for index, packet in enumerate(run.packets)]
     events += [(packet.arrived_ns, index, True) for index, packet in enumerate(run.packets) if packet.arrived_ns is not None]
     return sorted(events)

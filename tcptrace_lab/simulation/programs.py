@@ -12,7 +12,7 @@
              /  "mark" NAME                 record the time under a name
              /  "close"                     shut down writing
 
-`quantities` defines how sizes and times are written. An application closes after its last step.
+`quantities` defines how sizes and times are written. An application closes the connection after its last step.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_DEPTH: Final = 20
 """Maximum depth of nested parentheses. The limit keeps the parser far below Python's recursion limit."""
 
 MAX_STEPS: Final = 10_000_000
-"""Maximum number of steps, with all repetitions counted. They take minutes to simulate."""
+"""Maximum number of steps, with all repetitions counted. This many steps take minutes to simulate."""
 
 _EXAMPLE: Final = 'write it as "10 * (write 8K/4K; read 1; think 20ms)"'
 
@@ -125,7 +125,7 @@ def _only(word: str, arguments: list[str]) -> str:
 
 
 def _sizes(text: str) -> tuple[int, int]:
-    """Parse SIZE[/CALL] into bytes; CALL is 0 if it is absent."""
+    """Parse SIZE[/CALL] into bytes. If CALL is absent, it is 0."""
     whole, slash, call = text.partition("/")
     found = size_bytes(whole), size_bytes(call) if slash else 0
     if not found[0] or (slash and not found[1]):

@@ -45,7 +45,7 @@ Value = TypeVar("Value")
 
 MIN_MSS_BYTES: Final = 1
 MAX_MSS_BYTES: Final = 65_495
-"""Largest MSS: an IPv4 packet of 65,535 bytes less the IP and TCP headers."""
+"""Largest MSS: an IPv4 packet of 65,535 bytes minus the IP and TCP headers."""
 
 _MSS_BYTES: Final = 1460
 _UNTIL: Final = "3600s"
@@ -54,7 +54,7 @@ _SERVER_PROGRAM: Final = "read"
 
 
 def declared(what: Mapping[str, Any]) -> Setting:
-    """Convert a mapping to a `Setting`; missing keys take defaults.
+    """Convert a mapping to a `Setting`. Missing keys have defaults.
 
     Raises:
         UsageError: unknown key or invalid value; the message names the key by its path.
@@ -89,7 +89,10 @@ def read(path: str) -> dict[str, Any]:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two mappings by key. `above` takes precedence, except where its value is empty or off: that option was not given."""
+    """Merge two mappings by key.
+
+    `above` takes precedence, except where its value is empty or off, because then the option was not given.
+    """
     found = dict(below)
     for key, value in above.items():
         if isinstance(value, dict):
@@ -135,7 +138,7 @@ def _link(table: _Table, default: Link) -> Link:
 
 
 class _Table:
-    """A mapping whose keys are removed as they are read; keys that remain at `end` are unknown."""
+    """A mapping whose keys are removed when they are read. Keys that remain when `end` is called are unknown."""
 
     def __init__(self, path: str, values: Mapping[str, Any]) -> None:
         self._path = path

@@ -1,4 +1,7 @@
-"""The model's ledger and counters of a run as JSON: the true causes, with which a diagnosis of the capture can be compared."""
+"""Converts the model's ledger and counters of a run to JSON.
+
+They are the true causes, with which a diagnosis of the capture is compared.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ SCHEMA_VERSION: Final = 2
 
 
 def truth_document(run: Run, setting: Setting) -> dict[str, Any]:
-    """The truth about a run, as JSON values. Times are nanoseconds since 1970, as in the capture.
+    """Return the true causes and counters of a run, as JSON values. Times are nanoseconds since 1970, as in the capture.
 
-    Its schema is `truth.schema.json` in the package.
+    The JSON Schema is `truth.schema.json` in the package.
     """
     return {
         "schema_version": SCHEMA_VERSION,

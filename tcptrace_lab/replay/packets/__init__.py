@@ -1,10 +1,10 @@
-"""Send the frames of a capture on an interface.
+"""Sends the frames of a capture on an interface.
 
 Read in this order:
 
-- `allowed_destinations`: the interfaces and destination addresses that are allowed;
+- `allowed_destinations`: checks whether interface and destination addresses are allowed;
 - `frames`: selects and rewrites frames;
-- `pace`: when each frame is due;
+- `pace`: computes when each frame is due;
 - `prepared_frames`: prepares all frames before the first one is sent;
 - `sendmmsg`: sends many frames with one system call;
 - `send`: sends the frames on time, and measures their delays.

@@ -1,4 +1,4 @@
-"""Restrict where frames may be sent: to interfaces inside this machine, and to its own addresses or networks that the user allows."""
+"""Restricts where frames may be sent: to interfaces inside this machine, and to its own addresses or networks that the user allows."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ARPHRD_ETHER, ARPHRD_LOOPBACK, ARPHRD_NONE = 1, 772, 0xFFFE  # linux/if_arp.h
 SIOCETHTOOL, ETHTOOL_GDRVINFO = 0x8946, 3  # linux/sockios.h, linux/ethtool.h
 SIOCGIFHWADDR, SIOCGIFMTU = 0x8927, 0x8921  # linux/sockios.h
 VIRTUAL_DRIVERS: Final = frozenset({"veth", "tun", "dummy"})
-"""Drivers whose interfaces do not lead to a physical network by themselves; TAP interfaces use the driver `tun` too."""
+"""Drivers whose interfaces do not lead to a physical network by themselves. TAP interfaces use the driver `tun`, too."""
 
 
 def checked(name: str, *, any_interface: bool) -> tuple[int, int]:
-    """Hardware type (ARPHRD_) and MTU of an interface on which frames may be sent.
+    """Check that frames may be sent on an interface. Return its hardware type (ARPHRD_) and MTU.
 
     Raises:
         UsageError: the interface does not exist, takes neither Ethernet frames nor IP packets, or may leave this machine
@@ -50,7 +50,7 @@ def checked(name: str, *, any_interface: bool) -> tuple[int, int]:
 
 
 def _driver(asking: socket.socket, name: str) -> str:
-    """The driver's name as `ethtool -i` shows it, for a dummy interface its link kind; empty if the kernel gives none."""
+    """Return the driver's name as in `ethtool -i`, or the link kind of a dummy interface; empty if the kernel returns none."""
     info = bytearray(struct.pack("=I", ETHTOOL_GDRVINFO).ljust(196, b"\0"))
     import ctypes  # noqa: PLC0415
 
@@ -63,7 +63,7 @@ def _driver(asking: socket.socket, name: str) -> str:
 
 
 def own_networks() -> list[Network]:
-    """Addresses of this network namespace, loopback addresses, and the documentation networks (RFC 5737, RFC 3849)."""
+    """Return the addresses of this network namespace, the loopback networks, and the documentation networks (RFC 5737, RFC 3849)."""
     found: list[Network] = [ipaddress.ip_network(text) for text in _ALWAYS]
     table = Path("/proc/net/fib_trie").read_text(encoding="ascii")
     address = ""
@@ -93,14 +93,14 @@ def networks(texts: Iterable[str]) -> list[Network]:
 
 
 class Destinations:
-    """Decides whether a destination address is allowed; results are cached."""
+    """Checks whether a destination address is allowed. Results are cached."""
 
     def __init__(self, allowed: Iterable[Network]) -> None:
         self._allowed = list(allowed)
         self._known: dict[bytes, bool] = {}
 
     def may(self, destination: bytes) -> bool:
-        """Whether frames may be sent to this address of 4 or 16 bytes."""
+        """Return whether frames may be sent to this address of 4 or 16 bytes."""
         known = self._known.get(destination)
         if known is None:
             address = ipaddress.ip_address(destination)

@@ -1,4 +1,4 @@
-"""Select frames of a capture and rewrite them, one at a time, so only one frame is in memory."""
+"""Selects frames of a capture and rewrites them. Frames are processed one at a time, so that only one frame is in memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 ETHERNET, RAW, RAW_BSD, IPV4, IPV6, NULL, LOOP, SLL, SLL2 = 1, 101, 12, 228, 229, 0, 108, 113, 276
 HEADER_BYTES: Final = {ETHERNET: 0, RAW: 0, RAW_BSD: 0, IPV4: 0, IPV6: 0, NULL: 4, LOOP: 4, SLL: 16, SLL2: 20}
-"""Link type that can be sent → bytes of its header, which are removed; Ethernet headers stay."""
+"""Link type that can be sent → bytes of its header that are removed. Ethernet headers are kept."""
 
 LINK_TYPE_BITS: Final = 0xFFFF
-"""Link type bits of that field in the pcap header; the upper bits describe the FCS (draft-ietf-opsawg-pcap, section 4)."""
+"""Mask of the link type in the pcap header's link type field. The upper bits describe the FCS (draft-ietf-opsawg-pcap, section 4)."""
 
 ETHERNET_BYTES: Final = 14
 IPV4_TYPE, IPV6_TYPE = b"\x08\x00", b"\x86\xdd"
@@ -26,7 +26,7 @@ IPV4_TYPE, IPV6_TYPE = b"\x08\x00", b"\x86\xdd"
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Changes to each frame; empty values change nothing.
+    """Changes to each frame. Empty values change nothing.
 
     Attributes:
         source_mac, destination_mac: new MAC addresses.
@@ -44,13 +44,13 @@ class Rewrite:
     mtu_bytes: int = 0
 
     def touches(self, packet_bytes: int) -> bool:
-        """Whether an IP packet of this length must be rewritten."""
+        """Return whether an IP packet of this length must be rewritten."""
         return bool(self.addresses or self.ports or self.checksums or 0 < self.mtu_bytes < packet_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame: its number in the capture, its timestamp in nanoseconds, its bytes, and whether they start with an Ethernet header."""
+    """One frame: its number in the capture, its timestamp in ns, its bytes, and whether the bytes start with an Ethernet header."""
 
     number: int
     ts_ns: int
@@ -59,7 +59,7 @@ class Frame:
 
 
 def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> Iterator[Frame]:
-    """The selected frames of a capture, by number.
+    """Yield the selected frames of a capture, by number.
 
     Args:
         path: a pcap or pcapng file, plain or compressed.
@@ -68,7 +68,7 @@ def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> It
 
     Raises:
         NotACapture: the file is neither pcap nor pcapng.
-        CaptureUnreadable: the operating system refuses the file, or it is damaged before the last selected frame.
+        CaptureUnreadable: the operating system refuses to open the file, or the file is damaged before the last selected frame.
         CaptureInsufficient: frames of this link type cannot be sent.
         MissingTool: a filter is given, and tshark is not installed.
         UsageError: tshark rejects the filter.
@@ -90,7 +90,7 @@ def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> It
 
 
 def _read(path: str, plain: str) -> Iterator[Frame]:
-    """All frames of the uncompressed file `plain`; error messages name it `path`."""
+    """Yield all frames of the uncompressed file `plain`. Error messages call this file `path`."""
     from dpkt.dpkt import UnpackError  # noqa: PLC0415
     from dpkt.pcap import UniversalReader  # noqa: PLC0415
 
@@ -112,7 +112,7 @@ def _read(path: str, plain: str) -> Iterator[Frame]:
 
 
 def _numbers(path: str, display_filter: str) -> Iterator[int]:
-    """Numbers of the frames that match a display filter."""
+    """Yield the numbers of the frames that match a display filter."""
     if which("tshark") is None:
         raise MissingTool("not installed", where="tshark", remedy="install Wireshark's command-line tools, or leave out --filter")
     command = ["tshark", "-r", path, "-Y", display_filter, "-T", "fields", "-e", "frame.number"]
@@ -129,27 +129,27 @@ def _numbers(path: str, display_filter: str) -> Iterator[int]:
 
 
 def _complaint(words: str) -> str:
-    """Tshark's error message about a filter, without its warning about root and the lines that show the place of the error."""
+    """Return tshark's error message about a filter, without the warning about root and the lines that point to the error."""
     lines = [line.removeprefix("tshark: ").strip() for line in words.splitlines() if not line.startswith((" ", "Running as user"))]
     return "tshark says: " + (next((line for line in lines if line), "nothing"))[:200]
 
 
 def ip_of(frame: Frame) -> bytes | None:
-    """The IP packet of a frame; None if the frame has a VLAN tag or is not IP."""
+    """Return the IP packet of a frame; None if the frame has a VLAN tag or is not IP."""
     if not frame.has_link:
         return frame.data if frame.data[:1] and frame.data[0] >> 4 in {4, 6} else None
     return frame.data[ETHERNET_BYTES:] if frame.data[12:14] in {IPV4_TYPE, IPV6_TYPE} else None
 
 
 def destination(packet: bytes) -> bytes:
-    """Destination address of an IP packet; empty if the packet is truncated before the end of the address."""
+    """Return the destination address of an IP packet; empty if the packet is truncated before the end of the address."""
     first, size = (16, 4) if packet[:1] < b"\x50" else (24, 16)
     address = packet[first : first + size]
     return address if len(address) == size else b""
 
 
 def rewritten(frame: Frame, rewrite: Rewrite, *, ethernet: bool) -> bytes:
-    """The bytes to send on an interface: an Ethernet frame, or an IP packet if `ethernet` is False.
+    """Return the bytes to send on an interface: an Ethernet frame, or an IP packet if `ethernet` is False.
 
     Raises:
         CaptureInsufficient: a packet to rewrite is truncated, or the frame has no IP packet where one is needed.
@@ -179,7 +179,7 @@ def _mac(text: str) -> bytes:
 
 
 def _length(packet: bytes) -> int:
-    """Length of an IP packet according to its header."""
+    """Return the length of an IP packet according to its header."""
     return int.from_bytes(packet[2:4]) if packet[0] >> 4 == 4 else 40 + int.from_bytes(packet[4:6])  # noqa: PLR2004
 
 

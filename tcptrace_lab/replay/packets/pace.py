@@ -1,4 +1,4 @@
-"""Compute when each frame is due: at the original pace, faster or slower, at a fixed rate, or at once."""
+"""Computes when each frame is due: at the original pace, faster or slower, at a fixed rate, or immediately."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tcptrace_lab.text.numbers import NS_PER_S
 from tcptrace_lab.text.quantities import rate_bps
 
 MIN_SPIN_NS: Final = 60_000
-"""Minimum busy-wait before a frame is due: waking from a sleep takes about 50 µs (measured)."""
+"""Minimum busy-wait before a frame is due. It is needed because waking from a sleep takes about 50 µs (measured)."""
 
 MAX_SPIN_NS: Final = 1_000_000
-"""Maximum busy-wait, used if there is time: 1 sleep in 100 wakes 0.2 ms late, 1 in 1,000 wakes 1.1 ms late (measured: Linux 6.18 in a
-virtual machine, without kernel preemption, so a task that wakes must wait for other kernel work)."""
+"""Maximum busy-wait before a frame is due, used if there is enough time. Of 100 sleeps, one ends 0.2 ms late; of 1,000, one ends 1.1 ms
+late (measured on Linux 6.18 in a virtual machine without kernel preemption, where a task that wakes must wait for other kernel work)."""
 
 SPIN_SHARE: Final = 0.5
-"""Maximum share of the time to the next frame spent in busy-wait, so that other processes can run. From 95 % on, Linux stops a real-time
-process for up to 50 ms (sched_rt_runtime_us, and the fair server that replaced it)."""
+"""At most this share of the time to the next frame is spent in busy-wait, so that other processes can run. Linux stops a real-time process
+that uses 95 % or more of the processor for up to 50 ms (sched_rt_runtime_us, and the fair server that replaced it)."""
 
 BITS_PER_BYTE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How frames are spaced.
+    """The time between frames.
 
     Attributes:
         speed: factor of the original speed; 0: all frames at once.
@@ -39,7 +39,7 @@ class Pace:
     packets_per_s: float = 0.0
 
     def due_ns(self, since_first_ns: int, bytes_before: int, frames_before: int) -> int:
-        """When a frame is due, in ns after the first frame."""
+        """Return when a frame is due, in ns after the first frame."""
         if self.bits_per_s:
             return bytes_before * BITS_PER_BYTE * NS_PER_S // self.bits_per_s
         if self.packets_per_s:

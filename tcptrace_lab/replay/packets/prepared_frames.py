@@ -1,7 +1,7 @@
-"""Prepare frames for sending: read, check and rewrite them once, store them in a temporary file, and map that file into memory.
+"""Prepares frames for sending: reads, checks and rewrites them once, stores them in a temporary file, and maps this file into memory.
 
-So sending does not read or rewrite captures, repetitions need no preparation, and a large capture takes disk space (`TMPDIR`) instead of
-memory. The files have no directory entry, so nothing of them remains, however the process ends.
+So no capture is read or rewritten during sending, repetitions need no preparation, and a large capture takes disk space (`TMPDIR`) instead
+of memory. The temporary files have no directory entry, so the kernel removes them however the process ends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Ready:
 
     Attributes:
         due_ns: when each frame is due, in ns after the first one; never decreasing.
-        start, size: offset of each frame in `data`, and its length in bytes.
+        start, size: offset of each frame in `data`, and the frame's length in bytes.
         data: the bytes of all frames.
     """
 
@@ -44,7 +44,7 @@ class Ready:
 
 
 def timed(prepared: Iterable[tuple[int, bytes]], pace: Pace) -> Iterator[tuple[int, int, bytes]]:
-    """For each frame: (due time in ns after the first frame, offset in bytes, the frame's bytes).
+    """Yield for each frame: (due time in ns after the first frame, offset in bytes, the frame's bytes).
 
     Args:
         prepared: (capture timestamp in ns, bytes) of each frame.
@@ -82,7 +82,7 @@ def _unnamed() -> Iterator[IO[bytes]]:
     try:
         yield file
     finally:
-        with suppress(OSError):  # on a full disk close fails too, and the error was already reported
+        with suppress(OSError):  # on a full disk, close() fails too; the error was already reported
             file.close()
 
 
@@ -98,7 +98,7 @@ def _no_room(error: OSError) -> OutputUnwritable:
 
 
 def _mapped(file: IO[bytes]) -> mmap.mmap | bytes:
-    """A file's content as a memory map, which lives as long as its users."""
+    """Return a file's content as a memory map, which exists as long as it is used."""
     try:
         file.flush()
     except OSError as error:

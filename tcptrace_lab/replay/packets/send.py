@@ -1,4 +1,4 @@
-"""Send frames on time, and measure how late each one was and how many the interface counted."""
+"""Sends frames on time. Measures how late each frame was sent, and how many frames the interface counted."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 2
 ETHERNET_BYTES: Final = 14
 MAX_LATENESSES: Final = 1_000_000
-"""Maximum number of delays kept for the percentiles; a longer replay keeps those of its first frames."""
+"""At most this many delays are stored for the percentiles. A longer replay stores the delays of its first frames."""
 
 MAX_OF_PACED: Final = 64
-"""Maximum number of frames per system call in a timed replay. Due frames are sent together; 64 take the kernel about 0.1 ms."""
+"""Maximum number of frames per system call in a timed replay. Frames that are due are sent together; the kernel needs about 0.1 ms for 64
+frames."""
 
 LEAD_NS: Final = 5_000_000
-"""Time from the start of a replay to its first frame, so that the first frame is on time too."""
+"""Time from the start of a replay to its first frame. It lets the first frame be on time, too."""
 
 SEND_BUFFER_BYTES: Final = 4 << 20
 
@@ -74,7 +75,7 @@ class Sent:
         frames, octets: frames and bytes that the kernel accepted.
         refused: frames that the kernel refused (ENOBUFS, too long).
         took_ns: time from the first frame to the last.
-        late_ns: upper bound of each frame's delay: when its system call returned, after its due time.
+        late_ns: upper bound of each frame's delay: the time from its due time to the return of its system call.
         counted: packets sent and dropped by the interface's counters, which include other traffic.
     """
 
@@ -103,7 +104,7 @@ class Sent:
 
 
 def planned(frames: int, octets: int, duration_ns: int, loops: int) -> dict[str, Any]:
-    """The JSON document of a dry run: what one of `loops` repetitions sends, and how long it takes."""
+    """Return the JSON document of a dry run: what one of `loops` repetitions would send, and how long it would take."""
     counts = {"frames": frames, "bytes": octets, "duration_s": duration_ns / NS_PER_S, "loops": loops}
     return {"schema_version": SCHEMA_VERSION, "dry_run": True, **counts}
 
@@ -116,7 +117,7 @@ def _percentiles(late_ns: list[int]) -> tuple[float | None, float | None]:
 
 
 def _prepared(plan: Plan) -> Iterator[tuple[int, bytes]]:
-    """(timestamp in ns, bytes) of each frame to send, checked and rewritten, one at a time.
+    """Yield (timestamp in ns, bytes) of each frame to send, checked and rewritten, one at a time.
 
     Raises:
         UsageError: a destination is not allowed, or the selection contains no frame.
@@ -153,7 +154,7 @@ def _words(address: bytes) -> str:
 
 
 def check(plan: Plan) -> tuple[int, int, int]:
-    """Check all frames without sending them; return frames, bytes, and ns from the first frame to the last, for one repetition.
+    """Check all frames without sending them. Return the number of frames, their bytes, and the duration in ns of one repetition.
 
     Raises:
         UsageError, CaptureInsufficient, NotACapture, MissingTool: the errors that sending would raise.
@@ -165,7 +166,7 @@ def check(plan: Plan) -> tuple[int, int, int]:
 
 
 def send(plan: Plan) -> Sent:
-    """Send the frames. All frames are checked before the first one leaves, so a refused frame means that nothing is sent.
+    """Send the frames. All frames are checked before the first frame is sent. If any frame is refused, nothing is sent.
 
     Raises:
         LabFailed: missing right to raw sockets, or the interface is down. The errors of `check` are raised too.
@@ -198,7 +199,7 @@ def _opened(interface: str) -> socket.socket:
 
 
 REFUSALS: Final = frozenset({errno.EINVAL, errno.EMSGSIZE, errno.ENOBUFS})
-"""Errors that concern one frame: shorter than the link header, longer than the MTU, no buffer space."""
+"""Errors about a single frame: it is shorter than the link header, longer than the MTU, or there is no buffer space."""
 
 
 @dataclass(slots=True)
@@ -206,10 +207,10 @@ class _Sending:
     """Sends prepared frames and updates the result.
 
     Attributes:
-        frames: all frames; `burst`: those that are loaded.
+        frames: all frames. `burst` contains the loaded frames.
         fd: file descriptor of the socket.
         done: the result.
-        at_once: frames have no due times.
+        at_once: True if frames have no due times.
     """
 
     frames: Ready
@@ -219,7 +220,7 @@ class _Sending:
     at_once: bool
 
     def once(self, start_ns: int) -> int:
-        """Send all frames once, the first at `start_ns`; return when the next repetition may start."""
+        """Send all frames once, the first frame at `start_ns`. Return when the next repetition may start."""
         begun_ns = 0
         for first in range(0, len(self.frames.size), MOST):
             last = min(first + MOST, len(self.frames.size))
@@ -239,7 +240,10 @@ class _Sending:
         return ended_ns
 
     def _sent(self, due_ns: list[int], at: int, behind: int, size: int) -> int:
-        """Send the loaded frames from position `at` on; return how many were accepted, or 1 if the first, of `size` bytes, was refused."""
+        """Send the loaded frames from position `at` on.
+
+        Return how many the kernel accepted, or 1 if it refused the first (of `size` bytes).
+        """
         try:
             taken = self.burst.send(self.fd, at, behind)
         except OSError as error:
@@ -255,7 +259,7 @@ class _Sending:
 
 
 def _counters(interface: str) -> tuple[int, int]:
-    """Packets sent and dropped by an interface of this network namespace, from the kernel's counters."""
+    """Return the numbers of packets that an interface of this network namespace sent and dropped, from the kernel's counters."""
     for line in Path("/proc/net/dev").read_text(encoding="ascii").splitlines()[2:]:
         name, _, figures = line.partition(":")
         if name.strip() == interface:

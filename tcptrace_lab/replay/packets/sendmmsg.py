@@ -1,4 +1,4 @@
-"""Send many prepared frames with one system call: `sendmmsg(2)`, which Python's socket module lacks."""
+"""Sends many prepared frames with one system call, `sendmmsg(2)`. Python's socket module lacks this call."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _libc.sendmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.
 
 
 class Burst:
-    """Up to `MOST` frames, loaded together and sent in any number of calls."""
+    """Up to `MOST` frames that are loaded together, and sent in any number of calls."""
 
     def __init__(self, frames: Ready) -> None:
         self._frames = frames
         self._base = frames.data.ctypes.data
-        self._vectors = np.zeros((MOST, 2), np.uintp)  # struct iovec (sys/uio.h): address, number of bytes
+        self._vectors = np.zeros((MOST, 2), np.uintp)  # struct iovec (sys/uio.h): address and number of bytes of each frame
         self._messages = (_Counted * MOST)()
         self._address = ctypes.addressof(self._messages)
         for number in range(MOST):
@@ -58,10 +58,10 @@ class Burst:
         self._vectors[: last - first, 1] = self._frames.size[first:last]
 
     def send(self, fd: int, first: int, last: int) -> int:
-        """Send the loaded frames at positions `first` to `last` - 1; return how many the kernel accepted, at least 1.
+        """Send the loaded frames at positions `first` to `last` - 1. Return how many the kernel accepted, at least 1.
 
         Raises:
-            OSError: the kernel refused the first of them.
+            OSError: the kernel refused the first of these frames.
         """
         taken: int = _libc.sendmmsg(fd, self._address + first * ctypes.sizeof(_Counted), last - first, 0)
         if taken < 0:

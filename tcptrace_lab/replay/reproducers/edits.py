@@ -1,7 +1,7 @@
-"""Reduce a schedule: remove or shrink steps, and adjust the reads of the other end to what is still written.
+"""Reduces a schedule: removes or shrinks steps, and adjusts the peer's reads to the remaining writes.
 
-A step is identified by its place: the end, and the index in its only task. Sized reads cannot be edited; they follow from the other end's
-writes. So both ends of an edited schedule still agree.
+A step is identified by its place: the end, and the index in the end's only task. Reads of a given size cannot be edited, because they
+follow from the peer's writes. So the reads and writes of an edited schedule always match.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Action, Schedule, Task
 
 Place: TypeAlias = "tuple[bool, int]"
-"""Place of a step: whether it is the client's, and its index in the task."""
+"""Place of a step: whether the client performs it, and its index in the client's or server's task."""
 
 
 def edited(schedule: Schedule, changed: Mapping[Place, Action | None]) -> Schedule:
-    """The schedule with some steps replaced or removed.
+    """Return the schedule with some steps replaced or removed.
 
     Args:
         schedule: a schedule whose ends take turns.
-        changed: place → new step, or None to remove it. A write may only become a smaller write, which lacks its last bytes.
+        changed: place → new step, or None to remove it. A write may only be replaced by a smaller write, which lacks its last bytes.
     """
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     kept = {side: _Kept(task, side, changed) for side, task in tasks.items()}
@@ -38,7 +38,7 @@ def edited(schedule: Schedule, changed: Mapping[Place, Action | None]) -> Schedu
 
 
 def places(schedule: Schedule) -> list[Place]:
-    """Places of all editable steps, in order of execution: a sized read runs once the other end has written its bytes."""
+    """Return the places of all editable steps, in order of execution. A read of a given size runs when the peer has written its bytes."""
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     at, wrote, has_read = {True: 0, False: 0}, {True: 0, False: 0}, {True: 0, False: 0}
     found: list[Place] = []
@@ -61,13 +61,13 @@ def places(schedule: Schedule) -> list[Place]:
 
 
 def step_at(schedule: Schedule, place: Place) -> Action:
-    """The step at a place."""
+    """Return the step at a place."""
     is_client, number = place
     return (schedule.client if is_client else schedule.server).tasks[0][number]
 
 
 class _Kept:
-    """Maps byte offsets of one direction of the original schedule to the edited one."""
+    """Maps byte offsets in one direction of the original schedule to offsets in the edited schedule."""
 
     def __init__(self, task: Task, side: bool, changed: Mapping[Place, Action | None]) -> None:  # noqa: FBT001  (part of a Place)
         self._starts: list[int] = []
@@ -85,7 +85,7 @@ class _Kept:
             start, before = start + step.size_bytes, before + size
 
     def below(self, offset: int) -> int:
-        """How many of the bytes before an offset of the original schedule are still written."""
+        """Return how many of the bytes before an offset of the original schedule are still written in the edited schedule."""
         at = bisect_right(self._starts, offset) - 1
         return self._before[at] + min(self._sizes[at], offset - self._starts[at]) if at >= 0 else 0
 

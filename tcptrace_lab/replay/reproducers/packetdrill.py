@@ -1,18 +1,20 @@
-"""Write a schedule as a script for packetdrill (github.com/google/packetdrill).
+"""Writes a schedule as a script for packetdrill (github.com/google/packetdrill).
 
-The kernel under test is the sender that waits; the script plays the other end and the path.
+The kernel under test is the sender that waits. The script plays the peer and the path.
 
-The model's run of the schedule gives the timing: the application's calls, the segments that must leave, and the segments that arrive, until
-all data of the sender is acknowledged. The script avoids behaviour in which the model and Linux differ and which does not matter here:
+A simulation of the schedule gives the times of the application's calls, of the segments that the kernel must send, and of the segments that
+arrive, until all data of the sender is acknowledged. The model and Linux differ in some behaviour that is irrelevant to the stall. The
+script avoids it:
 
 - The path has an RTT of at least 10 ms, so it is clear which segment answers which.
 - Segments carry no timestamps, and the interface takes one segment at a time: packetdrill compares packet by packet, and Linux sets PSH on
   the last segment of each larger packet.
 - Congestion control is Reno, as in the model (CUBIC leaves slow start if ACKs are late). Autocorking is off, so a small write does not wait
   for the interface.
-- A call is not larger than a segment, so PSH is set where a call ends, and not where half of the peer's window is written.
+- Each call is at most one segment long, so PSH is set where a call ends. Otherwise Linux would also set PSH when half of the peer's window
+  is written.
 - The other end's application pauses for at most `MAX_PAUSE_NS`; after a longer pause Linux would probe the window.
-- No end closes.
+- Neither end closes the connection.
 """
 
 from __future__ import annotations
@@ -40,16 +42,16 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Step
 
 KERNEL: Final = "linux"
-"""The stack under test; the capture's stack may be another one."""
+"""The stack under test. The captured hosts may have another stack."""
 
 MIN_DELAY_NS: Final = 5_000_000
 """Minimum one-way delay of the script's path."""
 
 USUAL_MTU_BYTES: Final = 1500
-"""Default MTU of packetdrill's interface."""
+"""Default MTU of packetdrill's interface, in bytes."""
 
 LARGEST_MTU_BYTES: Final = 16_384
-"""Largest MTU of the script. With a larger one, half of a window is less than a segment, and Linux then behaves differently."""
+"""Largest MTU of the script. With a larger MTU, half of a window is less than a segment, and Linux then behaves differently."""
 
 HEADER_BYTES: Final = 40
 NS_PER_MS: Final = 1e6
@@ -57,26 +59,29 @@ TOLERANCE_US: Final = 8_000
 """Accepted deviation of the kernel's timing: two jiffies of 4 ms (delayed-ACK timers)."""
 
 BEGIN_NS: Final = 100_000_000
-"""Start of the connection after the start of the script, which first runs commands."""
+"""Time from the start of the script to the start of the connection. The script runs its commands in this time."""
 
 MAX_PAUSE_NS: Final = 150_000_000
-"""Longest pause. Linux probes a closed window after 200 ms (`TCP_RTO_MIN`) plus the RTT."""
+"""Longest pause of an application. After a longer pause, Linux would probe a closed window: it does so after 200 ms (`TCP_RTO_MIN`) plus
+the RTT."""
 
 UNTOUCHED_NS: Final = 3_600 * 10**9
 """Final pause of both applications, so that no end closes."""
 
 MAX_UNSPLIT_BYTES: Final = 8_192
-"""Larger calls of an application with a send buffer bound are split. The value is a quarter of the smallest window, because Linux sets PSH
-when half of the window is written."""
+"""Calls larger than this are split if the application has a send buffer bound. The value is a quarter of the smallest window, because Linux
+sets PSH when half of the window is written."""
 
 SMALL_BYTES: Final = 16_384
-"""If more is written, it may not fit the send buffer of a new Linux connection (net.ipv4.tcp_wmem), and the script sets SO_SNDBUF."""
+"""If an application writes more than this, the data may not fit the send buffer of a new Linux connection (net.ipv4.tcp_wmem), and the
+script sets SO_SNDBUF."""
 
 MAX_SENT_BUFFER_BYTES: Final = 212_992
-"""SO_SNDBUF that the script sets: the default limit (net.core.wmem_max)."""
+"""SO_SNDBUF that the script sets. It is the kernel's default limit (net.core.wmem_max)."""
 
 MAX_WRITTEN_BYTES: Final = 131_072
-"""Maximum bytes that fit that send buffer with the kernel's overhead per segment (measured on Linux 6.18: a larger write blocks)."""
+"""Maximum number of bytes that fit a send buffer of `MAX_SENT_BUFFER_BYTES`, with the kernel's overhead per segment (measured on Linux
+6.18: a larger write blocks)."""
 
 UNSCALED_BYTES: Final = 65_535
 MAX_LINES: Final = 20_000
@@ -84,7 +89,7 @@ MAX_LINES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the script. At equal times, arriving segments come first (`rank`), then calls, then leaving segments."""
+    """One line of the script. At equal times, arriving segments come first (`rank`), then calls, then sent segments."""
 
     at_ns: int
     rank: int
@@ -95,7 +100,7 @@ _IN, _CALL, _OUT = range(3)
 
 
 def script(schedule: Schedule, oracle: Oracle, heading: tuple[str, ...], own: Between) -> str:
-    """The text of the script.
+    """Return the text of the script.
 
     Args:
         schedule: a schedule that shows the stall.
@@ -142,7 +147,7 @@ def _seconds(at_ns: int) -> str:
 
 
 def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
-    """The schedule on a path that packetdrill supports and on which it shows the stall."""
+    """Return the schedule with a path that packetdrill supports, and on which the schedule shows the stall."""
     client, server = (replace(end, tasks=(tuple(map(_short, end.tasks[0])),)) for end in schedule.ends())
     for path in (schedule.path, own):
         forward, backward = (replace(direction, delay_ns=max(direction.delay_ns, MIN_DELAY_NS)) for direction in path.directions)
@@ -155,7 +160,7 @@ def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
 
 
 def _halved(schedule: Schedule, oracle: Oracle) -> Schedule:
-    """Halve writes and pauses while the stall remains: pauses are shorter here, and a whole call must fit the send buffer."""
+    """Halve writes and pauses while the stall remains. The script limits pauses, and the send buffer must have room for a whole call."""
     while (smaller := next((one for one in halved(schedule) if oracle.shows(one) is not None), None)) is not None:
         schedule = smaller
     return schedule
@@ -169,7 +174,7 @@ def _short(step: Action) -> Action:
 
 
 def _instrumented(schedule: Schedule, fit: Fit, *, under_test: bool) -> Run:
-    """The simulated run, with a mark before and after each call of the end under test."""
+    """Simulate the schedule with a mark before and after each call of the end under test, and return the run."""
     made = setting(schedule, fit)
     host, other = (made.client, made.server) if under_test else (made.server, made.client)
     end = schedule.client if under_test else schedule.server
@@ -199,10 +204,10 @@ def _name(step: Step) -> str:
 
 
 def _calls(run: Run, end: End, *, under_test: bool) -> Iterator[tuple[Event, int]]:
-    """The application's calls, each with the bytes that it writes.
+    """Yield the application's calls, each with the number of bytes that it writes.
 
-    A write appears at its start; if a send buffer bound delays it, it appears when the bound allows it. A read appears when its data has
-    arrived.
+    A write has the time of its start, or, if a send buffer bound delays it, the time at which the bound allows the write. A read has the
+    time at which its data has arrived.
     """
     marks = (run.client if under_test else run.server).marks
     descriptor = 3 if under_test else 4
@@ -220,7 +225,7 @@ def _calls(run: Run, end: End, *, under_test: bool) -> Iterator[tuple[Event, int
 
 
 def _settled_ns(run: Run, *, under_test: bool) -> int:
-    """Time (ns) at which all data of the end under test is acknowledged and all data of the other end has arrived."""
+    """Return the time (ns) at which all data of the end under test is acknowledged, and all data of the peer has arrived."""
     own = max((packet.seq + packet.payload_bytes for packet in run.packets if packet.from_client == under_test), default=0)
     theirs = [packet for packet in run.packets if packet.from_client != under_test and packet.arrived_ns is not None]
     acked = min((packet.arrived_ns or 0 for packet in theirs if packet.ack >= own), default=0)
@@ -228,7 +233,7 @@ def _settled_ns(run: Run, *, under_test: bool) -> int:
 
 
 def _packets(run: Run, schedule: Schedule, *, under_test: bool) -> Iterator[Event]:
-    """Yield the segments that the kernel under test must send, and the peer's segments that reach it.
+    """Yield the segments that the kernel under test must send, and the segments that it receives.
 
     A sent segment has PSH where a write call ends.
     """
@@ -251,7 +256,7 @@ def _packets(run: Run, schedule: Schedule, *, under_test: bool) -> Iterator[Even
 
 
 def _call_ends(run: Run, *, under_test: bool) -> set[int]:
-    """Sequence number after the last byte of each write call."""
+    """Return the sequence number after the last byte of each write call."""
     marks = (run.client if under_test else run.server).marks
     sizes = [int(name.split()[2]) for name, _ in marks if " write " in name]
     return {1 + so_far for so_far in accumulate(sizes)}
@@ -275,7 +280,7 @@ def _meeting(run: Run, *, under_test: bool) -> Iterator[Event]:
 
 
 def _opening(end: End, *, under_test: bool) -> Iterator[str]:
-    """Lines that configure the kernel, and create the socket with its options."""
+    """Yield the script lines that configure the kernel, and create the socket with its options."""
     yield "// Each segment is a packet of its own, small calls leave when they are written, and windows grow by Reno's rules."
     yield "// Start it in a network namespace of its own (unshare --net): the settings stay."
     yield "0 `ip link set dev tun0 gso_max_segs 1`"

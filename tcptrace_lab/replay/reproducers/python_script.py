@@ -1,7 +1,7 @@
-"""Write a schedule as a standalone Python script: `standalone.py` with the schedule's data in place of its example.
+"""Writes a schedule as a standalone Python script: `standalone.py` with the schedule's data in place of its example.
 
 Data is written as ASCII Python literals. Text from outside (such as the capture's name) appears only in comments of one line each, with
-nonprintable characters escaped. So no content of a capture can become code.
+nonprintable characters escaped. So no text from a capture can become code.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _FACTS: Final = "# ---- facts ----"
 
 
 def program(schedule: Schedule, expected: Expected, remedy: str, heading: Sequence[str]) -> str:
-    """The text of the script.
+    """Return the text of the script.
 
     Args:
         schedule: what both ends do, and the path.
         expected: expected durations with the stall and without it.
         remedy: options of the script that remove the stall; empty: none is known.
-        heading: lines of text about its origin.
+        heading: lines of text about the origin of the schedule.
     """
     facts = {
         "REMEDY: str": remedy,
@@ -55,7 +55,7 @@ def program(schedule: Schedule, expected: Expected, remedy: str, heading: Sequen
 
 
 def comments(lines: Sequence[str], mark: str) -> list[str]:
-    """Text as comment lines: printable, wrapped, each after the comment mark."""
+    """Return text as comment lines: printable, wrapped, each line after the comment mark."""
     found: list[str] = []
     for line in lines:
         parts = textwrap.wrap(printable(line), WIDTH - len(mark), break_on_hyphens=False, subsequent_indent="  ") or [""]
@@ -68,7 +68,7 @@ def _literal(value: object) -> str:
 
 
 def _replaced(text: str, mark: str, lines: Sequence[str]) -> str:
-    """The text with the lines between a marker and the next end marker replaced."""
+    """Return the text with new lines between a marker and the next end marker."""
     before, _, rest = text.partition(f"{mark}\n")
     _, _, after = rest.partition(f"{_END}\n")
     return f"{before}{mark}\n" + "".join(f"{line}\n" for line in lines) + f"{_END}\n{after}"
@@ -79,7 +79,7 @@ def _end(side: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _path(schedule: Schedule) -> dict[str, Any]:
-    """The path in the script's form: IPv4, with the original's MSS."""
+    """Return the path as the script needs it: IPv4, with the original's MSS."""
     path = schedule.path
     own = stall_oracle.has_delay(schedule)
     mtu = min(path.mtu_bytes, _LARGEST_MTU) - (IP_TCP_BYTES[path.ipv6] - IP_TCP_BYTES[False])

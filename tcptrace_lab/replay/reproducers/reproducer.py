@@ -1,4 +1,4 @@
-"""`replay script`: make a minimal reproducer of a connection's main stall.
+"""`replay script`: makes a minimal reproducer of a connection's main stall.
 
 Steps: analyze the capture, select the main stall (`side_by_side.stall`) and its finding, reconstruct the schedule, fit a model that
 reproduces it (`whatif.fit`), and find the smallest schedule that still shows the stall (`shrink`). The output is a Python script
@@ -45,7 +45,7 @@ class Reproducer:
     Attributes:
         evidence: data of the original connection.
         stall: the stall to reproduce.
-        finding: the finding of `analyze` about it; None: there is none.
+        finding: the finding of `analyze` about the stall; None: there is none.
         remedy: changes that remove the stall.
         whole: the complete schedule of the connection.
         shrunk: the smallest schedule that shows the stall; None: not shrunk.
@@ -66,7 +66,7 @@ class Reproducer:
 
     @property
     def schedule(self) -> Schedule:
-        """The schedule to run: the shrunk one, or the complete one."""
+        """The schedule to run: the shrunk schedule if there is one, else the complete schedule."""
         return self.whole if self.shrunk is None else self.shrunk.schedule
 
     def program(self) -> str:
@@ -106,7 +106,7 @@ class Reproducer:
         return lines
 
     def stall_words(self) -> str:
-        """The stall of the original, as text."""
+        """Describe the stall of the original."""
         stall_found, life = duration_s(self.stall.seconds), duration_s(self.evidence.life_ns / NS_PER_S)
         return f"{self.stall.family} took {stall_found} of {life} at the {_side(self.stall)}"
 
@@ -120,7 +120,7 @@ class Reproducer:
         return lines + [f"{unknown[0].upper()}{unknown[1:]}." for unknown in self.whole.unknowns]
 
     def cut_words(self) -> str:
-        """How much the schedule was shrunk, as text."""
+        """Describe how much the schedule was shrunk."""
         if self.shrunk is None:
             size = Size.of(self.whole)
             writes, written, paused = counted(size.writes, "write"), counted(size.written_bytes, "byte"), counted(size.pauses, "pause")
@@ -134,7 +134,7 @@ class Reproducer:
         return f"{words}{minimal} ({self.shrunk.runs:,} runs of the model)."
 
     def path_words(self) -> str:
-        """The path over which the schedule runs, as text."""
+        """Describe the path over which the schedule runs."""
         path = self.schedule.path
         if not stall_oracle.has_delay(self.schedule):
             return "loopback" if path.loopback else f"loopback with an MTU of {path.mtu_bytes:,}"
@@ -150,8 +150,8 @@ def reproduce(evidence: Evidence, *, whole: bool = False, max_s: float = MAX_S, 
 
     Args:
         evidence: data of the connection.
-        whole: do not shrink; no model is needed then.
-        max_s: time limit for shrinking, in seconds; the best result so far is used.
+        whole: True: do not shrink the schedule. Then no model is needed.
+        max_s: time limit for shrinking, in seconds. Then the best result so far is used.
         doing: called with a progress message.
 
     Raises:
@@ -206,7 +206,7 @@ def _question(
 
 
 def _as_captured(original: Figures, stall_found: Stall, schedule: Schedule) -> Expected:
-    """Expected durations without a model: the original's duration, and that duration less the stall."""
+    """Return the expected durations without a model: the original's duration, and this duration minus the stall."""
     took_s = original.duration_s
     return Expected(stall_found.seconds, took_s, max(0.0, took_s - stall_found.seconds), 0.0, 0.0, schedule.path.base_rtt_ns / NS_PER_S)
 
@@ -222,7 +222,7 @@ _FINDINGS: Final = {
 
 
 def _finding(document: Mapping[str, Any], stall_found: Stall) -> Mapping[str, Any] | None:
-    """The most expensive finding about a stall; None if there is none."""
+    """Return the most expensive finding about a stall; None if there is none."""
     about: list[dict[str, Any]] = [
         finding
         for finding in document["findings"]
@@ -242,7 +242,7 @@ def _digest(paths: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Results of running a reproducer over real sockets, from the analysis of their captures; times in seconds.
+    """Results of running a reproducer over real sockets, from the analysis of the captures. Times are in seconds.
 
     Attributes:
         stalled_s, fixed_stalled_s: time that the stall's causes took, unchanged and with the remedy.
@@ -258,7 +258,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether the stall is reproduced, and the remedy removes it."""
+        """True if the stall is reproduced, and the remedy removes the stall."""
         return self.stalled_s >= self.needed_s and self.fixed_stalled_s <= FIXED_LEFT * self.stalled_s
 
 

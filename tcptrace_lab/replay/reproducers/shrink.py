@@ -1,14 +1,16 @@
-"""Find the smallest schedule that still shows a stall, by delta debugging.
+"""Finds the smallest schedule that still shows a stall, by delta debugging.
 
-Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002. A part is removed if the model
-still shows the stall without it (`stall_oracle.Oracle`):
+Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002. A part of the schedule is removed
+if the model still shows the stall without this part (`stall_oracle.Oracle`):
 
 1. Remove the end of the transfer.
 2. Replace the path by loopback.
-3. Remove ever smaller parts, down to single steps.
-4. Remove socket options, halve sizes and pauses, remove rates and losses of the path. Repeat from 3 until nothing changes.
+3. Remove smaller and smaller parts, down to single steps.
+4. Remove socket options, halve sizes and pauses, remove rates and losses of the path. Repeat steps 3 and 4 until the schedule does not
+change.
 
-In the result, no step can be removed, nothing halved and no option dropped, unless `MAX_RUNS` or the time limit ended the search early.
+If neither `MAX_RUNS` nor the time limit ended the search early, the result is minimal: the stall disappears if any step is removed, halved,
+or loses an option.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Action, Schedule
 
 MAX_RUNS: Final = 4_000
-"""Maximum number of simulations; a transfer of a dozen exchanges needs about 200."""
+"""Maximum number of simulations. A transfer of a dozen exchanges needs about 200 simulations."""
 
 MAX_S: Final = 60.0
 """Time limit of the search in seconds, for transfers with very many segments."""
 
 MIN_THINK_NS: Final = 1_000_000
-"""Pauses are not halved below this: it is the precision with which a sleeping process wakes."""
+"""Minimum pause after halving. A sleeping process wakes with about this precision."""
 
 LOOPBACK_MTU_BYTES: Final = 65_536
 
@@ -52,7 +54,7 @@ class Size:
 
     @classmethod
     def of(cls, schedule: Schedule) -> Size:
-        """Size of all tasks of both ends."""
+        """Return the total size of all tasks of both ends."""
         steps = [step for end in schedule.ends() for task in end.tasks for step in task]
         writes = [step for step in steps if isinstance(step, Write)]
         thinks = [step for step in steps if isinstance(step, Think)]
@@ -69,7 +71,7 @@ class Shrunk:
         shown: the model's result for it.
         before, after: size of the complete and of the smallest schedule.
         runs: number of simulations.
-        is_minimal: no step can be removed, nothing halved, no option dropped; False: the search ended early.
+        is_minimal: True: nothing more can be removed or halved. False: the search ended early.
     """
 
     schedule: Schedule
@@ -81,7 +83,7 @@ class Shrunk:
 
 
 class _Enough(Exception):
-    """The limit of simulations or time is reached."""
+    """Raised when the limit of simulations or of time is reached."""
 
 
 def shrink(schedule: Schedule, oracle: Oracle, *, max_runs: int = MAX_RUNS, max_s: float = MAX_S) -> Shrunk:
@@ -90,8 +92,8 @@ def shrink(schedule: Schedule, oracle: Oracle, *, max_runs: int = MAX_RUNS, max_
     Args:
         schedule: a schedule whose ends take turns, and which shows the stall according to the oracle.
         oracle: decides whether a schedule shows the stall.
-        max_runs: limit of simulations; when it is reached, the best result so far is returned.
-        max_s: time limit in seconds; when it is reached, the best result so far is returned.
+        max_runs: limit of simulations. At the limit, the best result so far is returned.
+        max_s: time limit in seconds. At the limit, the best result so far is returned.
     """
     search = _Search(schedule, oracle, oracle.runs + max_runs, time.monotonic() + max_s)
     finished = True
@@ -111,7 +113,7 @@ class _Search:
         self._oracle, self._last_run, self._deadline_s = oracle, last_run, deadline_s
 
     def to_the_end(self) -> None:
-        """Search until nothing more can be removed."""
+        """Search until no further part can be removed."""
         self._shortest_beginning()
         self._path()
         before = None
@@ -123,7 +125,7 @@ class _Search:
             self._each(_shorter_path)
 
     def _take(self, candidate: Schedule) -> bool:
-        """Keep a candidate as the best schedule if it still shows the stall; return whether it does."""
+        """If a candidate still shows the stall, keep it as the best schedule. Return whether it shows the stall."""
         if self._oracle.runs >= self._last_run or time.monotonic() > self._deadline_s:
             raise _Enough
         shown = None if candidate == self.best else self._oracle.shows(candidate)
@@ -136,7 +138,10 @@ class _Search:
         return self._take(edited(self.best, dict.fromkeys(removed)))
 
     def _shortest_beginning(self) -> None:
-        """Keep the first 1, 2, 4, … steps, whichever number first shows the stall. Short schedules come first, as they simulate fast."""
+        """Try the first 1, 2, 4, … steps, and keep the first of these schedules that shows the stall.
+
+        Short schedules are simulated fast.
+        """
         everything = places(self.best)
         count = 1
         while count < len(everything):
@@ -145,7 +150,7 @@ class _Search:
             count *= 2
 
     def _path(self) -> None:
-        """Replace the path by loopback, or by a path without delay, if the stall still shows."""
+        """Replace the path by loopback, or by a path without delay, if the schedule then still shows the stall."""
         path = self.best.path
         near = Between(mtu_bytes=path.mtu_bytes, timestamps=path.timestamps, sack=path.sack)
         for candidate in (replace(near, mtu_bytes=LOOPBACK_MTU_BYTES, loopback=True), near):
@@ -153,7 +158,7 @@ class _Search:
                 return
 
     def _fewest_steps(self) -> None:
-        """Remove ever smaller parts, until no single step can be removed."""
+        """Remove smaller and smaller parts, until no single step can be removed."""
         parts = 2
         while parts:
             everything = places(self.best)
@@ -167,13 +172,13 @@ class _Search:
                 return
 
     def _each(self, candidates: Callable[[Schedule], Iterator[Schedule]]) -> None:
-        """Replace the schedule by a smaller candidate that shows the stall, until no candidate shows it."""
+        """Replace the schedule by a smaller candidate that shows the stall. Repeat until no candidate shows the stall."""
         while any(self._take(candidate) for candidate in candidates(self.best)):
             pass
 
 
 def halved(schedule: Schedule) -> Iterator[Schedule]:
-    """Variants in which one write or pause is halved, or one write uses a single call."""
+    """Yield variants of a schedule in which one write or pause is halved, or one write uses a single call."""
     for place in places(schedule):
         step = step_at(schedule, place)
         smaller: list[Action] = []
@@ -200,11 +205,11 @@ _DEFAULTS: Final = {
 }
 
 USUAL_CONGESTION: Final = "cubic"
-"""Default congestion control of Linux. Another one is not removed, because the model does not distinguish algorithms."""
+"""Default congestion control of Linux. Any other congestion control is kept, because the model does not distinguish algorithms."""
 
 
 def _without_options(schedule: Schedule) -> Iterator[Schedule]:
-    """Variants in which one option of one end is reset to the kernel's default."""
+    """Yield variants of a schedule in which one socket option of one end has the kernel's default."""
     for is_client, end in ((True, schedule.client), (False, schedule.server)):
         less: list[dict[str, Any]] = [{name: default} for name, default in _DEFAULTS.items() if getattr(end, name) != default]
         less += [{"congestion_control": None}] if end.congestion_control == USUAL_CONGESTION else []
@@ -214,7 +219,7 @@ def _without_options(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _shorter_path(schedule: Schedule) -> Iterator[Schedule]:
-    """Variants without the rate limit of a direction, or without one of its losses."""
+    """Yield variants of a schedule without the rate limit of one direction, or without one of its losses."""
     for name in ("forward", "backward"):
         direction = getattr(schedule.path, name)
         smaller = [replace(direction, rate_bps=None)] if direction.rate_bps else []

@@ -1,13 +1,14 @@
-"""Decide whether a schedule still shows the stall, by the model that was fitted to the capture: fast and reproducible.
+"""Decides whether a schedule still shows the stall. It uses the model that was fitted to the capture, which is fast and reproducible.
 
 A schedule shows the stall if two conditions hold:
 
-- Its sender waits for the original's cause, about as long as one of the original's waits, and has data to send after that wait.
+- The sender waits for the same cause as in the original, about as long as in the original, and sends data after this wait.
 - The remedy that the finding recommends removes the wait and shortens the transfer.
 
-Both must hold for each fit that is nearly as good as the best one: a stall that depends on a single jiffy, or on one segment of a window,
-would not occur on a real kernel. With `must_be_seen`, `analyze` must also find the stall in a capture of the model's run. For example, a
-send buffer limit shows in a capture only after some rounds. This check takes 100 times as long, and most stalls do not need it.
+Both conditions must hold for each fit that is nearly as good as the best fit. A stall that depends on a single jiffy, or on one segment of
+a window, would not occur on a real kernel. With `must_be_seen`, `analyze` must also find the stall in a capture of the model's run. For
+example, a capture shows a send buffer limit only after several round trips. This check takes 100 times as long as a simulation, and most
+stalls do not need it.
 """
 
 from __future__ import annotations
@@ -32,25 +33,29 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Run
 
 WAIT_SHARE: Final = 0.8
-"""Minimum of a reproduced wait, as a share of the original's usual wait. It is below 1, because timers are rounded to jiffies of 4 ms."""
+"""Minimum length of a reproduced wait, as a share of the original's usual wait. It is below 1, because timers are rounded to jiffies of 4
+ms."""
 
 MIN_WAIT_NS: Final = 10_000_000
-"""Shortest wait to reproduce: a script that measures a shorter one could not tell it from a busy machine (a heuristic)."""
+"""Shortest wait that is reproduced. A script could not distinguish a shorter wait from the delays of a busy machine (a heuristic)."""
 
 LOOPBACK_ROUND_TRIP_NS: Final = 40_000
-"""RTT assumed for a path without delay. With an RTT of 0 the model's event order would decide simultaneous events (a heuristic)."""
+"""RTT assumed for a path without delay (a heuristic). With an RTT of 0, the result would depend on the order in which the model runs
+simultaneous events."""
 
 MAX_FITS: Final = 4
 """Maximum number of fits that are simulated for each schedule."""
 
 LONGER_NS: Final = 5_000_000
-"""Minimum increase of the RTT to find out how durations depend on it."""
+"""Minimum increase of the RTT in the second simulation, which measures how durations depend on the RTT."""
 
 SEEN_SHARE: Final = 0.5
-"""Minimum share of the wait that the ledger of a capture must show; that ledger assigns the RTT within the wait to `network`."""
+"""The ledger of a capture must show at least this share of the wait. It is below 1, because this ledger assigns one RTT of the wait to
+`network`."""
 
 SAVED_SHARE: Final = 0.5
-"""Minimum time that the remedy must save, as a share of the wait. A wait during which something else happens costs nothing."""
+"""Minimum time that the remedy must save, as a share of the wait. If something else delays the transfer during the wait, the remedy saves
+nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +75,12 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Expected durations of a transfer with its stall and without it, and how they depend on the RTT.
+    """Expected durations of a transfer with its stall and without it, and how these durations depend on the RTT.
 
     Attributes:
         stalled_s: time that the sender waits because of the stall.
         with_s, without_s: duration of the connection, with the stall and with the remedy, at an RTT of `rtt_s`.
-        with_rounds, without_rounds: number of RTTs in these durations: seconds by which each grows per second of additional RTT.
+        with_rounds, without_rounds: number of RTTs in each of these durations: the seconds by which it grows per second of additional RTT.
     """
 
     stalled_s: float
@@ -88,13 +93,12 @@ class Expected:
 
 @dataclass(slots=True)
 class Oracle:
-    """Decides whether a schedule shows a stall.
+    """Checks whether a schedule shows a stall.
 
     Attributes:
         fits: fits of the model, the best first.
         stall: the stall of the original.
-        remedy: changes that remove it.
-        need_ns: minimum time that the sender must wait.
+        remedy: changes that remove the stall. need_ns: minimum time that the sender must wait.
         runs: number of simulations so far.
         must_be_seen: whether `analyze` must find the stall in a capture of the run.
     """
@@ -107,7 +111,7 @@ class Oracle:
     must_be_seen: bool = False
 
     def shows(self, schedule: Schedule) -> Shown | None:
-        """The result of the best fit if all fits show the stall, else None."""
+        """Return the result of the best fit if all fits show the stall, else None."""
         first: Shown | None = None
         for fit in self._fits_of(schedule):
             found = self.asked(schedule, fit)
@@ -117,7 +121,7 @@ class Oracle:
         return first if not self.must_be_seen or self.is_seen(schedule) else None
 
     def is_seen(self, schedule: Schedule) -> bool:
-        """Whether the ledger of a capture of the model's run shows the wait."""
+        """Return whether a capture of the simulated run has a ledger that shows the wait."""
         seen = modelled("", schedule, self._fits_of(schedule)[0]).stalled_s(self.stall.family, self.stall.direction)
         return seen * NS_PER_S >= SEEN_SHARE * self.need_ns
 
@@ -127,24 +131,27 @@ class Oracle:
         return found.took_ns - found.fixed_ns >= SAVED_SHARE * self.need_ns
 
     def _fits_of(self, schedule: Schedule) -> tuple[Fit, ...]:
-        """The fits for the schedule's path. On loopback, the capture's additional RTT is replaced, and equal fits are merged."""
+        """Return the fits for the schedule's path.
+
+        On loopback, `LOOPBACK_ROUND_TRIP_NS` replaces the capture's extra RTT; equal fits are merged.
+        """
         if has_delay(schedule):
             return self.fits
         return tuple(dict.fromkeys(replace(fit, extra_ns=LOOPBACK_ROUND_TRIP_NS) for fit in self.fits))
 
     def asked(self, schedule: Schedule, fit: Fit) -> Shown | None:
-        """The model's result for one fit; None if the applications do not finish or the sender does not wait long enough."""
+        """Return the model's result for one fit; None if the applications do not finish, or the sender does not wait long enough."""
         plain = self._run(schedule, fit)
         if plain is None or self.stalled_ns(plain) < self.need_ns:
             return None
-        # The unused part of a receive buffer of another size is unknown.
+        # If the remedy changes the receive buffer, it is unknown how much of the new buffer stays unused.
         fixed = self._run(self.remedy.applied(schedule), fit if self.remedy.receive_buffer_bytes is None else replace(fit, less_bytes=0))
         if fixed is None:
             return None
         return Shown(self.stalled_ns(plain), self.stalled_ns(fixed), life_ns(plain), life_ns(fixed))
 
     def expected(self, schedule: Schedule) -> Expected | None:
-        """Expected durations from the best fit, on the schedule's path and with a longer RTT; None if the model does not show the stall."""
+        """Return the durations that the best fit predicts, for the RTT and a longer RTT; None if the sender does not wait long enough."""
         fit = self._fits_of(schedule)[0]
         longer_ns = max(schedule.path.base_rtt_ns // 4, LONGER_NS)
         faster, slower = self.asked(schedule, fit), self.asked(schedule, replace(fit, extra_ns=fit.extra_ns + longer_ns))
@@ -169,18 +176,18 @@ class Oracle:
         return made if made.client.done and made.server.done else None
 
     def stalled_ns(self, of: Run) -> int:
-        """Time in ns that the stall's direction waited for the stall's causes."""
+        """Return the time in ns for which the stall's direction waited for the stall's causes."""
         return sum(end_ns - start_ns for start_ns, end_ns in self._holds(of))
 
     def _holds(self, of: Run) -> list[tuple[int, int]]:
-        """Start and end (ns) of each wait for the stall's causes, up to the last departure of data."""
+        """Return start and end (ns) of each wait for the stall's causes, until the last data segment is sent."""
         causes, departures = FAMILIES[self.stall.family], self._departures(of)
         last_ns = departures[-1] if departures else 0
         own = (hold for hold in of.truth if hold.from_client == self._from_client and hold.cause in causes)
         return [(hold.start_ns, min(hold.end_ns, last_ns)) for hold in own if hold.start_ns < last_ns]
 
     def longest_waits(self, of: Run) -> list[tuple[int, int]]:
-        """Start and end (ns) of the waits that last at least half of `need_ns`."""
+        """Return start and end (ns) of the waits that last at least half of `need_ns`."""
         return [(start_ns, end_ns) for start_ns, end_ns in self._holds(of) if end_ns - start_ns >= self.need_ns // 2]
 
     @property
@@ -191,7 +198,10 @@ class Oracle:
         return sorted({packet.sent_ns for packet in of.packets if packet.from_client == self._from_client and packet.payload_bytes})
 
     def usual_wait_ns(self, of: Run) -> int:
-        """Usual length (ns) of a wait between two departures of data: waits at least this long are half of the total waiting time."""
+        """Return the usual length (ns) of a wait between two data segments.
+
+        Waits of at least this length are half of the total waiting time.
+        """
         cuts = self._departures(of)
         pieces: list[int] = []
         for start_ns, end_ns in self._holds(of):
@@ -206,13 +216,13 @@ class Oracle:
 
 
 def has_delay(schedule: Schedule) -> bool:
-    """Whether the path differs from loopback: it has delay, a rate limit or losses."""
+    """Return whether the path differs from loopback, because it has delay, a rate limit or losses."""
     path = schedule.path
     return path.loses or any(direction.rate_bps for direction in path.directions) or (not path.loopback and path.base_rtt_ns > 0)
 
 
 def oracle(schedule: Schedule, fits: Sequence[Fit], stall: Stall, remedy: Changes) -> Oracle:
-    """Make the oracle for a stall; its `need_ns` follows from the usual wait of the complete schedule.
+    """Make the oracle for a stall. The usual wait in the complete schedule determines its `need_ns`.
 
     Args:
         schedule: the complete schedule.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # not available on Windows: steps that query the kernel's queue fail when they run
+except ImportError:  # not available on Windows, where steps that query the kernel's queue fail
     fcntl = None  # type: ignore[assignment]
 
 # ---- facts ----
@@ -72,7 +72,7 @@ POLL_S = 0.0002
 
 
 def main() -> int:
-    """Run the transfer; exit status 1: the stall occurs, 0: it does not, 2: wrong options, 3: the transfer failed."""
+    """Run the transfer. Exit status 1: the stall occurs, 0: it does not occur, 2: wrong options, 3: the transfer failed."""
     asked = options()
     ends = [changed(dict(end), asked) for end in (CLIENT, SERVER)]
     try:
@@ -120,7 +120,7 @@ def size(text: str) -> int:
 
 
 def changed(end: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
-    """One end with the command line's changes."""
+    """Return one end with the changes of the command line."""
     for name in ("nodelay", "cork", "quickack"):
         end[name] = bool(end.get(name)) or getattr(asked, name)
     if asked.send_buffer:
@@ -136,7 +136,7 @@ def changed(end: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def without_pauses(task: list[Step], *, everywhere: bool) -> list[Step]:
-    """Remove the pauses before reads from a task; `everywhere`: remove all pauses."""
+    """Return a task without its pauses before reads; with `everywhere`, without any pauses."""
     following = [*task[1:], {}]
     return [step for step, then in zip(task, following) if not ("think_s" in step and (everywhere or "read_bytes" in then))]
 
@@ -167,21 +167,21 @@ def prepared(end: dict[str, Any], host: str, *, near: bool) -> socket.socket:
 
 
 def known(name: str) -> int:
-    """The number of a socket option that some systems lack (OSError)."""
+    """Return the number of a socket option. Raises OSError on systems that lack the option."""
     if not hasattr(socket, name):
         raise OSError(f"this system has no {name}")
     return int(getattr(socket, name))
 
 
 def queued(connection: socket.socket, request: int) -> int:
-    """Unsent bytes (SIOCOUTQNSD) or unacknowledged bytes (SIOCOUTQ) of a connection."""
+    """Return the unsent bytes (SIOCOUTQNSD) or the unacknowledged bytes (SIOCOUTQ) of a connection."""
     if fcntl is None:
         raise OSError("only Linux reports how many bytes are queued")
     return int(struct.unpack("i", fcntl.ioctl(connection, request, bytes(4)))[0])
 
 
 class Playing:
-    """Runs one end; `steps` collects its steps: (end, description, seconds)."""
+    """Runs one end. `steps` collects its steps: (end, description, seconds)."""
 
     def __init__(self, who: str, end: dict[str, Any], connection: socket.socket) -> None:
         self.who, self.end, self.connection = who, end, connection
@@ -206,7 +206,7 @@ class Playing:
             raise self.failures[0]
 
     def guarded(self, task: list[Step]) -> None:
-        """Run a task; an error also ends the other tasks."""
+        """Run a task. An error also ends the other tasks."""
         try:
             for number, step in enumerate(task):
                 start_s = time.monotonic()
@@ -222,7 +222,7 @@ class Playing:
                 self.news.notify_all()
 
     def do(self, step: Step, *, last: bool) -> str:
-        """Run one step; return its description."""
+        """Run one step. Return its description."""
         if "write_bytes" in step:
             self.write(step["write_bytes"], step.get("call_bytes") or step["write_bytes"], last=last)
             return "writes {} B".format(format(step["write_bytes"], ","))
@@ -244,7 +244,10 @@ class Playing:
         return ""
 
     def write(self, left: int, call_bytes: int, *, last: bool) -> None:
-        """Write `left` bytes in calls of `call_bytes`; with a bound, only while at most that many bytes are unacknowledged."""
+        """Write `left` bytes in calls of `call_bytes`.
+
+        If the end has a bound, wait until the unacknowledged bytes plus the call fit the bound.
+        """
         if self.end["cork"]:
             self.connection.setsockopt(socket.IPPROTO_TCP, known("TCP_CORK"), 1)
         while left:
@@ -261,7 +264,7 @@ class Playing:
             self.connection.setsockopt(socket.IPPROTO_TCP, known("TCP_CORK"), 0)
 
     def read(self, count: int) -> None:
-        """Read `count` bytes; 0: read until the other end closes."""
+        """Read `count` bytes. If `count` is 0, read until the other end closes."""
         left = count or MAX_CALL_BYTES
         while left:
             data = self.connection.recv(min(left, MAX_CALL_BYTES))
@@ -285,7 +288,7 @@ class Playing:
             raise EOFError(f"the other end closed, or was silent, before {total} bytes were read")
 
     def poll(self) -> None:
-        """Wait for the next query; the kernel has no event for a queue's size."""
+        """Sleep until the next query. Polling is needed because the kernel has no event for the size of a queue."""
         if time.monotonic() > self.deadline_s:
             raise OSError(f"it takes longer than {TIME_LIMIT_S:.0f} s")
         time.sleep(POLL_S)
@@ -295,7 +298,7 @@ class Playing:
 
 
 def runs(ends: list[dict[str, Any]], asked: argparse.Namespace) -> Times:
-    """Run the transfer several times; return the duration and the connect time of each, and the steps of the fastest."""
+    """Run the transfer several times. Return the duration and the connect time of each run, and the steps of the fastest run."""
     if asked.connect:
         return repeated(lambda: once(ends, asked.connect, asked.port, None, near=False), asked.times)
     close: Callable[[], object] = int  # does nothing
@@ -312,7 +315,7 @@ def runs(ends: list[dict[str, Any]], asked: argparse.Namespace) -> Times:
 
 
 def repeated(make: Callable[[], tuple[float, float, list[Told]]], times: int) -> Times:
-    """Run `make` several times; return durations, connect times, and the steps of the fastest."""
+    """Run `make` several times. Return the durations, the connect times, and the steps of the fastest run."""
     took: list[float] = []
     connecting: list[float] = []
     steps: list[Told] = []
@@ -397,7 +400,7 @@ def serve(end: dict[str, Any], asked: argparse.Namespace) -> int:
 
 
 def judged(took: list[float], connecting: list[float], steps: list[Told], ends: list[dict[str, Any]]) -> int:
-    """Print the steps, and whether the stall occurs: the fastest duration is closer to the expected one with it than without it."""
+    """Print the steps, and whether the stall occurs: then the fastest duration is closer to the expected duration with the stall."""
     tell(steps)
     rtt_s = min(connecting)
     longer_s = rtt_s - EXPECTED["rtt_s"]
@@ -413,12 +416,12 @@ def judged(took: list[float], connecting: list[float], steps: list[Told], ends: 
 
 
 def written(ends: list[dict[str, Any]]) -> int:
-    """Bytes that both ends write in one transfer."""
+    """Return the number of bytes that both ends write in one transfer."""
     return sum(step.get("write_bytes", 0) for end in ends for task in end["tasks"] for step in task)
 
 
 def tell(steps: list[Told]) -> None:
-    """Print the duration of each step, or of the longest `MAX_STEPS_TOLD`."""
+    """Print the duration of each step, at most of the `MAX_STEPS_TOLD` longest steps."""
     shown = steps
     if len(steps) > MAX_STEPS_TOLD:
         print(f"the longest {MAX_STEPS_TOLD} of {len(steps)} steps:")
@@ -436,7 +439,7 @@ def milliseconds(spent_s: float) -> str:
 
 
 def failed(words: str) -> int:
-    """Print an error in one line; return the exit status."""
+    """Print an error in one line. Return the exit status."""
     print(f"{os.path.basename(sys.argv[0])}: {words}", file=sys.stderr)
     return NOT_DONE
 
@@ -453,7 +456,7 @@ QUEUE_PACKETS = 10_000
 
 
 def own_path(server: dict[str, Any], asked: argparse.Namespace) -> tuple[socket.socket, Callable[[], None]]:
-    """Build the path; return the server's listening socket, in the server's namespace, and a function that ends the relay."""
+    """Build the path. Return the listening socket in the server's namespace, and a function that ends the relay."""
     if fcntl is None or not os.path.exists("/dev/net/tun"):
         raise OSError("the stall needs a path, made of Linux' tun interfaces; or play it between two hosts: --serve and --connect")
     unshare = ctypes.CDLL(None, use_errno=True).unshare
@@ -485,7 +488,7 @@ def own_path(server: dict[str, Any], asked: argparse.Namespace) -> tuple[socket.
 
 
 def tun(address: str) -> int:
-    """Create a tun interface with an address in the current network namespace; return its file descriptor."""
+    """Create a tun interface with an address in the current network namespace. Return its file descriptor."""
     made = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     name = b"repro0"
     fcntl.ioctl(made, TUNSETIFF, struct.pack("16sH22x", name, IFF_TUN | IFF_NO_PI))
@@ -497,7 +500,7 @@ def tun(address: str) -> int:
             (SIOCSIFFLAGS, struct.pack("H", IFF_UP | IFF_RUNNING)),
         ):
             fcntl.ioctl(control, request, struct.pack("16s24s", name, value))
-        with suppress(OSError):  # needs root; otherwise the queue holds 500 packets
+        with suppress(OSError):  # needs root; otherwise the queue has room for 500 packets
             fcntl.ioctl(control, SIOCSIFTXQLEN, struct.pack("16si20x", name, QUEUE_PACKETS))
     for key, on in (("tcp_no_metrics_save", 1), ("tcp_timestamps", PATH_OPTIONS["timestamps"]), ("tcp_sack", PATH_OPTIONS["sack"])):
         with suppress(OSError), open(f"/proc/sys/net/ipv4/{key}", "w", encoding="ascii") as file:
@@ -527,7 +530,7 @@ def relay(near: int, far: int, alive: int, *, lossless: bool) -> NoReturn:
             header = (packet[0] & 15) * 4
             if packet[0] >> 4 != 4 or packet[9] != socket.IPPROTO_TCP:
                 continue
-            port = packet[header + 2 * way : header + 2 * way + 2]  # the client's port: losses are counted per connection
+            port = packet[header + 2 * way : header + 2 * way + 2]  # the client's port, because lost packets are numbered per connection
             index = counts[way, port] = counts.get((way, port), -1) + 1
             if not lossless and (index in PATH["lost"][way] or draw.random() < PATH["loss_share"][way]):
                 continue

@@ -176,8 +176,10 @@ def _like(one: Fit) -> tuple[str, bool, int]:
 
 
 def _distinct(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple[float, Fit]]:
-    """Yield the best fit of each group with equal causes (`_like`), best first: at most `MAX_LEDGERS`, with a duration error up to
-    `most`."""
+    """Yield the best fit of each group with equal causes (`_like`), best first.
+
+    At most `MAX_LEDGERS`, with duration errors up to `most`.
+    """
     found: dict[tuple[str, bool, int], tuple[float, Fit]] = {}
     for error, one in tried:
         if abs(error) <= most:
@@ -251,8 +253,10 @@ def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> F
 
 
 def _distance(one: Figures, other: Figures, direction: str) -> float:
-    """Return half the sum of the differences between the shares of each family of causes: 0 if all shares are equal, 1 if no family is
-    common."""
+    """Return half the sum of the differences between the shares of each family of causes.
+
+    The result is 0 if all shares are equal, and 1 if no family is common.
+    """
     mine, theirs = _families(one, direction), _families(other, direction)
     return sum(abs(mine.get(family, 0.0) - theirs.get(family, 0.0)) for family in sorted({*mine, *theirs})) / 2
 
@@ -343,8 +347,7 @@ def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tu
 
 
 def _changed_fits(fit: Fit, changes: Changes, schedule: Schedule) -> Iterator[Fit]:
-    """Yield fits for a changed receive buffer: either its unused part is as large as before the change, or the sender uses the whole
-    buffer."""
+    """Yield fits for a changed receive buffer: its unused part is as large as before the change, or the sender uses the whole buffer."""
     if changes.receive_buffer_bytes is None:
         yield fit
         return

@@ -12,8 +12,8 @@ Read in this order:
 
 `ranges` needs no simulated time: it derives from a stack's rules which message sizes stall and which buffer sizes can deadlock a stream.
 
-The model is deterministic: integer nanoseconds, one event heap, random numbers only from a seed.
-The public names are those of `__all__`; each is imported on first use.
+The model is deterministic: integer nanoseconds, one event heap, random numbers only from a seed. The public names are those of `__all__`.
+Each name is imported on first use.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  (a module's attribute can be anything)
+def __getattr__(name: str) -> Any:  # noqa: ANN401  (a module's attribute can have any type)
     """Import a public name on first use (PEP 562)."""
     for home, names in _HOMES.items():
         if name in names:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Step
 
 FOR_ROOM, FOR_DATA, FOR_ACKS = -1, -2, -3
-"""Values that a step yields instead of nanoseconds of processor time: sleep for send buffer space, for data, or for the next ACK."""
+"""Values that a step yields if it sleeps, instead of nanoseconds of processor time: until there is send buffer space, data, or an ACK."""
 
 IDLE_BEFORE = 1 << 60
-"""Offset of a time that a step yields: sleep until that time, without using the processor."""
+"""If a step sleeps until a time, it yields this time plus this offset. It does not use the processor until then."""
 
 
 class Process:

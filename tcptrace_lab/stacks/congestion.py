@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
 
 OPEN = 1 << 30
-"""A congestion window that never limits the sender, in bytes."""
+"""Size in bytes of a congestion window that never limits the sender."""
 
 DUPLICATE_ACKS = 3
 """Number of duplicate ACKs that starts a fast retransmit (RFC 5681, 3.2)."""
@@ -22,7 +22,7 @@ class Congestion:
         window: cwnd, in bytes.
         threshold: ssthresh, in bytes.
         recovering_until: sequence number whose ACK ends fast recovery at the latest; None outside fast recovery.
-        resent: Tahoe has made a fast retransmit that is not acknowledged yet.
+        resent: Tahoe has made a fast retransmit that is unacknowledged.
         timeout: the retransmission timer expired, and no new data was acknowledged since.
         after_loss: a loss has reduced the window.
     """
@@ -35,7 +35,7 @@ class Congestion:
         self.recovering_until: int | None = None
         self.after_loss = self.timeout = self.resent = False
         self._avoided = 0
-        self._ends: deque[int] = deque()  # end of each segment in flight; used only where the window counts segments
+        self._ends: deque[int] = deque()  # end of each segment in flight; used only if the window counts segments
         self.window = OPEN
         self.start()
 
@@ -51,7 +51,7 @@ class Congestion:
             self.window = min(self.window, stack.initial_segments * self._tcp.mss)
 
     def open(self) -> None:
-        """Lift the limit, as on a connection that has long sent without loss."""
+        """Make the window unlimited, as on a connection that has sent for a long time without loss."""
         self.window = OPEN
 
     @property
@@ -59,7 +59,10 @@ class Congestion:
         return self._tcp.stack.counts_segments and not self.after_loss
 
     def room(self) -> int:
-        """Bytes that the window still allows. Before the first loss, a stack that counts segments charges each one as a full segment."""
+        """Return the bytes that the window still allows.
+
+        A stack that counts segments counts each as a full segment until the first loss.
+        """
         tcp = self._tcp
         if self._by_segments:
             return self.window - len(self._ends) * tcp.mss
@@ -71,7 +74,7 @@ class Congestion:
             self._ends.append(end)
 
     def _passed(self, acked: int) -> int:
-        """Bytes that an ACK counts as: those acknowledged, or a full MSS per acknowledged segment."""
+        """Return the bytes that an ACK counts for: those acknowledged, or, if segments are counted, one MSS per acknowledged segment."""
         tcp, ends = self._tcp, self._ends
         if not self._by_segments:
             return acked
@@ -82,11 +85,11 @@ class Congestion:
 
     @property
     def repairs(self) -> bool:
-        """Whether a fast retransmit is not yet fully acknowledged."""
+        """True while a fast retransmit is not fully acknowledged."""
         return self.resent or self.recovering_until is not None
 
     def cause(self) -> str:
-        """The ledger's cause for a wait that the congestion window imposes."""
+        """Return the ledger's cause for a wait caused by the congestion window."""
         if self.timeout:
             return "timeout"
         if self.repairs:

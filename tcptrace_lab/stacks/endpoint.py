@@ -26,8 +26,8 @@ UNSCALED_WINDOW_BYTES = 65_535
 """Largest window without the window scale option (RFC 7323)."""
 
 LATE_ACK_NS = 20 * NS_PER_MS
-"""An ACK this late after the last received data counts as delayed in the ledger: by a timer, or because the application did not read.
-It is half of the shortest delayed-ACK timer in use. A shorter delay is the host's processing time."""
+"""An ACK counts as delayed in the ledger if it is sent this long after the last received data: a timer delayed it, or the application did
+not read. This time is half of the shortest delayed-ACK timer in use. A shorter delay is the host's processing time."""
 
 SYN_OPTION_BYTES = 4
 """Length of the MSS option (RFC 9293, 3.7.1)."""
@@ -38,13 +38,13 @@ class Endpoint:
 
     Attributes:
         more_to_come: the write call that queued the last bytes has more bytes to queue.
-        pushing: small segments leave now in spite of Nagle's algorithm.
-        blocked_by: why queued bytes do not leave: `nagle`, `receiver-window`, `zero-window`, or a cause of `Congestion.cause`; empty:
-            nothing holds them.
+        pushing: small segments are sent now in spite of Nagle's algorithm.
+        blocked_by: why queued bytes are not sent: `nagle`, `receiver-window`, `zero-window`, or a cause of `Congestion.cause`; empty:
+            nothing prevents it.
         on_room: called when an ACK has freed send buffer space.
         on_data: called when data to read, or the peer's FIN, has arrived.
-        on_change: called whenever the reason why the next byte does not leave may have changed.
-        released_late: the last ACK of new data was a delayed one.
+        on_change: called whenever the reason why the next byte is not sent may have changed.
+        released_late: the last ACK of new data was delayed.
     """
 
     __slots__ = (
@@ -98,20 +98,20 @@ class Endpoint:
 
     @property
     def queued(self) -> int:
-        """Bytes from SND.NXT to the end of the queued data: unsent, or due for retransmission."""
+        """Bytes from SND.NXT to the end of the queued data. They are unsent, or due for retransmission."""
         return self.snd_end - self.snd_nxt
 
     @property
     def in_flight(self) -> int:
-        """Sequence numbers sent and not yet acknowledged (FlightSize, RFC 5681)."""
+        """Number of sequence numbers that are sent and unacknowledged (FlightSize, RFC 5681)."""
         return self.snd_max - self.snd_una
 
     def unacked_room(self) -> int:
-        """Free bytes of a send buffer that keeps data until it is acknowledged; negative where a stack overfills it."""
+        """Return the free bytes of a send buffer that stores data until it is acknowledged. Negative if the stack overfills the buffer."""
         return self.send_buffer - (self.snd_end - max(self.snd_una, 1))
 
     def append(self, size_bytes: int, buffers: int, *, more_to_come: bool) -> None:
-        """Queue bytes that the socket layer has copied (`PRU_SEND`), and send what may leave.
+        """Queue bytes that the socket layer has copied (`PRU_SEND`), and send the segments that may be sent.
 
         Args:
             size_bytes: bytes to queue.
@@ -125,24 +125,24 @@ class Endpoint:
         self.output()
 
     def take(self, size_bytes: int) -> None:
-        """Remove bytes that the application has read; `Receiver.read` is called separately."""
+        """Remove bytes that the application has read. The caller also calls `Receiver.read`."""
         self.unread -= size_bytes
 
     def close(self) -> None:
-        """End the output: send a FIN after the queued bytes."""
+        """Send a FIN after the queued bytes."""
         self.closing = True
         self.output()
 
     # Output
 
     def window_cause(self) -> str:
-        """The window that keeps queued bytes from leaving, as a cause of the ledger."""
+        """Return the cause in the ledger (window) that prevents sending queued bytes."""
         if self.cc.room() < self.snd_edge - self.snd_nxt:
             return self.cc.cause()
         return "zero-window" if self.snd_edge <= self.snd_una else "receiver-window"
 
     def output(self) -> None:
-        """Send all segments that may leave now, and an ACK if one is due."""
+        """Send all segments that may be sent now, and an ACK if one is due."""
         if not self.connected:
             return
         self.calls_output += 1
@@ -164,7 +164,7 @@ class Endpoint:
             self.on_change()
 
     def _output_one(self, *, idle: bool) -> bool | None:
-        """Send one segment with data, a FIN or an ACK; return whether more may follow, or None if nothing was due."""
+        """Send one segment with data, a FIN or an ACK. Return whether more segments may follow; None if no segment was due."""
         queued = self.snd_end - self.snd_nxt
         length = 0
         self.resending = self.snd_nxt < self.snd_max
@@ -176,7 +176,7 @@ class Endpoint:
             if self.force:
                 length = min(usable, queued, self.mss)
             elif self.closing and 0 < queued <= min(self.mss, usable):
-                length = queued  # a FIN goes with the last segment, and no rule holds it
+                length = queued  # a FIN is sent with the last segment, and no rule delays it
             else:
                 length = self.sender.length(self, queued, usable, idle)
         fin = self.closing and length == queued  # after the FIN was sent, queued is -1
@@ -188,7 +188,7 @@ class Endpoint:
     def _probe(self) -> None:
         """Send a window probe to a peer whose window is closed.
 
-        BSD sends the next byte, which does not count as sent (`t_force`). Linux sends an empty segment with an already acknowledged
+        BSD sends the next byte, which does not advance SND.NXT (`t_force`). Linux sends an empty segment with an already acknowledged
         sequence number, which the peer must answer (`tcp_xmit_probe_skb`).
         """
         length = self.stack.probe_bytes
@@ -196,7 +196,7 @@ class Endpoint:
         self.blocked_by = self.window_cause()
 
     def _segment(self, seq: int, length: int, flags: int) -> Packet:
-        """Build a segment with the current ACK and window; no ACK is due afterwards."""
+        """Build a segment with the current ACK and window. Afterwards, no ACK is due."""
         push = PSH if length and seq + length == self.snd_end else 0
         packet = Packet(seq, self.rcv_nxt, flags | push | ACK, self._tell_window(), length, from_client=self.from_client)
         packet.late_ack = self.ack_owed and self.clock.now_ns - self.last_received_ns >= LATE_ACK_NS
@@ -247,7 +247,7 @@ class Endpoint:
             self.clock.at(packet.arrived_ns, self.peer.arrive, packet)
 
     def resend_first(self) -> None:
-        """Retransmit the first unacknowledged segment, limited to the peer's window but at least 1 byte."""
+        """Retransmit the first unacknowledged segment. It has at most the size of the peer's window, and at least 1 byte."""
         self.resending = True
         back = self.snd_nxt
         self.snd_nxt = self.snd_una
@@ -259,7 +259,7 @@ class Endpoint:
     # Input
 
     def arrive(self, packet: Packet) -> None:
-        """Receive a packet: an interrupt, whose processing time delays `input`."""
+        """Receive a packet. This is an interrupt; `input` runs after its processing time."""
         costs, length = self._costs, packet.payload_bytes
         cost_ns = costs.data_in_ns + (costs.data_in_ns_per_kib * length >> 10) if length else costs.ack_in_ns
         done_ns = self.cpu.interrupt(cost_ns)
@@ -269,7 +269,7 @@ class Endpoint:
             self.clock.at(done_ns, self.input, packet)
 
     def input(self, packet: Packet) -> None:
-        """Process a packet's ACK, window and data, then send what they allow."""
+        """Process a packet's ACK, window and data, then send the segments that they allow."""
         self.calls_input += 1
         if packet.flags & SYN or not self.connected:
             self._handshake(packet)
@@ -284,7 +284,7 @@ class Endpoint:
             self.output()
 
     def _acknowledged(self, packet: Packet) -> bool:
-        """Process a packet's ACK and window; return whether `output` is to be called."""
+        """Process a packet's ACK and window. Return whether `output` must be called."""
         ack, edge = packet.ack, packet.ack + packet.window_bytes
         if ack > self.snd_una:
             acked = ack - self.snd_una
@@ -292,7 +292,7 @@ class Endpoint:
             self.released_late = packet.late_ack
             self.snd_una = ack
             self.snd_nxt = max(self.snd_nxt, ack)
-            self.snd_max = max(self.snd_max, ack)  # the peer accepted a window probe's byte
+            self.snd_max = max(self.snd_max, ack)  # the peer accepted the byte of a window probe
             self.snd_edge = edge
             self.timers.acked(ack)
             self.cc.acked(acked)
@@ -322,7 +322,7 @@ class Endpoint:
             self.ack_now = True
             return
         room_end, flags = self._room_end(), packet.flags
-        if packet.seq + packet.payload_bytes > room_end:  # a window probe, or data beyond the window
+        if packet.seq + packet.payload_bytes > room_end:  # the segment is a window probe, or has data beyond the window
             end, flags = room_end, flags & ~FIN
             self.ack_now = True
             if end <= self.rcv_nxt:
@@ -345,22 +345,22 @@ class Endpoint:
         self._wake(self.on_data)
 
     def _room_end(self) -> int:
-        """Sequence number up to which data is accepted."""
+        """Return the sequence number up to which data is accepted."""
         room = self.receive_buffer - self.unread if self.stack.takes_beyond_window else 0
         return max(self.advertised, self.rcv_nxt + room)
 
     @property
     def ended(self) -> bool:
-        """Whether the peer's FIN and all data before it have arrived."""
+        """True if the peer's FIN and all data before the FIN have arrived."""
         return self.peer_closed and not self._out_of_order
 
     @property
     def has_holes(self) -> bool:
-        """Whether data is missing before data that arrived out of order."""
+        """True if data is missing before data that arrived out of order."""
         return bool(self._out_of_order)
 
     def delay_ack(self, due_ns: int | None = None) -> None:
-        """Delay an ACK until `due_ns` at the latest; None: until the host's next 200 ms tick."""
+        """Delay an ACK until `due_ns` at the latest. None: until the host's next 200 ms tick."""
         self.ack_owed = True
         self.timers.delayed_ack(due_ns)
 
@@ -387,7 +387,7 @@ class Endpoint:
 
     def _handshake(self, packet: Packet) -> None:
         if packet.flags & SYN:
-            if self.rcv_nxt:  # a retransmitted SYN: our answer was lost
+            if self.rcv_nxt:  # a retransmitted SYN, because our SYN/ACK was lost
                 self._resend_handshake()
                 return
             self.rcv_nxt = 1

@@ -17,7 +17,7 @@ NS_PER_MS = 1_000_000
 NS_PER_US = 1_000
 
 MAX_EVENTS = 50_000_000
-"""Maximum number of events of one run; they take minutes. The limit stops a run that would never end."""
+"""Maximum number of events of one run. This many events take minutes; the limit stops a run that would never end."""
 
 
 class TooManyEvents(RuntimeError):
@@ -40,7 +40,7 @@ class Clock:
         heappush(self._heap, (when_ns, self._order, happen, values))
 
     def run(self, until_ns: int, done: Callable[[], bool]) -> None:
-        """Run the events in order until `done()` is true, no event is left, or the next one is later than `until_ns`.
+        """Run the events in order until `done()` is true, no event remains, or the next event is later than `until_ns`.
 
         Raises:
             TooManyEvents: the run has more than `MAX_EVENTS` events, or `done` found too many packets.
@@ -56,7 +56,7 @@ class Clock:
 
 
 class Cpu:
-    """One processor. It runs interrupts one after another, and one process, which interrupts preempt.
+    """One processor. The processor runs interrupts one after another, and one process, which interrupts preempt.
 
     Attributes:
         busy_ns: time spent on interrupts and on the process.
@@ -66,14 +66,14 @@ class Cpu:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._free_ns = 0  # when all accepted interrupts are done
+        self._free_ns = 0  # time at which all accepted interrupts are done
         self._end_ns = 0
-        self._stolen_ns = 0  # interrupt time since the process's end was computed
+        self._stolen_ns = 0  # interrupt time that has passed since the end of the process work was computed
         self._resume: Callable[[], object] | None = None
         self.busy_ns = 0
 
     def interrupt(self, cost_ns: int) -> int:
-        """Run `cost_ns` of interrupt work, which nothing preempts; return when it is done."""
+        """Run `cost_ns` of interrupt work, which nothing preempts. Return the time at which the work is done."""
         start_ns = max(self._clock.now_ns, self._free_ns)
         self._free_ns = start_ns + cost_ns
         self.busy_ns += cost_ns
@@ -84,8 +84,7 @@ class Cpu:
     def process(self, cost_ns: int, resume: Callable[[], object]) -> bool:
         """Run `cost_ns` of process work, then call `resume`.
 
-        Returns:
-            True if the work takes no time and is done; `resume` is then not called.
+        Returns: True if the work takes no time and is done; then `resume` is not called.
         """
         now_ns = self._clock.now_ns
         if not cost_ns and self._free_ns <= now_ns:

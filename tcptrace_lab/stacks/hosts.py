@@ -1,6 +1,6 @@
-"""Processor times of the hosts in the studies: measured by their authors, or fitted or assumed where the text says so.
+"""Processor times of the hosts in the studies. The authors measured them; values that are fitted or assumed are marked so.
 
-All times are nanoseconds; those whose names end in `_per_kib` are per 1,024 bytes.
+All times are nanoseconds. Times with names that end in `_per_kib` are per 1,024 bytes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SPARC_IPC = Costs(
     data_in_ns_per_kib=120 * US,
     ack_in_ns=200 * US,
 )
-"""SPARCstation IPC with SunOS 4.1 (Comer & Lin): fitted by eye to the fast cells of Table 2, about 20 Mb/s. Slow cells do not depend on
-it."""
+"""SPARCstation IPC with SunOS 4.1 (Comer & Lin): fitted by eye to the fast cells of Table 2, about 20 Mb/s. The slow cells do not depend on
+these costs."""
 
 _VAX_WRITE_US, _VAX_BUFFER_US, _VAX_SEGMENT_US = 2_550, 680, 2_270
 _VAX_COPY_US, _VAX_CHECKSUM_US = 690, 1_340
@@ -56,16 +56,17 @@ _PC_RECEIVE_KIB_US = 3_469
 _PC_DRIVER_US = _PC_RECEIVE_KIB_US - _PC_RECEIVE_US - _PC_COPY_US - _PC_CHECKSUM_US
 
 PC_TASK_CHANGE_NS = 376_953
-"""MD-DOS/IP hands the processor from one task to another: the one fitted parameter, from the 345.452 ms of 40 KB (Abrams & Chen)."""
+"""Time for which MD-DOS/IP needs the processor to change from one task to another. It is the only fitted parameter, from the 345.452 ms for
+40 KB (Abrams & Chen)."""
 
 
 def pc(task_change_ns: int) -> Costs:
-    """A host with an 80386 at 12.5 MHz and MD-DOS/IP.
+    """Return the costs of a host with an 80386 at 12.5 MHz and MD-DOS/IP.
 
-    Table 6: TCP and IP of a segment; section 3.5: 3.469 ms to receive a segment of 1 KB, 0.477 to send an ACK; figure 6: of 1,460 bytes 36
-    % of 1.13 ms are copying, 32 % the checksum. The rest of the 3.469 ms is the driver; sending is assumed to need as much. In addition,
-    the tasks of section 3.1 change between the timed modules: from program to TCP for a write; to TCP and back for a read; to a program
-    that wakes up; and from interrupt to IP and to TCP for an arriving segment.
+    Table 6: TCP and IP processing of a segment. Section 3.5: 3.469 ms to receive a segment of 1 KB, 0.477 ms to send an ACK. Figure 6: for
+    1,460 bytes, 36 % of 1.13 ms are copying, and 32 % are the checksum. The remainder of the 3.469 ms is the driver's time. For sending,
+    the driver is assumed to need as much time. In addition, the processor changes between the tasks of section 3.1: from program to TCP for
+    a write; to TCP and back for a read; to a program that wakes up; and from interrupt to IP and to TCP for an arriving segment.
     """
     return Costs(
         write_call_ns=task_change_ns,
@@ -87,7 +88,8 @@ D310_RECEIVING = Costs(
     data_in_ns_per_kib=(_PC_RECEIVE_KIB_US - _PC_RECEIVE_US) * US,
     ack_out_ns=_PC_SEND_ACK_US * US,
 )
-"""The D310 as figure 8 takes it: 3.469 ms per KB and 0.477 ms per ACK, without the program's time, which gives its 2.209 Mb/s."""
+"""Costs of the D310 as figure 8 assumes them: 3.469 ms per KB and 0.477 ms per ACK, without the program's time. They give the 2.209 Mb/s of
+figure 8."""
 
 HOSTS = {"sparc-ipc": SPARC_IPC, "vax-750": VAX_750, "pc-386": pc(PC_TASK_CHANGE_NS)}
-"""Names of hosts, as `simulate` and settings of runs have them."""
+"""Name of a host, as `simulate` and settings files use it → its costs."""

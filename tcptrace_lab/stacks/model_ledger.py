@@ -1,21 +1,22 @@
-"""The model's ledger: for each direction, why its next byte does not leave, at every instant of the connection.
+"""The model's ledger: for each direction and every instant of the connection, the reason why the next byte is not sent.
 
-A direction's ledger is as seen at its sender, from the first frame of the connection there to the last. Compare it with a capture taken at
-that host. The causes of the time between two departures are:
+A direction's ledger describes what a capture at its sender shows, from the connection's first frame there to the last. Compare this ledger
+only with a capture taken at the sender. The time between two sent segments has these causes:
 
-- Bytes are queued: the rule or window that holds them is the cause. If the receiver's ACK was delayed, the cause is `nagle-delayed-ack`
-  where Nagle's algorithm held a small segment, and `delayed-ack` where the congestion window or a full send buffer did. The ACK that ends
-  the wait decides: a delayed ACK that released nothing, before a prompt one that did, cost no time.
-- Nagle's algorithm holds the last bytes of a full send buffer: the cause is Nagle's algorithm if the small segment ends the wait. It is the
-  send buffer if a full segment does, because the application filled it up once there was space.
+- Bytes are queued: the cause is the rule or window that delays them. If the receiver's ACK was delayed, the cause is `nagle-delayed-ack` if
+  Nagle's algorithm delayed a small segment, and `delayed-ack` if the congestion window or a full send buffer delayed data. The ACK that
+  ends the wait decides whether it counts as delayed. A delayed ACK that released no data, followed by a prompt ACK that did, cost no time.
+- Nagle's algorithm delays the last bytes of a full send buffer: the cause is Nagle's algorithm if the small segment ends the wait. The
+  cause is the send buffer if a full segment ends the wait, because the application filled the segment when the buffer had space.
 - The send buffer is full and the window is used up: the cause is the window.
-- The link transmits the previous frame: `network`, whatever else would hold the next byte. So a window is the cause only while the link is
-  idle, which is the time that a larger window would save.
+- The link transmits the previous frame: `network`, even if a rule or window would also delay the next byte. So a window is the cause only
+  while the link is idle, which is the time that a larger window would save.
 - A retransmission ends the wait: after a timeout, the cause of the whole wait is `timeout`. In loss recovery, the cause is `loss-recovery`
-  from the third duplicate ACK on, which signals the loss (RFC 5681, 3.2); before it, the sender waits for an ACK as usual. A send buffer
-  that is full until the retransmission is acknowledged counts as `loss-recovery` too, because it holds the data sent after the loss.
-- Nothing is queued and the application waits for data: `network` while its own last byte, or the last of the answer, is in transit;
-  otherwise `peer`. The ledger of the other direction says what the peer did in that time.
+  from the third duplicate ACK on, which signals the loss (RFC 5681, 3.2); before the third duplicate ACK, the sender waits for an ACK as
+  usual. If the send buffer is full until the retransmission is acknowledged, this time is `loss-recovery`, too, because the buffer stores
+  the data sent after the loss.
+- Nothing is queued and the application waits for data: `network` while the application's last byte, or the last byte of the answer, is in
+  transit; otherwise `peer`. The ledger of the other direction shows what the peer did in that time.
 - Nothing is queued and the application does something else: `network` until the ACK of the last byte could have returned, then
   `application`.
 - The application has ended: `close`. The connection is not yet established: `handshake`.
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Setting
 
 KEPT_BACK = ", kept back"
-"""Suffix of a cause of the congestion window: it has room, but not for a full segment (sender-side silly window avoidance)."""
+"""Suffix of a cause about the congestion window: the window has room, but not for a full segment (sender-side silly window avoidance)."""
 
 BLOCKED = "nagle, blocked"
-"""Nagle's algorithm holds a small segment, and the application sleeps for send buffer space."""
+"""Cause of a wait: Nagle's algorithm delays a small segment, and the application waits for send buffer space."""
 
 LATE = {
     "nagle": "nagle-delayed-ack",
@@ -50,10 +51,10 @@ LATE = {
     "slow-start": "delayed-ack",
     "congestion-window": "delayed-ack",
 }
-"""Cause of a wait → its cause if a delayed ACK ended it."""
+"""Cause of a wait → its cause if a delayed ACK ended the wait."""
 
 IN_TIME = {"slow-start" + KEPT_BACK: "slow-start", "congestion-window" + KEPT_BACK: "congestion-window"}
-"""Cause of a wait → its cause if a prompt ACK ended it; other causes stay."""
+"""Cause of a wait → its cause if a prompt ACK ended the wait. Other causes are not changed."""
 
 ROUNDS = frozenset({"send-buffer", "receiver-window", "zero-window", "slow-start", "congestion-window"})
 """Causes that also cover the time from the decision to send until the released segments leave the host."""
@@ -61,7 +62,7 @@ ROUNDS = frozenset({"send-buffer", "receiver-window", "zero-window", "slow-start
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """An interval of one direction with one ledger cause; times in nanoseconds of the run."""
+    """An interval of one direction with one cause in the ledger. Times are in nanoseconds of the run."""
 
     from_client: bool
     start_ns: int
@@ -71,12 +72,12 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What holds the next byte from a given time on.
+    """The reason why the next byte is not sent, from a given time on.
 
     Attributes:
         at_ns: the time.
         why: the cause.
-        late: this note was made by an ACK of new data, and that ACK was delayed.
+        late: an ACK of new data caused this note, and this ACK was delayed.
         una: SND.UNA at that time.
         sent: highest sequence number sent by that time, plus 1 (`snd_max`).
     """
@@ -88,7 +89,7 @@ class _Note:
     sent: int
 
     def ends_nagle(self, seq: int) -> bool:
-        """Whether Nagle's algorithm, in any variant, let the segment at `seq` leave: all earlier bytes are ACKed, or it was sent."""
+        """Return whether any variant of Nagle's algorithm allows the segment at `seq`: earlier bytes are ACKed, or it was sent before."""
         return max(self.una, self.sent - 1) >= seq
 
 
@@ -96,8 +97,8 @@ class _Watch:
     """Records of one endpoint.
 
     Attributes:
-        notes: what held the next byte, by time.
-        missing: SND.UNA with three duplicate ACKs → when the third one first arrived, which signals a loss there.
+        notes: why the next byte was not sent, by time.
+        missing: SND.UNA with three duplicate ACKs → arrival time of the first third duplicate ACK, which signals a loss at SND.UNA.
     """
 
     __slots__ = ("_program", "_tcp", "missing", "notes")
@@ -142,20 +143,20 @@ class _Watch:
         return "peer" if state == "reading" else "application"
 
     def _least_bytes(self) -> int:
-        """The smallest segment that would leave if the application could write it; the application sleeps for send buffer space."""
+        """Return the size of the smallest segment that TCP would send now. The application waits for buffer space and cannot write it."""
         tcp, least = self._tcp, min(self._tcp.mss, self._tcp.max_window // 2)
         return least if tcp.stack.holds_small and not tcp.no_delay else min(least, self._program.call_left_bytes)
 
 
 class Ledger:
-    """Records, at each change, what the next byte of each direction waits for."""
+    """Records for each direction what the next byte waits for, whenever this changes."""
 
     def __init__(self, setting: Setting, ends: tuple[Endpoint, Endpoint], programs: tuple[Process, Process]) -> None:
         self._setting = setting
         self._watches = tuple(_Watch(*of) for of in zip(ends, programs, strict=True))
 
     def holds(self, packets: list[Packet]) -> tuple[Hold, ...]:
-        """The ledger of both directions: the client's first, each by time."""
+        """Return the ledger of both directions: first the client's direction, each by time."""
         found: list[Hold] = []
         for watch, from_client in zip(self._watches, (True, False), strict=True):
             seen = [p.sent_ns if p.from_client == from_client else p.arrived_ns for p in packets]
@@ -167,10 +168,10 @@ class Ledger:
 
 
 def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]]:
-    """Final causes of the consecutive waits between two departures.
+    """Return the final causes of the consecutive waits between two sent segments.
 
-    Only the last ACK before a departure released anything. So the last wait of an unbroken series with one cause decides whether the ACK
-    for the series was delayed. For Nagle's algorithm, the last of all its waits in `spans` decides: it waits for the ACK of all data.
+    Only the last ACK before a transmission released data. So in a series of waits with one cause, the last wait decides whether the ACK for
+    the series was delayed. For Nagle's algorithm, the last of all its waits in `spans` decides, because it waits for the ACK of all data.
 
     Args:
         spans: start (ns), end (ns), cause, whether a delayed ACK ended it.
@@ -192,7 +193,7 @@ def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]
 
 
 class _Direction:
-    """Builds the ledger of one direction, departure by departure."""
+    """Builds the ledger of one direction, one sent segment after the other."""
 
     def __init__(self, setting: Setting, watch: _Watch, packets: list[Packet], *, from_client: bool) -> None:
         self._notes, self._missing, self._from_client = watch.notes, watch.missing, from_client
@@ -209,7 +210,7 @@ class _Direction:
         self._found: list[Hold] = []
 
     def holds(self, start_ns: int, end_ns: int) -> list[Hold]:
-        """Contiguous intervals from the connection's first frame to its last."""
+        """Return contiguous intervals from the connection's first frame to its last."""
         at_ns, last, free_ns, burst_ns, owner = start_ns, None, start_ns, -1, "network"
         for packet in self._departures:
             line_ns = min(max(free_ns, at_ns), packet.sent_ns)
@@ -230,7 +231,7 @@ class _Direction:
         return self._found
 
     def _told_ns(self, start_ns: int, end_ns: int) -> int:
-        """When the third duplicate ACK signalled the loss, limited to between two times."""
+        """Return when the third duplicate ACK signalled the loss: not before `start_ns`, and not after `end_ns`."""
         return max([start_ns, *(at_ns for at_ns in self._missing.values() if at_ns <= end_ns)])
 
     def _add(self, start_ns: int, end_ns: int, cause: str) -> None:
@@ -243,7 +244,7 @@ class _Direction:
             found.append(Hold(self._from_client, start_ns, end_ns, cause))
 
     def _spans(self, start_ns: int, end_ns: int, leaves: Packet | None) -> list[tuple[int, int, str]]:
-        """The waits between two times, each with its final cause; `leaves`: the packet that ended the last one."""
+        """Return the waits between two times, each with its final cause. `leaves` is the packet that ended the last wait."""
         notes = self._notes
         full = leaves is not None and not leaves.resent_for and leaves.payload_bytes >= self._full_bytes
         spans: list[tuple[int, int, str, bool]] = []
@@ -258,7 +259,7 @@ class _Direction:
             if why == BLOCKED:
                 why = "send-buffer" if full else "nagle"
             if until_ns > begin_ns:
-                # A segment that leaves before the next ACK was not released by that ACK, even if the ACK is delayed.
+                # If a segment is sent before the next ACK arrives, this ACK did not release the segment, even if the ACK is delayed.
                 late = following is not None and following.late and following.at_ns <= end_ns
                 if late and why == "nagle" and following is not None and leaves is not None:
                     late = following.ends_nagle(leaves.seq)
@@ -270,10 +271,9 @@ class _Direction:
         return before + _named(spans)
 
     def _gap(self, start_ns: int, end_ns: int, last: Packet | None, leaves: Packet | None) -> str:
-        """Add the time from the end of one departure to the decision to send the next one, `leaves`.
+        """Add the time from the end of one transmission to the decision to send the next packet, `leaves`.
 
-        Returns:
-            The cause of the last part; empty if there is no time between them.
+        Returns: The cause of the last part of this time; empty if there is no time between them.
         """
         if end_ns <= start_ns:
             return ""
@@ -294,7 +294,7 @@ class _Direction:
         return spans[-1][2]
 
     def _wait_for_answer(self, start_ns: int, end_ns: int, there_ns: int) -> None:
-        """Add `network` until the last byte has arrived and while the last of the answer is in transit, and `peer` otherwise."""
+        """Add `network` until the last byte has arrived and while the last byte of the answer is in transit, and `peer` otherwise."""
         arrivals = self._arrivals
         while self._arrival + 1 < len(arrivals) and (arrivals[self._arrival + 1].arrived_ns or 0) <= end_ns:
             self._arrival += 1

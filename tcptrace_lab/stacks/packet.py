@@ -52,7 +52,7 @@ class Packet:
         self.resent_for = ""
 
     def __repr__(self) -> str:
-        """The packet in the style of tcpdump."""
+        """Return the packet as text in the style of tcpdump."""
         names = "".join(letter for letter, bit in (("S", SYN), ("F", FIN), ("P", PSH), (".", ACK)) if self.flags & bit)
         direction = "C > S" if self.from_client else "S > C"
         span = f"{self.seq}:{self.seq + self.payload_bytes}({self.payload_bytes})"

@@ -1,6 +1,6 @@
 """The path between two hosts: one link per direction, with a rate, a propagation delay, a framing overhead and packet loss.
 
-A frame occupies the link for its serialization time. Later frames wait in an unlimited FIFO queue. A lost frame occupies the link too.
+A frame occupies the link for its serialization time. Later frames wait in an unlimited FIFO queue. A lost frame also occupies the link.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ IP_TCP_HEADER_BYTES = 40
 """IPv4 and TCP headers without options."""
 
 ETHERNET_FRAME_BYTES = 38
-"""Bytes on the wire beside the payload: preamble and start delimiter 8, header 14, FCS 4, interpacket gap 12 (IEEE 802.3)."""
+"""Bytes on the wire in addition to the payload: preamble and start delimiter 8, header 14, FCS 4, interpacket gap 12 (IEEE 802.3)."""
 
 ETHERNET_MIN_BYTES = 46
-"""Minimum payload of a frame; a shorter one is padded (IEEE 802.3)."""
+"""Minimum payload of an Ethernet frame. A shorter payload is padded (IEEE 802.3)."""
 
 CELL_BYTES, CELL_PAYLOAD_BYTES = 53, 48
 """Bytes of an ATM cell, and of its payload (ITU-T I.361)."""
@@ -31,17 +31,17 @@ AAL5_TRAILER_BYTES, LLC_SNAP_BYTES = 8, 8
 
 
 def ethernet(datagram_bytes: int) -> int:
-    """Bytes that a datagram occupies on Ethernet, with preamble and interpacket gap."""
+    """Return the bytes that a datagram occupies on Ethernet, with preamble and interpacket gap."""
     return max(datagram_bytes, ETHERNET_MIN_BYTES) + ETHERNET_FRAME_BYTES
 
 
 def atm(datagram_bytes: int) -> int:
-    """Bytes of the ATM cells that carry a datagram over AAL5 with LLC/SNAP."""
+    """Return the bytes of the ATM cells that carry a datagram over AAL5 with LLC/SNAP."""
     return -(-(datagram_bytes + LLC_SNAP_BYTES + AAL5_TRAILER_BYTES) // CELL_PAYLOAD_BYTES) * CELL_BYTES
 
 
 def bare(datagram_bytes: int) -> int:
-    """Bytes of the datagram alone, without framing (loopback)."""
+    """Return the bytes of the datagram alone, without framing (loopback)."""
     return datagram_bytes
 
 
@@ -70,7 +70,7 @@ class Link:
     seed: int = 0
 
     def wire_ns(self, datagram_bytes: int) -> int:
-        """Serialization time of a datagram, framing included."""
+        """Return the serialization time of a datagram, including its framing."""
         if not self.rate_bps:
             return 0
         return FRAMINGS[self.framing](datagram_bytes) * 8 * NS_PER_S // self.rate_bps
@@ -89,10 +89,9 @@ class Line:
         self.sent = 0
 
     def send(self, ready_ns: int, datagram_bytes: int) -> tuple[int, int | None]:
-        """Queue a datagram that is ready to leave at `ready_ns`.
+        """Queue a datagram that the host can send at `ready_ns`.
 
-        Returns:
-            When its first bit leaves, and when its last bit arrives; None instead of the latter if the datagram is lost.
+        Returns: The time when its first bit is sent, and the time when its last bit arrives (None if the datagram is lost).
         """
         link = self._link
         number, self.sent = self.sent, self.sent + 1

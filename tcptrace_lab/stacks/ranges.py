@@ -1,12 +1,12 @@
-"""Message sizes that stall, and buffer sizes that can deadlock a stream, derived from a stack's rules without simulated time.
+"""Derives from a stack's rules which message sizes stall and which buffer sizes can deadlock a stream, without simulated time.
 
-A request and its answer share one connection. The sender's socket copies the message in pieces. TCP sends full segments at once and holds
-a small one (Nagle's algorithm). The receiver delays its ACK until enough data has arrived. A size stalls if, at the end, bytes are held or
-the application is blocked, and only the delayed-ACK timer will send an ACK. Whether an ACK returns before or after the next piece is
-written depends on the path, so each size is evaluated for both cases.
+A request and its answer share one connection. The sender's socket copies the message in pieces. TCP sends full segments at once, and delays
+a small segment (Nagle's algorithm). The receiver delays its ACK until enough data has arrived. A size stalls if, at the end, bytes are
+unsent or the application is blocked, and only the delayed-ACK timer will send an ACK. Whether an ACK returns before or after the next piece
+is written depends on the path, so each size is evaluated for both cases.
 
 Not modelled: congestion windows, loss, processing time, ACKs that the timer sends in the meantime, and earlier messages (each was answered,
-so nothing of it is queued or in flight).
+so none of their bytes are queued or in flight).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ BSD44_MBUF_BYTES, BSD44_MIN_CLUSTER_BYTES = 100, 208
 """4.4BSD: MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` passes one cluster at a time to TCP, and less than MINCLSIZE in mbufs."""
 
 STREAM_BUFFERS = 4
-"""A stream is followed until it has filled both buffers this many times; a deadlock appears in the first or second round."""
+"""A stream is evaluated until it has filled both buffers this many times. A deadlock appears in the first or second time."""
 
 MAX_PIECES = 1024
 """Maximum number of pieces of the largest message. Computing time grows with the square of this number: about 10 s for 64 KiB in 1,024
 pieces."""
 
 _MAX_STEPS = 16 * MAX_PIECES
-"""Maximum number of steps of one evaluation, as a safeguard. Each step writes a piece or processes an ACK."""
+"""Maximum number of steps of one evaluation, as a safeguard. A step writes a piece or processes an ACK."""
 
 Bytes = int | Amount
 
@@ -50,8 +50,8 @@ Bytes = int | Amount
 class Acks(StrEnum):
     """When ACKs return.
 
-    SLOW: after the application has written all that the socket accepts. FAST: before its next piece. BY_READS (Linux): only when the
-    receiving application has read, so one ACK covers a whole burst, including its small last segment.
+    SLOW: after the application has written all bytes that the socket accepts. FAST: before the application writes its next piece. BY_READS
+        (Linux): only when the receiving application has read. One ACK then covers a whole burst, including its small last segment.
     """
 
     SLOW = "slow"
@@ -94,7 +94,7 @@ class Stalls(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of message sizes (inclusive) that stall always, or depending on when ACKs return."""
+    """A range of message sizes (inclusive) that always stall, or that stall depending on when ACKs return."""
 
     from_bytes: int
     to_bytes: int
@@ -110,7 +110,8 @@ class Stack:
         title: its name in reports.
         copy_bytes: pieces in which the socket copies a message that the application writes in one call.
         ack_percent: share of the receive buffer that triggers an immediate ACK; None if the stack has another rule.
-        rest: `(settings, size, acks_come)` → unwritten and unsent bytes of a message of that size once nothing moves.
+        rest: `(settings, size, acks_come)` → unwritten and unsent bytes of a message of this size when neither data nor an ACK can be sent
+            any more.
         source: sources of the rules.
         ack_timings: timings of ACKs to evaluate; a size that stalls with all of them always stalls.
         unused_bytes: most bytes of the send buffer that may stay free while a write is blocked.
@@ -129,12 +130,12 @@ class Stack:
     round_buffer: Callable[[int, int], int] = same
 
     def stalled(self, settings: Settings, size: Bytes, acks_come: Acks) -> bool:
-        """Whether a message of that size stalls."""
+        """Return whether a message of this size stalls."""
         unwritten, unsent = self.rest(settings, size, acks_come)
         return unwritten > 0 or unsent > 0
 
     def in_force(self, settings: Settings) -> Settings:
-        """The settings after the stack's rounding; settings that are already rounded do not change."""
+        """Return the settings after the stack's rounding. Settings that are already rounded do not change."""
         mss = self.round_mss(settings.mss_bytes, settings.mss_bytes)
         send, receive = (self.round_buffer(size, mss) for size in (settings.send_buffer_bytes, settings.receive_buffer_bytes))
         return replace(settings, mss_bytes=mss, send_buffer_bytes=send, receive_buffer_bytes=receive)
@@ -142,14 +143,14 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Deadlock:
-    """Whether a stream can deadlock: the sender waits for `hold_bytes` of data while the receiver waits for `ack_bytes`.
+    """Whether a stream can deadlock: the sender waits until it has `hold_bytes` to send, and the receiver waits for `ack_bytes`.
 
     Attributes:
-        hold_bytes: H: queued bytes that the sender always sends.
-        ack_bytes: A: bytes that trigger an immediate ACK.
+        hold_bytes: H: this many queued bytes are always sent, in spite of Nagle's algorithm.
+        ack_bytes: A: received bytes that trigger an immediate ACK.
         send_buffer_bytes: S: the send buffer.
         unused_bytes: most bytes of S that may stay free while a write is blocked.
-        locks: by the rules, a stream that begins on an idle connection deadlocks.
+        locks: True if, by the rules, a stream that begins on an idle connection deadlocks.
     """
 
     hold_bytes: int
@@ -160,22 +161,22 @@ class Deadlock:
 
     @property
     def needed_bytes(self) -> int:
-        """H + A: with a smaller send buffer a stream can deadlock, whatever the size of its writes."""
+        """H + A. With a smaller send buffer, a stream can deadlock whatever the size of its writes is."""
         return self.hold_bytes + self.ack_bytes
 
     @property
     def possible(self) -> bool:
-        """Whether S < H + A, or a stream of these writes deadlocks with part of S free."""
+        """True if S < H + A, or if a stream of these writes deadlocks although part of S is free."""
         return self.send_buffer_bytes < self.needed_bytes or self.locks
 
     @property
     def possible_if_unused(self) -> bool:
-        """Whether S < H + A + the bytes that writes may leave free; a larger send buffer rules out a deadlock."""
+        """True if S < H + A + the bytes of S that writes may not fill. With a larger send buffer, no deadlock is possible."""
         return self.send_buffer_bytes < self.needed_bytes + self.unused_bytes
 
 
 def deadlock(stack: Stack, settings: Settings) -> Deadlock | None:
-    """The condition for a deadlock; None for a stack whose blocked sender pushes held data (Linux)."""
+    """Return the condition for a deadlock; None for a stack whose blocked sender pushes delayed data (Linux)."""
     if stack.ack_percent is None:
         return None
     used = stack.in_force(settings)
@@ -213,7 +214,7 @@ def predicted_ranges(stack: Stack, settings: Settings, first: int = 1, last: int
 
 
 def stalled_share(ranges: tuple[Range, ...], first: int = 1, last: int = LARGEST_BYTES) -> float:
-    """Share of the sizes from `first` to `last` that always stall."""
+    """Return the share of the sizes from `first` to `last` that always stall."""
     stalled = sum(found.to_bytes - found.from_bytes + 1 for found in ranges if found.stalls is Stalls.ALWAYS)
     return stalled / (last - first + 1)
 
@@ -221,10 +222,10 @@ def stalled_share(ranges: tuple[Range, ...], first: int = 1, last: int = LARGEST
 def _bsd(
     settings: Settings, size: Bytes, acks_come: Acks, stack: Stack, piece: Callable[[Settings, Bytes, Bytes], Bytes | None]
 ) -> tuple[Bytes, Bytes]:
-    """Send a message through `sosend` and `tcp_output` of a BSD stack to a receiver with that stack; return unwritten and unsent bytes.
+    """Send a message from one host with a BSD stack to another (`sosend`, `tcp_output`). Return the unwritten and the unsent bytes.
 
-    The application writes it in one call, or in calls of `copy_bytes` where the stack's own pieces are larger: `sosend` decides by the
-    remaining bytes of its call.
+    The application writes the message in one call, or in calls of `copy_bytes` if the stack's own pieces are larger: `sosend` decides by
+    the remaining bytes of its call.
     """
     full, window = settings.mss_bytes, settings.receive_buffer_bytes
     ack_at = ack_bytes(full, window, stack.ack_percent or 0)
@@ -237,7 +238,7 @@ def _bsd(
 
     def output() -> None:
         nonlocal queued, in_flight, unacked
-        idle = in_flight == 0  # evaluated once per call: the small last segment of a burst leaves with the burst
+        idle = in_flight == 0  # evaluated once per call, so that the small last segment of a burst is sent with the burst
         while queued > 0:
             length = min(queued, full, window - in_flight)
             may_leave = length == full or ((idle or settings.nodelay) and length == queued) or length >= window // 2
@@ -265,7 +266,7 @@ def _bsd(
 
 
 def _sunos_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
-    """Bytes that `sosend` of SunOS 4.1 copies in one turn; None: it blocks."""
+    """Return the bytes that `sosend` of SunOS 4.1 copies in one pass; None if it blocks."""
     held = settings.send_buffer_bytes - space
     if space <= 0 or (left >= CLUSTER_BYTES and space < CLUSTER_BYTES and held >= CLUSTER_BYTES):
         return None
@@ -273,7 +274,7 @@ def _sunos_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
 
 
 def _bsd44_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
-    """Bytes that `sosend` of 4.4BSD copies in one turn; None: it blocks below the low-water mark, a cluster."""
+    """Return the bytes that `sosend` of 4.4BSD copies in one pass; None if it blocks, below the low-water mark of one cluster."""
     if space <= 0 or (space < left and space < BSD44_CLUSTER_BYTES):
         return None
     if left >= BSD44_MIN_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
@@ -286,7 +287,10 @@ def _sunos(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Byt
 
 
 def _sunos_unused(settings: Settings) -> int:
-    """A call with a cluster or more left waits until a cluster is free."""
+    """Return the most bytes that stay free while a call is blocked.
+
+    A call with a cluster or more to write waits until a cluster is free.
+    """
     return CLUSTER_BYTES - 1 if settings.copy_bytes >= CLUSTER_BYTES else 0
 
 
@@ -295,16 +299,20 @@ def _bsd44(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Byt
 
 
 def _bsd44_unused(settings: Settings) -> int:
-    """A call that does not fit waits for the low-water mark (`sb_lowat`, a cluster or the whole buffer)."""
+    """Return the most bytes that stay free while a call is blocked.
+
+    It waits for the low-water mark (`sb_lowat`): a cluster or the whole buffer.
+    """
     return min(BSD44_CLUSTER_BYTES, settings.copy_bytes, settings.send_buffer_bytes) - 1
 
 
 class _Linux:
-    """Writes of `copy_bytes` under Minshall's rule, to a receiver that sends an ACK once more than one full segment is unacknowledged.
+    """Writes of `copy_bytes` under Minshall's rule. The receiver sends an ACK when more than one full segment is unacknowledged.
 
-    The ACK leaves when the receiving application has read, or with the next segment. So it may cover a burst's last full segment and leave
-    the small one after it to the delayed-ACK timer, or it may cover both. The receiver has seen full segments, is past its first quick
-    ACKs, and answers, so a read alone triggers no ACK. A blocked sender pushes, so a full send buffer holds nothing.
+    The receiver sends the ACK when its application has read, or when the next segment arrives. So the ACK covers a burst's last full
+    segment, and possibly the small segment after it. If not, the delayed-ACK timer acknowledges the small segment. The receiver has
+    received full segments, has sent its first quick ACKs, and answers, so a read alone triggers no ACK. A blocked sender pushes all data,
+    so no small segment waits in a full send buffer.
     """
 
     def __init__(self, settings: Settings, acks_come: Acks) -> None:
@@ -317,7 +325,7 @@ class _Linux:
         self.acks: list[Bytes] = []
 
     def write(self, count: Bytes) -> None:
-        """Queue the bytes of one write, and send what may leave."""
+        """Queue the bytes of one write, and send the segments that may be sent."""
         self.queued += count
         self._output()
 

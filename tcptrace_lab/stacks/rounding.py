@@ -12,7 +12,7 @@ def same(size_bytes: int, _mss_bytes: int) -> int:
 
 
 def clusters(size_bytes: int, _mss_bytes: int) -> int:
-    """4.4BSD: an MSS above a cluster is rounded down to whole clusters (`tcp_mss`)."""
+    """4.4BSD: an MSS larger than a cluster is rounded down to whole clusters (`tcp_mss`)."""
     return size_bytes if size_bytes < BSD44_CLUSTER_BYTES else size_bytes // BSD44_CLUSTER_BYTES * BSD44_CLUSTER_BYTES
 
 

@@ -1,4 +1,4 @@
-"""Simulate one connection between two hosts and return its packets."""
+"""Simulates one connection between two hosts and returns its packets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MAX_PACKETS = 2_000_000
-"""Maximum number of packets of one run; they take about 1 GB of memory and more than a minute."""
+"""Maximum number of packets of one run. This many packets take about 1 GB of memory and more than a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Side:
         segments_out: segments sent, with or without data (`ip_output`).
         segments_in: segments received (`tcp_input`).
         handed_over: pieces that the socket layer passed to TCP (`sbappend`).
-        asked: calls of `tcp_output`.
+        asked: number of calls of `tcp_output`.
         buffers: mbufs filled by writes (`uiomove`).
         mss_bytes, send_buffer_bytes, receive_buffer_bytes: values in use, after the stack's rounding.
-        done: its application has ended.
+        done: True if its application has ended.
     """
 
     marks: tuple[tuple[str, int], ...]
@@ -51,7 +51,10 @@ class Side:
     done: bool
 
     def spans(self, start: str, end: str) -> list[int]:
-        """Nanoseconds from each mark named `start` to the next mark named `end`; of several starts before an end, the last counts."""
+        """Return the nanoseconds from each mark named `start` to the next mark named `end`.
+
+        Of several starts before an end, the last counts.
+        """
         found: list[int] = []
         since: int | None = None
         for name, at_ns in self.marks:
@@ -82,7 +85,7 @@ class Run:
 
 
 def simulate(setting: Setting, *, truth: bool = False, stop: Callable[[Endpoint, Endpoint], bool] | None = None) -> Run:
-    """Simulate a connection whose two applications run their programs.
+    """Simulate a connection on which both applications run their programs.
 
     Args:
         setting: hosts, applications and path.

@@ -1,8 +1,8 @@
-"""Evaluate a rule for every message size in few runs: each run also finds the range of sizes with the same result.
+"""Evaluates a rule for every message size in few runs. Each run also finds the range of sizes with the same result.
 
 A stack model only compares amounts of bytes. Each amount is linear in the message size, `constant + slope × size`, as long as every
-comparison has the same result. `Amount` records the range of sizes for which that holds. The next run starts after that range. So 65,536
-sizes take a few hundred runs, and the result is exact for each size.
+comparison has the same result. `Amount` records the range of sizes for which every comparison has the same result. The next run starts
+after that range. So 65,536 sizes take a few hundred runs, and the result is exact for each size.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ class Amount:
         return -self + other
 
     def __ge__(self, other: int | Amount) -> bool:
-        """Whether it is at least `other`."""
+        """Return whether this amount is at least `other`."""
         return (self - other)._not_negative()
 
     def __gt__(self, other: int | Amount) -> bool:
-        """Whether it is greater than `other`."""
+        """Return whether this amount is greater than `other`."""
         return (self - other - 1)._not_negative()
 
     def __lt__(self, other: int | Amount) -> bool:
-        """Whether it is less than `other`."""
+        """Return whether this amount is less than `other`."""
         return not self >= other
 
     def __le__(self, other: int | Amount) -> bool:
-        """Whether it is at most `other`."""
+        """Return whether this amount is at most `other`."""
         return not self > other
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is equal."""
+        """Return whether both amounts are equal."""
         if not isinstance(other, (int, Amount)):
             return NotImplemented
         return (self - other)._zero()
@@ -81,13 +81,13 @@ class Amount:
 
     def _not_negative(self) -> bool:
         found, slope, sizes = self.value >= 0, self._slope, self._sizes
-        if slope > 0:  # true for all sizes from `edge` on
+        if slope > 0:  # the amount is not negative for all sizes from `edge` on
             edge = sizes.at - self.value // slope
             if found:
                 sizes.low = max(sizes.low, edge)
             else:
                 sizes.high = min(sizes.high, edge - 1)
-        elif slope < 0:  # true for all sizes up to `edge`
+        elif slope < 0:  # the amount is not negative for all sizes up to `edge`
             edge = sizes.at + self.value // -slope
             if found:
                 sizes.high = min(sizes.high, edge)
@@ -110,7 +110,9 @@ class Amount:
 
 
 def runs(outcome: Callable[[Amount], Outcome], first: int, last: int) -> Iterator[tuple[int, int, Outcome]]:
-    """The outcome of each size from `first` to `last`: ascending `(from, to, outcome)`, with equal neighbours joined.
+    """Yield the outcome of each size from `first` to `last`: ascending `(from, to, outcome)`.
+
+    Adjacent ranges with equal outcomes are joined.
 
     Args:
         outcome: function of the size, which it may only add, subtract and compare.

@@ -31,7 +31,7 @@ class Read:
 
     Attributes:
         size_bytes: length of the message; 0: read until the peer closes.
-        call_bytes: maximum bytes per call of `read`; 0: all that the message still lacks.
+        call_bytes: maximum bytes per call of `read`; 0: all remaining bytes of the message.
     """
 
     size_bytes: int = 0
@@ -47,14 +47,14 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Wait until a given time of the run; no wait if that time has passed."""
+    """Wait until a given time of the run. If this time has passed, do not wait."""
 
     at_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Wait until all written bytes were sent, or, with `acknowledged`, until the peer acknowledged them."""
+    """Wait until all written bytes are sent, or, with `acknowledged`, until the peer has acknowledged them."""
 
     acknowledged: bool = False
 
@@ -92,7 +92,7 @@ Step: TypeAlias = "Write | Read | Think | WaitUntil | Flush | Set | Mark | Repea
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Processor time that a host's operations take: nanoseconds, or nanoseconds per 1,024 bytes (`_per_kib`). The defaults are 0.
+    """Processor time that a host's operations take, in nanoseconds, or in nanoseconds per 1,024 bytes (`_per_kib`). The defaults are 0.
 
     Attributes:
         write_call_ns, read_call_ns: one call, without copying.
@@ -120,7 +120,7 @@ class Costs:
 
 
 FREE = Costs()
-"""A processor whose operations all take no time."""
+"""Costs of a processor whose operations take no time."""
 
 
 @dataclass(frozen=True, slots=True)

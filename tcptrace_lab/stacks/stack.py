@@ -1,9 +1,9 @@
-"""What defines a TCP stack: its parameters, and the rules in which stacks differ.
+"""Defines a TCP stack: its parameters, and the rules in which stacks differ.
 
-A `Stack` is data. Three small objects per connection hold its rules:
+A `Stack` is data. Three small objects per connection contain the stack's rules:
 
-- `Socket`: when a write blocks, and how many bytes one turn copies;
-- `Sender`: whether a segment may leave now;
+- `Socket`: when a write blocks, and how many bytes each pass copies;
+- `Sender`: whether a segment may be sent now;
 - `Receiver`: when to send an ACK, and which window to advertise.
 
 `Endpoint` is the TCP that all stacks share.
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 
 class Socket(Protocol):
-    """How an application's write enters the send buffer."""
+    """Rules by which an application's write is copied to the send buffer."""
 
     def room(self) -> int:
-        """Free bytes in the send buffer; may be negative."""
+        """Return the free bytes in the send buffer; may be negative."""
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """Whether the write blocks: `space` bytes free, `remaining` bytes of the call to copy, `buffered` bytes in the send buffer."""
+        """Return whether the write blocks, given the free bytes, the bytes of the call that remain to be copied, and the buffered bytes."""
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Bytes that one turn copies, and the buffers (mbufs) that they fill."""
+        """Return the number of bytes that the next pass copies, and the number of buffers (mbufs) that they fill."""
 
     def full(self) -> None:
         """Called before the application sleeps for send buffer space."""
 
 
 class Sender(Protocol):
-    """When data may leave: Nagle's algorithm, sender-side silly window avoidance, and similar rules."""
+    """Rules that decide when data is sent: Nagle's algorithm, sender-side silly window avoidance, and similar rules."""
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
-        """Bytes of the segment to send now; 0: none, and `tcp.blocked_by` names the cause.
+        """Return the bytes of the segment to send now. If 0, no segment is sent, and `tcp.blocked_by` is set to the cause.
 
         Args:
             tcp: the endpoint.
@@ -53,26 +53,26 @@ class Sender(Protocol):
         """
 
     def sent(self, tcp: Endpoint, length: int) -> None:
-        """Called when a segment with data leaves."""
+        """Called when a segment with data is sent."""
 
 
 class Receiver(Protocol):
-    """When to send an ACK, and which window to advertise."""
+    """Rules that decide when to send an ACK, and which window to advertise."""
 
     def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: FBT001 - as in the TCP sources
-        """Called for in-order data; requests an ACK at once (`tcp.ack_now`) or a delayed one (`tcp.delay_ack`)."""
+        """Called for in-order data. Requests an immediate ACK (`tcp.ack_now`) or a delayed ACK (`tcp.delay_ack`)."""
 
     def read(self, tcp: Endpoint) -> None:
         """Called when the application has read data."""
 
     def update_due(self, tcp: Endpoint) -> bool:
-        """Whether a window update is due; called whenever `output` sends nothing else."""
+        """Return whether a window update is due. Called whenever `output` has no other segment to send."""
 
     def window(self, tcp: Endpoint) -> int:
-        """Window to advertise, in bytes."""
+        """Return the window to advertise, in bytes."""
 
     def sent(self, tcp: Endpoint, length: int) -> None:
-        """Called when a segment leaves; it carries an ACK and `length` bytes of data."""
+        """Called when a segment is sent, which carries an ACK and `length` bytes of data."""
 
     def timer(self, tcp: Endpoint) -> None:
         """Called when the delayed-ACK timer expires and the ACK is still due."""

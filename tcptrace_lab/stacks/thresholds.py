@@ -1,4 +1,4 @@
-"""Two thresholds of BSD stacks: bytes that trigger an immediate ACK, and bytes that a sender sends in spite of Nagle's algorithm."""
+"""Two thresholds of BSD stacks: bytes that trigger an immediate ACK, and queued bytes that are sent in spite of Nagle's algorithm."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ SUNOS_PERCENT, BSD44_PERCENT = 35, 50
 
 
 def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:
-    """A: bytes that trigger an immediate ACK: two full segments or a share of the receive buffer, whichever is less."""
+    """Return A, the bytes that trigger an immediate ACK: two full segments or a share of the receive buffer, whichever is less."""
     return min(2 * full_bytes, -(-window_bytes * percent // 100))
 
 
 def hold_bytes(full_bytes: int, window_bytes: int) -> int:
-    """H: queued bytes that a BSD sender always sends: the lesser of a full segment and half of the largest window (RFC 1122, 4.2.3.4)."""
+    """Return H, the queued bytes that are always sent by BSD: a full segment or half of the largest window, if less (RFC 1122, 4.2.3.4)."""
     return min(full_bytes, window_bytes // 2)

@@ -1,8 +1,8 @@
 """Timers of an endpoint: delayed ACK, retransmission, persist (window probe).
 
-BSD's timers tick for the whole host: `tcp_fasttimo` every 200 ms and `tcp_slowtimo` every 500 ms, with the first tick at the host's
-`phase_ns`. Timers of other stacks start with an event of their connection. Postponing a timer leaves its scheduled event in the heap; the
-event then checks whether the timer is due.
+BSD's timers use ticks that are common to the whole host: `tcp_fasttimo` every 200 ms and `tcp_slowtimo` every 500 ms, with the first tick
+at the host's `phase_ns`. Timers of other stacks start with an event of their connection. If a timer is postponed, its scheduled event stays
+in the heap. The event then checks whether the timer is due.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ HEARTBEAT_NS = 200 * NS_PER_MS
 """Period of BSD's `tcp_fasttimo`."""
 
 MAX_BACKOFF = 12
-"""Most doublings of a timer (`TCP_MAXRXTSHIFT`). The stack's maximum timeout applies earlier."""
+"""Maximum number of doublings of a timer (`TCP_MAXRXTSHIFT`). The stack's maximum timeout limits the timer earlier."""
 
 
 def next_beat(after_ns: int, period_ns: int, phase_ns: int) -> int:
-    """Time of the first tick after `after_ns`."""
+    """Return the time of the first tick after `after_ns`."""
     return after_ns + period_ns - (after_ns - phase_ns) % period_ns
 
 
@@ -59,7 +59,7 @@ class Timers:
     # Delayed ACK
 
     def delayed_ack(self, due_ns: int | None = None) -> None:
-        """Set the delayed-ACK timer to `due_ns`; None: to the host's next 200 ms tick."""
+        """Set the delayed-ACK timer to `due_ns`. None: to the host's next 200 ms tick."""
         tcp = self._tcp
         if due_ns is None:
             due_ns = next_beat(tcp.clock.now_ns, HEARTBEAT_NS, tcp.host.phase_ns)
@@ -83,14 +83,14 @@ class Timers:
     # Retransmission (RFC 6298; BSD's ticks)
 
     def rto_ns(self) -> int:
-        """The current RTO, without backoff."""
+        """Return the current RTO, without backoff."""
         stack = self._tcp.stack
         if not self.srtt_ns:
             return stack.first_rto_ns
         return min(max(self.srtt_ns + 4 * self.rtt_var_ns, stack.min_rto_ns), stack.max_rto_ns)
 
     def sent(self, seq: int, *, again: bool) -> None:
-        """Start an RTT measurement and the retransmission timer for a segment, unless they run already.
+        """Start an RTT measurement and the retransmission timer for a segment, if they are not running.
 
         Args:
             seq: first sequence number of the segment.
@@ -111,7 +111,7 @@ class Timers:
         if measured:
             self._sample(tcp.clock.now_ns - self._timed_ns)
             self._timed_seq = None
-        if measured or tcp.option_bytes:  # Karn: a retransmitted segment gives no RTT sample unless timestamps show which copy is ACKed
+        if measured or tcp.option_bytes:  # Karn: a retransmitted segment gives an RTT sample only if timestamps show which copy is ACKed
             self._backoff = 0
         if ack >= tcp.snd_max:
             self._rto_due_ns = None
@@ -132,14 +132,17 @@ class Timers:
         self._wake_for_rto()
 
     def _wake_for_rto(self) -> None:
-        """Schedule an event for the timer's expiry, unless an earlier event is scheduled, which checks the timer."""
+        """Schedule an event for the timer's expiry. If an earlier event is already scheduled, that event checks the timer instead."""
         due_ns = self._rto_due_ns
         if due_ns is not None and (self._rto_event_ns is None or self._rto_event_ns > due_ns):
             self._rto_event_ns = due_ns
             self._tcp.clock.at(due_ns, self._rto, due_ns)
 
     def _due_ns(self, wait_ns: int) -> int:
-        """When a timer of `wait_ns` expires. With ticks it counts whole ones, and the first may come at once (`tcp_slowtimo`)."""
+        """Return when a timer of `wait_ns` expires.
+
+        A timer with ticks counts whole ticks, the first of which may follow at once (`tcp_slowtimo`).
+        """
         tcp = self._tcp
         due_ns, tick_ns = tcp.clock.now_ns + wait_ns, tcp.stack.tick_ns
         return next_beat(due_ns - tick_ns, tick_ns, tcp.host.phase_ns) if tick_ns else due_ns
@@ -168,14 +171,14 @@ class Timers:
     # Window probe
 
     def persist(self) -> None:
-        """Start the persist timer if nothing is in flight: queued data is held, and no ACK will release it."""
+        """Start the persist timer if nothing is in flight: queued data is then delayed, and no ACK will release it."""
         tcp = self._tcp
         if self._persist_due_ns is None and tcp.snd_max == tcp.snd_una:
             self._persists = 0
             self._set_persist()
 
     def _set_persist(self) -> None:
-        """Set the persist timer; each interval is twice the one before, within bounds (`tcp_setpersist`, `tcp_probe0_when`)."""
+        """Set the persist timer. Each interval is twice the previous interval, within bounds (`tcp_setpersist`, `tcp_probe0_when`)."""
         tcp, stack = self._tcp, self._tcp.stack
         wait_ns = min(max(self.rto_ns() << self._persists, stack.min_persist_ns), stack.max_persist_ns)
         self._persists = min(self._persists + 1, MAX_BACKOFF)
@@ -186,7 +189,7 @@ class Timers:
         if self._persist_due_ns != due_ns:
             return
         tcp = self._tcp
-        self._set_persist()  # repeats until data that counts as sent leaves
+        self._set_persist()  # repeats until data is sent that advances SND.NXT
         tcp.force = True
         tcp.output()
         tcp.force = False

@@ -1,1 +1,1 @@
-"""What each family of stacks decides."""
+"""The rules in which families of TCP stacks differ: send buffer, Nagle's algorithm, delayed ACKs, advertised window."""

@@ -25,7 +25,7 @@ SMALL_MBUF_BYTES = 112
 
 
 class SunOsSocket:
-    """SunOS 4.1: one turn copies up to four clusters; a large write waits until a whole cluster is free."""
+    """SunOS 4.1: each pass copies up to four clusters. A large write waits until a whole cluster is free."""
 
     __slots__ = ("_chunk_bytes", "_tcp")
 
@@ -34,49 +34,49 @@ class SunOsSocket:
         self._chunk_bytes = chunk_bytes
 
     def room(self) -> int:
-        """Free bytes; unacknowledged data occupies the buffer."""
+        """Return the free bytes. Unacknowledged data occupies the buffer."""
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """As `sosend`: nothing is free; or less than a cluster is free, while a cluster or more is left to write and is buffered."""
+        """True if no byte is free, or (`sosend`) if less than a cluster is free, and a cluster or more is buffered and is left to write."""
         return space <= 0 or (remaining >= CLUSTER_BYTES and space < CLUSTER_BYTES <= buffered)
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Up to a chunk, limited by free space and remaining bytes: in clusters, the rest in small mbufs."""
+        """Return up to a chunk, limited by free space and remaining bytes. It fills clusters, and small mbufs for the remainder."""
         taken = min(space, remaining, self._chunk_bytes)
         clusters, rest = divmod(taken, CLUSTER_BYTES)
         return taken, clusters + -(-rest // SMALL_MBUF_BYTES)
 
     def full(self) -> None:
-        """Nothing to do before the application sleeps."""
+        """Do nothing before the application sleeps."""
 
 
 class Bsd42Socket(SunOsSocket):
-    """4.2BSD: a write enters as a whole if any byte is free; it uses clusters only if a cluster is free (`sosend`)."""
+    """4.2BSD: the whole write is buffered if any byte is free. It uses clusters only if a cluster is free (`sosend`)."""
 
     __slots__ = ()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
-        """Only if nothing is free."""
+        """True only if no byte is free."""
         return space <= 0
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """The whole write: copied bytes occupy the buffer only when TCP receives them."""
+        """Return the whole write: copied bytes occupy the buffer only when TCP receives them."""
         clusters = remaining // CLUSTER_BYTES if space >= CLUSTER_BYTES else 0
         return remaining, clusters + -(-(remaining - clusters * CLUSTER_BYTES) // SMALL_MBUF_BYTES)
 
 
 class Bsd44Socket(SunOsSocket):
-    """4.4BSD: one turn copies one mbuf or cluster; a write that does not fit waits for the low-water mark (`sosend`, `sb_lowat`)."""
+    """4.4BSD: each pass copies one mbuf or cluster. A write that does not fit waits for the low-water mark (`sosend`, `sb_lowat`)."""
 
     __slots__ = ()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
-        """The remaining bytes do not fit, and less than the low-water mark is free."""
+        """True if the remaining bytes do not fit, and less than the low-water mark is free."""
         return space < remaining and space < min(BSD44_CLUSTER_BYTES, self._tcp.send_buffer)
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """A cluster if enough bytes remain and one is free, else a small mbuf."""
+        """Return a cluster if enough bytes remain and a cluster is free, else a small mbuf."""
         if remaining >= BSD44_MIN_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
             return min(remaining, BSD44_CLUSTER_BYTES), 1
         return min(remaining, space, BSD44_MBUF_BYTES), 1
@@ -85,8 +85,8 @@ class Bsd44Socket(SunOsSocket):
 class BsdSender:
     """SunOS 4.1, 4.3BSD-Tahoe, 4.4BSD (`tcp_output`): Nagle's algorithm with BSD's exceptions.
 
-    A segment leaves if it is full, if it empties the queue while nothing is in flight or TCP_NODELAY is set, or if it has at least half of
-    the largest window.
+    A segment is sent if it is full, or if it has at least half of the largest window. It is also sent if it empties the queue, and nothing
+    is in flight or TCP_NODELAY is set.
 
     Attributes:
         half: whether half of the largest window suffices.
@@ -98,7 +98,7 @@ class BsdSender:
         self.half = half
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
-        """Nagle's algorithm and sender-side silly window avoidance. Data also leaves with an ACK that is due now."""
+        """Apply Nagle's algorithm and sender-side silly window avoidance. An ACK that is due now takes data along."""
         mss = tcp.mss
         length = min(queued, usable, mss)
         if length <= 0:
@@ -116,12 +116,12 @@ class BsdSender:
 
 
 class Bsd42Sender(BsdSender):
-    """4.2BSD, before Nagle's algorithm: a segment leaves if it empties the queue or has a quarter of the window (`tcp_output` 6.1)."""
+    """4.2BSD, before Nagle's algorithm: a segment is sent if it empties the queue or has a quarter of the window (`tcp_output` 6.1)."""
 
     __slots__ = ()
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
-        """A full segment, all queued bytes, or a quarter of the window."""
+        """Allow a full segment, all queued bytes, or a quarter of the window."""
         length = min(queued, usable, tcp.mss)
         much = 4 * length >= tcp.snd_edge - tcp.snd_una
         if length > 0 and (length in (tcp.mss, queued) or much or tcp.resending or tcp.ack_now):
@@ -155,7 +155,7 @@ class BsdReceiver:
         tcp.output()
 
     def update_due(self, tcp: Endpoint) -> bool:
-        """The window opens by `segments` full segments, or by a share of the buffer."""
+        """True if the window opens by `segments` full segments, or by a share of the buffer."""
         window = tcp.receive_buffer - tcp.unread
         gain = window - (tcp.advertised - tcp.rcv_nxt)
         if window <= 0 or gain <= 0:
@@ -165,7 +165,10 @@ class BsdReceiver:
         return bool(self.percent) and 100 * gain >= self.percent * tcp.receive_buffer
 
     def window(self, tcp: Endpoint) -> int:
-        """Free space, never shrinking the window; zero if less than a quarter of the buffer and less than a segment is free."""
+        """Return the free space, without shrinking the window.
+
+        Zero if less than a quarter of the buffer and less than a segment is free.
+        """
         window = tcp.receive_buffer - tcp.unread
         if 4 * window < tcp.receive_buffer and window < tcp.mss:
             window = 0
@@ -181,7 +184,7 @@ class BsdReceiver:
 
 
 class Bsd44Receiver(BsdReceiver):
-    """4.4BSD: a window update needs two segments, even with data unread, or half of the buffer."""
+    """4.4BSD: a window update is sent if the window opens by two segments, even with unread data, or by half of the buffer."""
 
     __slots__ = ()
 
@@ -190,7 +193,10 @@ class Bsd44Receiver(BsdReceiver):
 
 
 class Bsd42Receiver(BsdReceiver):
-    """4.2BSD: only a share of the buffer triggers a window update; less than a quarter is advertised as zero (`tcp_output` 6.1)."""
+    """4.2BSD: only a share of the buffer triggers a window update.
+
+    Less than a quarter of the buffer is advertised as zero (`tcp_output` 6.1).
+    """
 
     __slots__ = ()
 
@@ -198,6 +204,6 @@ class Bsd42Receiver(BsdReceiver):
         super().__init__(segments=0)
 
     def window(self, tcp: Endpoint) -> int:
-        """Free space, which may shrink the window; zero below a quarter of the buffer."""
+        """Return the free space, which may shrink the window; zero if less than a quarter of the buffer is free."""
         room = tcp.receive_buffer - tcp.unread
         return 0 if 4 * room < tcp.receive_buffer else room

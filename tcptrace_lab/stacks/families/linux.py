@@ -31,23 +31,23 @@ MAX_QUICK_ACKS = 16
 """Maximum number of quick ACKs in a row: `TCP_MAX_QUICKACKS`."""
 
 FIRST_MSS_BYTES = 536
-"""The receiver's estimate of the sender's MSS before any data (`tcp_initialize_rcv_mss`)."""
+"""The receiver's estimate of the sender's MSS before data arrives (`tcp_initialize_rcv_mss`)."""
 
 SMALL_WINDOW_BYTES = 536
 """`TCP_MSS_DEFAULT`: half of the window limits the segment size only if the window is larger than this."""
 
 MIN_FULL_BYTES = 48
-"""Minimum of a full segment: 68 bytes less a TCP header of 20 bytes."""
+"""Minimum size of a full segment: 68 bytes minus a TCP header of 20 bytes."""
 
 FIRST_WINDOW_BYTES = 65_535
-"""Upper bound of the advertised window before it grows."""
+"""Upper bound of the advertised window before the window grows."""
 
 SCARCE = 16
 """If less than 1/16 of the buffer or less than a segment is free, the window does not open (`__tcp_select_window`)."""
 
 
 class Socket:
-    """A write fills the send buffer; then the application sleeps until a third of it is free (`sk_stream_write_space`)."""
+    """A write fills the send buffer. Then the application sleeps until a third of the buffer is free (`sk_stream_write_space`)."""
 
     __slots__ = ("_sleeps", "_tcp")
 
@@ -56,20 +56,20 @@ class Socket:
         self._sleeps = False
 
     def room(self) -> int:
-        """Free bytes; unacknowledged data occupies the buffer."""
+        """Return the free bytes. Unacknowledged data occupies the buffer."""
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
-        """Nothing is free; once asleep, less than a third of the buffer is free."""
+        """True if no byte is free. While the application sleeps: True if less than a third of the buffer is free."""
         self._sleeps = space <= 0 or (self._sleeps and 3 * space < self._tcp.send_buffer)
         return self._sleeps
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """All that fits."""
+        """Return all bytes that fit."""
         return min(space, remaining), 1
 
     def full(self) -> None:
-        """Before the application sleeps, the kernel pushes held segments (`tcp_push` with `TCP_NAGLE_PUSH`)."""
+        """Send small segments before the application sleeps, in spite of Nagle's algorithm (`tcp_push` with `TCP_NAGLE_PUSH`)."""
         tcp = self._tcp
         tcp.pushing = True
         tcp.output()
@@ -77,7 +77,7 @@ class Socket:
 
 
 class Sender:
-    """Minshall's variant of Nagle's algorithm: a small segment waits only while an earlier small one is unacknowledged."""
+    """Minshall's variant of Nagle's algorithm: a small segment waits only while an earlier small segment is unacknowledged."""
 
     __slots__ = ("_full_bytes", "_small_end")
 
@@ -86,14 +86,17 @@ class Sender:
         self._full_bytes = 0
 
     def _full(self, tcp: Endpoint) -> int:
-        """Size of a full segment, set at first use: at most half of the peer's window then (`tcp_bound_to_half_wnd` in `tcp_sync_mss`)."""
+        """Return the size of a full segment.
+
+        It is set at first use, to at most half of the peer's window (`tcp_bound_to_half_wnd` in `tcp_sync_mss`).
+        """
         if not self._full_bytes:
             half = tcp.max_window // 2 if tcp.max_window > SMALL_WINDOW_BYTES else tcp.max_window
             self._full_bytes = min(tcp.mss, max(half, MIN_FULL_BYTES))
         return self._full_bytes
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
-        """A segment leaves only if it fits the windows as a whole."""
+        """Allow a segment only if the whole segment fits the windows."""
         full = self._full(tcp)
         length = min(queued, full)
         if length > usable:
@@ -113,7 +116,10 @@ class Sender:
 
 
 class Receiver:
-    """Quick ACKs at first. Later, an ACK leaves with data, after more than one segment, after a draining read, or after 40 ms or more."""
+    """At first, ACKs are sent at once (quick ACKs).
+
+    Later, an ACK is sent with data, after more than one segment, after a read that empties the buffer, or after 40 ms or more.
+    """
 
     __slots__ = ("_ato_ns", "_interactive", "_pushed", "_quick", "_segment_bytes", "_told", "_window_limit")
 
@@ -123,11 +129,11 @@ class Receiver:
         self._interactive = False
         self._pushed = 0
         self._segment_bytes = min(tcp.mss, FIRST_MSS_BYTES)
-        self._told = 0  # RCV.NXT at the last ACK sent (rcv_wup)
+        self._told = 0  # RCV.NXT when the last ACK was sent (rcv_wup)
         self._window_limit = min(tcp.receive_buffer, FIRST_WINDOW_BYTES)
 
     def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
-        """Update the ACK timeout, then ACK at once or delay the ACK (`tcp_event_data_recv`, then `__tcp_ack_snd_check`)."""
+        """Update the ACK timeout, then send an ACK at once or delay it (`tcp_event_data_recv`, then `__tcp_ack_snd_check`)."""
         now_ns = tcp.clock.now_ns
         if length >= self._segment_bytes:
             self._segment_bytes = min(length, tcp.mss)
@@ -156,7 +162,7 @@ class Receiver:
         self._quick = max(self._quick, min((tcp.advertised - tcp.rcv_nxt) // (2 * self._segment_bytes) or 2, MAX_QUICK_ACKS))
 
     def _delay(self, tcp: Endpoint) -> None:
-        """Delay the ACK (`tcp_send_delayed_ack`) by 40 to 200 ms; the smoothed RTT, if known, limits delays above 40 ms."""
+        """Delay the ACK by 40 to 200 ms (`tcp_send_delayed_ack`). The smoothed RTT, if known, limits delays above 40 ms."""
         delay_ns = self._ato_ns
         if delay_ns > MIN_DELAY_NS:
             max_ns = MAX_DELAY_NS if self._interactive or self._pushed else MAX_DELAY_NS * 5 // 2
@@ -170,7 +176,7 @@ class Receiver:
         tcp.delay_ack(due_ns)
 
     def read(self, tcp: Endpoint) -> None:
-        """Send an ACK if the read drained the buffer or doubled the window (`__tcp_cleanup_rbuf`)."""
+        """Send an ACK if the read emptied the buffer or doubled the window (`__tcp_cleanup_rbuf`)."""
         drained = not tcp.unread and (self._pushed > 1 or (self._pushed and not self._interactive))
         due = tcp.ack_owed and (tcp.rcv_nxt - self._told > self._segment_bytes or drained)
         now = tcp.advertised - tcp.rcv_nxt
@@ -182,16 +188,16 @@ class Receiver:
             tcp.output()
 
     def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - required by the Protocol
-        """Never: only `read` sends window updates."""
+        """Always False, because only `read` sends window updates."""
         return False
 
     def _free(self, tcp: Endpoint) -> int:
         return min(tcp.receive_buffer - tcp.unread, self._window_limit)
 
     def window(self, tcp: Endpoint) -> int:
-        """The window of `__tcp_select_window`: never shrinks, and does not open while little is free.
+        """Return the window of `__tcp_select_window`. It never shrinks, and does not open while little space is free.
 
-        Without window scaling it is a multiple of a segment, with scaling a multiple of the scale's unit.
+        Without window scaling, the window is a multiple of a segment. With scaling, it is a multiple of the scale's unit.
         """
         free, current = tcp.receive_buffer - tcp.unread, max(tcp.advertised - tcp.rcv_nxt, 0)
         segment = min(self._segment_bytes, tcp.receive_buffer)
@@ -219,7 +225,10 @@ class Receiver:
                 self._ato_ns = MIN_DELAY_NS
 
     def timer(self, tcp: Endpoint) -> None:
-        """Send the delayed ACK (`tcp_delack_timer_handler`). As no data carried it, interactive mode ends or the ACK timeout doubles."""
+        """Send the delayed ACK (`tcp_delack_timer_handler`).
+
+        Because no data carried the ACK, interactive mode ends or the ACK timeout doubles.
+        """
         if self._interactive:
             self._interactive = False
             self._ato_ns = MIN_DELAY_NS

@@ -1,6 +1,6 @@
 """Rules of MD-DOS/IP, IBM's TCP for PC and PS/2, as far as published traces show them (Abrams & Chen 1991; Chen 1992).
 
-Two values are assumed, because the traces do not show them: the segment flush timer (longer than the time between two writes), and the
+Two values are assumptions, because the traces do not show them: the segment flush timer (longer than the time between two writes), and the
 delay of an ACK that waits for a second segment.
 """
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
 
 FLUSH_NS = 100 * NS_PER_MS
-"""How long a small segment waits to be filled: the segment flush timer (assumed)."""
+"""Segment flush timer: a small segment waits this long to be filled (assumed)."""
 
 DELAYED_ACK_NS = 200 * NS_PER_MS
-"""How long an ACK waits for a second segment (assumed)."""
+"""Delayed-ACK timer: an ACK waits this long for a second segment (assumed)."""
 
 SEGMENTS_PER_ACK = 2
 """One ACK for every two datagrams (Abrams & Chen, section 3.3)."""
 
 
 class Socket:
-    """The buffer between application and TCP holds only unsent data; a write waits until all of it fits."""
+    """The buffer between application and TCP contains only unsent data. A write waits until the whole write fits."""
 
     __slots__ = ("_tcp",)
 
@@ -32,23 +32,26 @@ class Socket:
         self._tcp = tcp
 
     def room(self) -> int:
-        """Free bytes; sent data does not occupy the buffer."""
+        """Return the free bytes. Sent data does not occupy the buffer."""
         return self._tcp.send_buffer - self._tcp.queued
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """The write does not fit, and the buffer is not empty."""
+        """True if the write does not fit, and the buffer is not empty."""
         return space < remaining and buffered > 0
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """All that fits."""
+        """Return all bytes that fit."""
         return min(space, remaining), 1
 
     def full(self) -> None:
-        """Nothing to do before the application sleeps."""
+        """Do nothing before the application sleeps."""
 
 
 class Sender:
-    """A segment waits until it is full or its flush timer expires. If more is queued than the window allows, the allowed part leaves."""
+    """A segment waits until it is full or its flush timer expires.
+
+    If the window does not allow all queued bytes, the allowed part is sent.
+    """
 
     __slots__ = ("_due_ns",)
 
@@ -56,7 +59,7 @@ class Sender:
         self._due_ns: int | None = None
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
-        """A full segment, or the rest of the window if more is queued; after the flush timer, all that the window allows."""
+        """Allow a full segment, or the remaining window if more is queued. After the flush timer, allow all bytes that fit the window."""
         length = min(queued, usable, tcp.mss)
         if length <= 0:
             tcp.blocked_by = tcp.window_cause()
@@ -71,7 +74,7 @@ class Sender:
         return 0
 
     def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - required by the Protocol
-        """Stop the flush timer: the data that remains starts a new one."""
+        """Stop the flush timer. Data that remains in the queue starts a new timer."""
         self._due_ns = None
 
     def _flush(self, tcp: Endpoint, due_ns: int) -> None:
@@ -80,7 +83,7 @@ class Sender:
 
 
 class Receiver:
-    """An ACK leaves for every second segment, or when the window is used up, once the application has read all data."""
+    """An ACK is sent for every second segment, or when the window is used up, but only after the application has read all data."""
 
     __slots__ = ("_segments",)
 
@@ -100,18 +103,18 @@ class Receiver:
             tcp.output()
 
     def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - required by the Protocol
-        """Never: the window changes only with ACKs."""
+        """Always False, because the window changes only with ACKs."""
         return False
 
     def window(self, tcp: Endpoint) -> int:
-        """Free space, never shrinking the window (section 2.2.1)."""
+        """Return the free space, without shrinking the window (section 2.2.1)."""
         return max(tcp.receive_buffer - tcp.unread, tcp.advertised - tcp.rcv_nxt)
 
     def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - required by the Protocol
-        """Reset the count: the segment carried an ACK."""
+        """Reset the count of segments, because the sent segment carried an ACK."""
         self._segments = 0
 
     def timer(self, tcp: Endpoint) -> None:
-        """Send the ACK: no second segment arrived."""
+        """Send the ACK, because no second segment arrived."""
         tcp.ack_now = True
         tcp.output()

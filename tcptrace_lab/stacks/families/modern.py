@@ -25,11 +25,11 @@ SOLARIS_DELAY_NS = 50 * NS_PER_MS
 """Delayed-ACK timeout: `tcp_deferred_ack_interval`."""
 
 SOLARIS_SEGMENTS = 8
-"""Full segments that one ACK covers on a LAN: `tcp_deferred_acks_max`."""
+"""Number of full segments that one ACK covers on a LAN: `tcp_deferred_acks_max`."""
 
 
 class FreeBsdSocket:
-    """One turn copies all that fits."""
+    """Each pass copies all bytes that fit."""
 
     __slots__ = ("_tcp",)
 
@@ -37,28 +37,31 @@ class FreeBsdSocket:
         self._tcp = tcp
 
     def room(self) -> int:
-        """Free bytes; unacknowledged data occupies the buffer."""
+        """Return the free bytes. Unacknowledged data occupies the buffer."""
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
-        """The remaining bytes do not fit, and less than the low-water mark is free."""
+        """True if the remaining bytes do not fit, and less than the low-water mark is free."""
         return space < remaining and space < min(FREEBSD_LOW_WATER_BYTES, self._tcp.send_buffer)
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """All that fits (`m_uiotombuf`)."""
+        """Return all bytes that fit (`m_uiotombuf`)."""
         return min(space, remaining), 1
 
     def full(self) -> None:
-        """Nothing to do before the application sleeps."""
+        """Do nothing before the application sleeps."""
 
 
 class FreeBsdSender(BsdSender):
-    """BSD's rule; a small segment also waits while its write call has more data, or while corked (`PRUS_MORETOCOME`, `TF_NOPUSH`)."""
+    """BSD's rule.
+
+    A small segment also waits while its write call has more data, or while the socket is corked (`PRUS_MORETOCOME`, `TF_NOPUSH`).
+    """
 
     __slots__ = ()
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
-        """4.4BSD's rule, unless more data is about to follow."""
+        """Apply 4.4BSD's rule, except while more data is about to follow."""
         waits = tcp.cork or tcp.more_to_come
         if waits and queued <= usable and queued < min(tcp.mss, tcp.max_window // 2) and not (tcp.resending or tcp.ack_now):
             tcp.blocked_by = "nagle"
@@ -67,7 +70,7 @@ class FreeBsdSender(BsdSender):
 
 
 class FreeBsdReceiver(BsdReceiver):
-    """An ACK leaves for the second segment of any size, for one longer than the MSS, or after 40 ms."""
+    """An ACK is sent for the second segment of any size, for a segment longer than the MSS, or after 40 ms."""
 
     __slots__ = ()
 
@@ -75,14 +78,14 @@ class FreeBsdReceiver(BsdReceiver):
         super().__init__(percent=50, empty=False)
 
     def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
-        """ACK at once or start the 40 ms timer (`DELAY_ACK`)."""
+        """Send an ACK at once, or start the 40 ms timer (`DELAY_ACK`)."""
         if tcp.ack_owed or length > tcp.mss or not tcp.window_advertised:
             tcp.ack_now = True
         else:
             tcp.delay_ack(tcp.clock.now_ns + FREEBSD_DELAY_NS)
 
     def update_due(self, tcp: Endpoint) -> bool:
-        """The window opens by two segments and that is a large part of the buffer, or by half of the buffer."""
+        """True if the window opens by half of the buffer, or by two segments that are a large part of the buffer."""
         window = tcp.receive_buffer - tcp.unread
         gain = window - (tcp.advertised - tcp.rcv_nxt)
         if window <= 0 or gain <= 0:
@@ -92,21 +95,24 @@ class FreeBsdReceiver(BsdReceiver):
 
 
 class SolarisSocket(FreeBsdSocket):
-    """STREAMS: data enters while the queue is below its high-water mark, a whole number of segments (8,192 becomes 8,760: Law)."""
+    """STREAMS: data is accepted while the queue is below its high-water mark.
+
+    The mark is a whole number of segments (8,192 bytes become 8,760: Law).
+    """
 
     __slots__ = ()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
-        """The queue has reached the mark."""
+        """True if the queue has reached the high-water mark."""
         return space <= 0
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:  # noqa: ARG002 - required by the Protocol
-        """One segment at a time, whatever space is free."""
+        """Return one segment at a time, independent of the free space."""
         return min(self._tcp.mss, remaining), 1
 
 
 class SolarisReceiver(FreeBsdReceiver):
-    """An ACK leaves after eight full segments or 50 ms."""
+    """An ACK is sent after eight full segments, or after 50 ms."""
 
     __slots__ = ("_unacked_bytes",)
 
@@ -115,7 +121,7 @@ class SolarisReceiver(FreeBsdReceiver):
         self._unacked_bytes = 0
 
     def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
-        """Count unacknowledged bytes; ACK at once after eight full segments."""
+        """Count unacknowledged bytes. Send an ACK at once after eight full segments."""
         self._unacked_bytes += length
         if self._unacked_bytes >= SOLARIS_SEGMENTS * tcp.mss:
             tcp.ack_now = True
@@ -123,5 +129,5 @@ class SolarisReceiver(FreeBsdReceiver):
             tcp.delay_ack(tcp.clock.now_ns + SOLARIS_DELAY_NS)
 
     def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - required by the Protocol
-        """Reset the count: the segment carried an ACK."""
+        """Reset the count of bytes, because the sent segment carried an ACK."""
         self._unacked_bytes = 0

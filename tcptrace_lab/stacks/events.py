@@ -84,7 +84,9 @@ class Cpu:
     def process(self, cost_ns: int, resume: Callable[[], object]) -> bool:
         """Run `cost_ns` of process work, then call `resume`.
 
-        Returns: True if the work takes no time and is done; then `resume` is not called.
+        Returns:
+
+            True if the work takes no time and is done; then `resume` is not called.
         """
         now_ns = self._clock.now_ns
         if not cost_ns and self._free_ns <= now_ns:

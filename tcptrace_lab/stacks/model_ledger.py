@@ -273,7 +273,9 @@ class _Direction:
     def _gap(self, start_ns: int, end_ns: int, last: Packet | None, leaves: Packet | None) -> str:
         """Add the time from the end of one transmission to the decision to send the next packet, `leaves`.
 
-        Returns: The cause of the last part of this time; empty if there is no time between them.
+        Returns:
+
+            The cause of the last part of this time; empty if there is no time between them.
         """
         if end_ns <= start_ns:
             return ""

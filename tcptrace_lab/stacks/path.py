@@ -91,7 +91,9 @@ class Line:
     def send(self, ready_ns: int, datagram_bytes: int) -> tuple[int, int | None]:
         """Queue a datagram that the host can send at `ready_ns`.
 
-        Returns: The time when its first bit is sent, and the time when its last bit arrives (None if the datagram is lost).
+        Returns:
+
+            The time when its first bit is sent, and the time when its last bit arrives (None if the datagram is lost).
         """
         link = self._link
         number, self.sent = self.sent, self.sent + 1

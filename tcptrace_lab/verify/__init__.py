@@ -9,8 +9,8 @@
     differences, rules            the differences, and the rules that explain them
     run, output                   from a file to a `Verification`, and its JSON
 
-A rule names a known behaviour of the other tool and tests on this capture whether that behaviour caused the difference. A difference that
-no rule explains is counted as unexplained: it may be our mistake.
+A rule describes a known behaviour of the other tool, and tests whether this behaviour caused the difference in this capture. A difference
+that no rule explains is counted as unexplained, because it may be our mistake.
 """
 
 from __future__ import annotations

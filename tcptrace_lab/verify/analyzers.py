@@ -1,7 +1,7 @@
 """Runs other analyzers on a file, without a shell and with a timeout, and reads their output line by line.
 
-A missing program raises MissingTool (exit code 5). A program that rejects the file, or stops before its end, raises Refused with its own
-message: that is a result of the comparison, not an error.
+A missing program raises MissingTool (exit code 5). If a program rejects the file, or stops before the end of the file, Refused is raised
+with the program's message. This is a result of the comparison, not an error.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 NO_PROGRESS_S = 120.0
-"""A program without output for this time is killed (a heuristic: tshark reads a hundred thousand packets in a few seconds; tcptrace prints
-only at the end, but reads millions of packets per second)."""
+"""A program that prints nothing for this time is killed (a heuristic: tshark reads a hundred thousand packets in a few seconds; tcptrace
+prints only at the end, but reads millions of packets per second)."""
 
 _POLL_S = 0.005
 """Interval at which the exit of a program is polled after it has closed its output."""
 
 CHUNK_BYTES = 1 << 16
-"""Bytes per read: the capacity of a pipe on Linux."""
+"""Bytes per read. This is the capacity of a pipe on Linux."""
 
 MAX_LINE_BYTES = 1 << 22
-"""Maximum length of a line; a frame with thousands of tunnelled headers stays below it."""
+"""Maximum length of a line. The line of a frame with thousands of tunnelled headers is shorter."""
 
 WORDS_BYTES = 4_096
-"""Number of bytes kept from a program's stderr: the last ones."""
+"""This many bytes at the end of a program's stderr are stored."""
 
 REASON_CHARACTERS = 200
 """Maximum length of a reason taken from stderr."""
 
 ROOT_WARNING = "Running as user "
-"""Start of a warning that Wireshark's tools print when root runs them; it says nothing about the file."""
+"""Start of a warning that Wireshark's tools print when root runs them. The warning is not about the file."""
 
 PACKAGES = {"tshark": "Debian: apt-get install tshark", "tcptrace": "Debian: apt-get install tcptrace"}
 """Program → how to install it."""
 
 
 class Refused(Exception):
-    """A program did not read the file, or not to its end.
+    """A program did not read the file, or stopped before the end of the file.
 
     Attributes:
         program: name of the program.
-        words: its message, or how it ended.
+        words: the program's message, or how the program ended.
     """
 
     def __init__(self, program: str, words: str) -> None:
@@ -63,7 +63,7 @@ class Refused(Exception):
 
 
 def found(program: str) -> str:
-    """The path of `program`. Raises MissingTool if it is not installed."""
+    """Return the path of `program`. Raises MissingTool if the program is not installed."""
     path = shutil.which(program)
     if path is None:
         raise MissingTool(
@@ -73,15 +73,15 @@ def found(program: str) -> str:
 
 
 def argument(path: str) -> str:
-    """The file name in a form that no program interprets as an option or as standard input."""
+    """Return the file name in a form that no program interprets as an option or as standard input."""
     return os.path.join(os.curdir, path) if path.startswith("-") else path  # noqa: PTH118  (keeps the dot)
 
 
 def lines(program: str, options: Sequence[str], *, complaint: str | None = None) -> Iterator[str]:
     """Run `program` with `options`, and yield its output line by line. Closing the iterator kills the program.
 
-    Lines have no line endings; bytes that are not UTF-8 become U+FFFD. The program does not see the user's settings. A line on stderr that
-    starts with `complaint` is an error, even if the exit code is 0.
+    Lines are yielded without line endings. Bytes that are not UTF-8 become U+FFFD. The program runs without the user's settings. A line on
+    stderr that starts with `complaint` is an error, even if the exit code is 0.
 
     Raises:
         MissingTool: the program is not installed.
@@ -115,19 +115,19 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> subproce
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
-        start_new_session=True,  # its own process group, so that its child processes can be killed with it
+        start_new_session=True,  # a process group of its own, so that its child processes can be killed, too
     )
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and its children. Its process id cannot be reused before it is waited for."""
+    """Kill the process and its children. The process has not been waited for yet, so no other process can have its id."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the exit of a process that has closed its output, without reaping it, so that its process id stays valid."""
+    """Wait for the exit of a process that has closed its output. The process is not reaped, so that its process id stays valid."""
     deadline = time.monotonic() + NO_PROGRESS_S
     while time.monotonic() < deadline:
         if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
@@ -155,7 +155,7 @@ def _split(program: str, descriptor: int) -> Iterator[bytes]:
 
 
 class _Words(threading.Thread):
-    """A thread that reads a program's stderr, so that the program never blocks on it, and keeps the last bytes."""
+    """A thread that reads a program's stderr, so that the program never blocks on stderr. It stores the last bytes."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -168,11 +168,11 @@ class _Words(threading.Thread):
             self._kept = (self._kept + data)[-WORDS_BYTES:]
 
     def has(self, beginning: str) -> bool:
-        """Whether a line on stderr starts with `beginning`."""
+        """Return whether a line on stderr starts with `beginning`."""
         return any(line.startswith(beginning) for line in self._kept.decode(errors="replace").splitlines())
 
     def reason(self) -> str:
-        """The message on one line, without the warning about root."""
+        """Return the program's message as one line, without the warning about root."""
         lines_kept = [line for line in self._kept.decode(errors="replace").splitlines() if not line.startswith(ROOT_WARNING)]
         line = " ".join(" ".join(lines_kept).split())
         line = "".join(character if character.isprintable() else "?" for character in line).rstrip(".")

@@ -1,4 +1,4 @@
-"""State per connection, for a bounded number of connections."""
+"""Stores state per connection, for a bounded number of connections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_FOLLOWED = 1 << 17
-"""Maximum number of entries. Beyond it, the oldest entry is dropped, as if its segments had never been seen."""
+"""Maximum number of entries. For a further entry, the oldest entry is dropped, as if its segments had never been seen."""
 
 Key = TypeVar("Key")
 State = TypeVar("State")
@@ -23,7 +23,7 @@ class BoundedStates(Generic[Key, State]):
         self._states: dict[Key, State] = {}
 
     def __getitem__(self, key: Key) -> State:
-        """The state of `key`; created if missing."""
+        """Return the state of `key`. If it is missing, create it."""
         state = self._states.get(key)
         if state is None:
             if len(self._states) >= MAX_FOLLOWED:

@@ -1,10 +1,10 @@
-"""Wrong TCP checksums found by tshark: was the segment damaged on the wire, or is only its captured checksum wrong?
+"""Decides about wrong TCP checksums found by tshark: was the segment damaged on the wire, or is only its captured checksum wrong?
 
-With checksum offload, the network card computes checksums after the capture point, so nearly all captured segments of the sender have wrong
-ones and still arrive. A segment damaged on the path is discarded by its receiver (RFC 9293, 3.1), so its bytes are retransmitted: a loss by
-corruption. For each direction, what happened to its data decides between the two. The engine does not verify checksums: that needs a pass
-over all captured bytes, and shows nothing in the many captures with offload or a short snaplen. Wireshark, too, verifies them only on
-request.
+With checksum offload, the network card computes checksums after the capture point. So nearly all captured segments of the sender have wrong
+checksums, and still arrive. A segment that is damaged on the path is discarded by its receiver (RFC 9293, 3.1), so its bytes are
+retransmitted: this is loss by corruption. For each direction, the retransmits decide between offload and corruption. The engine does not
+verify checksums, because verifying reads all captured bytes, and shows nothing in captures with offload or a short snaplen. Wireshark also
+verifies checksums only on request.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ BAD, GOOD = 0, 1
 """Values of tshark's `tcp.checksum.status`. Other values mean that a segment is truncated or not verified."""
 
 MAX_DIRECTIONS = 100_000
-"""Maximum number of directions with wrong checksums that are tracked, about 200 bytes each; more count only in the total."""
+"""Maximum number of directions with wrong checksums that are tracked, about 200 bytes each. Further directions count only in the total."""
 
 MAX_REMEMBERED = 64
-"""Number of data segments with a wrong checksum remembered per direction, to recognize their retransmits."""
+"""This many data segments with a wrong checksum are stored per direction, to recognize their retransmits."""
 
 MAX_FRAMES = 100
 """Maximum number of retransmit frames listed per direction."""
 
 MOSTLY = 0.5
-"""Minimum share of the wrong data segments that are retransmitted for the verdict `corruption` (a heuristic: nearly all are if the path
-damages them, and nearly none with offload)."""
+"""For the verdict `corruption`, at least this share of the data segments with wrong checksums must be retransmitted (a heuristic: nearly
+all are if the path damages them, and nearly none with offload)."""
 
 NEARLY_ALL = 0.9
-"""Minimum share of wrong segments for the verdict `offload` in a direction without wrong data segments (a heuristic)."""
+"""In a direction without wrong data segments, at least this share of the segments must have wrong checksums for the verdict `offload` (a
+heuristic)."""
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class Direction:
 
     Attributes:
         checked: number of segments with a verified checksum.
-        bad: number of these with a wrong checksum.
+        bad: number of verified segments with a wrong checksum.
         bad_with_data: number of wrong segments with data.
         retransmitted: number of wrong data segments that were retransmitted.
         frames: frames of the first retransmits.
@@ -62,7 +63,10 @@ class Direction:
 
     @property
     def verdict(self) -> str:
-        """`corruption`: the receiver discarded the segments; `offload`: they arrived, so the card corrected the checksums; or `unknown`."""
+        """`corruption`: the receiver discarded the segments. `offload`: the segments arrived, so the card corrected the checksums.
+
+        Or `unknown`.
+        """
         if self.bad_with_data:
             return "corruption" if self.retransmitted >= MOSTLY * self.bad_with_data else "offload"
         return "offload" if self.bad >= NEARLY_ALL * self.checked and self.bad > 1 else "unknown"
@@ -131,7 +135,7 @@ class Checksums:
             direction.damaged(start, end)
 
     def directions(self) -> Iterator[tuple[int, bool, Direction]]:
-        """Directions with wrong checksums: connection, whether the client is the sender, and the counts."""
+        """Yield the directions with wrong checksums: connection, whether the client is the sender, and the counts."""
         for (conn, from_client), direction in sorted(self._directions.items()):
             yield conn, from_client, direction
 
@@ -141,7 +145,7 @@ class Checksums:
         return sum(one.retransmitted for one in self._directions.values() if one.verdict == "corruption")
 
     def words(self) -> str:
-        """A summary in one line; empty if no checksum is wrong."""
+        """Return a summary as one line; empty if no checksum is wrong."""
         if not self.bad:
             return ""
         found = [one.verdict for one in self._directions.values()]

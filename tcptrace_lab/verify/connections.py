@@ -1,4 +1,4 @@
-"""Our connections by number, and which of them reuse the ports of an earlier one."""
+"""Provides our connections by number, and which connections reuse the ports of an earlier connection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ COLUMNS = (
     *("conn", "client_addr", "client_port", "server_addr", "server_port", "client_isn", "closed_by", "first_frame", "last_frame"),
     *(f"{side}_{name}" for side in SIDES for name in ("sack_permitted", "timestamps", "window_scale_offered")),
 )
-"""The columns kept per connection, about 100 bytes."""
+"""The columns that are stored per connection, about 100 bytes."""
 
 
 class Connections:
-    """Lookup of rows of `schema.CONNECTIONS` with the columns of `COLUMNS`."""
+    """Looks up rows of `schema.CONNECTIONS`, with the columns of `COLUMNS`."""
 
     def __init__(self, table: pl.LazyFrame) -> None:
         """`table` has the columns of `schema.CONNECTIONS`, in any order of rows."""
@@ -28,22 +28,22 @@ class Connections:
         self._before = self._earlier_on_same_ports()
 
     def __getitem__(self, conn: int) -> Mapping[str, Any]:
-        """The row of a connection; empty if the connection does not exist."""
+        """Return the row of a connection; empty if the connection does not exist."""
         at = self._conns.search_sorted(conn)
         return self.table.row(int(at), named=True) if at < len(self._conns) and self._conns[int(at)] == conn else {}
 
     def earlier(self, conn: int) -> Mapping[str, Any]:
-        """The row of the previous connection between the same endpoints; empty if there is none."""
+        """Return the row of the previous connection between the same endpoints; empty if there is none."""
         before = self._before.get(conn)
         return {} if before is None else self[before[0]]
 
     def begins_again(self, conn: int, frame: int) -> bool:
-        """Whether `frame` is the first frame of a connection that reuses ports."""
+        """Return whether `frame` is the first frame of a connection that reuses ports."""
         before = self._before.get(conn)
         return before is not None and before[1] == frame
 
     def _earlier_on_same_ports(self) -> dict[int, tuple[int, int]]:
-        """Connection → (previous connection between the same endpoints, first frame of this connection)."""
+        """Return connection → (previous connection between the same endpoints, first frame of the connection)."""
         ends = [pl.struct(pl.col(f"{side}_addr").alias("addr"), pl.col(f"{side}_port").alias("port")) for side in ("client", "server")]
         pair = pl.concat_list(ends).list.sort()
         rows = self.table.select("conn", "first_frame", pair=pair).sort("first_frame")

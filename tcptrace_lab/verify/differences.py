@@ -1,7 +1,7 @@
 """Differences between two tools, and the rules that explain them.
 
 A rule describes one known behaviour of a tool, with its source, and has a test. The test returns a sentence with the numbers of this
-capture if that behaviour caused the difference, else None. A difference that no rule explains is `unexplained`.
+capture if the behaviour caused the difference, else None. A difference that no rule explains is `unexplained`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_LISTED = 100_000
-"""Maximum number of differences listed per rule; more are only counted."""
+"""Maximum number of differences that are listed per rule. Further differences are only counted."""
 
 UNEXPLAINED = "unexplained"
 """Rule name of a difference that no rule explains."""
@@ -29,7 +29,7 @@ class Rule(Generic[Case_contra]):
 
     Attributes:
         name: stable identifier.
-        why: what the tool does and what we do, in one line.
+        why: one line about what the tool does and what we do.
         source: source of this knowledge.
         items: names of the compared items that the rule can explain.
         test: returns a sentence with this capture's numbers if the behaviour caused the difference, else None.
@@ -71,7 +71,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Count:
-    """Number of comparisons of an item, by result."""
+    """Number of comparisons of an item, per result."""
 
     compared: int = 0
     equal: int = 0
@@ -94,13 +94,13 @@ class Account:
     found: Counter[str] = field(default_factory=Counter)
 
     def compared(self, tool: str, item: str, times: int) -> None:
-        """Count `times` comparisons of an item as equal at first; `add` then recounts each difference."""
+        """Count `times` comparisons of an item, at first as equal. `add` then changes the count for each difference."""
         count = self.counts.setdefault((tool, item), Count())
         count.compared += times
         count.equal += times
 
     def add(self, difference: Difference) -> None:
-        """Record that one of the counted comparisons is a difference."""
+        """Record that one of the comparisons counted as equal is a difference."""
         count = self.counts[difference.tool, difference.item]
         count.equal -= 1
         if difference.rule == UNEXPLAINED:
@@ -119,7 +119,7 @@ class Account:
 
 
 def explained(case: Case, item: str, rules: Mapping[str, Sequence[Rule[Case]]]) -> tuple[str, str]:
-    """The name of the first rule for `item` that explains `case`, and its sentence; `UNEXPLAINED` and an empty text if no rule does."""
+    """Return name and sentence of the first rule for `item` that explains `case`; `UNEXPLAINED` and an empty text if there is none."""
     for rule in rules.get(item, ()):
         words = rule.test(case)
         if words is not None:
@@ -128,7 +128,7 @@ def explained(case: Case, item: str, rules: Mapping[str, Sequence[Rule[Case]]]) 
 
 
 def by_item(rules: Iterable[Rule[Case]]) -> dict[str, list[Rule[Case]]]:
-    """Item → its rules, in order."""
+    """Return item → its rules, in order."""
     table: dict[str, list[Rule[Case]]] = {}
     for rule in rules:
         for item in sorted(rule.items):

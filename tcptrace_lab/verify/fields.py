@@ -1,7 +1,7 @@
-"""Compares header fields: the engine's columns with tshark's, per row of a joined table (`pairing`).
+"""Compares header fields: the engine's columns with those of tshark, per row of a joined table (`pairing`).
 
-Sequence numbers are compared modulo 2^32, connections by their partners (`Partners`), and windows only if both tools know the scale.
-Whether each tool knows it is the item `window_known` (a window of 0 is known without the scale).
+Sequence numbers are compared modulo 2^32, connections by their partners (`Partners`), and windows only if both tools know the scale. The
+item `window_known` compares whether each tool knows the scale (a window of 0 is known without the scale).
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ THEIRS: Mapping[str, pl.Expr] = {
 _COMPARED = {name: pl.col("frame").is_not_null() for name in OURS} | {
     "window_bytes": pl.col("window_bytes").is_not_null() & pl.col("their_scale").ne_missing(SCALE_UNKNOWN)
 }
-"""Item → condition of the rows in which it is compared."""
+"""Item → condition of the rows in which the item is compared."""
 
 DIFFERS: Mapping[str, pl.Expr] = {name: _COMPARED[name] & OURS[name].ne_missing(THEIRS[name]) for name in OURS}
 """Item → condition of the rows in which the values differ, for rows that both tools have."""
 
 
 def compared(name: str) -> pl.Expr:
-    """The condition of the rows in which an item is compared."""
+    """Return the condition of the rows in which an item is compared."""
     return _COMPARED[name]
 
 
 class Partners:
-    """Maps our connections to tshark's streams: the first common segment decides."""
+    """Maps our connections to tshark's streams. The first segment that both tools have decides."""
 
     def __init__(self) -> None:
         """Start without any segment."""
@@ -82,7 +82,7 @@ class Partners:
         self._taken: set[int] = set()
 
     def named(self, both: pl.DataFrame) -> pl.DataFrame:
-        """Add the column `partner`: tshark's stream for our connection; null if it has none."""
+        """Add the column `partner`: tshark's stream for our connection; null if there is none."""
         pairs = both.filter(pl.col("ours") & pl.col("theirs")).select("conn", "their_conn").unique(maintain_order=True)
         for conn, stream in pairs.iter_rows():
             if conn not in self._stream_of and stream not in self._taken:

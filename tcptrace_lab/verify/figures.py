@@ -1,7 +1,7 @@
 """Compares our figures of each connection with those of tcptrace's listing.
 
-Connections are matched by their endpoints, in order of their start. The printed value of a figure is compared with our figure of that name
-(`tcptrace_figures`). If they differ, the connection's segments are counted again by tcptrace's rules (`tcptrace_model`).
+Connections are matched by their endpoints, in order of their start. The printed value of a figure is compared with our figure of the same
+name (`tcptrace_figures`). If the values differ, the connection's segments are counted again by tcptrace's rules (`tcptrace_model`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TOOL = "tcptrace"
 
 HALF_A_STEP = 0.511
-"""Tolerance, as a share of the last printed digit: both tools round, and tcptrace truncates times to microseconds before."""
+"""Tolerance, as a share of the last printed digit. Both tools round, and tcptrace truncates times to microseconds before it rounds."""
 
 STEPS = {"8.1f": 0.1, "7.3f": 0.001}
 """Printing format of a figure → value of its last digit; 1 for other formats."""
@@ -41,7 +41,7 @@ _ENDS = (
     *("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "first_ts_ns", "last_ts_ns"),
     *(f"{side}_{name}" for side in ("client", "server") for name in ("segments", "capture_duplicates", "network_duplicates")),
 )
-"""Columns that are needed to match connections."""
+"""Columns for matching connections."""
 
 
 @dataclass(slots=True)
@@ -81,18 +81,18 @@ class FigureCase:
     refused: str | None = None
 
     def survived(self, words: str) -> int:
-        """How often the engine reported a problem whose message contains `words`."""
+        """Return how often the engine reported a problem whose message contains `words`."""
         return sum(count for problem, count in self.problems.items() if words in problem)
 
     @property
     def false_headers(self) -> int:
-        """Number of TCP headers in the capture with an impossible length field."""
+        """Return the number of TCP headers in the capture with an impossible length field."""
         return self.survived("TCP header's length contradicts itself")
 
 
 @dataclass(slots=True)
 class _Pair:
-    """A connection in both tools, and all connections of both tools between its endpoints."""
+    """A connection that both tools have, and all connections of both tools between its endpoints."""
 
     row: Mapping[str, Any]
     listed: Listed
@@ -107,7 +107,7 @@ class _Pair:
             yield Direction(self.row, side), printed
 
     def reads_alike(self, packets: Mapping[str, int], data_bytes: Mapping[str, int]) -> bool:
-        """Whether tcptrace counts these numbers of packets and data bytes for each host."""
+        """Return whether tcptrace counts these numbers of packets and data bytes for each host."""
         return all(
             (int(printed["total_packets"]), int(printed["actual_data_bytes"])) == (packets[direction.side], data_bytes[direction.side])
             for direction, printed in self.directions()
@@ -141,7 +141,10 @@ class FigureComparison:
     def _paired(
         self, ours: Mapping[frozenset[End], list[Mapping[str, Any]]], theirs: Mapping[frozenset[End], list[Listed]], refused: str | None
     ) -> list[_Pair]:
-        """Pair connections between endpoints for which both tools have the same number; other numbers are differences."""
+        """Pair the connections between two endpoints if both tools have the same number of them.
+
+        If the numbers differ, this is a difference.
+        """
         self._account.compared(TOOL, "connections", len(ours.keys() | theirs.keys()))
         odd = [ends for ends in ours.keys() | theirs.keys() if len(ours.get(ends, ())) != len(theirs.get(ends, ()))]
         layers = self._layers([row["conn"] for ends in odd for row in ours.get(ends, ())])
@@ -171,7 +174,7 @@ class FigureComparison:
         ]
 
     def _layers(self, conns: Sequence[int]) -> dict[int | None, tuple[str, int, int]]:
-        """Connection → (layers above its first segment, largest payload, number of its segments that tcptrace reads)."""
+        """Return connection → (layers above its first segment, largest payload, number of its segments that tcptrace reads)."""
         if not conns:
             return {}
         rows = self._tables.segments.filter(pl.col("conn").is_in(list(conns)))
@@ -185,7 +188,10 @@ class FigureComparison:
         return max_segments
 
     def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], models: Mapping[int, TcptraceModel]) -> set[int]:
-        """Connections for which tcptrace reads other segments than we do, with or without duplicates: their figures are not comparable."""
+        """Return the connections of which tcptrace reads other segments than we do, with or without duplicates.
+
+        Their figures are not comparable.
+        """
         self._account.compared(TOOL, "segments_read", pairs)
         found = set()
         for pair in odd:
@@ -210,7 +216,7 @@ class FigureComparison:
         return found
 
     def _differing(self, pair: _Pair) -> Iterator[tuple[_Pair, Direction, Figure, str]]:
-        """Figures that differ."""
+        """Yield the figures that differ."""
         for direction, printed in pair.directions():
             for figure in FIGURES:
                 if figure.name not in printed:
@@ -252,7 +258,7 @@ class FigureComparison:
 
 
 def _counts_alike(pair: _Pair) -> bool:
-    """Whether tcptrace's counts equal our figures, which exclude duplicates."""
+    """Return whether tcptrace's counts equal our figures, which exclude duplicates."""
     sides = ("client", "server")
     return pair.reads_alike(
         {side: pair.row[f"{side}_segments"] for side in sides}, {side: pair.row[f"{side}_payload_bytes"] for side in sides}
@@ -260,7 +266,7 @@ def _counts_alike(pair: _Pair) -> bool:
 
 
 def agrees(ours: object, theirs: str, step: float) -> bool:
-    """Whether the printed text equals our value; `step` is the value of its last digit."""
+    """Return whether the printed text equals our value. `step` is the value of the last printed digit."""
     number = as_number(theirs)
     if ours is None:
         return theirs == "NA" or number == 0  # tcptrace prints unknown values as NA or 0
@@ -272,7 +278,7 @@ def agrees(ours: object, theirs: str, step: float) -> bool:
 
 
 def as_number(text: str) -> float | None:
-    """A printed figure as a number; None for `NA` and other words."""
+    """Return a printed figure as a number; None for `NA` and other words."""
     try:
         return float(text)
     except ValueError:
@@ -280,7 +286,7 @@ def as_number(text: str) -> float | None:
 
 
 def normal(end: End) -> End:
-    """An endpoint with its address as we write it. tcptrace omits a colon if an IPv6 address begins or ends with zeros."""
+    """Return an endpoint with its address as we write it. tcptrace omits a colon if an IPv6 address begins or ends with zeros."""
     address, port = end
     for text in (address, f":{address}", f"{address}:"):
         try:

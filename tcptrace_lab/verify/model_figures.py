@@ -1,4 +1,4 @@
-"""Figures of tcptrace's listing, computed from counts by tcptrace's rules (`tcptrace_model`), before formatting."""
+"""Computes figures of tcptrace's listing, before formatting, from counts by tcptrace's rules (`tcptrace_model`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PER_TIME = frozenset({"throughput", "wavg_owin"})
 
 
 def figure(model: TcptraceModel, name: str, *, from_client: bool) -> float | None:
-    """Return a figure of the listing for one direction. None if it is not modelled, or depends on windows of unknown scale."""
+    """Return a figure of the listing for one direction. None if the figure is not modelled, or depends on windows of unknown scale."""
     one, other = model.sides[from_client], model.sides[not from_client]
     if name in _WINDOWS and not one.windows_known:
         return None

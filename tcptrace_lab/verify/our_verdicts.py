@@ -1,4 +1,4 @@
-"""Expresses our results for a segment in tshark's terms, from the engine's columns and a small state per direction."""
+"""Expresses our results for a segment in tshark's terms. They are derived from the engine's columns and a small state per direction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VERDICTS = (
 )
 
 COLUMNS = (*_HEADERS.split(), *_VERDICTS.split())
-"""Columns of `schema.SEGMENTS` that are compared, or needed by rules."""
+"""Columns of `schema.SEGMENTS` that are compared, or that rules need."""
 
 KIND_OF = {
     "out_of_order": "out_of_order",
@@ -38,13 +38,13 @@ KIND_OF = {
 """tshark's verdict → the equivalent kind."""
 
 IRREGULAR_KINDS = frozenset({*RESENT, "out_of_order", "capture_duplicate", "network_duplicate"})
-"""Kinds with repeated or late bytes, which give no RTT sample."""
+"""Kinds of segments with repeated or late bytes. They give no RTT sample."""
 
 MAX_IRREGULAR = 1_000
-"""Number of segments of these kinds remembered per direction."""
+"""At most this many segments of `IRREGULAR_KINDS` are stored per direction."""
 
 MAX_SENT = 1_000
-"""Number of unacknowledged transmissions remembered per direction."""
+"""At most this many unacknowledged transmissions are stored per direction."""
 
 VERDICT_OF = {kind: verdict for verdict, kind in KIND_OF.items() if kind in KINDS}
 
@@ -78,7 +78,7 @@ class _Direction:
     newest_ack: int | None = None
 
     def count_from(self, zero: int) -> None:
-        """Set the sequence number of offset 0, and shift all offsets. The engine moves it when a SYN arrives late."""
+        """Set the sequence number of offset 0, and shift all offsets. The engine changes this number when a SYN arrives late."""
         if self.zero is not None and self.zero != zero:
             shift = (zero - self.zero + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2
             self.highest = None if self.highest is None else self.highest - shift
@@ -93,17 +93,17 @@ class _Direction:
             self.newest_ack = row["ack"] if self.newest_ack is None else max(self.newest_ack, row["ack"])
 
     def last_sent(self, offset: int) -> tuple[int, int | None] | None:
-        """Frame and time of the last transmission of the byte at `offset`; None if unknown."""
+        """Return frame and time of the last transmission of the byte at `offset`; None if unknown."""
         return next(((frame, ts_ns) for frame, start, end, ts_ns in reversed(self.sent) if start <= offset < end), None)
 
 
 @dataclass(slots=True)
 class OurVerdict:
-    """Our results for one segment, in tshark's terms. "Sender" is the host that sent it, "peer" the other one.
+    """Our results for one segment, in tshark's terms. The "sender" sent this segment; the "peer" is the other host.
 
     Attributes:
         verdicts: names of flags in `tcp.analysis.*`.
-        duplicate_ack_num: number of this duplicate ACK in its series; None if it is not one.
+        duplicate_ack_num: number of this duplicate ACK in its series; None for other segments.
         bytes_in_flight: bytes in flight after the segment, without its own SYN and FIN; None for segments without data.
         highest: end offset of the sender's data before the segment.
         other_highest: end offset of the peer's data before the segment.
@@ -111,7 +111,7 @@ class OurVerdict:
         syns: number of hosts whose SYN was captured so far.
         una: highest ACKed offset of the sender's data; None before the first ACK.
         rto_ns: for a retransmit by timeout, time since the previous transmission of its first byte.
-        rto_frame: frame of that transmission.
+        rto_frame: frame of the previous transmission that `rto_ns` counts from.
         complete: what was captured of the connection before the segment.
         other_irregular: (frame, start, end, kind) of the peer's repeated or late segments so far.
         last_ack: ACK number of the sender's previous segment, including RSTs.
@@ -149,7 +149,7 @@ class VerdictMaker:
         self._complete: BoundedStates[int, list[Complete]] = BoundedStates(lambda: [Complete.NOTHING])
 
     def verdict_on(self, row: Mapping[str, Any], *, reuses_ports: bool) -> OurVerdict:
-        """Our results for the next segment. `row` has the columns of `COLUMNS`, and `their_raw_seq`."""
+        """Return our results for the next segment. `row` has the columns of `COLUMNS`, and `their_raw_seq`."""
         conn, from_client, flags, kind = row["conn"], row["from_client"], row["flags"], row["kind"]
         sender, receiver = self._directions[conn, from_client], self._directions[conn, not from_client]
         sender.has_syn |= bool(flags & SYN)
@@ -182,7 +182,7 @@ class VerdictMaker:
 
 
 def completeness_seen(row: Mapping[str, Any]) -> Complete:
-    """What a segment adds to the completeness of its connection."""
+    """Return what a segment adds to the completeness of its connection."""
     flags, complete = row["flags"], Complete.NOTHING
     if flags & SYN:
         complete |= Complete.SYN_ACK if flags & ACK else Complete.SYN
@@ -198,7 +198,7 @@ def completeness_seen(row: Mapping[str, Any]) -> Complete:
 
 
 def _set_timeout(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -> None:
-    """Set the time since the previous transmission, for a retransmit by timeout."""
+    """For a retransmit by timeout, set the time since the previous transmission."""
     if ours.end == row["seq"] or row["flags"] & RST:
         return
     before = sender.last_sent(row["seq"]) if row["retransmit_trigger"] == "timeout" else None
@@ -208,7 +208,7 @@ def _set_timeout(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -
 
 
 def _set_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction, ours: OurVerdict) -> None:
-    """Add verdicts for skipped sequence numbers and for ACKs of data that was not captured, each once."""
+    """Add verdicts for skipped sequence numbers and for ACKs of data that was not captured. Each gap is reported once."""
     if row["flags"] & RST:
         return
     if ours.end > row["seq"] and sender.highest is not None and row["seq"] > sender.highest:
@@ -239,7 +239,7 @@ def _set_windows(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -
 
 
 def _duplicates(row: Mapping[str, Any], sender: _Direction) -> int | None:
-    """The number of a duplicate ACK since the sender's ACK number last changed; None for other segments."""
+    """Return the number of a duplicate ACK in its series, which starts when the sender's ACK number changes; None for other segments."""
     if row["ack"] is not None and row["ack"] != sender.last_ack:
         sender.last_ack, sender.duplicates = row["ack"], 0
     if row["kind"] != "duplicate_ack":
@@ -249,7 +249,7 @@ def _duplicates(row: Mapping[str, Any], sender: _Direction) -> int | None:
 
 
 def _in_flight(row: Mapping[str, Any], sender: _Direction, end: int) -> int | None:
-    """Bytes in flight after a data segment, without its own SYN and FIN; None for other segments."""
+    """Return the bytes in flight after a data segment, without its own SYN and FIN; None for other segments."""
     before = row["in_flight_bytes"]
     if before is None or not row["payload_bytes"]:
         return None

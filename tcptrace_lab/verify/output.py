@@ -1,4 +1,4 @@
-"""The JSON document of a `Verification`: counts per item, and differences grouped by rule."""
+"""Writes the JSON document of a `Verification`: counts per item, and differences grouped by rule."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SCHEMA_VERSION = 2
 def write_json(verification: Verification, stream: IO[bytes]) -> None:
     """Write the JSON document (UTF-8, ending with a newline), one rule at a time.
 
-    Its schema is `verify.schema.json` in the package. Differences with the rule `unexplained` are first. Each rule lists at most
-    `differences.MAX_LISTED` differences; `count` is the number of all.
+    The JSON Schema is `verify.schema.json` in the package. Differences with the rule `unexplained` are first. Each rule lists at most
+    `differences.MAX_LISTED` differences; its `count` includes the differences that are not listed.
     """
     head = json.dumps(_head(verification), ensure_ascii=False)
     stream.write(head.removesuffix("}").encode() + b', "explanations": [')
@@ -31,13 +31,13 @@ def write_json(verification: Verification, stream: IO[bytes]) -> None:
 
 
 def ordered(verification: Verification) -> list[str]:
-    """The rules by number of differences, largest first; `unexplained` is always first."""
+    """Return the rules by number of differences, largest first. `unexplained` is always first."""
     found = verification.account.found
     return sorted(found, key=lambda rule: (rule != UNEXPLAINED, -found[rule], rule))
 
 
 def totals(verification: Verification) -> dict[str, int]:
-    """The counts summed over all items."""
+    """Return the counts, summed over all items."""
     counts = verification.account.counts.values()
     return {name: sum(getattr(count, name) for count in counts) for name in ("compared", "equal", "explained", "unexplained")}
 

@@ -1,7 +1,7 @@
-"""Joins the engine's segments and tshark's by frame number, in batches.
+"""Joins the engine's segments and tshark's segments by frame number, in batches.
 
-Both tables are in capture order, with batches of any size. The table that is behind is read next, so that little more than one batch of
-each is in memory.
+Both tables are in capture order, with batches of any size. The table that has been read less far is read next, so that little more than one
+batch of each table is in memory.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ THEIRS = "their_"
 """Prefix of tshark's columns in the joined table."""
 
 _FOREVER = 1 << 63
-"""Larger than any frame number: the end of a table."""
+"""Frame number that stands for the end of a table. It is larger than any real frame number."""
 
 
 class _Side:
-    """Batches of one table that are not joined yet."""
+    """The batches of one table that are not joined yet."""
 
     def __init__(self, batches: Iterator[pl.DataFrame]) -> None:
         self._batches = batches
@@ -52,9 +52,10 @@ class _Side:
 
 
 def paired(ours: Iterator[pl.DataFrame], theirs: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Rows of both tables joined by `frame`, in frame order: the engine's columns, and tshark's with the prefix `their_`.
+    """Yield rows of both tables joined by `frame`, in frame order: the engine's columns, and tshark's with the prefix `their_`.
 
-    A frame in only one table has nulls for the other one. `frame` is never null; `ours` and `theirs` state which tables have the frame.
+    If a frame is in only one table, the columns of the other table are null. `frame` is never null. The columns `ours` and `theirs` state
+    which tables contain the frame.
     """
     left, right = _Side(ours), _Side(theirs.__iter__())
     left.pull()

@@ -1,4 +1,4 @@
-"""`verify`: analyzes one capture with our engine and with other tools, and compares the results."""
+"""`verify`: analyzes one capture with our engine and with other tools, then compares the results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.tcptrace import Listed
 
 TOOLS = ("tshark", "tcptrace")
-"""The tools that `verify` compares with."""
+"""The tools whose results `verify` compares with ours."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Verification:
         path: the capture.
         tools: the tools that were compared.
         account: counts and differences.
-        refused: tool → why it did not read the file to its end; tools that did are absent.
+        refused: tool → why it did not read the file to its end. Tools that read the whole file are absent.
         problems: problems that our engine found while reading the capture.
         loss: the part of the capture that we could not use, if any.
         checksums: the TCP checksums that tshark verified.
@@ -77,7 +77,7 @@ def verify(
         path: the capture; a regular file, because it is read several times.
         tools: names in `TOOLS`.
         progress: called with the number of segments compared so far.
-        say: called with a message if another program must convert the file's format.
+        say: called with a message if another program has to convert the file's format.
         theirs: tshark's segments (`tshark.segments`), if already available.
 
     Raises:
@@ -130,6 +130,6 @@ def _against_tshark(
 
 
 def _batches(tables: Tables) -> Iterator[pl.DataFrame]:
-    """Our segments in batches; the first batch is empty and has the columns."""
+    """Yield our segments in batches. The first batch is empty, and only defines the columns."""
     wanted = tables.segments.select(COLUMNS)
     return chain([wanted.collect_schema().to_frame()], wanted.collect_batches(maintain_order=True))

@@ -28,13 +28,13 @@ ONLY = {"frame_only_ours": "ours", "frame_only_theirs": "theirs"}
 """Item for frames that only one tool considers a segment → that tool (`ours` or `theirs`)."""
 
 MAX_FOREIGN, MAX_FOREIGN_FRAMES = 1_000, 64
-"""Maximum numbers of streams, and of frames per stream, remembered for frames that only one tool considers segments."""
+"""Limits for storing frames that only one tool considers segments: number of streams, and frames per stream."""
 
 ANNOUNCING = frozenset({"ftp", "sip", "rtsp"})
 """Protocols in which hosts announce ports of later connections: names of tshark's layers."""
 
 NUMBERS = ("bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame")
-"""Numbers of tshark's analysis that we compute, too."""
+"""Numbers of tshark's analysis that we also compute."""
 
 
 @dataclass(slots=True)
@@ -48,13 +48,13 @@ class SegmentCase:
         judged: our model of tshark's verdict; None if tshark has no segment, or a number that the model needs is missing.
         connection: our row of its connection; empty if we have none.
         earlier: our row of the previous connection on these ports; empty if there is none.
-        foreign: the last frames of the stream that tshark considers segments but we do not.
+        foreign: the last frames of the stream that tshark considers segments and we do not.
         excess_duplicates: duplicate ACKs since the ACK number last changed: the number that only we count, minus the number that only
             tshark counts.
-        other_excess_duplicates: this number for the peer's ACKs.
-        own: the last frames of the connection that we consider segments but tshark does not.
+        other_excess_duplicates: the same number for the peer's ACKs.
+        own: the last frames of the connection that we consider segments and tshark does not.
         problems: messages of problems that the engine found while reading the capture.
-        announced: its hosts announced connections by a protocol of `ANNOUNCING`.
+        announced: True if its hosts announced connections by a protocol of `ANNOUNCING`.
     """
 
     item: str
@@ -72,12 +72,12 @@ class SegmentCase:
 
     @property
     def theirs(self) -> frozenset[str]:
-        """The verdicts of tshark on this segment."""
+        """Tshark's verdicts on this segment."""
         return frozenset(self.row[f"{THEIRS}analysis"] or ())
 
     @property
     def is_predicted(self) -> bool:
-        """True if our model of tshark predicts exactly what tshark reports for this item."""
+        """True if our model of tshark predicts exactly the value that tshark reports for this item."""
         if self.judged is None:
             return False
         if self.item in ANALYSIS:
@@ -87,7 +87,7 @@ class SegmentCase:
 
 @dataclass(slots=True)
 class _ExcessDuplicates:
-    """How many more duplicates of the current ACK we count than tshark."""
+    """Counts how many more duplicates of the current ACK we report than tshark."""
 
     ack: int | None = None
     excess: int = 0
@@ -103,7 +103,10 @@ class SegmentComparison:
         connections: Connections,
         problems: Sequence[str],
     ) -> None:
-        """Start without rows. `connections` are all connections of the capture, `problems` the messages of the engine's problems."""
+        """Start without rows. `connections` are all connections of the capture.
+
+        `problems` are the messages of the problems that the engine found.
+        """
         self._account, self._rules, self._connections, self._problems = account, by_item(rules), connections, problems
         self._partners = fields.Partners()
         self._verdicts = VerdictMaker()
@@ -160,7 +163,7 @@ class SegmentComparison:
         self._take_completeness(row, verdict, judged)
 
     def _take_completeness(self, row: dict[str, Any], verdict: OurVerdict, judged: Judgement | None) -> None:
-        """Compare the completeness of the connection, at each segment that adds to it."""
+        """At each segment that adds to the completeness of its connection, compare the completeness."""
         now, before = [int(verdict.complete), row["their_completeness"]], self._complete[row["conn"]]
         if now == before:
             return
@@ -170,7 +173,7 @@ class SegmentComparison:
             self._add("completeness", row, verdict, judged, *now)
 
     def _take_duplicate(self, row: dict[str, Any], verdict: OurVerdict, judged: Judgement | None) -> None:
-        """Compare the number of a duplicate ACK, if both tools report one."""
+        """If both tools report a duplicate ACK, compare its number."""
         excess_here = self._excess_of[row["conn"], row["from_client"]]
         if row["ack"] != excess_here.ack:
             excess_here.ack, excess_here.excess = row["ack"], 0
@@ -203,7 +206,7 @@ class SegmentComparison:
         return self._streams[stream].take(header, sender)
 
     def _follow_model(self, row: Mapping[str, Any]) -> None:
-        """Record hosts that announce connections to each other."""
+        """Record pairs of hosts that announce connections to each other."""
         if len(self._announced) < MAX_FOREIGN and not ANNOUNCING.isdisjoint(row["their_protocols"].split(":")):
             self._announced.add(frozenset((row["their_source"], row["their_target"])))
 
@@ -224,11 +227,11 @@ class SegmentComparison:
 
 
 _TOLD = {"ack": "their_ack", "window_known": "their_scale", "window_bytes": "their_window_bytes", "ect": "their_ecn", "ce": "their_ecn"}
-"""Item → tshark's column with its value, if that has another name."""
+"""Item → name of tshark's column with its value, if the column has another name than the item."""
 
 
 def _values(name: str, row: Mapping[str, Any]) -> tuple[object, object]:
-    """Our value and theirs, for output."""
+    """Return our value and tshark's value, for output."""
     if name == "conn":
         return row["conn"], row["their_conn"]
     if name == "window_known":

@@ -19,10 +19,10 @@ OPTIONS = ("-n", "-l", "-r", "-W", "--csv")
 SIDES = ("a2b", "b2a")
 
 COMPLAINT = "PCAP error"
-"""Start of tcptrace's message when it stops within a file that it cannot read further."""
+"""Start of tcptrace's message when it cannot read the file any further."""
 
 MAX_CONNECTIONS = 10_000
-"""Maximum number of connections to compare, about 10 kB each. tcptrace itself keeps all connections in memory."""
+"""Maximum number of connections to compare, about 10 kB each. tcptrace itself stores all connections in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Listed:
 
 
 def connections(path: str) -> Iterator[Listed]:
-    """The TCP connections that tcptrace lists for the capture `path`.
+    """Yield the TCP connections that tcptrace lists for the capture `path`.
 
     Raises:
         MissingTool: tcptrace is not installed.

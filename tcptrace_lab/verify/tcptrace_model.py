@@ -1,7 +1,8 @@
-"""A model of tcptrace 6.6.7: computes its long listing from our segments, by its rules as we understand them.
+"""A model of tcptrace 6.6.7: computes its long listing from our segments, by tcptrace's rules as we understand them.
 
-tcptrace keeps each direction's stream as a list of segments in order of sending, splits them where retransmits begin and end, and merges
-acknowledged ones. A difference between its listing and our figures is explained only if this model gives the printed value.
+tcptrace stores each direction's stream as a list of segments in order of sending. It splits segments where retransmits begin and end, and
+merges acknowledged segments. A difference between tcptrace's listing and our figures is explained only if this model computes the printed
+value.
 
 Sources: tcptrace's manual (www.tcptrace.org/manual.html) and its output. The model uses the stream offsets of our tables, so it does not
 reproduce tcptrace's (wrong) handling of sequence numbers that wrap.
@@ -42,13 +43,13 @@ COLUMNS = (
 NS_PER_US = 1_000
 
 REMEMBERED_PACKETS = 8
-"""Number of a direction's last distinct packets that tcptrace searches for one with equal sequence number and IP identification."""
+"""tcptrace searches this many last distinct packets of a direction for a packet with equal sequence number and IP identification."""
 
 MAX_SHIFT = 14
 """Maximum window shift of our windows (RFC 7323, 2.3)."""
 
 QUARTER = SEQ_SPACE // 4
-"""tcptrace keeps each quarter of the sequence space separately: a segment across two quarters is two segments."""
+"""tcptrace stores each quarter of the sequence space separately. A segment across two quarters is stored as two segments."""
 
 MEAN_SHARE = 0.0001
 """tcptrace divides sums by the number of samples plus this value."""
@@ -57,7 +58,7 @@ SIZE_SHARE = 0.001
 """tcptrace divides sums of segment sizes by the number of samples plus this value."""
 
 LARGEST_FRAME = 1_460
-"""Bytes of data that a frame of standard Ethernet holds (RFC 894)."""
+"""Bytes of TCP data in a full frame of standard Ethernet (RFC 894)."""
 
 FEWEST_FOR_DEVIATION = 3
 """Minimum number of samples for which tcptrace prints a standard deviation."""
@@ -66,7 +67,7 @@ ONE_BYTE_SIZE = 1 << 32
 """The size that tcptrace uses for a segment with one sequence number."""
 
 TRIPLE = 3
-"""Consecutive repetitions of an ACK, without data or a window change between them, that tcptrace counts as one event."""
+"""tcptrace counts this many consecutive repetitions of an ACK, without data or a window change between them, as one event."""
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Spans:
-    """Summary of times as tcptrace keeps it: a minimum of 0 counts as unset."""
+    """Summary of times, as tcptrace stores it. A minimum of 0 counts as unset."""
 
     count: int = 0
     least: int = 0
@@ -96,7 +97,7 @@ class _Spans:
         self.squares += span_us * span_us
 
     def shown(self) -> tuple[float, float, float, float]:
-        """Minimum, maximum, mean and standard deviation in ms."""
+        """Return minimum, maximum, mean and standard deviation in ms."""
         deviation = 0.0
         if self.count >= FEWEST_FOR_DEVIATION:
             deviation = math.sqrt(max(self.squares - self.total * self.total / self.count, 0) / (self.count - 1))
@@ -160,7 +161,10 @@ class Tally:
     numbers: Numbers = field(default_factory=Numbers)
 
     def send(self, first: int, length: int, ts_us: int) -> tuple[int, bool]:
-        """Add `length` sequence numbers from `first` on. Return how many of them were sent before, and whether they are out of order."""
+        """Add `length` sequence numbers from `first` on.
+
+        Return how many of these numbers were sent before, and whether they are out of order.
+        """
         last, again, late, split = first + length - 1, 0, False, False
         at = (
             bisect_right(self.stream, first, key=lambda sent: sent.last)
@@ -200,7 +204,9 @@ class Tally:
         sent.ts_us = ts_us
 
     def acknowledge(self, ack: int, ts_us: int, *, repeats: bool) -> None:
-        """Count an ACK of everything below `ack`. `repeats`: it may be a duplicate, because it has no data and equals the one before.
+        """Count an ACK of all sequence numbers below `ack`.
+
+        `repeats`: the ACK may be a duplicate, because it has no data and equals the previous ACK.
 
         tcptrace counts no duplicate ACK before this side has sent anything other than SYNs.
         """
@@ -258,7 +264,7 @@ class TcptraceModel:
     """Counts of one connection by tcptrace's rules, from segments in capture order."""
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
-        """`connection` is our row of it (`schema.CONNECTIONS`)."""
+        """`connection` is our row of the connection (`schema.CONNECTIONS`)."""
         self.sides = {True: Tally(), False: Tally()}
         self._scales = all(connection[f"{side}_window_scale_offered"] is not None for side in ("client", "server"))
         self._zero = {True: connection["client_isn"] or 0, False: connection["server_isn"] or 0}
@@ -273,11 +279,11 @@ class TcptraceModel:
 
     @property
     def duration_us(self) -> int:
-        """Time from the first packet to the last in µs; negative if timestamps run backwards by more."""
+        """Time from the first packet to the last in µs. It is negative if timestamps run backwards by more than the duration."""
         return 0 if self.first_us is None else self.last_us - self.first_us
 
     def take(self, row: Mapping[str, Any]) -> None:
-        """Count the next segment; `row` has the columns of `COLUMNS`."""
+        """Count the next segment. `row` has the columns of `COLUMNS`."""
         ts_us = (row["ts_ns"] or 0) // NS_PER_US
         if not follows(row["layers"]):
             self.strange[row["layers"]] += 1
@@ -315,7 +321,7 @@ class TcptraceModel:
         if not flags & (ACK | SYN):
             return
         if self._scales and not flags & SYN and not this.numbers.scale:
-            window >>= min(this.numbers.scale_offered or 0, MAX_SHIFT)  # tcptrace has forgotten the scale, so it uses the field unscaled
+            window >>= min(this.numbers.scale_offered or 0, MAX_SHIFT)  # tcptrace has lost the scale, so it uses the unscaled field
         if self._scales and window and not flags & SYN and not this.scaled:
             this.scaled = this.windows_known = True
             this.max_window = this.min_window = this.window_total = this.window_packets = 0
@@ -328,7 +334,7 @@ class TcptraceModel:
 
 
 def follows(layers: str) -> bool:
-    """Whether tcptrace reads TCP below these headers: IP on a link, behind one VLAN tag, or in PDUs of AAL5 with LLC (RFC 1483)."""
+    """Return whether tcptrace reads TCP below these headers: IP on a link, behind one VLAN tag, or in PDUs of AAL5 with LLC (RFC 1483)."""
     *links, network, transport = ["", "", *layers.split("/")]
     while links and links[0] == "":
         links.pop(0)
@@ -369,7 +375,7 @@ def _count(this: Tally, row: Mapping[str, Any], ts_us: int, zero: int) -> None:
 
 
 def _count_resends(this: Tally, other: Tally, row: Mapping[str, Any], ts_us: int) -> tuple[int, bool]:
-    """Count resent sequence numbers; return their number and whether they are late. A probe into a closed window is not counted."""
+    """Count retransmitted sequence numbers. Return their number, and whether they are out of order. A zero-window probe is not counted."""
     flags, data = row["flags"], row["payload_bytes"]
     if other.window_last == 0 and other.packets > 0:
         this.probes += 1

@@ -1,6 +1,6 @@
-"""A model of tcptrace 6.6.7's figures from sequence numbers, apart from its segment list: streams, flights, SACK blocks, window scales.
+"""A model of tcptrace 6.6.7's figures from sequence numbers, without its segment list: streams, flights, SACK blocks, window scales.
 
-tcptrace compares and subtracts the header's sequence numbers without regard to wrapping.
+tcptrace compares and subtracts the header's sequence numbers without considering that they wrap.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ class Numbers:
     """What tcptrace stores about the sequence numbers of one direction.
 
     Attributes:
-        scale: the window shift that it assumes.
+        scale: the window shift that tcptrace assumes.
         scale_offered: the shift that the SYN offers; None without one.
         syn: the SYN's number; 0 before one.
         syns: number of SYNs.
         fin: the FIN's number; None before one.
         latest: the number after the last segment.
         resets: number of RSTs.
-        unique_bytes: bytes that it counts once.
+        unique_bytes: bytes of the stream, each counted once by tcptrace.
         acked: the last ACK number that this side sent; 0 before its first ACK.
         answered: whether the other side acknowledged anything other than the SYN.
-        first_bytes: bytes sent before that, without retransmits.
+        first_bytes: bytes sent before this acknowledgment, without retransmits.
         first_segments: number of segments with these bytes.
         outstanding_count: number of samples of outstanding bytes.
-        outstanding_total: their sum.
+        outstanding_total: sum of the samples of outstanding bytes.
         max_outstanding: the largest sample.
         min_outstanding: the smallest sample other than 0; 0 without one.
         outstanding_seconds: sum of the samples, each multiplied by the time to the next.
         sack_segments: number of segments with SACK blocks.
-        sack_acks: how many of them have the ACK flag and are no RSTs.
-        max_blocks: maximum number of blocks in one of these.
-        dsack_acks: number of these whose first block tcptrace treats as a D-SACK.
+        sack_acks: number of segments with SACK blocks that have the ACK flag and are not RSTs.
+        max_blocks: maximum number of SACK blocks in one segment.
+        dsack_acks: number of `sack_acks` whose first block tcptrace treats as a D-SACK.
     """
 
     scale: int = 0
@@ -73,7 +73,10 @@ class Numbers:
     _sample_us: int | None = None
 
     def stream_bytes(self) -> int | None:
-        """Bytes from the SYN's number to the FIN's, or to the last one seen if there is a RST; None unless both were captured."""
+        """Bytes from the SYN's number to the FIN's number, or to the last number if there is a RST.
+
+        None if the SYN or the FIN was not captured.
+        """
         if self.fin is None or not self.syns:
             return None
         last = self.latest if self.resets else self.fin
@@ -85,7 +88,7 @@ class Numbers:
         return None if stream is None else (stream - self.unique_bytes) % MODULUS
 
     def sample(self, outstanding: int, ts_us: int) -> None:
-        """Sample the outstanding bytes at a segment that is neither a SYN nor retransmitted nor out of order."""
+        """Sample the outstanding bytes at a segment. Not called for SYNs and for retransmitted or out-of-order segments."""
         self.outstanding_count += 1
         self.outstanding_total = (self.outstanding_total + outstanding) % MODULUS
         self.max_outstanding = max(self.max_outstanding, outstanding)
@@ -100,13 +103,13 @@ def take(this: Numbers, other: Numbers, row: Mapping[str, Any], zeros: tuple[int
     """Count the next segment.
 
     Args:
-        this: the numbers of the side that sent it.
+        this: the numbers of the side that sent the segment.
         other: the numbers of the other side.
         row: the segment; offsets are those of our tables.
         zeros: sequence numbers of offset 0 of this side and of the other.
         ts_us: its time.
-        again: whether tcptrace considers it resent.
-        late: whether tcptrace considers it out of order.
+        again: whether tcptrace considers the segment a retransmit.
+        late: whether tcptrace considers the segment out of order.
     """
     flags, data = row["flags"], row["payload_bytes"]
     start = (row["seq"] + zeros[0]) % SEQ_SPACE
@@ -138,7 +141,10 @@ def take(this: Numbers, other: Numbers, row: Mapping[str, Any], zeros: tuple[int
 
 
 def _take_blocks(this: Numbers, edges: Sequence[int], ack: int) -> None:
-    """Count SACK blocks. For tcptrace, a D-SACK is a first block below the ACK, inside the second block, or across one of its ends."""
+    """Count SACK blocks.
+
+    tcptrace counts a first block as a D-SACK if it is below the ACK, inside the second block, or across an end of the second block.
+    """
     blocks = list(zip(edges[::2], edges[1::2], strict=False))
     if not blocks:
         return

@@ -1,8 +1,8 @@
 """Reads the TCP segments of a capture with tshark, as Polars frames with the engine's column names, in batches.
 
-Each frame with a TCP header outside of ICMP errors is one row. If a frame has several IP layers (tunnels), the IP columns are those of the
-layer directly above the TCP header, found by `frame.protocols`. If it has several TCP headers, the row describes the first one, and
-`tcp_headers` has their number.
+Each frame with a TCP header is one row. TCP headers that ICMP errors quote do not count. If a frame has several IP layers (tunnels), the IP
+columns are those of the layer directly above the TCP header, found by `frame.protocols`. If a frame has several TCP headers, the row
+describes the first header, and `tcp_headers` is the number of headers.
 
 Wireshark's display filter reference defines tshark's fields (https://www.wireshark.org/docs/dfref/t/tcp.html).
 """
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 PREFERENCES = (
-    "tcp.desegment_tcp_streams:FALSE",  # no reassembly: each segment is reported in its own frame
-    "tcp.check_checksum:TRUE",  # reported separately (`checksums`), and used for nothing else
+    "tcp.desegment_tcp_streams:FALSE",  # no reassembly, so that tshark reports each segment in its own frame
+    "tcp.check_checksum:TRUE",  # used only for the report on checksums (`checksums`)
     "ip.check_checksum:FALSE",
     "tcp.analyze_sequence_numbers:TRUE",
     "tcp.relative_sequence_numbers:TRUE",
@@ -104,7 +104,7 @@ IP_FIELDS = {
 SACK_FIELDS = ("tcp.options.sack_le", "tcp.options.sack_re")
 TEXTS = ("source", "target")
 QUOTING_LAYERS = ("icmp", "icmpv6")
-"""Layers after which a TCP or UDP header is a quotation in an error message, not a segment or datagram."""
+"""Layers of error messages. A TCP or UDP header after such a layer is a quotation, not a segment or datagram."""
 
 FIELDS = (
     "frame.number",
@@ -140,7 +140,7 @@ BATCH_LINES = 8_192
 """Number of frames parsed at a time."""
 
 LINES_OF_WORDS = 1_000
-"""Maximum number of frame numbers kept for truncated TCP headers."""
+"""Maximum number of frame numbers that are stored for truncated TCP headers."""
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ class Tally:
 
 
 def segments(path: str, tally: Tally | None = None) -> Iterator[pl.DataFrame]:
-    """The segments of the capture `path` as tshark reports them: frames with the columns of `SCHEMA`, in capture order.
+    """Yield the segments of the capture `path` as tshark reports them: Polars frames with the columns of `SCHEMA`, in capture order.
 
     Raises:
         MissingTool: tshark is not installed.
@@ -174,7 +174,7 @@ def segments(path: str, tally: Tally | None = None) -> Iterator[pl.DataFrame]:
 
 
 def fields(path: str, names: Sequence[str]) -> Iterator[str]:
-    """The fields `names` of each frame as tshark prints them: one line per frame, tabs between fields, commas between values of a field."""
+    """Yield the fields `names` of each frame as tshark prints them: one line per frame, tabs between fields, commas between values."""
     options = ["-n", "-r", analyzers.argument(path), "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"]
     for preference in PREFERENCES:
         options += ["-o", preference]
@@ -184,7 +184,7 @@ def fields(path: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[bytes]:
-    """Join lines into blocks of `BATCH_LINES`. Lines before a Refused are yielded before it is raised."""
+    """Join lines into blocks of `BATCH_LINES`. If Refused is raised, the lines before it are yielded first."""
     block: list[str] = []
     refusal: analyzers.Refused | None = None
     try:
@@ -202,7 +202,7 @@ def _blocks(lines: Iterator[str]) -> Iterator[bytes]:
 
 
 def _rows(text: pl.DataFrame) -> pl.DataFrame:
-    """Convert printed fields to the columns of `SCHEMA`, without frames that have no segment of their own."""
+    """Convert printed fields to the columns of `SCHEMA`. Frames without a segment of their own are omitted."""
     above = text.with_columns(above=pl.col("frame.protocols").str.extract(r"^((?:[^:]+:)*?)tcp(?::|$)"))
     layers = pl.col("above").str.split(":")
     quoted = pl.any_horizontal(layers.list.contains(layer) for layer in QUOTING_LAYERS)
@@ -228,7 +228,7 @@ def _rows(text: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ip_columns(layers: pl.Expr) -> Iterator[pl.Expr]:
-    """The columns of the IP layer directly above the segment. `layers` are all layers above it."""
+    """Yield the columns of the IP layer directly above the segment. `layers` are all layers above the segment."""
     innermost = pl.col("above").str.extract(r"^(?:.*:)?(ip|ipv6):")
     by_column: dict[str, dict[str, str]] = {}
     for layer, names in IP_FIELDS.items():
@@ -244,7 +244,7 @@ def _ip_columns(layers: pl.Expr) -> Iterator[pl.Expr]:
 
 
 def _sack_blocks() -> pl.Expr:
-    """The SACK block edges as `left, right, left, right, …`; null without blocks."""
+    """Return the SACK block edges as `left, right, left, right, …`; null without blocks."""
     left, right = (pl.col(name).str.split(",").list.eval(pl.element().cast(pl.Int64)) for name in SACK_FIELDS)
     width = 4  # maximum number of blocks in the options of one header (RFC 2018, 3)
     edges = [edges.list.get(index, null_on_oob=True) for index in range(width) for edges in (left, right)]
@@ -253,22 +253,23 @@ def _sack_blocks() -> pl.Expr:
 
 
 def _text(name: str, ordinal: pl.Expr) -> pl.Expr:
-    """The `ordinal`th value of a field as text; null if it is missing."""
+    """Return the `ordinal`th value of a field as text; null if the value is missing."""
     value = pl.col(name).str.split(",").list.get(ordinal.clip(0), null_on_oob=True)
     return pl.when(value != "").then(value)
 
 
 def number(name: str, ordinal: pl.Expr) -> pl.Expr:
-    """The `ordinal`th value of a field as a number, from decimal or hexadecimal text; null if it is missing."""
+    """Return the `ordinal`th value of a field as a number, from decimal or hexadecimal text; null if the value is missing."""
     text = _text(name, ordinal)
     hexadecimal = text.str.strip_prefix("0x").str.to_integer(base=16, strict=False)
     return pl.when(text.str.starts_with("0x")).then(hexadecimal).otherwise(text.cast(pl.Int64, strict=False))
 
 
 def nanoseconds(name: str) -> pl.Expr:
-    """A time in ns; null if it is missing or needs more than 64 bits.
+    """Return a time in ns; null if the time is missing or needs more than 64 bits.
 
-    tshark prints the nanoseconds after the point as an integer; if the file has more than 999,999,999 of them, it prints more.
+    tshark prints the nanoseconds after the point as an integer. If the file has more than 999,999,999 ns there, tshark prints more than
+    nine digits.
     """
     text = pl.col(name).str.split(",").list.first()
     sign = pl.when(text.str.starts_with("-")).then(-1).otherwise(1)

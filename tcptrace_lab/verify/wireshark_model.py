@@ -1,8 +1,8 @@
-"""A model of Wireshark 4.0's `tcp.analysis.*`: its tests as we understand them, so that each verdict has a reason.
+"""A model of Wireshark 4.0's `tcp.analysis.*`: it makes the tests as we understand them, and gives a reason for each verdict.
 
-Wireshark keeps little state per direction: the highest sequence number and its time, the last ACK number and raw window, how often that ACK
-was repeated, and the unacknowledged segments. It does not use SACK blocks (except for bytes in flight), timestamps, IP identification or
-D-SACK. The order of its tests matters: the first one that applies classifies a retransmit.
+Wireshark stores little state per direction: the highest sequence number and its time, the last ACK number and raw window, how often this
+ACK was repeated, and the unacknowledged segments. Wireshark does not use SACK blocks (except for bytes in flight), timestamps, IP
+identification or D-SACK. The order of the tests matters: the first test that applies classifies a retransmit.
 
 Sources: Wireshark's documentation (User's Guide, 7.5 "TCP Analysis"; display filter reference) and the behaviour of its releases. If
 Wireshark behaves differently on a capture, the difference stays unexplained.
@@ -23,37 +23,37 @@ SEQ_SPACE = 1 << 32
 _HALF_SPACE = 1 << 31
 
 FAST_DUPLICATE_ACKS = 2
-"""Repeated ACKs that make a retransmit fast: two, not the three of RFC 5681, because one may not have been captured."""
+"""A retransmit after this many repeated ACKs is fast. RFC 5681 requires three, but one may not have been captured."""
 
 FAST_NS = 20_000_000
 """Maximum time from the last repeated ACK to a fast retransmit."""
 
 OUT_OF_ORDER_NS = 3_000_000
-"""A segment below the highest sequence number counts as out of order if it comes less than this time after that number was first seen. The
-first RTT of the handshake, if known, replaces this bound."""
+"""A segment below the highest sequence number counts as out of order if it arrives less than this time after the highest number was first
+seen. The RTT of the handshake, if known, replaces this bound."""
 
 MAX_UNACKED = 10_000
-"""Maximum number of unacknowledged segments kept per direction."""
+"""Maximum number of unacknowledged segments that are stored per direction."""
 
 MAX_FORGOTTEN = 64
-"""Maximum number of remembered segment ends that Wireshark dropped because of an ACK field without the ACK flag."""
+"""Maximum number of stored segment ends that Wireshark dropped because of an ACK field without the ACK flag."""
 
 MAX_SACK_BLOCKS = 3
-"""SACK blocks that Wireshark subtracts from the bytes in flight: it has no room for the fourth."""
+"""Number of SACK blocks that Wireshark subtracts from the bytes in flight. It has no room for a fourth block."""
 
 
 MAX_IN_FLIGHT = 2_000_000_000
 """Wireshark considers more bytes in flight than this an error."""
 
 _TIMES = 1 << 64
-"""Wireshark's times between packets are unsigned: if timestamps run backwards, they are very long."""
+"""Wireshark's times between packets are unsigned. If timestamps run backwards, these times are very long."""
 
 _NEUTRALIZED = SEQ_SPACE - 1
 """Wireshark's count of repeated ACKs after an ACK of unseen data: -1 as an unsigned number, which is more than a fast retransmit needs."""
 
 
 class Complete(IntFlag):
-    """What was captured of a connection: `tcp.completeness` (Wireshark User's Guide, 7.5, TCP Conversation Completeness)."""
+    """Which parts of a connection were captured: `tcp.completeness` (Wireshark User's Guide, 7.5, TCP Conversation Completeness)."""
 
     NOTHING = 0
     SYN = 1
@@ -65,10 +65,10 @@ class Complete(IntFlag):
 
 
 class Header(NamedTuple):
-    """The fields that Wireshark's analysis uses; sequence numbers as in the header.
+    """The fields that Wireshark's analysis uses. Sequence numbers are those of the header.
 
-    `zero` is the sequence number that Wireshark displays as 0 for this direction. `begins_again`: Wireshark reports that this segment opens
-    a new connection on reused ports.
+    `zero` is the sequence number that Wireshark displays as 0 for this direction. `begins_again` is True if Wireshark reports that this
+    segment opens a new connection on reused ports.
     """
 
     frame: int
@@ -87,7 +87,7 @@ class Header(NamedTuple):
 
 @dataclass(slots=True)
 class Judgement:
-    """Wireshark's verdicts on one segment, and the values that they depend on. "Its side" is the segment's direction.
+    """Wireshark's verdicts on one segment, and the values on which they depend. "Its side" is the segment's direction.
 
     Attributes:
         flags: names of `tcp.analysis.*`.
@@ -98,10 +98,10 @@ class Judgement:
         rto_ns: for a retransmit, time since `rto_frame`.
         rto_frame: frame of the oldest unacknowledged segment that Wireshark keeps.
         completeness: completeness of the stream before the segment.
-        left_out: what `completeness` omits although Wireshark has seen it.
-        since_highest_ns: for segments below the highest sequence number, time since that was first seen.
+        left_out: parts that Wireshark has seen, but that `completeness` omits.
+        since_highest_ns: for segments below the highest sequence number, time since the highest number was first seen.
         since_ack_ns: time since the other direction's last segment.
-        patience_ns: the bound that `since_highest_ns` is compared with.
+        patience_ns: the bound for `since_highest_ns`.
         repeated_acks: number of repeated ACKs of the other direction by then.
         highest: highest sequence number of the direction before the segment.
         acked: last ACK number of the other direction.
@@ -112,19 +112,19 @@ class Judgement:
         sacked_bytes: bytes in the SACK blocks of the other direction's last segment.
         not_counting: bytes in flight are not counted after a hole until the other side's next ACK.
         contiguous: end of the other side's bytes without a hole, as Wireshark tracks it.
-        reported_before: an ACK of unseen data was reported, and is not reported again until that side's ACK moves.
+        reported_before: an ACK of unseen data was reported. It is not reported again until the ACK number of its side changes.
         acked_from: the first sequence number of `acks_frame`.
-        forgotten_by: the frame without an ACK flag whose ACK field made Wireshark forget what this segment acknowledges.
-        count_began_anew: repeated ACKs are counted from 1 again, because an ACK of something unseen had set them back.
+        forgotten_by: a frame without the ACK flag, whose ACK field made Wireshark drop the segments that this segment acknowledges.
+        count_began_anew: repeated ACKs are counted from 1 again, because an ACK of unseen data had reset the count.
         answers: the verdicts on the other side's last segment.
-        below_zero: some of the bytes in flight are below the sequence number that Wireshark displays as 0.
-        zero_moved_by: the frame of the last SYN-ACK that changed that sequence number for its side.
+        below_zero: True if some bytes in flight are below the sequence number that Wireshark displays as 0.
+        zero_moved_by: the frame of the last SYN-ACK that changed the sequence number displayed as 0 for its side.
         other_zero_moved_by: the same for the other side.
-        after_reset: the previous segment of its side was a RST.
+        after_reset: True if the previous segment of its side was a RST.
         highest_by_reset: the frame of the RST that set the highest sequence number.
         edge_unknown: the scale of the receiver's window is unknown, so its right edge is not computed.
         syn_again: the frame of a SYN after a SYN-ACK.
-        is_full: one side has as many unacknowledged segments as Wireshark keeps, so it keeps no more.
+        is_full: one side has as many unacknowledged segments as Wireshark stores, so it stores no further segments.
     """
 
     flags: set[str] = field(default_factory=set)
@@ -174,7 +174,7 @@ class _Unacked:
 
 
 class _InFlight(NamedTuple):
-    """The range of the segments that Wireshark keeps, relative to `zero`, as it compares them: below 0 is very large."""
+    """Range of the unacknowledged segments, relative to `zero`. Wireshark compares unsigned numbers, so numbers below 0 are very large."""
 
     zero: int
     first: int
@@ -205,12 +205,12 @@ class _Side:
     in_flight_known: bool = True
     sack_blocks: tuple[int, ...] = ()
     unacked: list[_Unacked] = field(default_factory=list)
-    in_flight: _InFlight | None = None  # of `unacked`, once it was asked for
+    in_flight: _InFlight | None = None  # range of `unacked`, computed on first use
     forgotten: dict[int, int] = field(default_factory=dict)
 
 
 def _beyond(first: int, second: int) -> bool:
-    """Whether `first` is after `second`, modulo 2^32."""
+    """Return whether `first` is after `second`, modulo 2^32."""
     return 0 < (first - second) % SEQ_SPACE < _HALF_SPACE
 
 
@@ -229,7 +229,7 @@ class Stream:
         self._complete = self._left_out = Complete.NOTHING
 
     def take(self, header: Header, source: Hashable) -> Judgement:
-        """Judge the next segment; `source` identifies its direction."""
+        """Judge the next segment. `source` identifies the segment's direction."""
         is_first = self._first_sender is None
         if is_first:
             self._first_sender = source
@@ -266,7 +266,7 @@ class Stream:
         return judged
 
     def _follow_handshake(self, header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-        """Record SYNs and SYN-ACKs that replace values from earlier ones."""
+        """Record SYNs and SYN-ACKs that replace values of earlier SYNs and SYN-ACKs."""
         syn_ack = header.flags & (SYN | ACK) == SYN | ACK
         if syn_ack and sender.zero is not None and sender.zero != header.zero:
             sender.zero_moved_by = header.frame
@@ -281,7 +281,7 @@ class Stream:
         """Classify a retransmit: spurious, fast, out of order, or a plain retransmission, in this order."""
         if "keep_alive" in judged.flags:
             return
-        judged.repeated_acks = receiver.repeated_acks  # an ACK of unseen data may have changed it just before
+        judged.repeated_acks = receiver.repeated_acks  # an ACK of unseen data may have changed this number just before
         end = header.seq + header.payload_bytes
         below = bool(sender.highest) and _beyond(sender.highest, header.seq)
         if header.payload_bytes > 1 and (sender.highest - 1 - header.seq) % SEQ_SPACE == 0:
@@ -320,7 +320,10 @@ class Stream:
 
 
 def _completed(header: Header, *, is_first: bool) -> tuple[Complete, Complete]:
-    """What the segment adds to the stream's completeness. As in Wireshark, the first segment counts only if it is a SYN."""
+    """Return what the segment adds to the stream's completeness.
+
+    As in Wireshark, the first segment of a stream counts only if it is a SYN.
+    """
     flags, data = header.flags, Complete.DATA if header.payload_bytes else Complete.NOTHING
     seen = data
     if flags & SYN:
@@ -369,7 +372,7 @@ def _judge_windows_and_acks(header: Header, sender: _Side, receiver: _Side, judg
 
 
 def _judge_repeated(header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-    """Name a segment without data that repeats the previous ACK number, as Wireshark does; count the duplicate ACKs."""
+    """Classify a segment without data that repeats the previous ACK number, as Wireshark does. Count the duplicate ACKs."""
     flags = judged.flags
     same = header.window == sender.window
     if header.window and not same:
@@ -387,7 +390,7 @@ def _judge_repeated(header: Header, sender: _Side, receiver: _Side, judged: Judg
 
 
 def _judge_unseen(header: Header, receiver: _Side, judged: Judgement) -> None:
-    """Report an ACK beyond the contiguous data seen, once."""
+    """Report an ACK beyond the contiguous captured data. Report it only once."""
     judged.contiguous = receiver.contiguous or None
     if not header.flags & ACK or not receiver.contiguous or not _beyond(header.ack, receiver.contiguous):
         return
@@ -421,7 +424,7 @@ def _remember(header: Header, sender: _Side, judged: Judgement) -> None:
 
 
 def _acknowledge(header: Header, receiver: _Side, judged: Judgement) -> None:
-    """Drop the segments that this one acknowledges. The oldest one that ends at the ACK number gives the RTT."""
+    """Drop the segments that this segment acknowledges. The oldest of them that ends at the ACK number gives the RTT."""
     judged.is_full |= len(receiver.unacked) >= MAX_UNACKED
     judged.forgotten_by = receiver.forgotten.get(header.ack) if receiver.forgotten else None
     left: list[_Unacked] = []
@@ -445,7 +448,7 @@ def _count_in_flight(header: Header, sender: _Side, receiver: _Side, judged: Jud
     if sender.in_flight is None or sender.in_flight.zero != header.zero:
         sender.in_flight = _in_flight(sender.unacked, header.zero)
     zero, first, last, judged.below_zero = sender.in_flight
-    blocks = receiver.sack_blocks  # a truncated block has only its left edge
+    blocks = receiver.sack_blocks  # a truncated block contains only its left edge
     judged.sacked_bytes = sum((right - left) % SEQ_SPACE for left, right in zip(blocks[::2], blocks[1::2], strict=False))
     judged.lowest_kept, judged.highest_kept = ((zero + edge) % SEQ_SPACE for edge in (first, last))
     in_flight = (last - first) % SEQ_SPACE - judged.sacked_bytes
@@ -460,6 +463,6 @@ def _in_flight(unacked: list[_Unacked], zero: int) -> _InFlight:
 
 
 def _stretch(unacked: list[_Unacked]) -> int:
-    """The range from the lowest to the highest sequence number, modulo 2^32."""
+    """Return the distance from the lowest to the highest sequence number, modulo 2^32."""
     base = unacked[0].seq - _HALF_SPACE
     return max((sent.end - base) % SEQ_SPACE for sent in unacked) - min((sent.seq - base) % SEQ_SPACE for sent in unacked)

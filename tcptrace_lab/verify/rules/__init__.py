@@ -1,7 +1,7 @@
-"""Known differences of tshark and tcptrace from us: one rule per behaviour, grouped by topic.
+"""Rules about known differences between us and tshark or tcptrace: one rule per behaviour, grouped by topic.
 
-If several rules of a group apply, the first one wins. A rule about a tshark verdict requires that our model of tshark (`wireshark_model`)
-predicts that verdict: a verdict that the model does not reproduce stays unexplained.
+If several rules of a group apply, the first one wins. A rule explains a tshark verdict only if our model of tshark (`wireshark_model`)
+predicts this verdict. A verdict that the model does not predict stays unexplained.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules on bytes in flight: tshark counts from the lowest to the highest sequence number that it keeps as unacknowledged."""
+"""Rules on bytes in flight. tshark counts from the lowest to the highest sequence number that it stores as unacknowledged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SOURCE = "Wireshark's preference tcp.track_bytes_in_flight, the display filter 
 
 
 def _edges(case: SegmentCase) -> tuple[int, int, int] | None:
-    """How far tshark's range extends below and above ours, and the bytes that it subtracts for SACK blocks; None if unknown."""
+    """Return how far tshark's range extends below and above ours, and the bytes that tshark subtracts for SACK blocks; None if unknown."""
     judged, verdict = case.judged, case.verdict
     if judged is None or verdict is None or verdict.una is None or judged.lowest_kept is None or judged.highest_kept is None:
         return None
@@ -75,7 +75,7 @@ def _adds_up(case: SegmentCase, difference: int) -> bool:
 
 
 def _control(case: SegmentCase) -> int:
-    """1 if only tshark subtracts the SYN or FIN of the segment; we subtract only a new one."""
+    """Return 1 if only tshark subtracts the SYN or FIN of the segment, else 0. We subtract a SYN or FIN only if it is new."""
     verdict = case.verdict
     grown = verdict is not None and (verdict.highest is None or verdict.end > verdict.highest)
     return int(bool(case.row["flags"] & (SYN | FIN)) and not grown)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 _REPORTED = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame"})
 
 _CARRIES_NS = frozenset({1 << 31, 1 << 32, (1 << 31) * 1_000, (1 << 32) * 1_000})
-"""Nanoseconds of error if a fraction of 2^31 or more is omitted or read as a signed number, in ns or µs."""
+"""Error in ns if a timestamp's fraction of 2^31 or more is omitted, or is read as a signed number (in ns or µs)."""
 
 _CARRIED = "carried into its seconds"
-"""Part of the engine's message about such a timestamp."""
+"""Part of the engine's message about a timestamp whose fraction exceeds one second."""
 
 
 def _one_syn(case: SegmentCase) -> str | None:
@@ -32,7 +32,7 @@ def _one_syn(case: SegmentCase) -> str | None:
 
 
 def _scaled_anew(case: SegmentCase) -> str | None:
-    """Only one side offered a window scale, so windows are unscaled."""
+    """Only one host offered a window scale, so windows are unscaled."""
     row, judged = case.row, case.judged
     if judged is None or judged.syn_again is None or row["window_bytes"] != row["their_window_field"] or not row["their_scale"]:
         return None
@@ -74,7 +74,7 @@ def _cut_option(case: SegmentCase) -> str | None:
 
 
 def _parts_of_blocks(case: SegmentCase) -> str | None:
-    """RFC 2018, 3: the length of the option is 2 and 8 for each block."""
+    """The option contains only part of a SACK block. RFC 2018, 3: the option's length is 2 bytes plus 8 bytes per block."""
     edges = len(case.row["their_sack_blocks"] or ())
     if edges % 2 == 0 or case.row["their_captured_bytes"] < case.row["their_wire_bytes"]:
         return None
@@ -82,7 +82,7 @@ def _parts_of_blocks(case: SegmentCase) -> str | None:
 
 
 def _cut_offer(case: SegmentCase) -> str | None:
-    """Both SYNs were captured, one of them with truncated options."""
+    """Both SYNs were captured, but the options of one SYN are truncated."""
     row, verdict = case.row, case.verdict
     if verdict is None or row["window_bytes"] is not None or row["their_scale"] in {None, SCALE_UNKNOWN} or verdict.syns < len(SIDES):
         return None
@@ -94,7 +94,7 @@ def _cut_offer(case: SegmentCase) -> str | None:
 
 
 def _cut_reuse(case: SegmentCase) -> str | None:
-    """The segment is a truncated SYN that reuses ports: tshark counts it in its own connection, but stops before it reports the reuse."""
+    """The segment is a truncated SYN that reuses ports. tshark counts it in a new connection, but stops before it reports the reuse."""
     row, verdict = case.row, case.verdict
     if verdict is None or "reused_ports" not in verdict.verdicts or row["their_captured_bytes"] >= row["their_wire_bytes"] or case.theirs:
         return None

@@ -46,7 +46,7 @@ def _reordering_limit(case: SegmentCase) -> str:
 
 
 def _late_after_all(case: SegmentCase) -> str | None:
-    """We classify the segment as out of order, tshark as a retransmission."""
+    """We classify the segment as out of order, and tshark classifies it as a retransmission."""
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or "retransmission" not in case.theirs or row["kind"] != "out_of_order":
         return None
@@ -139,7 +139,7 @@ def _fast_for_another_reason(case: SegmentCase) -> str | None:
 
 
 def _repeats_of_its_own(case: SegmentCase) -> str | None:
-    """Some of the repeated ACKs that tshark counts are not duplicate ACKs for us: they are capture duplicates, or no data was in flight."""
+    """Tshark counts repeated ACKs that are not duplicate ACKs to us: they are capture duplicates, or no data was in flight."""
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or "fast_retransmission" not in case.theirs or row["kind"] not in RESENT:
         return None
@@ -151,7 +151,7 @@ def _repeats_of_its_own(case: SegmentCase) -> str | None:
 
 
 def _keepalive_or_not(case: SegmentCase) -> str | None:
-    """For tshark, a short segment one below the next sequence number is a keepalive, even with data in flight or a zero window."""
+    """Tshark classifies a short segment one below the next sequence number as a keepalive, even with data in flight or a zero window."""
     row = case.row
     if not case.is_predicted or "keep_alive" not in case.theirs or row["kind"] == "keepalive":
         return None
@@ -166,7 +166,7 @@ def _keepalive_or_not(case: SegmentCase) -> str | None:
 
 
 def _no_keepalive(case: SegmentCase, size: str) -> str | None:
-    """Why a segment without data in flight that looks like a keepalive is not one for us."""
+    """Return why we do not classify a segment as a keepalive although it looks like one and no data is in flight."""
     if case.row["kind"] == "duplicate_ack":
         return f"{size}; it repeats ACK {case.row['ack']:,} because of what the peer sent{proof(case.row)}"
     if case.row["acked_bytes"] or case.row["kind"] == "window_update":
@@ -201,12 +201,12 @@ def _reset(case: SegmentCase) -> str | None:
 
 
 def row_kind(case: SegmentCase) -> str:
-    """Our kind of the segment."""
+    """Return our kind of the segment."""
     return str(case.row["kind"])
 
 
 def _late_probe(case: SegmentCase) -> str | None:
-    """A retransmit that tshark does not report, because it does not count the preceding window probe as a byte of the stream."""
+    """Tshark does not report this retransmit, because it does not count the preceding window probe as a byte of the stream."""
     row = case.row
     if not case.is_predicted or row["kind"] not in RESENT or case.theirs & _RESEND or case.judged is None or case.judged.highest is None:
         return None

@@ -1,4 +1,4 @@
-"""Rules on which frames contain segments, and which connection they belong to."""
+"""Rules on which frames contain segments, and to which connection these segments belong."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _fragments(case: SegmentCase) -> str | None:
 
 
 def _same_isn_again(case: SegmentCase) -> str | None:
-    """A SYN with the sequence number of the previous one, after a FIN or RST, or after a pause longer than any SYN timeout."""
+    """The SYN has the sequence number of the previous SYN, and follows a FIN, a RST, or a pause longer than any SYN timeout."""
     connection, earlier = case.connection, case.earlier
     if not earlier or connection["client_isn"] != earlier["client_isn"]:
         return None
@@ -78,7 +78,7 @@ def _same_isn_again(case: SegmentCase) -> str | None:
 
 
 def _old_stream(case: SegmentCase) -> str | None:
-    """A verdict for which tshark compares the segment with the previous connection."""
+    """For this verdict, tshark compares the segment with the previous connection."""
     if not case.is_predicted or not case.earlier or case.row["partner"] == case.row["their_conn"]:
         return None
     same_isn = _same_isn_again(case)
@@ -86,7 +86,7 @@ def _old_stream(case: SegmentCase) -> str | None:
 
 
 def _old_scale(case: SegmentCase) -> str | None:
-    """Windows that tshark scales by the option of the previous connection."""
+    """Tshark scales the windows by the window scale option of the previous connection."""
     row = case.row
     if not case.earlier or row["partner"] == row["their_conn"] or not row["their_scale"]:
         return None

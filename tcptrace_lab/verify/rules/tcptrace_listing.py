@@ -51,7 +51,7 @@ _BY_NUMBERS = named(
 
 
 def is_predicted(case: FigureCase) -> bool:
-    """Whether our model of tcptrace computes the value that tcptrace printed."""
+    """Return whether our model of tcptrace computes the value that tcptrace printed."""
     number = as_number(case.theirs)
     return number is not None and case.modelled is not None and abs(number - case.modelled) <= HALF_A_STEP * _STEP[case.item]
 
@@ -84,7 +84,10 @@ def _unscaled(case: FigureCase) -> str | None:
 
 
 def _late_syn(case: FigureCase) -> str | None:
-    """A segment without SYN precedes a SYN: tcptrace then resets both window scales, and a later SYN restores only its own."""
+    """A segment without SYN precedes a SYN.
+
+    tcptrace then resets both window scales, and a later SYN restores only the scale of its sender.
+    """
     number, model, tally = as_number(case.theirs), case.model, case.tally
     if number is None or model is None or tally is None or number > _LARGEST_FIELD or tally.numbers.scale:
         return None
@@ -101,13 +104,13 @@ def _one_syn_scaled(case: FigureCase) -> str | None:
 
 
 def _is_cut(case: FigureCase, side: Direction) -> bool:
-    """Whether the capture truncated the options of the SYN of `side`: then it is unknown whether that SYN offers a window scale."""
+    """Return whether the options of the SYN of `side` are truncated. Then it is unknown whether this SYN offers a window scale."""
     known = case.model is None or case.model.sides[side.side == "client"].windows_known
     return not known or None in {side["sack_permitted"], side["timestamps"]}
 
 
 def _cut_answered_syn(case: FigureCase) -> str | None:
-    """A SYN/ACK may offer a window scale only in response to one (RFC 7323, 2.2)."""
+    """A SYN/ACK may offer a window scale only if the SYN offered one (RFC 7323, 2.2)."""
     direction, number = case.direction, as_number(case.theirs)
     if direction is None or number is None or number > _LARGEST_FIELD or direction["window_scale_offered"] is None:
         return None
@@ -134,7 +137,7 @@ def _size_evidence(case: FigureCase) -> str | None:
 def _mean_size(case: FigureCase) -> str | None:
     """Compare with the mean over all segments, and then with the mean without duplicates.
 
-    tcptrace prints the mean without duplicates if they came in layers that it does not read.
+    tcptrace prints the mean without duplicates if it does not read the layers that contain the duplicates.
     """
     evidence_text, direction = by_its_rules(_size_evidence)(case), case.direction
     if (
@@ -236,7 +239,7 @@ def _constant_ids(case: FigureCase) -> str | None:
 
 
 def _first_keepalive(case: FigureCase) -> str | None:
-    """The first captured segment is a keepalive, whose byte was sent before the capture started."""
+    """The first captured segment is a keepalive. Its byte was sent before the capture started."""
     direction, number = case.direction, as_number(case.theirs)
     if direction is None or direction["syn_segments"] or not direction["keepalives"]:
         return None

@@ -70,7 +70,7 @@ def _extension_as_ports(case: FigureCase) -> str | None:
 
 
 def _first_fragments(case: FigureCase) -> str | None:
-    """Tcptrace reads more packets than we do, at most as many as there are packets with missing fragments."""
+    """Tcptrace reads more packets than we do. The surplus is at most the number of packets with missing fragments."""
     incomplete = case.survived(_INCOMPLETE)
     ours = case.readable if case.model is None else sum(tally.packets for tally in case.model.sides.values())
     listed = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
@@ -81,7 +81,7 @@ def _first_fragments(case: FigureCase) -> str | None:
 
 
 def strange(case: FigureCase) -> str | None:
-    """Name the layers that tcptrace does not read, with their segments."""
+    """Name the layers that tcptrace does not read, with the number of their segments."""
     if case.model is None or not case.model.strange:
         return None
     evidence_text = ", ".join(f"{counted(number, 'segment')} in {layers}" for layers, number in sorted(case.model.strange.items()))
@@ -89,7 +89,7 @@ def strange(case: FigureCase) -> str | None:
 
 
 def _offloaded(case: FigureCase) -> str | None:
-    """With offload, the IP length may be 0. tcptrace rejects such packets as shorter than their header."""
+    """With offload, the IP length may be 0. tcptrace rejects a packet of length 0 as shorter than its header."""
     model = case.model
     if model is None:
         return None
@@ -110,7 +110,7 @@ def _beyond_ip(case: FigureCase) -> str | None:
 
 
 def _short_frames(case: FigureCase) -> str | None:
-    """IP lengths exceed the frame. tcptrace counts the excess as truncated data; we do not count it."""
+    """The IP length of some packets exceeds their frame. tcptrace counts the excess as truncated data; we do not count it."""
     model = case.model
     if model is None:
         return None
@@ -125,7 +125,7 @@ def _short_frames(case: FigureCase) -> str | None:
 
 
 def _extension_header(case: FigureCase) -> str | None:
-    """Tcptrace counts the 8 bytes of an IPv6 extension header as data, or does not find the TCP header behind it."""
+    """Tcptrace counts the 8 bytes of an IPv6 extension header as data, or does not find the TCP header after the extension header."""
     if case.model is None or not case.theirs_listed or not any(":" in end[0] for end in case.theirs_listed[0].ends):
         return None
     tallies = list(case.model.sides.values())
@@ -141,7 +141,7 @@ def _extension_header(case: FigureCase) -> str | None:
 
 
 def _false_headers(case: FigureCase) -> str | None:
-    """Both count the same packets, but tcptrace computes a wrong data length for some: negative, or with the options."""
+    """Both tools count the same packets, but tcptrace computes a wrong data length for some packets: negative, or including the options."""
     false, model = case.false_headers, case.model
     if not false or model is None or int(case.theirs) != sum(tally.packets for tally in model.sides.values()):
         return None

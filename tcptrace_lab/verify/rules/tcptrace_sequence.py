@@ -57,7 +57,7 @@ def _repeated(case: FigureCase) -> str | None:
 
 
 def _repeated_without_windows(case: FigureCase) -> str | None:
-    """If windows are unknown, it is also unknown which repeated ACKs have equal windows."""
+    """If window scales are unknown, it is also unknown which repeated ACKs have equal windows."""
     model, number, direction = case.model, as_number(case.theirs), case.direction
     if model is None or direction is None or number is None or case.modelled is None:
         return None
@@ -105,7 +105,7 @@ def _pointer_beyond(case: FigureCase) -> str | None:
 
 
 def _no_time(case: FigureCase) -> str | None:
-    """Tcptrace prints NA if a side sent at one instant only."""
+    """Tcptrace prints NA if all packets of a host have the same timestamp."""
     if case.theirs != "NA" or case.tally is None or case.tally.idle_us:
         return None
     return f"all of {counted(case.tally.packets, 'segment')} have the same timestamp"

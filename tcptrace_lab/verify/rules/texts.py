@@ -16,7 +16,7 @@ _US, _MS, _S = 10**3, 10**6, 10**9
 
 
 def span(ns: int | None) -> str:
-    """A time as text, such as `3.2 ms`, with up to four digits."""
+    """Return a time as text, such as `3.2 ms`, with up to four digits."""
     if ns is None:
         return "an unknown time"
     for unit_ns, unit in ((_S, "s"), (_MS, "ms"), (_US, "µs")):
@@ -26,12 +26,12 @@ def span(ns: int | None) -> str:
 
 
 def kind(row: Mapping[str, Any]) -> str:
-    """Our kind of a segment in words: `out of order`, `rto retransmit`."""
+    """Return our kind of a segment in words: `out of order`, `rto retransmit`."""
     return str(row["kind"]).replace("_", " ")
 
 
 def proof(row: Mapping[str, Any]) -> str:
-    """How sure the engine is of the segment's kind, and why: ` (proved by sack, frame 12)`; empty without evidence."""
+    """Return how sure the engine is of the segment's kind, and why: ` (proved by sack, frame 12)`; empty without evidence."""
     evidence = row.get("evidence")
     if evidence in {None, "none"}:
         return ""

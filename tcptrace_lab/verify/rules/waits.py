@@ -87,12 +87,12 @@ def _reset(case: SegmentCase) -> str | None:
 def _announced(case: SegmentCase) -> str | None:
     """Tshark expected this stream, because another protocol announced its ports.
 
-    It therefore does not treat the first segment as the first.
+    tshark therefore does not treat the first segment as the first one.
     """
     judged, theirs = case.judged, case.row["their_completeness"]
     if judged is None or theirs is None or not case.announced:
         return None
-    # tshark then treats the first segment like any other
+    # in announced streams, tshark treats the first segment like any other segment
     if theirs not in {judged.completeness & ~Complete.SYN, (judged.completeness | judged.left_out) & ~Complete.SYN}:
         return None
     return "another connection of the two hosts announced this stream, so tshark knew it before its SYN"
@@ -129,7 +129,7 @@ def _own(case: SegmentCase) -> str | None:
 
 
 def _ack_of_reset(case: SegmentCase) -> Complete:
-    """The completeness that tshark, unlike us, derives from a RST."""
+    """Return the completeness that tshark derives from a RST. We derive none from a RST."""
     has_reset = case.judged is not None and Complete.RST in case.judged.completeness
     return Complete.ACK | Complete.DATA if has_reset else Complete.NOTHING
 

@@ -1,4 +1,4 @@
-"""Rules on windows, window probes, and segments beyond the data seen."""
+"""Rules on windows, window probes, and segments that follow a gap in the captured data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _empty_beyond(case: SegmentCase) -> str | None:
 
 
 def _own(case: SegmentCase) -> str | None:
-    """We see no gap, because frames that only we count as segments filled it."""
+    """We report no gap, because frames that only we count as segments filled the gap."""
     verdict, judged = case.verdict, case.judged
     if verdict is None or judged is None or not case.is_predicted or not case.own or "lost_segment" not in case.theirs:
         return None
@@ -37,7 +37,10 @@ def _own(case: SegmentCase) -> str | None:
 
 
 def _after_reset(case: SegmentCase) -> str | None:
-    """The payload of a RST describes the reset and is not part of the stream (RFC 9293, 3.10.7), so we see a gap."""
+    """The payload of a RST describes the reset, and is not part of the stream (RFC 9293, 3.10.7).
+
+    So we report a gap where tshark does not.
+    """
     judged, verdict = case.judged, case.verdict
     if judged is None or verdict is None or not case.is_predicted or judged.highest_by_reset is None or "lost_segment" in case.theirs:
         return None

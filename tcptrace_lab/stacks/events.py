@@ -85,7 +85,6 @@ class Cpu:
         """Run `cost_ns` of process work, then call `resume`.
 
         Returns:
-
             True if the work takes no time and is done; then `resume` is not called.
         """
         now_ns = self._clock.now_ns

@@ -274,7 +274,6 @@ class _Direction:
         """Add the time from the end of one transmission to the decision to send the next packet, `leaves`.
 
         Returns:
-
             The cause of the last part of this time; empty if there is no time between them.
         """
         if end_ns <= start_ns:

@@ -92,7 +92,6 @@ class Line:
         """Queue a datagram that the host can send at `ready_ns`.
 
         Returns:
-
             The time when its first bit is sent, and the time when its last bit arrives (None if the datagram is lost).
         """
         link = self._link

@@ -1,11 +1,11 @@
 """Live experiments in private network namespaces.
 
-Each stores a ground truth next to its capture: the path's log and the kernel's TCP state.
+Each experiment stores a ground truth next to its capture: the path's log and the kernel's TCP state.
 
 Read in this order:
 
 - `networks/`: `path` (what the emulated network does to packets, and its log), `relay` (forwards packets through the path), `network` (the
-  namespaces that the relay connects), `tcp_headers` and `truth` (the log as the true kind of each captured segment);
+  namespaces that the relay connects), `tcp_headers` and `truth` (derive the true kind of each captured segment from the log);
 - `hosts/`: `sockets`, `endpoints`, `applications`, `transfer_kinds` and `files` (what both hosts do), `tcp_info` and `samples` (the
   kernel's TCP_INFO), `sender_limits` (what limited a sender, from TCP_INFO), `load` (busy processors);
 - `capturing/`: dumpcap, for the lab and for `tcptrace-lab capture`;

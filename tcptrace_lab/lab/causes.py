@@ -83,7 +83,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="only transfers whose names begin with NAME (default: all)")
     parser.add_argument(
-        "--drawn", type=int, default=0, metavar="N", help="run N random transfers of the same kinds instead of the fixed ones"
+        "--drawn", type=int, default=0, metavar="N", help="run N random transfers of the same kinds instead of the fixed transfers"
     )
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="random seed (default: 1)")
     parser.add_argument("--several", action="store_true", help="draw transfers with several concurrent connections")

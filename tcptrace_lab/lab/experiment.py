@@ -78,7 +78,7 @@ class Outcome:
 def run(
     experiment: Experiment, directory: Path, beside: Callable[[Network, Path], AbstractContextManager[object]] | None = None
 ) -> Outcome:
-    """Create the network, run the applications, and capture into `directory`. Afterwards, only the files remain.
+    """Create the network, run the applications, and write the captures to `directory`. Afterwards, only the files remain.
 
     Args:
         experiment: the settings.

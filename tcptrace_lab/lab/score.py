@@ -1,4 +1,4 @@
-"""Compares our verdicts on live transfers with the path's log: `python -m tcptrace_lab.lab.score [NAME…] [--seeds N]`.
+"""Compares the engine's verdicts on live transfers with the path's log: `python -m tcptrace_lab.lab.score [NAME…] [--seeds N]`.
 
 The output has one line per experiment, seed and capture point. The wrong verdicts follow, grouped by kind, with their frames. `--keep DIR`
 keeps the captures for inspection. Needs root.

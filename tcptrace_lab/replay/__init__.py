@@ -14,6 +14,7 @@ Other replays:
 - `packets/`: sends the captured frames on an interface;
 - `whatif`: simulates the schedule with the models of `stacks`, also with changed settings (`model`: schedule → simulation,
   `fit_candidates`: settings that a capture does not show, `gains`: `analyze --whatif`);
-- `reproducers/`: a minimal reproducer. `stall_oracle` and `shrink` find the smallest schedule that still shows the stall, `python_script`
-  and `packetdrill` write this schedule to files, and `standalone` is the script that users receive. `reproducer` runs all of these.
+- `reproducers/`: makes a minimal reproducer. `stall_oracle` and `shrink` find the smallest schedule that still shows the stall;
+  `python_script` and `packetdrill` write this schedule to files, and `standalone` is the script that users receive. `reproducer` runs all
+  of these.
 """

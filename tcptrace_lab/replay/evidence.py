@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Progress
 
 MAX_SEGMENTS = 2_000_000
-"""Maximum number of segments of the connection. This many segments and their messages take about 1 GB of memory. Replaying more would take
-hours."""
+"""Maximum number of segments of the connection. The maximum number of segments and their messages take about 1 GB of memory. Replaying more
+segments would take hours."""
 
 WINDOW_CAUSES = ("receiver-window", "zero-window")
 
@@ -117,7 +117,7 @@ def gather(
 
 
 def of_tables(tables: Judged, conn: int, where: str) -> Evidence:
-    """Extract one connection from a capture that has been read.
+    """Extract one connection from the tables of a capture.
 
     Args:
         tables: tables of the capture, or an analysis of it, with the rows of `conn`.

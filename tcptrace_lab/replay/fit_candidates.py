@@ -1,4 +1,4 @@
-"""Candidate values for what a capture does not show (`model.Fit`). They are tried in stages, the most likely values first."""
+"""Candidate values for what a capture does not show (`model.Fit`). The candidates are tried in stages, the most likely values first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def usual(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: 
 def _nodelays(evidence: Evidence, schedule: Schedule) -> tuple[bool, ...]:
     """Candidate values of TCP_NODELAY.
 
-    Both are tried if the option is unknown and an end has a send buffer bound, else only the schedule's value.
+    Both values are tried if the option is unknown and an end has a send buffer bound, else only the schedule's value.
     """
     unsure = any(evidence.row[f"{side}_nagle"] == "unknown" and evidence.row[f"{side}_data_segments"] for side in ("client", "server"))
     return (False, True) if unsure and any(end.max_unacked_bytes for end in schedule.ends()) else (False,)
@@ -98,7 +98,8 @@ def _usual_extra_ns(evidence: Evidence) -> int:
 
 
 MUCH_BYTES: Final = 2_000_000
-"""From this amount of data on, only one timer phase is tried. Each simulation then takes seconds, and delayed-ACK timers matter little."""
+"""From this amount of data on, only one timer phase is tried. With so much data, each simulation takes seconds, and delayed-ACK timers
+matter little."""
 
 
 def _unused_bytes(evidence: Evidence, schedule: Schedule) -> int:

@@ -154,7 +154,7 @@ def capacity_bytes(asked_bytes: int, mss_bytes: int) -> int:
 def _window(end: End, mss_bytes: int, less_bytes: int) -> int | None:
     """Return the largest usable receive window: the observed window, or that of the buffer size, minus the unused part.
 
-    None: auto-tuned.
+    Return None if the window is auto-tuned.
     """
     if end.window_clamp_bytes is not None:
         return max(end.window_clamp_bytes - less_bytes, 1)

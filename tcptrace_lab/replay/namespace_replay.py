@@ -88,7 +88,7 @@ def expected_s(schedule: Schedule) -> float:
 
 
 def patience_s(schedule: Schedule) -> float:
-    """Return the time limit of a replay. It allows for a path with a longer delay and a lower rate than the original's."""
+    """Return the time limit of a replay. The limit allows for a path with a longer delay and a lower rate than the original's."""
     path, ends = schedule.path, schedule.ends()
     rounds = MAX_ROUNDS + sum(len(task) for end in ends for task in end.tasks)
     waiting_s = rounds * sum(link.delay_ns for link in path.directions) / NS_PER_S
@@ -110,7 +110,7 @@ def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, D
         try:
             with network.server.entered():
                 results["server"] = serve(schedule.server, (network.server_address, PORT), limit_s, lambda _: listening.set(), limit_s)
-        except BaseException as error:  # noqa: BLE001  (raised in the main thread)
+        except BaseException as error:  # noqa: BLE001  (raised again in the main thread)
             failures.append(error)
         finally:
             listening.set()
@@ -165,7 +165,7 @@ _relay_ns: list[int] = []
 def relay_ns() -> int:
     """Return the one-way delay in ns that the relay itself adds on this machine.
 
-    It is measured once, and subtracted from the path's delay.
+    The relay's delay is measured once, and subtracted from the path's delay.
     """
     if not _relay_ns:
         path = PathModel(delay_s=_CALIBRATION_NS / NS_PER_S)

@@ -2,7 +2,8 @@
 
 The right edge of the window (ACK + window) is the number of bytes read plus the capacity of the receive buffer. While the application does
 not read, this edge does not move. When the application reads again, its host sends a window update that acknowledges no new data. So before
-such an update, the application had read the bytes up to the old edge minus the capacity. Its pause began when the next byte had arrived.
+such an update, the application had read the bytes up to the old edge minus the capacity. The application's pause began when the next byte
+had arrived.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MIN_RISE = 8
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A pause of the reading application. It had read `read_bytes` in total before the pause, which lasted `for_ns`."""
+    """A pause of the reading application. The application had read `read_bytes` in total before the pause, which lasted `for_ns`."""
 
     read_bytes: int
     for_ns: int

@@ -1,10 +1,10 @@
 """Reconstructs from a captured connection what its applications did.
 
-The messages of the connection (`messages`) show what an application wrote and when. Some also show the write calls. If the ends take turns,
-each end reads the peer's message, then pauses. The pause is the part of the response time that the RTT does not explain. If an end has just
-written a message itself, its pause starts with this write, because the write call returned at once. If TCP needed longer to send the
-message, the pause starts when its last byte was sent. If both ends send at the same time, each end has one task that writes and one that
-reads.
+The messages of the connection (`messages`) show what an application wrote and when. Some messages also show the write calls. If the ends
+take turns, each end reads the peer's message, then pauses. The pause is the part of the response time that the RTT does not explain. If an
+end has just written a message itself, its pause starts with this write, because the write call returned at once. If TCP needed longer to
+send the message, the pause starts when its last byte was sent. If both ends send at the same time, each end has one task that writes and
+one that reads.
 
 The schedule's `unknowns` list what the capture does not show, such as whether TCP_NODELAY was set.
 """
@@ -246,7 +246,7 @@ def _fin_ns(evidence: Evidence, *, from_client: bool) -> int | None:
 def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tuple[Task, ...]:  # noqa: FBT001
     """Return the two tasks of an end that sends and receives at the same time.
 
-    One reads; the other writes when the first has read enough.
+    One task reads; the other task writes when the first has read enough.
     """
     side = "client" if is_client else "server"
     transit_ns = int(evidence.row[f"rtt_to_{side}_ns"] or 0)

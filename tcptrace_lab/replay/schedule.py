@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 2
 MAX_STEPS: Final = 200_000
-"""Maximum number of steps of a schedule. They are about 20 MB of JSON, which is more than anyone edits; a part of the capture is then
-enough."""
+"""Maximum number of steps of a schedule. A schedule of this size is about 20 MB of JSON, more than anyone edits. Use a part of the capture
+instead."""
 
 MAX_BYTES: Final = 1 << 40
 MAX_SECONDS: Final = 86_400.0
@@ -57,8 +57,8 @@ class End:
         tasks: lists of steps that run concurrently.
         nodelay, cork, quickack: TCP_NODELAY, TCP_CORK around the writes of a message, TCP_QUICKACK after every read.
         send_buffer_bytes, receive_buffer_bytes: requested SO_SNDBUF, SO_RCVBUF.
-        max_unacked_bytes: the application writes only while at most this many bytes are unacknowledged. It emulates a send buffer on
-            kernels where SO_SNDBUF is not an exact limit (Linux).
+        max_unacked_bytes: the application writes only while at most this many bytes are unacknowledged. This limit emulates a send buffer
+            on kernels where SO_SNDBUF is not an exact limit (Linux).
         window_clamp_bytes: largest window to advertise (TCP_WINDOW_CLAMP).
         congestion_control: congestion control algorithm (TCP_CONGESTION).
     """
@@ -138,7 +138,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What both ends of a connection do, and the path between them.
+    """The actions of both ends of a connection, and the path between them.
 
     Attributes:
         client, server: the ends; the client connects.
@@ -193,7 +193,7 @@ def read_schedule(path: str) -> Schedule:
         UsageError: the file cannot be read, or is not a valid schedule. The message names the place of the error.
     """
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123  (a path as the user gave it)
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123  (opens the path exactly as the user gave it)
             data = json.load(file)
     except OSError as error:
         raise UsageError(f"the schedule cannot be read: {error.strerror}", where=path) from error

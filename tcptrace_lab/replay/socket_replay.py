@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: unacknowledged bytes; unsent bytes
 POLL_S: Final = 0.000_2
-"""Unsent and unacknowledged bytes are queried at this interval, because the kernel has no event for them. It is short compared with an
-RTT."""
+"""Unsent and unacknowledged bytes are queried at this interval, because the kernel has no event for them. The interval is short compared
+with an RTT."""
 
 READ_BYTES: Final = 1 << 18
 WRITE_BYTES: Final = 1 << 20
@@ -117,7 +117,7 @@ class Playing:
             case AwaitRead():
                 self._await(step.total_bytes)
             case Close():
-                with suppress(OSError):  # the other end has closed already
+                with suppress(OSError):  # the peer has already closed the connection
                     self.connection.shutdown(socket.SHUT_WR)
 
     def _sleep(self, for_ns: int) -> None:
@@ -262,7 +262,7 @@ def serve(
     ready: Callable[[tuple[str, int]], None] | None = None,
     patience_s: float | None = None,
 ) -> Done:
-    """Listen, accept one connection, and run the server's end.
+    """Listen, accept one connection, and run the server's tasks on it.
 
     Args:
         end: the server's end of the schedule.
@@ -291,7 +291,7 @@ def serve(
 
 
 def connect(end: End, address: tuple[str, int], timeout_s: float, source: tuple[str, int] | None = None) -> Done:
-    """Connect, and run the client's end.
+    """Connect to the server, and run the client's tasks.
 
     Args:
         end: the client's end of the schedule.

@@ -1,4 +1,6 @@
-"""`replay whatif`: predicts how long a transfer takes with changed settings. It simulates the schedule with models of both stacks.
+"""`replay whatif`: predicts how long a transfer takes with changed settings.
+
+To predict, the schedule is simulated with models of both stacks.
 
 First the model must reproduce the original. Several values are tried for what the capture does not show (`model.Fit`), and the best fit is
 kept. If even the best fit differs too much in duration or in causes, no prediction is made. Each change is simulated with all fits that are
@@ -51,7 +53,7 @@ MIN_RANGE: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """How well the model reproduces the original.
+    """The best fit, and how well the model reproduces the original with it.
 
     Attributes:
         fit: the best fit.
@@ -90,7 +92,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The fit and all predictions, the largest saving first."""
+    """The fit and all predictions. The prediction with the largest saving is first."""
 
     fitted: Fitted
     predictions: tuple[Prediction, ...]
@@ -178,7 +180,7 @@ def _like(one: Fit) -> tuple[str, bool, int]:
 def _distinct(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple[float, Fit]]:
     """Yield the best fit of each group with equal causes (`_like`), best first.
 
-    At most `MAX_LEDGERS`, with duration errors up to `most`.
+    Yield at most `MAX_LEDGERS` fits, with duration errors up to `most`.
     """
     found: dict[tuple[str, bool, int], tuple[float, Fit]] = {}
     for error, one in tried:
@@ -226,8 +228,8 @@ def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = Fal
 MIN_PACKETS: Final = 20_000
 PACKETS_PER_SEGMENT: Final = 4
 MIN_SEGMENT_BYTES: Final = 536
-"""A run ends early after `MIN_PACKETS` packets plus `PACKETS_PER_SEGMENT` per `MIN_SEGMENT_BYTES` of data. This allows for small segments,
-each with its ACK and retransmitted once. A run with more packets would never end."""
+"""A run ends early after `MIN_PACKETS` packets plus `PACKETS_PER_SEGMENT` per `MIN_SEGMENT_BYTES` of data. The limit allows for small
+segments, each with its ACK and retransmitted once. A run with more packets would never end."""
 
 
 def _duration_ns(schedule: Schedule, one: Fit, until_s: float = inf) -> int:

@@ -74,7 +74,7 @@ def _null(packet: bytes, *, from_client: bool) -> bytes:  # noqa: ARG001  (the l
     return _NULL_HEADER + packet
 
 
-def _raw(packet: bytes, *, from_client: bool) -> bytes:  # noqa: ARG001  (raw IP has no header to set)
+def _raw(packet: bytes, *, from_client: bool) -> bytes:  # noqa: ARG001  (raw IP has no link-layer header)
     return packet
 
 
@@ -94,7 +94,7 @@ def write_capture(run: Run, setting: Setting, stream: IO[bytes], *, at: At = At.
         setting: the input of the run, which contains the TCP options that the stacks use.
         stream: receives the file's bytes.
         at: the host whose network interface captures.
-        medium: link type and framing of the file. It does not affect the run, whose path has its own framing (in `setting`).
+        medium: link type and framing of the file. The medium does not affect the run, whose path has its own framing (in `setting`).
 
     Returns:
         The number of packets written.

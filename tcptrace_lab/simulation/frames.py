@@ -74,7 +74,7 @@ class _Side:
         )
         segment.off = 5 + len(segment.opts) // 4
         datagram = IP(src=self._end.address, dst=self._peer.address, p=IP_PROTO_TCP, id=self._ip_id, ttl=_TTL, data=segment)
-        datagram._flags_offset = IP_DF  # noqa: SLF001  (dpkt's own name for the field)
+        datagram._flags_offset = IP_DF  # noqa: SLF001  (dpkt names the field so)
         datagram.len = len(datagram)
         return bytes(datagram)
 

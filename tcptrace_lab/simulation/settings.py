@@ -145,7 +145,7 @@ class _Table:
         self._left = dict(values)
         self._known: list[str] = []
 
-    def take(self, key: str, default: Any, read: Callable[[Any], Value]) -> Value:  # noqa: ANN401  (the default has the form that a user would write)
+    def take(self, key: str, default: Any, read: Callable[[Any], Value]) -> Value:  # noqa: ANN401  (any type that a user can write)
         self._known.append(key)
         try:
             return read(self._left.pop(key, default))

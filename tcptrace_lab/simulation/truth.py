@@ -1,6 +1,6 @@
 """Converts the model's ledger and counters of a run to JSON.
 
-They are the true causes, with which a diagnosis of the capture is compared.
+A diagnosis of the capture is compared with these true causes.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ FOR_ROOM, FOR_DATA, FOR_ACKS = -1, -2, -3
 """Values that a step yields if it sleeps, instead of nanoseconds of processor time: until there is send buffer space, data, or an ACK."""
 
 IDLE_BEFORE = 1 << 60
-"""If a step sleeps until a time, it yields this time plus this offset. It does not use the processor until then."""
+"""If a step sleeps until a time, it yields this time plus this offset. A sleeping step does not use the processor."""
 
 
 class Process:

@@ -45,7 +45,7 @@ class Congestion:
             self.window = self._tcp.stack.initial_segments * self._tcp.mss
 
     def restart(self) -> None:
-        """Limit the window to its initial value after one RTO of idle time (RFC 5681, 4.1)."""
+        """Reduce the window to its initial value. Called after one RTO of idle time (RFC 5681, 4.1)."""
         stack = self._tcp.stack
         if stack.initial_segments and self.window < OPEN:
             self.window = min(self.window, stack.initial_segments * self._tcp.mss)
@@ -69,7 +69,7 @@ class Congestion:
         return self.window - (tcp.snd_nxt - tcp.snd_una)
 
     def sent(self, end: int) -> None:
-        """Count a segment with new data that ends at sequence number `end`."""
+        """Count a sent segment with new data that ends at sequence number `end`."""
         if self._by_segments:
             self._ends.append(end)
 

@@ -1,4 +1,4 @@
-"""One endpoint of a connection: the TCP that all modelled stacks share.
+"""One endpoint of a connection. It implements the part of TCP that all modelled stacks share.
 
 Sequence numbers are plain integers: the SYN is 0, the first byte 1. Functions and variables have BSD's names: `output` is `tcp_output`,
 `input` is `tcp_input`. The rules in which stacks differ are in `Socket`, `Sender` and `Receiver` (stack.py); timers are in timers.py, the
@@ -27,14 +27,14 @@ UNSCALED_WINDOW_BYTES = 65_535
 
 LATE_ACK_NS = 20 * NS_PER_MS
 """An ACK counts as delayed in the ledger if it is sent this long after the last received data: a timer delayed it, or the application did
-not read. This time is half of the shortest delayed-ACK timer in use. A shorter delay is the host's processing time."""
+not read. The bound is half of the shortest delayed-ACK timer in use. A shorter delay is the host's processing time."""
 
 SYN_OPTION_BYTES = 4
 """Length of the MSS option (RFC 9293, 3.7.1)."""
 
 
 class Endpoint:
-    """One endpoint: its send state, receive state and connection state.
+    """One endpoint of a connection, with its send state, receive state and connection state.
 
     Attributes:
         more_to_come: the write call that queued the last bytes has more bytes to queue.
@@ -98,7 +98,7 @@ class Endpoint:
 
     @property
     def queued(self) -> int:
-        """Bytes from SND.NXT to the end of the queued data. They are unsent, or due for retransmission."""
+        """Bytes from SND.NXT to the end of the queued data. These bytes are unsent, or due for retransmission."""
         return self.snd_end - self.snd_nxt
 
     @property
@@ -107,7 +107,10 @@ class Endpoint:
         return self.snd_max - self.snd_una
 
     def unacked_room(self) -> int:
-        """Return the free bytes of a send buffer that stores data until it is acknowledged. Negative if the stack overfills the buffer."""
+        """Return the free bytes of a send buffer that stores data until it is acknowledged.
+
+        The number is negative if the stack overfills the buffer.
+        """
         return self.send_buffer - (self.snd_end - max(self.snd_una, 1))
 
     def append(self, size_bytes: int, buffers: int, *, more_to_come: bool) -> None:
@@ -247,7 +250,10 @@ class Endpoint:
             self.clock.at(packet.arrived_ns, self.peer.arrive, packet)
 
     def resend_first(self) -> None:
-        """Retransmit the first unacknowledged segment. It has at most the size of the peer's window, and at least 1 byte."""
+        """Retransmit the first unacknowledged segment.
+
+        The retransmitted segment has at most the size of the peer's window, and at least 1 byte.
+        """
         self.resending = True
         back = self.snd_nxt
         self.snd_nxt = self.snd_una
@@ -259,7 +265,7 @@ class Endpoint:
     # Input
 
     def arrive(self, packet: Packet) -> None:
-        """Receive a packet. This is an interrupt; `input` runs after its processing time."""
+        """Receive a packet. The arrival is an interrupt; `input` runs after the interrupt's processing time."""
         costs, length = self._costs, packet.payload_bytes
         cost_ns = costs.data_in_ns + (costs.data_in_ns_per_kib * length >> 10) if length else costs.ack_in_ns
         done_ns = self.cpu.interrupt(cost_ns)
@@ -278,7 +284,7 @@ class Endpoint:
         look = self._acknowledged(packet)
         if packet.payload_bytes or packet.flags & FIN:
             self._data(packet)
-        elif packet.seq < self.rcv_nxt:  # an unacceptable segment must be answered (RFC 9293, 3.10.7.4)
+        elif packet.seq < self.rcv_nxt:  # an ACK must be sent in reply to an unacceptable segment (RFC 9293, 3.10.7.4)
             self.ack_now = True
         if look or self.ack_now:
             self.output()
@@ -360,7 +366,7 @@ class Endpoint:
         return bool(self._out_of_order)
 
     def delay_ack(self, due_ns: int | None = None) -> None:
-        """Delay an ACK until `due_ns` at the latest. None: until the host's next 200 ms tick."""
+        """Delay an ACK until `due_ns` at the latest. If `due_ns` is None, delay until the host's next 200 ms tick."""
         self.ack_owed = True
         self.timers.delayed_ack(due_ns)
 

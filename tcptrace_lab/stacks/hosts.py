@@ -56,8 +56,8 @@ _PC_RECEIVE_KIB_US = 3_469
 _PC_DRIVER_US = _PC_RECEIVE_KIB_US - _PC_RECEIVE_US - _PC_COPY_US - _PC_CHECKSUM_US
 
 PC_TASK_CHANGE_NS = 376_953
-"""Time for which MD-DOS/IP needs the processor to change from one task to another. It is the only fitted parameter, from the 345.452 ms for
-40 KB (Abrams & Chen)."""
+"""Time for which MD-DOS/IP needs the processor to change from one task to another. This time is the only fitted parameter, from the 345.452
+ms for 40 KB (Abrams & Chen)."""
 
 
 def pc(task_change_ns: int) -> Costs:
@@ -88,8 +88,8 @@ D310_RECEIVING = Costs(
     data_in_ns_per_kib=(_PC_RECEIVE_KIB_US - _PC_RECEIVE_US) * US,
     ack_out_ns=_PC_SEND_ACK_US * US,
 )
-"""Costs of the D310 as figure 8 assumes them: 3.469 ms per KB and 0.477 ms per ACK, without the program's time. They give the 2.209 Mb/s of
-figure 8."""
+"""Costs of the D310 as figure 8 assumes them: 3.469 ms per KB and 0.477 ms per ACK, without the program's time. These costs give the 2.209
+Mb/s of figure 8."""
 
 HOSTS = {"sparc-ipc": SPARC_IPC, "vax-750": VAX_750, "pc-386": pc(PC_TASK_CHANGE_NS)}
 """Name of a host, as `simulate` and settings files use it → its costs."""

@@ -1,6 +1,7 @@
 """The path between two hosts: one link per direction, with a rate, a propagation delay, a framing overhead and packet loss.
 
-A frame occupies the link for its serialization time. Later frames wait in an unlimited FIFO queue. A lost frame also occupies the link.
+A frame occupies the link for its serialization time. Frames that arrive meanwhile wait in an unlimited FIFO queue. A lost frame also
+occupies the link.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Acks(StrEnum):
     """When ACKs return.
 
     SLOW: after the application has written all bytes that the socket accepts. FAST: before the application writes its next piece. BY_READS
-        (Linux): only when the receiving application has read. One ACK then covers a whole burst, including its small last segment.
+        (Linux): only when the receiving application has read, so that one ACK covers a whole burst with its small last segment.
     """
 
     SLOW = "slow"
@@ -61,7 +61,7 @@ class Acks(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Parameters on which stalling sizes depend.
+    """Parameters that determine which message sizes stall.
 
     Attributes:
         mss_bytes: M, payload of a full segment.
@@ -225,7 +225,7 @@ def _bsd(
     """Send a message from one host with a BSD stack to another (`sosend`, `tcp_output`). Return the unwritten and the unsent bytes.
 
     The application writes the message in one call, or in calls of `copy_bytes` if the stack's own pieces are larger: `sosend` decides by
-    the remaining bytes of its call.
+    the bytes of its call that remain to be copied.
     """
     full, window = settings.mss_bytes, settings.receive_buffer_bytes
     ack_at = ack_bytes(full, window, stack.ack_percent or 0)
@@ -301,7 +301,7 @@ def _bsd44(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Byt
 def _bsd44_unused(settings: Settings) -> int:
     """Return the most bytes that stay free while a call is blocked.
 
-    It waits for the low-water mark (`sb_lowat`): a cluster or the whole buffer.
+    A blocked call waits for the low-water mark (`sb_lowat`): a cluster or the whole buffer.
     """
     return min(BSD44_CLUSTER_BYTES, settings.copy_bytes, settings.send_buffer_bytes) - 1
 
@@ -310,9 +310,9 @@ class _Linux:
     """Writes of `copy_bytes` under Minshall's rule. The receiver sends an ACK when more than one full segment is unacknowledged.
 
     The receiver sends the ACK when its application has read, or when the next segment arrives. So the ACK covers a burst's last full
-    segment, and possibly the small segment after it. If not, the delayed-ACK timer acknowledges the small segment. The receiver has
-    received full segments, has sent its first quick ACKs, and answers, so a read alone triggers no ACK. A blocked sender pushes all data,
-    so no small segment waits in a full send buffer.
+    segment, and possibly the small segment after it. If the ACK does not cover the small segment, the delayed-ACK timer acknowledges it.
+    The receiver has received full segments, has sent its first quick ACKs, and answers, so a read alone triggers no ACK. A blocked sender
+    pushes all data, so no small segment waits in a full send buffer.
     """
 
     def __init__(self, settings: Settings, acks_come: Acks) -> None:
@@ -321,7 +321,7 @@ class _Linux:
         self._sent: Bytes = 0
         self._acked: Bytes = 0
         self._small_end: Bytes = 0
-        self._told: Bytes = 0  # highest sequence number that the receiver has acknowledged
+        self._told: Bytes = 0  # highest sequence number that the receiver has acknowledged so far
         self.acks: list[Bytes] = []
 
     def write(self, count: Bytes) -> None:

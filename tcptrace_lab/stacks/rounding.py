@@ -1,4 +1,4 @@
-"""How stacks round an MSS and a buffer size before they use them."""
+"""Functions by which stacks round an MSS and a buffer size before using them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Evaluates a rule for every message size in few runs. Each run also finds the range of sizes with the same result.
 
 A stack model only compares amounts of bytes. Each amount is linear in the message size, `constant + slope × size`, as long as every
-comparison has the same result. `Amount` records the range of sizes for which every comparison has the same result. The next run starts
-after that range. So 65,536 sizes take a few hundred runs, and the result is exact for each size.
+comparison has the same result. `Amount` records the range of sizes for which every comparison has the same result. The next run starts with
+the first size after this range. So 65,536 sizes take a few hundred runs, and the result is exact for each size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(slots=True)
 class _Sizes:
-    """The range of sizes for which every comparison has the same result as for the size `at`."""
+    """The range of message sizes for which every comparison has the same result as for the size `at`."""
 
     at: int
     low: int
@@ -26,7 +26,10 @@ class _Sizes:
 
 
 class Amount:
-    """Bytes that depend linearly on the message size. Comparing two amounts narrows the range of sizes to those with the same result."""
+    """A number of bytes that depends linearly on the message size.
+
+    Comparing two amounts narrows the range of sizes to those with the same result.
+    """
 
     __slots__ = ("_sizes", "_slope", "value")
 

@@ -149,7 +149,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The whole input of a run.
+    """The complete input of a simulation run.
 
     Attributes:
         client, server: the hosts; the client connects.

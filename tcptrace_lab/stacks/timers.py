@@ -1,8 +1,8 @@
 """Timers of an endpoint: delayed ACK, retransmission, persist (window probe).
 
 BSD's timers use ticks that are common to the whole host: `tcp_fasttimo` every 200 ms and `tcp_slowtimo` every 500 ms, with the first tick
-at the host's `phase_ns`. Timers of other stacks start with an event of their connection. If a timer is postponed, its scheduled event stays
-in the heap. The event then checks whether the timer is due.
+at the host's `phase_ns`. Timers of other stacks are started by an event of their connection. If a timer is postponed, its scheduled event
+stays in the heap. The event then checks whether the timer is due.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Timers:
     # Delayed ACK
 
     def delayed_ack(self, due_ns: int | None = None) -> None:
-        """Set the delayed-ACK timer to `due_ns`. None: to the host's next 200 ms tick."""
+        """Set the delayed-ACK timer to `due_ns`. If `due_ns` is None, set it to the host's next 200 ms tick."""
         tcp = self._tcp
         if due_ns is None:
             due_ns = next_beat(tcp.clock.now_ns, HEARTBEAT_NS, tcp.host.phase_ns)
@@ -178,7 +178,10 @@ class Timers:
             self._set_persist()
 
     def _set_persist(self) -> None:
-        """Set the persist timer. Each interval is twice the previous interval, within bounds (`tcp_setpersist`, `tcp_probe0_when`)."""
+        """Set the persist timer.
+
+        Each interval between window probes is twice the previous one, within bounds (`tcp_setpersist`, `tcp_probe0_when`).
+        """
         tcp, stack = self._tcp, self._tcp.stack
         wait_ns = min(max(self.rto_ns() << self._persists, stack.min_persist_ns), stack.max_persist_ns)
         self._persists = min(self._persists + 1, MAX_BACKOFF)

@@ -1,7 +1,7 @@
 """Runs other analyzers on a file, without a shell and with a timeout, and reads their output line by line.
 
 A missing program raises MissingTool (exit code 5). If a program rejects the file, or stops before the end of the file, Refused is raised
-with the program's message. This is a result of the comparison, not an error.
+with the program's message. A refused file is a result of the comparison, not an error.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _split(program: str, descriptor: int) -> Iterator[bytes]:
 
 
 class _Words(threading.Thread):
-    """A thread that reads a program's stderr, so that the program never blocks on stderr. It stores the last bytes."""
+    """A thread that reads a program's stderr, so that the program never blocks on stderr. The thread stores the last bytes."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(daemon=True)

@@ -77,7 +77,7 @@ class Direction:
         self._remembered.append((start, end))
 
     def sent_again(self, frame: int, start: int, end: int) -> None:
-        """Record a retransmit of these bytes. Each damaged segment counts once."""
+        """Record a retransmit of the bytes from `start` to `end`. Each damaged segment counts once."""
         kept = [(first, last) for first, last in self._remembered if last <= start or end <= first]
         again = len(self._remembered) - len(kept)
         if again:

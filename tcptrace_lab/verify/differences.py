@@ -25,7 +25,7 @@ Case_contra = TypeVar("Case_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[Case_contra]):
-    """One known behaviour of a tool that differs from ours.
+    """One known behaviour in which another tool differs from us.
 
     Attributes:
         name: stable identifier.

@@ -100,7 +100,7 @@ class _Pair:
     theirs_listed: Sequence[Listed]
 
     def directions(self) -> Iterator[tuple[Direction, Mapping[str, str]]]:
-        """Yield both directions of our row, each with the figures that tcptrace printed for it."""
+        """Yield both directions of our row, each with the figures that tcptrace printed for the direction."""
         client = (self.row["client_addr"], self.row["client_port"])
         sides = ("client", "server") if normal(self.listed.ends[0]) == client else ("server", "client")
         for side, printed in zip(sides, self.listed.figures, strict=True):
@@ -123,7 +123,7 @@ class FigureComparison:
         self._problems = {problem["what"]: problem["count"] for problem in tables.problems}
 
     def compare(self, listed: Iterable[Listed], refused: str | None) -> None:
-        """Compare all `listed` connections. `refused` is tcptrace's message if it did not read the file to its end."""
+        """Compare all `listed` connections. `refused` is tcptrace's message if tcptrace did not read the whole file."""
         theirs: dict[frozenset[End], list[Listed]] = defaultdict(list)
         for one in listed:
             theirs[frozenset(normal(end) for end in one.ends)].append(one)
@@ -190,7 +190,7 @@ class FigureComparison:
     def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], models: Mapping[int, TcptraceModel]) -> set[int]:
         """Return the connections of which tcptrace reads other segments than we do, with or without duplicates.
 
-        Their figures are not comparable.
+        The figures of these connections are not comparable.
         """
         self._account.compared(TOOL, "segments_read", pairs)
         found = set()

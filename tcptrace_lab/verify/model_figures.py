@@ -17,7 +17,10 @@ PER_TIME = frozenset({"throughput", "wavg_owin"})
 
 
 def figure(model: TcptraceModel, name: str, *, from_client: bool) -> float | None:
-    """Return a figure of the listing for one direction. None if the figure is not modelled, or depends on windows of unknown scale."""
+    """Return a figure of the listing for one direction.
+
+    Return None if the figure is not modelled, or depends on windows of unknown scale.
+    """
     one, other = model.sides[from_client], model.sides[not from_client]
     if name in _WINDOWS and not one.windows_known:
         return None

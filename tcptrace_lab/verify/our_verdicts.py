@@ -1,4 +1,7 @@
-"""Expresses our results for a segment in tshark's terms. They are derived from the engine's columns and a small state per direction."""
+"""Expresses our results for a segment in tshark's terms.
+
+The results are derived from the engine's columns and a small state per direction.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ KIND_OF = {
 """tshark's verdict → the equivalent kind."""
 
 IRREGULAR_KINDS = frozenset({*RESENT, "out_of_order", "capture_duplicate", "network_duplicate"})
-"""Kinds of segments with repeated or late bytes. They give no RTT sample."""
+"""Kinds of segments with repeated or late bytes. Such segments give no RTT sample."""
 
 MAX_IRREGULAR = 1_000
 """At most this many segments of `IRREGULAR_KINDS` are stored per direction."""
@@ -141,7 +144,7 @@ class OurVerdict:
 
 
 class VerdictMaker:
-    """Tracks all directions, row by row in capture order."""
+    """Tracks the state of all directions, row by row in capture order."""
 
     def __init__(self) -> None:
         """Start without any segment."""
@@ -208,7 +211,7 @@ def _set_timeout(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -
 
 
 def _set_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction, ours: OurVerdict) -> None:
-    """Add verdicts for skipped sequence numbers and for ACKs of data that was not captured. Each gap is reported once."""
+    """Add verdicts for skipped sequence numbers and for ACKs of data that was not captured. Each skipped range is reported once."""
     if row["flags"] & RST:
         return
     if ours.end > row["seq"] and sender.highest is not None and row["seq"] > sender.highest:

@@ -1,7 +1,7 @@
 """Joins the engine's segments and tshark's segments by frame number, in batches.
 
-Both tables are in capture order, with batches of any size. The table that has been read less far is read next, so that little more than one
-batch of each table is in memory.
+Both tables are in capture order. Their batches may have any size. The table that has been read less far is read next, so that little more
+than one batch of each table is in memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ THEIRS = "their_"
 """Prefix of tshark's columns in the joined table."""
 
 _FOREVER = 1 << 63
-"""Frame number that stands for the end of a table. It is larger than any real frame number."""
+"""Frame number that stands for the end of a table. The number is larger than any real frame number."""
 
 
 class _Side:

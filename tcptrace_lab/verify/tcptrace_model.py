@@ -1,8 +1,8 @@
 """A model of tcptrace 6.6.7: computes its long listing from our segments, by tcptrace's rules as we understand them.
 
-tcptrace stores each direction's stream as a list of segments in order of sending. It splits segments where retransmits begin and end, and
-merges acknowledged segments. A difference between tcptrace's listing and our figures is explained only if this model computes the printed
-value.
+tcptrace stores each direction's stream as a list of segments in order of sending. tcptrace splits segments where retransmits begin and end,
+and merges acknowledged segments. A difference between tcptrace's listing and our figures is explained only if this model computes the
+printed value.
 
 Sources: tcptrace's manual (www.tcptrace.org/manual.html) and its output. The model uses the stream offsets of our tables, so it does not
 reproduce tcptrace's (wrong) handling of sequence numbers that wrap.
@@ -279,7 +279,7 @@ class TcptraceModel:
 
     @property
     def duration_us(self) -> int:
-        """Time from the first packet to the last in µs. It is negative if timestamps run backwards by more than the duration."""
+        """Time from the first packet to the last in µs. This time is negative if timestamps run backwards by more than the duration."""
         return 0 if self.first_us is None else self.last_us - self.first_us
 
     def take(self, row: Mapping[str, Any]) -> None:

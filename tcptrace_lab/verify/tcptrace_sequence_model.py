@@ -22,7 +22,7 @@ US_PER_S = 1_000_000
 
 @dataclass(slots=True)
 class Numbers:
-    """What tcptrace stores about the sequence numbers of one direction.
+    """The numbers that tcptrace stores about the sequence space of one direction.
 
     Attributes:
         scale: the window shift that tcptrace assumes.
@@ -75,7 +75,7 @@ class Numbers:
     def stream_bytes(self) -> int | None:
         """Bytes from the SYN's number to the FIN's number, or to the last number if there is a RST.
 
-        None if the SYN or the FIN was not captured.
+        Return None if the SYN or the FIN was not captured.
         """
         if self.fin is None or not self.syns:
             return None
@@ -83,7 +83,7 @@ class Numbers:
         return (last - self.syn - 1 if last > self.syn else SEQ_SPACE + last - self.syn - 1) % MODULUS
 
     def missed_bytes(self) -> int | None:
-        """Bytes of the stream that tcptrace did not count."""
+        """Return the bytes of the stream that tcptrace did not count."""
         stream = self.stream_bytes()
         return None if stream is None else (stream - self.unique_bytes) % MODULUS
 

@@ -145,7 +145,7 @@ LINES_OF_WORDS = 1_000
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of tshark's frames, updated while its rows are read.
+    """Counts of the frames that tshark has read, updated while its rows are read.
 
     Attributes:
         packets: number of frames of any protocol.

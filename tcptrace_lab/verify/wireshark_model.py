@@ -5,7 +5,7 @@ ACK was repeated, and the unacknowledged segments. Wireshark does not use SACK b
 identification or D-SACK. The order of the tests matters: the first test that applies classifies a retransmit.
 
 Sources: Wireshark's documentation (User's Guide, 7.5 "TCP Analysis"; display filter reference) and the behaviour of its releases. If
-Wireshark behaves differently on a capture, the difference stays unexplained.
+Wireshark behaves differently from this model on a capture, the difference is counted as unexplained.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_FORGOTTEN = 64
 """Maximum number of stored segment ends that Wireshark dropped because of an ACK field without the ACK flag."""
 
 MAX_SACK_BLOCKS = 3
-"""Number of SACK blocks that Wireshark subtracts from the bytes in flight. It has no room for a fourth block."""
+"""Number of SACK blocks that Wireshark subtracts from the bytes in flight. Wireshark has no room for a fourth block."""
 
 
 MAX_IN_FLIGHT = 2_000_000_000
@@ -67,7 +67,7 @@ class Complete(IntFlag):
 class Header(NamedTuple):
     """The fields that Wireshark's analysis uses. Sequence numbers are those of the header.
 
-    `zero` is the sequence number that Wireshark displays as 0 for this direction. `begins_again` is True if Wireshark reports that this
+    `zero` is the sequence number of this direction that Wireshark displays as 0. `begins_again` is True if Wireshark reports that this
     segment opens a new connection on reused ports.
     """
 
@@ -112,7 +112,7 @@ class Judgement:
         sacked_bytes: bytes in the SACK blocks of the other direction's last segment.
         not_counting: bytes in flight are not counted after a hole until the other side's next ACK.
         contiguous: end of the other side's bytes without a hole, as Wireshark tracks it.
-        reported_before: an ACK of unseen data was reported. It is not reported again until the ACK number of its side changes.
+        reported_before: an ACK of unseen data was reported. The report is repeated only after the ACK number of its side has changed.
         acked_from: the first sequence number of `acks_frame`.
         forgotten_by: a frame without the ACK flag, whose ACK field made Wireshark drop the segments that this segment acknowledges.
         count_began_anew: repeated ACKs are counted from 1 again, because an ACK of unseen data had reset the count.
@@ -184,7 +184,7 @@ class _InFlight(NamedTuple):
 
 @dataclass(slots=True)
 class _Side:
-    """Wireshark's state of one direction. Where Wireshark tests whether a number is known, 0 counts as unknown."""
+    """Wireshark's state of one direction. If Wireshark tests whether a number is known, a number of 0 counts as unknown."""
 
     highest: int = 0
     highest_frame: int = 0

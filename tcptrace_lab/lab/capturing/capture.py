@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 END_TIMEOUT_S = 10.0
 POLL_INTERVAL_S = 0.05
-# Maximum run time of dumpcap. It ends dumpcap even if this process is killed first.
+# Maximum run time of dumpcap. With this limit, dumpcap ends even if this process is killed first.
 LIFETIME_S = 60
 BUFFER_MIB = 16
 MAX_WORDS = 400  # characters of dumpcap's last output that an error message quotes

@@ -27,8 +27,8 @@ TOOLS = ("setpriv", "dumpcap")
 PATIENCE_S = 10.0
 """Maximum time for dumpcap to open its interface, and to end after a signal (a heuristic)."""
 LOOK_S = 0.2
-"""While dumpcap prints nothing, `read_until` calls `done` at this interval (a heuristic). This is needed because a signal to this process
-does not end the wait for output."""
+"""While dumpcap prints nothing, `read_until` calls `done` at this interval (a heuristic). Polling is needed because a signal to this
+process does not end the wait for output."""
 
 _OPENED = "\nFile: "
 _COUNTS = re.compile(r"received/dropped on interface '.*': (\d+)/(\d+)")
@@ -61,7 +61,7 @@ class Dumpcap:
     def received_and_dropped(self) -> tuple[int, int] | None:
         """Frames received, and frames dropped by dumpcap or the kernel, summed over all interfaces.
 
-        None if dumpcap did not report these numbers.
+        The value is None if dumpcap did not report the numbers.
         """
         counts = _COUNTS.findall(self.words)
         return (sum(int(count[0]) for count in counts), sum(int(count[1]) for count in counts)) if counts else None
@@ -100,7 +100,7 @@ class Dumpcap:
 
 
 def require(tools: Sequence[str] = TOOLS) -> None:
-    """Raise MissingTool if a program is not installed."""
+    """Raise MissingTool if one of the programs `tools` is not installed."""
     for tool in tools:
         if shutil.which(tool) is None:
             raise MissingTool("not installed", where=tool, remedy="install Wireshark's command-line tools and util-linux")

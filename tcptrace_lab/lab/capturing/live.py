@@ -53,7 +53,7 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to capture, and when to stop. If all limits are None, only Ctrl-C stops the capture.
+    """The settings of a capture. If all limits are None, only Ctrl-C stops the capture.
 
     Attributes:
         interfaces: names; empty for dumpcap's choice, the first one that is not loopback.
@@ -84,8 +84,8 @@ class Request:
 class Recorded:
     """The result of a capture.
 
-    It contains the capture files in order (of a ring buffer, those not overwritten), and the numbers of frames that dumpcap received and
-    dropped (None if unknown).
+    The result contains the capture files in order (of a ring buffer, the files not overwritten), and the numbers of frames that dumpcap
+    received and dropped (None if unknown).
     """
 
     files: tuple[Path, ...]

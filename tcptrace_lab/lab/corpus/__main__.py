@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[3]
 FOLDER = CHECKOUT / "build" / "transfers"
 STACK = "gvisor"
-"""Folder with the transfers of a TCP stack other than Linux (`other_stacks`). It is next to the folders of the corpus parts."""
+"""Folder with the transfers of a TCP stack other than Linux (`other_stacks`). This folder is next to the folders of the corpus parts."""
 SEED, AT_A_TIME, LARGEST, LARGEST_OF_A_FAULT = 1, 2, 30, 3
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the requested command. Return 0, or the exit code of the error that ended it."""
+    """Run the requested command. Return 0, or the exit code of the error that ended the command."""
     options = _parse(arguments)
     try:
         for line in options.does(options):
@@ -70,7 +70,10 @@ def _make(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _table(options: argparse.Namespace) -> Iterator[str]:
-    """Print how many transfers of each program and path both parts contain. These counts do not reveal results of the held-back part."""
+    """Print how many transfers of each program and path both parts contain.
+
+    Numbers of transfers do not reveal results of the held-back part.
+    """
     every = [entry for part in drawn.PARTS for entry in manifest.entries(options.folder / part)]
     counts = Counter((entry["program"], entry["path"]) for entry in every)
     yield f"| {len(every)} transfers | all | {' | '.join(PATHS)} |"

@@ -164,7 +164,7 @@ def _share(sums: Mapping[Key, int], grade: str) -> tuple[str, str]:
 def _interval(judged: Sequence[Judged], at: str, grade: str) -> str:
     """Return the bootstrap interval of the correct share.
 
-    Each sample draws whole transfers, because the times within one transfer are not independent.
+    Each bootstrap sample draws whole transfers, because the times within one transfer are not independent.
     """
     pairs = []
     for one in judged:

@@ -20,7 +20,7 @@ MIN_CONFUSED_S = 0.05
 
 
 def report(every: Sequence[Judged], largest: int) -> Iterator[str]:
-    """Yield the lines of a comparison."""
+    """Yield the lines of a comparison of both ledgers."""
     judged = [one for one in every if not one.error]
     yield from (f"{one.entry['name']}: {one.error}" for one in every if one.error)
     total = added(judged)

@@ -1,7 +1,7 @@
 """Checks the predicted gains against the bottleneck: a remedy cannot save time in which the bottleneck was busy.
 
-That busy time follows from the relay's rate and the frames of all connections that left the relay while the direction of the finding was
-sending.
+The bottleneck's busy time follows from the relay's rate and from the frames of all connections that left the relay while the direction of
+the finding was sending.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Headline:
 
 @dataclass(slots=True)
 class Judged:
-    """One transfer.
+    """The results for one transfer.
 
     Attributes:
         entry: its line of the manifest.

@@ -1,4 +1,4 @@
-"""Makes the transfers of a seed, several at a time. Each has its own process and network."""
+"""Makes the transfers of a seed, several at a time. Each transfer has its own process and network."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 SUBNET = "192.0.2.0/24"
 """The network that both ends reach directly. A namespace cannot choose its default congestion control, but a route can."""
 PREPARE_TIMEOUT_S, READY_TIMEOUT_S, LONGEST_S = 30.0, 15.0, 5.0
-"""Maximum times for preparations, until a server listens, and for a client's work. A client that needs longer is ended. These times are
-choices, without a source."""
+"""Maximum times for preparations, until a server listens, and for a client's work. A client that needs longer is ended. The maximum times
+are choices, without a source."""
 ENDS = ("client", "server")
 LOOK_S = 0.05
 LISTENING = "0A"
@@ -44,7 +44,7 @@ FIRST_OTHER_HOST, FIRST_OTHER_PORT = 10, 8_100
 """Last byte of the first additional server's IPv4 address, and the first port of competing servers (choices)."""
 HEAD_START_S = 0.3
 """Competing clients start this long before the client, so that the bottleneck is in use (a choice)."""
-MAX_WORDS = 300  # characters of a failed program's last output
+MAX_WORDS = 300  # number of characters of a failed program's last output that an error message quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def run(
         paused: the end whose processes are stopped periodically.
         directory: folder for the captures.
         beside: a context that is active during the captures, such as the kernel's tracer.
-        competitors: other programs over the same path. Their connections are in the captures, too.
+        competitors: other programs over the same path. The captures contain the connections of the competitors, too.
 
     Raises:
         MissingTool: a program is not installed.
@@ -167,7 +167,7 @@ class _Site:
 
 @contextmanager
 def _serving(program: Program, site: _Site, network: Network) -> Iterator[subprocess.Popen[bytes]]:
-    """Prepare a program and start its server, until it listens."""
+    """Prepare a program, start its server, and wait until the server listens."""
     _prepare(program, site, network)
     with _running(network.server, program.server, site, "server") as server:
         _await_listening(network.server, server, site)

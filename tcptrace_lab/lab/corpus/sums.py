@@ -25,7 +25,7 @@ def said(key: Key) -> str:
 
 
 def is_sure(confidence: str) -> bool:
-    """Whether the ledger's confidence is `proved` or `consistent`."""
+    """Return whether the ledger's confidence is `proved` or `consistent`."""
     return WORDS[confidence] != POSSIBLY
 
 

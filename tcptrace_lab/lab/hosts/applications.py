@@ -1,6 +1,6 @@
 """The applications of the experiments.
 
-Each is a schedule of writes, reads and pauses, which is stored as plain data next to the capture.
+Each application is a schedule of writes, reads and pauses, which is stored as plain data next to the capture.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SO_MEMINFO, SK_MEMINFO_DROPS, MEMINFO_BYTES = 55, 8, 36  # asm-generic/socket.h,
 
 
 class Program(Protocol):
-    """What the applications on both hosts do."""
+    """The schedule of the applications on both hosts."""
 
     def run(self, meeting: Meeting) -> dict[str, object]:
         """Create the connections and exchange data. Returns facts for the JSON that are known only after the run."""
@@ -60,7 +60,7 @@ class OneConnection(Described):
 
 @dataclass(frozen=True, slots=True)
 class Bulk(OneConnection):
-    """The client writes `total_bytes` in writes of `write_bytes`, as fast as the socket takes them; the server reads them all."""
+    """The client writes `total_bytes` in writes of `write_bytes`, as fast as the socket accepts them. The server reads all bytes."""
 
     total_bytes: int
     write_bytes: int = 32_768
@@ -76,7 +76,7 @@ class Bulk(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class TwoWay(OneConnection):
-    """Both hosts write `total_bytes` and read the other's data at the same time."""
+    """Client and server write `total_bytes`, and read the peer's data at the same time."""
 
     total_bytes: int
     write_bytes: int = 32_768
@@ -146,7 +146,7 @@ class Exchanges(OneConnection):
 class EchoSweep(Described):
     """The client sends messages of the given sizes, one after the other. The server echoes each completely.
 
-    Both hosts write in pieces of `write_bytes`.
+    Client and server write in pieces of `write_bytes`.
     """
 
     sizes_bytes: tuple[int, ...]
@@ -212,9 +212,9 @@ class PeriodicWriter(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class Setting(OneConnection):
-    """A change of socket options on an open connection, between two parts of a mixture. None leaves an option unchanged.
+    """A change of socket options on an open connection, between two parts of a mixture. An option that is None stays unchanged.
 
-    `window_bytes` is the maximum window that the server advertises afterwards (TCP_WINDOW_CLAMP); earlier advertisements stay valid.
+    `window_bytes` is the maximum window that the server advertises from then on (TCP_WINDOW_CLAMP). Windows advertised before stay valid.
     """
 
     nodelay: bool | None = None
@@ -339,7 +339,7 @@ class IdleWithKeepalive(Described):
 
 @dataclass(frozen=True, slots=True)
 class ShortLives(Described):
-    """A refused connection, one that the client resets with data unread, and two that use the same ports one after the other."""
+    """Four short connections: one is refused, the client resets one with unread data, and two use the same ports in succession."""
 
     message_bytes: int
 

@@ -1,4 +1,7 @@
-"""Sockets of both hosts in an experiment's network. They have the socket options of one point, and TCP_INFO is sampled during use."""
+"""Sockets of both hosts in an experiment's network.
+
+The sockets have the options of one point of the experiment, and their TCP_INFO is sampled during use.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ class Ends(Meeting):
     def mark(self, seen: Callable[[bytes], bool]) -> None:
         """Send unique bytes in both directions until `seen` returns that the captures contain them.
 
-        All earlier packets have then been captured.
+        When this method returns, all earlier packets have been captured.
 
         Raises:
             TimeoutError: the captures do not contain the bytes in time.

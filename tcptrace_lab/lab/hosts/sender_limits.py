@@ -42,7 +42,7 @@ TSO_WIN_DIVISOR = 3  # Linux: net.ipv4.tcp_tso_win_divisor
 MIN_TSO_SEGMENTS = 2  # Linux: net.ipv4.tcp_min_tso_segs
 TSO_RTT_LOG = 9  # Linux: net.ipv4.tcp_tso_rtt_log
 PACING_SHIFT = 10  # Linux: sk_pacing_shift, net/core/sock.c: one piece contains the data of about 1 ms at the pacing rate
-LARGEST_TSO_BYTES = 65_536 - 321  # Linux: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and 1, sk_setup_caps
+LARGEST_TSO_BYTES = 65_536 - 321  # Linux: GSO_LEGACY_MAX_SIZE - MAX_TCP_HEADER - 1, sk_setup_caps
 NO_THRESHOLD = 0x7FFFFFFF  # Linux: TCP_INFINITE_SSTHRESH
 
 WINDOW, LOSS, SLOW_START, NETWORK, NAGLE, SEND_BUFFER = "receiver-window", "loss", "slow-start", "network", "nagle", "send-buffer"
@@ -119,7 +119,7 @@ def _limit(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
 
 
 def _reduced(info: dict[str, Any]) -> bool:
-    """Return whether a loss has reduced the congestion window. Such a reduction sets ssthresh.
+    """Return whether a loss has reduced the congestion window. A reduction by a loss sets ssthresh.
 
     A spurious retransmit, such as a tail loss probe, does not reduce the congestion window. After an idle period, the window restarts at
     its initial value (RFC 5681, 4.1).
@@ -130,8 +130,8 @@ def _reduced(info: dict[str, Any]) -> bool:
 def _deferred(info: dict[str, Any], in_flight: int) -> bool:
     """Return whether Linux defers sending until the receiver's window has more room. The receiver's window is the smaller one here.
 
-    Models `tcp_tso_should_defer` (net/ipv4/tcp_output.c). The kernel counts this time as `rwnd_limited`. It also defers the last bytes of
-    the send queue for this reason, but does not count that time.
+    Models `tcp_tso_should_defer` (net/ipv4/tcp_output.c). The kernel counts this time as `rwnd_limited`. The kernel also defers the last
+    bytes of the send queue until the window has more room, but does not count that time.
     """
     full = info["tcpi_snd_mss"]
     room, congestion = info["tcpi_snd_wnd"] - in_flight, (info["tcpi_snd_cwnd"] - info["tcpi_unacked"]) * full
@@ -171,7 +171,7 @@ def _watch(client: socket.socket, readings: list[tuple[int, bytes]], stop: threa
 def _busy(log: PathLog) -> Spans:
     """Return the intervals in which packets waited for the bottleneck.
 
-    Each interval lasts from a packet's arrival there until it is sent.
+    Each interval lasts from a packet's arrival at the bottleneck until the packet is sent.
     """
     delay_ns = min((entry.due_ns - entry.arrived_ns for entry in log.entries if entry.due_ns is not None), default=0)
     waits = [(entry.arrived_ns, entry.due_ns - delay_ns) for entry in log.entries if entry.due_ns is not None]

@@ -133,7 +133,7 @@ class Meeting:
     def connection(self, *, reset: bool = False, reuse_ports: bool = False, options: SocketOptions | None = None) -> Iterator[Pair]:
         """A new connection. At the end of the block the client closes the connection with a FIN, or with a RST if `reset`.
 
-        With `reuse_ports`, all such connections have the same ports. `options` apply to this connection only.
+        All connections with `reuse_ports` use the same ports. `options` apply to this connection only.
         """
         port = self._port(reuse_ports=reuse_ports)
         client = self._socket(is_server=False, options=options)
@@ -159,7 +159,10 @@ class Meeting:
         self.ended += 1
 
     def watching(self, pair: Pair) -> AbstractContextManager[object]:
-        """Return a context that is active while a connection is used. This one does nothing; subclasses override the method."""
+        """Return a context that is active while a connection is used.
+
+        The context of this class does nothing; subclasses override the method.
+        """
         return nullcontext(pair)
 
     def refused(self) -> None:

@@ -1,10 +1,9 @@
 """Decodes `struct tcp_info`, which contains the kernel's state and counters of a connection.
 
-Source: include/uapi/linux/tcp.h of Linux 6.18. The names are the kernel's. Its units: times in microseconds
-(`tcpi_rto`, `tcpi_ato`, `tcpi_rtt`, `tcpi_rttvar`, `tcpi_rcv_rtt`, `tcpi_min_rtt`, `tcpi_busy_time`, `tcpi_rwnd_limited`,
-`tcpi_sndbuf_limited`) but for `tcpi_last_*` and `tcpi_total_rto_time` in milliseconds; rates in bytes per second;
-`tcpi_snd_cwnd`, `tcpi_snd_ssthresh`, `tcpi_unacked`, `tcpi_sacked`, `tcpi_lost`, `tcpi_retrans`, `tcpi_fackets`,
-`tcpi_reordering`, `tcpi_delivered` in segments.
+Source: include/uapi/linux/tcp.h of Linux 6.18. The names are the kernel's. The kernel's units: times in microseconds (`tcpi_rto`,
+`tcpi_ato`, `tcpi_rtt`, `tcpi_rttvar`, `tcpi_rcv_rtt`, `tcpi_min_rtt`, `tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) or, for
+`tcpi_last_*` and `tcpi_total_rto_time`, in milliseconds; rates in bytes per second; `tcpi_snd_cwnd`, `tcpi_snd_ssthresh`, `tcpi_unacked`,
+`tcpi_sacked`, `tcpi_lost`, `tcpi_retrans`, `tcpi_fackets`, `tcpi_reordering`, `tcpi_delivered` in segments.
 """
 
 from __future__ import annotations

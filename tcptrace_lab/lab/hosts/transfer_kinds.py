@@ -73,7 +73,7 @@ def _write_all(end: socket.socket, sizes: Sequence[int], *, cork: bool = False) 
 
 
 def _bulk(point: Point, ends: Ends) -> Measured:
-    """The client writes, the server reads."""
+    """The client writes, and the server reads."""
     sizes = _amounts(point)
     total, cpu_ns, begun_ns = sum(sizes), 0, 0
     cork, quickack = bool(point["sockets.cork"]), bool(point["sockets.quickack"])
@@ -91,7 +91,7 @@ def _bulk(point: Point, ends: Ends) -> Measured:
 
 
 def _round_trips(point: Point, ends: Ends, request: Sequence[int], answer: Sequence[int], think_ns: int = 0) -> Measured:
-    """Requests and responses, each in writes of the given sizes."""
+    """Exchange requests and responses, each in writes of the given sizes."""
     count, latencies_ns, cpu_ns = int(point["transfer.count"]), list[int](), 0
     cork, quickack = bool(point["sockets.cork"]), bool(point["sockets.quickack"])
     asked, answered = sum(request), sum(answer)

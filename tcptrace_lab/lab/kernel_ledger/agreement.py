@@ -96,7 +96,7 @@ class Router(NamedTuple):
 def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
     """Yield what both ledgers say about each data direction of a transfer, for the captures of both ends.
 
-    The data direction of a connection is the one with more bytes. Time that both ledgers call idle is omitted.
+    The data direction of a connection is the direction with more bytes. Time that both ledgers call idle is omitted.
     """
     kernel = kernel_rows(folder)
     for end in ("client", "server"):
@@ -199,7 +199,7 @@ def _transit_ns(kernel: pl.DataFrame) -> int:
 def _seen_behind(kernel: pl.DataFrame, delay_ns: int, left_ns: int) -> Iterator[KernelSpan]:
     """Yield the kernel's rows as seen at a capture point after the path's queue.
 
-    This point is `delay_ns` after the sender, and `left_ns` before the receiver.
+    The capture point is `delay_ns` after the sender, and `left_ns` before the receiver.
     """
     late = joined(kernel.filter(pl.col("context").list.contains(QUEUE)).select("start_ns", "end_ns").iter_rows())
     queues = [(start_ns - left_ns, end_ns - left_ns) for start_ns, end_ns in late]
@@ -210,7 +210,7 @@ def _seen_behind(kernel: pl.DataFrame, delay_ns: int, left_ns: int) -> Iterator[
 
 
 def _cut(start_ns: int, end_ns: int, spans: Spans) -> Iterator[tuple[int, int, bool]]:
-    """Cut a time span at the edges of the given spans. Yield each piece, and whether it is inside one of them."""
+    """Cut a time span at the edges of the given spans. Yield each piece, and whether the piece is inside one of the given spans."""
     first = max(bisect_right(spans, start_ns, key=lambda span: span[0]) - 1, 0)
     cuts = {start_ns, end_ns}
     for span_start_ns, span_end_ns in spans[first:]:

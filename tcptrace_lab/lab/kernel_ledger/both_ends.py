@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 Spans = list[tuple[int, int]]
 
 OWN_TURN, PEER_TURN = "own-turn", "peer-turn"
-"""No unsent data. This application writes next, or the peer's application does."""
+"""Which application writes next while this end has no unsent data: its own, or the peer's."""
 PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
-"""No unsent data. The peer's application has written, and the written bytes are still in the peer's TCP, or in transit."""
+"""While this end has no unsent data, the peer's application has written, and the written bytes are still in the peer's TCP, or in
+transit."""
 SENT_ALL = "sent-all"
 """Neither application writes again."""
 IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-held"
@@ -41,7 +42,7 @@ LINE_SHARE = 0.8
 MIN_LATE = 10
 """The bottleneck's rate is measured with at least this many packets that followed another packet out of a queue (a choice)."""
 ACK_HELD_NS = 20 * NS_PER_MS
-"""An ACK counts as delayed if it is sent this long after its data arrived. This is half of Linux's shortest delay (TCP_DELACK_MIN)."""
+"""An ACK counts as delayed if it is sent this long after its data arrived. The bound is half of Linux's shortest delay (TCP_DELACK_MIN)."""
 
 
 @dataclass(slots=True)
@@ -138,7 +139,7 @@ def _line_rate(trips: Sequence[_Trip], is_late: Sequence[bool]) -> float | None:
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> Spans:
-    """Merge spans that touch or overlap; the result is in order."""
+    """Merge spans that touch or overlap. Return them in order."""
     found: Spans = []
     for start_ns, end_ns in sorted(spans):
         if found and start_ns <= found[-1][1]:
@@ -168,7 +169,7 @@ class Sides:
         return self._there_times[bisect_right(self._there_times, start_ns) : bisect_right(self._there_times, end_ns - 1)]
 
     def turn(self, here: Event, moment_ns: int) -> str:
-        """Return which application writes next, at a moment when nothing is unsent and this end has the state `here`."""
+        """Return which application writes next. At `moment_ns`, this end has the state `here` and no unsent data."""
         there = self._state_there(moment_ns)
         if there is not None and there.unsent_bytes > 0:
             return PEER_HELD

@@ -24,7 +24,7 @@ _ARCHITECTURES = {"x86_64": "x86"}
 
 
 def tracer() -> Path:
-    """Return the path of the tracer; compile it if needed.
+    """Return the path of the tracer. Compile the tracer if needed.
 
     Raises:
         MissingTool: clang, bpftool or libbpf is not installed.
@@ -68,7 +68,7 @@ def _compile(scratch: Path) -> Path:
 
 
 def _found(tool: str) -> str | None:
-    """Find a tool. Debian installs bpftool in a folder that only root searches."""
+    """Find a tool. Debian installs bpftool in a folder that is only in root's PATH."""
     return shutil.which(tool, path=os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/sbin")
 
 

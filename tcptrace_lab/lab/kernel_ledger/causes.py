@@ -1,6 +1,7 @@
 """Translates the gates of the kernel's ledger to causes of `schema.CAUSES`.
 
-Each row gets all accepted causes, and the exact ones. The exact causes are those of the gate that opened last.
+For each row of the ledger, all accepted causes and the exact causes are determined. The exact causes are those of the gate that opened
+last.
 """
 
 from __future__ import annotations

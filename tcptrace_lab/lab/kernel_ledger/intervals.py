@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 MAX_SEGMENTS = 64
 """A retransmitted buffer of 64 KB makes at most this many records, including unrelated records between them (a limit without source)."""
 AT_ONCE_NS = NS_PER_MS
-"""The tracer reports a retransmission at most this long after its transmission. It takes microseconds, and longer on a busy machine."""
+"""The tracer reports a retransmission at most this long after its transmission. The report takes microseconds, and longer on a busy
+machine."""
 
 _BEFORE_CHANGE = frozenset({RECEIVED, WRITE, ASKED_QUEUE})
 _AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ, STATE})
@@ -80,7 +81,8 @@ def _timers(events: Sequence[Event]) -> list[str | None]:
     """For the time after each event, return the retransmission timer that was running and expired later.
 
     If the count of timeouts has increased, the retransmission timer sent the segment. Otherwise, outside of recovery, the timer of a tail
-    loss probe did. Both timers start with the last segment that was received or sent. The kernel reports a retransmission after sending it.
+    loss probe did. The retransmission timer and the tail loss probe's timer start with the last segment that was received or sent. The
+    kernel reports a retransmission after sending it.
     """
     timers: list[str | None] = [None] * len(events)
     for index, event in enumerate(events):

@@ -1,4 +1,4 @@
-"""Runs the tracer during a transfer. Its records are written to a Parquet file next to the captures."""
+"""Runs the tracer during a transfer. The tracer's records are written to a Parquet file next to the captures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATIENCE_S = 20.0
 
 @dataclass(slots=True)
 class Trace:
-    """The output of a tracer that has ended.
+    """The result of tracing a transfer.
 
     Attributes:
         events: the file.

@@ -1,4 +1,4 @@
-"""Transfers with known causes, made with the lab's own programs. Each takes one to three seconds."""
+"""Transfers with known causes, made with the lab's own programs. Each transfer takes one to three seconds."""
 
 from __future__ import annotations
 

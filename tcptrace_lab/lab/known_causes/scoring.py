@@ -35,7 +35,8 @@ WHOSE: Mapping[str, str] = {
     "application": sender_limits.APPLICATION,
     "peer": sender_limits.PEER,
 }
-"""The ledger's cause → the state that the witness records for it. Other causes never occur in these transfers, so they are always wrong."""
+"""The ledger's cause → the state that the witness records for it. A cause that is not listed here never occurs in these transfers, so it is
+always wrong."""
 
 NOTHING_HOLDS = frozenset({"network", "application", "peer", "handshake", "close", "unknown"})
 """Causes of waits in which TCP does not limit the sender. Time with bytes in flight has one of these causes, too."""
@@ -127,7 +128,7 @@ def late_ns(known: Known, outcome: Outcome) -> int | None:
     """Return the difference between the slowest and the fastest packet's path delay, for the direction in which it is larger.
 
     On a path that only delays packets, all packets take equally long. Any further delay comes from a busy machine, and the server's ledger
-    correctly assigns it to the network. None if the path has a rate limit, or if packets were lost.
+    correctly assigns it to the network. Returns None if the path has a rate limit, or if packets were lost.
     """
     if known.experiment.medium.forward.rate_bps is not None:
         return None

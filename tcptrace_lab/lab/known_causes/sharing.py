@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ANSWER_BYTES = 400
 QUESTIONS = Exchanges((300,), ANSWER_BYTES, 5, 0.06)
-"""Exchanges before and after a phase in which both hosts write."""
+"""Requests and responses before and after the phase in which both hosts write."""
 
 
 def _known(medium: Medium, beside: Sequence[Beside], dues: Sequence[frozenset[str]], **options: object) -> Known:
@@ -62,7 +62,7 @@ def questions_beside_bulk(thought_s: float, rate_bps: int, round_trip_s: float, 
 def browser(count: int, server_s: float, client_s: float, round_trip_s: float, *, nodelay: bool = True) -> Named:
     """Connections to one server, opened one RTT apart.
 
-    Each has requests, responses of different sizes, and processing time at both hosts.
+    Each connection has requests, responses of different sizes, and processing time at both hosts.
     """
     name = (
         f"{count} connections of a browser, server thinks {milliseconds(server_s)}, client {milliseconds(client_s)}, "

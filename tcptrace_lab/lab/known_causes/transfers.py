@@ -1,4 +1,4 @@
-"""Transfers whose limiting cause is known. Some have one cause, others a cause that changes during the transfer."""
+"""Transfers whose limiting cause is known. Some transfers have one cause; in others, the cause changes during the transfer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def known(medium: Medium, program: OneConnection, *due: str, **options: object) 
 
 
 def window(buffer: int, round_trip_s: float, mtu: int, total: int) -> Named:
-    """The receiver's window is smaller than the bandwidth-delay product."""
+    """A transfer whose receive window is smaller than the bandwidth-delay product."""
     name = f"window {buffer:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
     return name, known(path(round_trip_s, mtu), Bulk(total, WRITE_SEGMENTS * mtu), WINDOW, receive_buffer_bytes=buffer)
 
@@ -60,14 +60,14 @@ def send_buffer(bound: int, piece: int, round_trip_s: float, mtu: int, total: in
 
 
 def nagle(writes: tuple[int, ...], round_trip_s: float, mtu: int, count: int = 25) -> Named:
-    """Requests in several writes: write, write, read."""
+    """The client writes each request in several writes, then reads the response: write, write, read."""
     name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}"
     medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
     return name, known(medium, Exchanges(writes, 100, count), NAGLE)
 
 
 def nodelay(writes: tuple[int, ...], round_trip_s: float, mtu: int, think_s: float, count: int = 25) -> Named:
-    """Requests in several writes with TCP_NODELAY, and server processing time: TCP does not limit the transfer."""
+    """Requests in several writes with TCP_NODELAY, and processing time at the server. TCP does not limit the transfer."""
     name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}, NODELAY, server thinks {milliseconds(think_s)}"
     medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
     return name, known(medium, Exchanges(writes, 100, count, think_s), PEER, nodelay=True)
@@ -252,7 +252,7 @@ def _mixtures() -> Iterator[Named]:
 
 
 def _some(first: int, last: int, rate: float, seed: int) -> frozenset[int]:
-    draws = random.Random(seed)  # noqa: S311  (to be repeatable is the point)
+    draws = random.Random(seed)  # noqa: S311  (the draws must be repeatable)
     return frozenset(index for index in range(first, last) if draws.random() < rate)
 
 
@@ -267,7 +267,7 @@ TRANSFERS: Mapping[str, Known] = dict([*_held_by_buffers(), *_held_by_programs()
 
 def drawn(seed: int, count: int) -> Iterator[Named]:
     """Yield `count` transfers of these kinds, with settings drawn from `seed`."""
-    draw = random.Random(seed)  # noqa: S311  (to be repeatable is the point)
+    draw = random.Random(seed)  # noqa: S311  (the draws must be repeatable)
     for _ in range(count):
         yield draw.choice(_DRAWN)(draw)
 

@@ -152,7 +152,7 @@ class Medium:
 
     @contextmanager
     def network(self) -> Iterator[Network]:
-        """Create the network, and remove it at the end of the block, also after an error.
+        """Create the network. It is removed at the end of the block, also after an error.
 
         Raises:
             NetworkError: permission is denied, or the kernel or a program rejects a part of the network.
@@ -250,7 +250,7 @@ def _join(one: Point, other: Point) -> None:
 
 
 def open_tun(point: Point, kind: Literal["tap", "tun"]) -> int:
-    """Create a TUN or TAP interface at a point. The returned descriptor reads and writes its frames."""
+    """Create a TUN or TAP interface at a point. The returned descriptor reads and writes the interface's frames."""
     flags = (IFF_TAP if kind == "tap" else IFF_TUN) | IFF_NO_PI
     with point.space.entered():
         try:

@@ -1,7 +1,7 @@
-"""One direction of an emulated network: the model of what the path does to each packet, and the log of what it did.
+"""One direction of an emulated network: a model that decides what the path does to each packet, and a log of these decisions.
 
 Loss, duplication and reordering of a packet depend only on the path's seed and on the packet's index in its direction (0 is the first,
-usually the SYN). They never depend on time, so a run is repeatable. The log has every packet. The log is the ground truth for verdicts from
+usually the SYN). Time never affects them, so a run is repeatable. The log has every packet. The log is the ground truth for verdicts from
 captures.
 """
 
@@ -43,7 +43,7 @@ class PathModel:
     Attributes:
         delay_s: propagation delay of each packet, in seconds.
         rate_bps: rate of the bottleneck in bits per second, counting whole frames; None is infinitely fast.
-        queue_bytes: size of the bottleneck's queue; packets that exceed it are dropped. None is an unlimited queue.
+        queue_bytes: size of the bottleneck's queue; packets that exceed it are dropped. With None, the queue is unlimited.
         lost: indexes of packets that are lost.
         loss_share: share of the other packets that are lost, drawn from `seed`.
         seed: seed of the random draws.
@@ -135,7 +135,7 @@ class LogEntry:
 
 @dataclass(slots=True)
 class PathLog:
-    """All packets of one direction in order of entry, and all delivered copies in order of delivery.
+    """The log of one direction: all packets in order of entry, and all delivered copies in order of delivery.
 
     Attributes:
         entries: the packets that entered.
@@ -181,7 +181,7 @@ class Direction:
         self._waiting_bytes = 0
 
     def accept(self, frame_bytes: int, now_ns: int, head: bytes = b"") -> list[int]:
-        """Decide the fate of the next packet. Returns the delivery times in ns of its copies."""
+        """Decide what happens to the next packet. Return the delivery times in ns of its copies."""
         path = self.path
         index = len(self.log.entries)
         loses, copies, overtaken_s = self._draw(index)

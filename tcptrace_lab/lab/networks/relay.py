@@ -1,8 +1,8 @@
 """A user-space network path between two interfaces: delay, rate, queue, loss, duplication and reordering.
 
-The relay reads frames from two file descriptors (TUN or TAP queues, or any other descriptor that returns one frame per read). It passes
-each frame through the `PathModel` of its direction, and writes it to the other descriptor when it is due. The relay is one loop around
-`select`: it sleeps until a frame arrives or the next frame is due, and never busy-waits.
+The relay reads frames from two file descriptors (TUN or TAP queues, or any other descriptor that returns one frame per read). The relay
+passes each frame through the `PathModel` of its direction, and writes it to the other descriptor when it is due. The relay is one loop
+around `select`: it sleeps until a frame arrives or the next frame is due, and never busy-waits.
 
     relay = Relay(client_fd, server_fd, forward=PathModel(delay_s=0.010, lost=frozenset({40})), backward=PathModel(delay_s=0.010))
     with relay.running():
@@ -26,7 +26,7 @@ from tcptrace_lab.text.numbers import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The largest frame that a TUN or TAP queue returns without offloads: an IPv4 packet (65,535 bytes) behind an Ethernet header.
+# The largest frame that a TUN or TAP queue returns without offloads: an Ethernet header and an IPv4 packet (65,535 bytes).
 MAX_FRAME_BYTES = 65_535 + 14
 # After reading this many frames from one descriptor, the relay checks the other descriptor and the clock (a heuristic).
 READ_BATCH_FRAMES = 64
@@ -55,12 +55,12 @@ class Relay:
 
     @property
     def forward_log(self) -> PathLog:
-        """The log of the frames from near to far."""
+        """The log of the frames from `near_fd` to `far_fd`."""
         return self._forward.log
 
     @property
     def backward_log(self) -> PathLog:
-        """The log of the frames from far to near."""
+        """The log of the frames from `far_fd` to `near_fd`."""
         return self._backward.log
 
     def describe(self) -> dict[str, object]:
@@ -96,7 +96,7 @@ class Relay:
             raise errors[0]
 
     def run(self, stop_fd: int) -> None:
-        """Relay frames until `stop_fd` is readable. Frames still in the path are then dropped.
+        """Relay frames until `stop_fd` is readable. Frames that are still in the path at that time are dropped.
 
         Raises:
             OSError: an interface was removed.

@@ -60,12 +60,12 @@ class Bytes:
 
     @property
     def end(self) -> int:
-        """The highest number plus one; 0 for an empty set."""
+        """The highest sequence number in the set plus one; 0 for an empty set."""
         return self._ranges[-1][1] if self._ranges else 0
 
     @property
     def first_missing(self) -> int:
-        """The lowest number from 0 that is not in the set."""
+        """The lowest non-negative sequence number that is not in the set."""
         return self._ranges[0][1] if self._ranges and self._ranges[0][0] <= 0 else 0
 
     def covers(self, left: int, right: int) -> bool:
@@ -163,7 +163,9 @@ def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple
 
 
 def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
-    """Return the indices of the packets that arrived. Packets that PAWS discarded are omitted if the receiver lacked their bytes.
+    """Return the indices of the packets that arrived and that the receiver did not discard.
+
+    Packets that PAWS discarded are omitted if the receiver lacked their bytes.
 
     The receiver discards packets with a timestamp older than TS.Recent. The receiver updates TS.Recent from a packet that contains the
     sequence number of the last ACK (while data is missing: the first missing one) or ends there (Linux: `tcp_sequence`).

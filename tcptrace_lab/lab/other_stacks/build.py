@@ -1,6 +1,6 @@
 """Compile the program that contains a TCP stack: on first use, and after its sources change.
 
-It is stored in the checkout's `build/` folder.
+The program is stored in the checkout's `build/` folder.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ LARGEST_BYTES, LASTS_S = 3_000_000, 2.5
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a program: what it writes, then what it reads, then how long it sleeps."""
+    """One step of a program. It writes `write` bytes, then reads `read` bytes, then sleeps for `sleep_ms`."""
 
     write: int = 0
     read: int = 0

@@ -1,7 +1,8 @@
 """Converts gVisor's records to events of the kernel's ledger, so that the gates are determined as for Linux.
 
 Netstack's probe reports the sender's state after each received segment. Between two reports, the application's writes and sent segments
-change this state. Three rules of netstack (`transport/tcp/snd.go`) differ from those of Linux. They are expressed in the fields of Linux:
+change this state. Three rules of netstack (`transport/tcp/snd.go`) differ from those of Linux. The differences are expressed in the fields
+of Linux:
 
 - Nagle's algorithm delays a partial segment while *any* data is in flight, as RFC 896 says: `snd_sml` is the end of all sent data.
 - A segment waits until the whole segment fits the window. Segments are not deferred to become larger: the first unsent segment is at most
@@ -137,7 +138,7 @@ def _settle(sender: _Sender, state: dict[str, Any]) -> None:
 def _depart(sender: _Sender, segment: dict[str, Any]) -> bool:
     """Count a sent segment.
 
-    Return whether its bytes were sent before. A zero-window probe carries a byte that is already acknowledged.
+    Return whether the segment's bytes were sent before. A zero-window probe carries a byte that is already acknowledged.
     """
     flags, size, seq = segment.get("flags", 0), segment.get("bytes", 0), segment.get("seq", 0)
     occupied = size + bool(flags & SYN) + bool(flags & FIN)

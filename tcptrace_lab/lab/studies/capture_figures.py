@@ -18,7 +18,7 @@ CAUSE, CAUSE_AT_RECEIVER = "cause", "cause_at_receiver"
 receiver."""
 
 FIGURES = ("segments", "retransmitted_segments", "capture_bytes", "capture_throughput_bps", "findings")
-"""Columns without a cause. They describe the sender's direction in the capture at the sender."""
+"""Columns without a cause. These columns describe the sender's direction in the capture at the sender."""
 
 
 def figures_by_run(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:

@@ -92,7 +92,10 @@ class Declared:
 
     @property
     def points(self) -> list[Point]:
-        """Return every combination of settings once. Settings that do not apply to a point's kind of transfer create no further points."""
+        """Return every combination of settings once.
+
+        If a setting does not apply to a kind of transfer, its values create no further points of this kind.
+        """
         found: dict[tuple[tuple[str, Setting], ...], Point] = {}
         for chosen in product(*self.sweep.values()):
             settings = {**self.settings, **dict(zip(self.sweep, chosen, strict=True))}
@@ -135,7 +138,7 @@ def parse(path: str, text: str, *, short: bool = False) -> Declared:
     return _Reader(path, text).declared(short=short)
 
 
-def _folder() -> Any:  # noqa: ANN401  (a Traversable, whose module differs between Python versions)
+def _folder() -> Any:  # noqa: ANN401  (the type Traversable is in different modules in different Python versions)
     return resources.files("tcptrace_lab.lab") / "experiments"
 
 
@@ -306,7 +309,7 @@ class _Reader:
             raise self._unfit(declared, datagram, f"a datagram has at most {LARGEST_DATAGRAM:,} bytes", "")
 
     def _unfit(self, declared: Declared, name: str, what: str, remedy: str) -> UsageError:
-        """Return an error about a key. It names the place where the file sets the key: the short form, the sweep or the settings."""
+        """Return an error about a key. The error names the place where the file sets the key: the short form, the sweep or the settings."""
         words = tuple(name.split("."))
         places = [(_SHORT, _SWEEP, *words), (_SHORT, *words)] if declared.is_short else []
         places += [(_SWEEP, *words), words, words[:1]]
@@ -326,7 +329,10 @@ def _toml_text(raw: Any) -> str:  # noqa: ANN401
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield (table or key, line number of its first occurrence). Multi-line strings can make a line number wrong, but never a value."""
+    """Yield (table or key, line number of its first occurrence). Multi-line strings in the file can make a line number wrong.
+
+    Values are always right.
+    """
     seen: set[tuple[str, ...]] = set()
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):

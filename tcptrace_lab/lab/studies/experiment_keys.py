@@ -30,7 +30,7 @@ SHAPED_MEDIA = ("tap", "tun")
 
 
 class Type(StrEnum):
-    """The type of a value. It also determines how the value is written."""
+    """The type of a value. The type also determines how a file writes the value."""
 
     SIZE = "a size such as 1460 or 16K"
     SIZES = "a list of sizes"

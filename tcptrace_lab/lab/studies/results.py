@@ -114,7 +114,7 @@ def _figure(figure: Any) -> dict[str, Any]:  # noqa: ANN401  (document.Figure, w
 def _point(point: Point, rows: pl.DataFrame) -> dict[str, Any]:
     """Return the results of one point: means over its transfers.
 
-    Each mean has half the width of its confidence interval (null below three transfers).
+    Each mean comes with half the width of its confidence interval (null below three transfers).
     """
     good = rows.filter(pl.col("failure").is_null())
     measures = {name: found for name, (values, _, _) in MEASURES.items() if (found := _measure(good[values]))}

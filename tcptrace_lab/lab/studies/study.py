@@ -1,8 +1,8 @@
 """Performs a declared experiment: groups its points by network, captures each transfer at both hosts, samples TCP_INFO, analyzes captures.
 
-Points that share a network share its captures. Repetitions alternate (all points once, then all again), so that changes on the machine
-affect all points equally. Each transfer is described three times independently: by its applications (`transfer_kinds`), by the kernel
-(`samples`) and by our analysis of the captures (`capture_figures`).
+Points that use the same network are in the same captures. Repetitions alternate (all points once, then all again), so that changes on the
+machine affect all points equally. Each transfer is described three times independently: by its applications (`transfer_kinds`), by the
+kernel (`samples`) and by our analysis of the captures (`capture_figures`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_file import Declared, Point
 
 LIFETIME_S = 3_600
-"""Maximum run time of dumpcap. It ends dumpcap even if this process is killed first."""
+"""Maximum run time of dumpcap. With this limit, dumpcap ends even if this process is killed first."""
 FILTER = "tcp or udp"
 VANTAGES = ("client", "server")
 MARK_PATIENCE_S = 2.0

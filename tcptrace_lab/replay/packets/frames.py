@@ -32,7 +32,7 @@ class Rewrite:
         source_mac, destination_mac: new MAC addresses.
         addresses: old IP address → new one.
         ports: old TCP or UDP port → new one.
-        checksums: recompute checksums. They are also recomputed if IP or a higher layer is changed.
+        checksums: recompute checksums. Checksums are also recomputed if IP or a higher layer is changed.
         mtu_bytes: shorten longer packets by cutting the end of their payload; 0: no limit.
     """
 
@@ -95,7 +95,7 @@ def _read(path: str, plain: str) -> Iterator[Frame]:
     from dpkt.pcap import UniversalReader  # noqa: PLC0415
 
     number = 0
-    with open(plain, "rb") as file:  # noqa: PTH123  (a path as the user gave it)
+    with open(plain, "rb") as file:  # noqa: PTH123  (opens the path exactly as the user gave it)
         try:
             reader = UniversalReader(file)
             link = reader.datalink() & LINK_TYPE_BITS

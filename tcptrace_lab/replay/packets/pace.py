@@ -12,7 +12,7 @@ from tcptrace_lab.text.numbers import NS_PER_S
 from tcptrace_lab.text.quantities import rate_bps
 
 MIN_SPIN_NS: Final = 60_000
-"""Minimum busy-wait before a frame is due. It is needed because waking from a sleep takes about 50 µs (measured)."""
+"""Minimum busy-wait before a frame is due. The busy-wait is needed because waking from a sleep takes about 50 µs (measured)."""
 
 MAX_SPIN_NS: Final = 1_000_000
 """Maximum busy-wait before a frame is due, used if there is enough time. Of 100 sleeps, one ends 0.2 ms late; of 1,000, one ends 1.1 ms
@@ -85,7 +85,7 @@ _CLOCK_MONOTONIC, _TIMER_ABSTIME = 1, 1  # Linux time.h
 
 
 def sleep_until(at_ns: int) -> None:
-    """Sleep until shortly before a time of the monotonic clock, then busy-wait for the rest."""
+    """Sleep until shortly before `at_ns` on the monotonic clock, then busy-wait for the remaining time."""
     left_ns = at_ns - time.monotonic_ns()
     spin_ns = min(max(int(SPIN_SHARE * left_ns), MIN_SPIN_NS), MAX_SPIN_NS)
     if left_ns > spin_ns:

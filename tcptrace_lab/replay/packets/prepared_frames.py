@@ -60,7 +60,7 @@ def timed(prepared: Iterable[tuple[int, bytes]], pace: Pace) -> Iterator[tuple[i
 
 @contextmanager
 def ready(frames: Iterable[tuple[int, int, bytes]]) -> Iterator[Ready]:
-    """Store frames as returned by `timed` in temporary files, and map them.
+    """Store the frames that `timed` yields in temporary files, and map these files into memory.
 
     Raises:
         OutputUnwritable: no disk space for the frames. Errors raised by `frames` pass through.

@@ -35,7 +35,7 @@ MAX_OF_PACED: Final = 64
 frames."""
 
 LEAD_NS: Final = 5_000_000
-"""Time from the start of a replay to its first frame. It lets the first frame be on time, too."""
+"""Time from the start of a replay to its first frame. Without this lead time, the first frame would be late."""
 
 SEND_BUFFER_BYTES: Final = 4 << 20
 

@@ -77,7 +77,7 @@ SMALL_BYTES: Final = 16_384
 script sets SO_SNDBUF."""
 
 MAX_SENT_BUFFER_BYTES: Final = 212_992
-"""SO_SNDBUF that the script sets. It is the kernel's default limit (net.core.wmem_max)."""
+"""SO_SNDBUF that the script sets. The value is the kernel's default limit (net.core.wmem_max)."""
 
 MAX_WRITTEN_BYTES: Final = 131_072
 """Maximum number of bytes that fit a send buffer of `MAX_SENT_BUFFER_BYTES`, with the kernel's overhead per segment (measured on Linux

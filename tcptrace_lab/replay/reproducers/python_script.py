@@ -1,6 +1,6 @@
 """Writes a schedule as a standalone Python script: `standalone.py` with the schedule's data in place of its example.
 
-Data is written as ASCII Python literals. Text from outside (such as the capture's name) appears only in comments of one line each, with
+Data is written as ASCII Python literals. Text from outside (such as the capture's name) appears only in one-line comments, with
 nonprintable characters escaped. So no text from a capture can become code.
 """
 

@@ -150,8 +150,8 @@ def reproduce(evidence: Evidence, *, whole: bool = False, max_s: float = MAX_S, 
 
     Args:
         evidence: data of the connection.
-        whole: True: do not shrink the schedule. Then no model is needed.
-        max_s: time limit for shrinking, in seconds. Then the best result so far is used.
+        whole: if True, the schedule is not shrunk, and no model is needed.
+        max_s: time limit for shrinking, in seconds. At the limit, the best result so far is used.
         doing: called with a progress message.
 
     Raises:
@@ -191,7 +191,7 @@ def reproduce(evidence: Evidence, *, whole: bool = False, max_s: float = MAX_S, 
         question.must_be_seen = True
         small = shrink(schedule, question, max_s=max_s)
     expected = question.expected(small.schedule)
-    assert expected is not None  # noqa: S101  (the shrunk schedule shows the stall)
+    assert expected is not None  # noqa: S101  (the shrunk schedule shows the stall, so there are expected durations)
     return Reproducer(evidence, stall_found, finding, change, schedule, small, question, expected, digest)
 
 
@@ -234,7 +234,7 @@ def _finding(document: Mapping[str, Any], stall_found: Stall) -> Mapping[str, An
 def _digest(paths: Sequence[str]) -> str:
     made = hashlib.sha256()
     for path in paths:
-        with open(path, "rb") as file:  # noqa: PTH123  (a path as the user gave it)
+        with open(path, "rb") as file:  # noqa: PTH123  (opens the path exactly as the user gave it)
             while block := file.read(BLOCK_BYTES):
                 made.update(block)
     return made.hexdigest()

@@ -1,4 +1,6 @@
-"""Decides whether a schedule still shows the stall. It uses the model that was fitted to the capture, which is fast and reproducible.
+"""Decides whether a schedule still shows the stall.
+
+The decision uses the model that was fitted to the capture, because simulation is fast and reproducible.
 
 A schedule shows the stall if two conditions hold:
 
@@ -7,8 +9,8 @@ A schedule shows the stall if two conditions hold:
 
 Both conditions must hold for each fit that is nearly as good as the best fit. A stall that depends on a single jiffy, or on one segment of
 a window, would not occur on a real kernel. With `must_be_seen`, `analyze` must also find the stall in a capture of the model's run. For
-example, a capture shows a send buffer limit only after several round trips. This check takes 100 times as long as a simulation, and most
-stalls do not need it.
+example, a capture shows a send buffer limit only after several round trips. Analyzing a capture takes 100 times as long as the simulation,
+and most stalls do not need it.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Run
 
 WAIT_SHARE: Final = 0.8
-"""Minimum length of a reproduced wait, as a share of the original's usual wait. It is below 1, because timers are rounded to jiffies of 4
-ms."""
+"""Minimum length of a reproduced wait, as a share of the original's usual wait. The share is below 1, because timers are rounded to jiffies
+of 4 ms."""
 
 MIN_WAIT_NS: Final = 10_000_000
 """Shortest wait that is reproduced. A script could not distinguish a shorter wait from the delays of a busy machine (a heuristic)."""
@@ -50,8 +52,8 @@ LONGER_NS: Final = 5_000_000
 """Minimum increase of the RTT in the second simulation, which measures how durations depend on the RTT."""
 
 SEEN_SHARE: Final = 0.5
-"""The ledger of a capture must show at least this share of the wait. It is below 1, because this ledger assigns one RTT of the wait to
-`network`."""
+"""The ledger of a capture must show at least this share of the wait. The share is below 1, because the capture's ledger assigns one RTT of
+the wait to `network`."""
 
 SAVED_SHARE: Final = 0.5
 """Minimum time that the remedy must save, as a share of the wait. If something else delays the transfer during the wait, the remedy saves

@@ -65,7 +65,7 @@ SERVER: dict[str, Any] = {"tasks": [[{"read_bytes": 1}, {"write_bytes": 1}, {"re
 STALLED, NOT_STALLED, NOT_DONE = 1, 0, 3
 TIME_LIMIT_S = 60 + 10 * EXPECTED["with_s"]
 SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: unacknowledged bytes; unsent bytes
-SO_FORCED = {"SO_SNDBUF": 32, "SO_RCVBUF": 33}  # asm-generic/socket.h: SO_SNDBUFFORCE, SO_RCVBUFFORCE ignore the limits (root)
+SO_FORCED = {"SO_SNDBUF": 32, "SO_RCVBUF": 33}  # asm-generic/socket.h: root's SO_SNDBUFFORCE and SO_RCVBUFFORCE ignore limits
 MAX_CALL_BYTES = 1 << 20
 MAX_STEPS_TOLD = 40
 POLL_S = 0.0002
@@ -239,7 +239,7 @@ class Playing:
         if "await_read_bytes" in step:
             self.await_received(step["await_read_bytes"])
             return "waits until {} B are read".format(format(step["await_read_bytes"], ","))
-        with suppress(OSError):  # the other end has closed already
+        with suppress(OSError):  # the peer has already closed the connection
             self.connection.shutdown(socket.SHUT_WR)
         return ""
 

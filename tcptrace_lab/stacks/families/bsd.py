@@ -1,6 +1,6 @@
 """Rules of the BSD family: 4.2BSD, SunOS 4.1 (4.3BSD-Tahoe), 4.4BSD and its descendants.
 
-Modelled on these sources, no code copied: SunOS 4.1.3 `sys/os/uipc_socket.c` (`sosend`), `sys/netinet/tcp_output.c` (`tcp_output`),
+The rules follow these sources; no code is copied: SunOS 4.1.3 `sys/os/uipc_socket.c` (`sosend`), `sys/netinet/tcp_output.c` (`tcp_output`),
 `tcp_input.c`, `tcp_timer.c` (`tcp_fasttimo`); the corresponding files of 4.2BSD and 4.4BSD-Lite (CSRG archive).
 """
 
@@ -42,7 +42,7 @@ class SunOsSocket:
         return space <= 0 or (remaining >= CLUSTER_BYTES and space < CLUSTER_BYTES <= buffered)
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Return up to a chunk, limited by free space and remaining bytes. It fills clusters, and small mbufs for the remainder."""
+        """Return up to a chunk, limited by free space and remaining bytes. The chunk fills clusters, and its remainder small mbufs."""
         taken = min(space, remaining, self._chunk_bytes)
         clusters, rest = divmod(taken, CLUSTER_BYTES)
         return taken, clusters + -(-rest // SMALL_MBUF_BYTES)
@@ -52,7 +52,7 @@ class SunOsSocket:
 
 
 class Bsd42Socket(SunOsSocket):
-    """4.2BSD: the whole write is buffered if any byte is free. It uses clusters only if a cluster is free (`sosend`)."""
+    """4.2BSD: the whole write is buffered if any byte is free. The write uses clusters only if a cluster is free (`sosend`)."""
 
     __slots__ = ()
 
@@ -85,8 +85,8 @@ class Bsd44Socket(SunOsSocket):
 class BsdSender:
     """SunOS 4.1, 4.3BSD-Tahoe, 4.4BSD (`tcp_output`): Nagle's algorithm with BSD's exceptions.
 
-    A segment is sent if it is full, or if it has at least half of the largest window. It is also sent if it empties the queue, and nothing
-    is in flight or TCP_NODELAY is set.
+    A segment is sent if it is full, or if it has at least half of the largest window. A segment is also sent if it empties the queue, and
+    nothing is in flight or TCP_NODELAY is set.
 
     Attributes:
         half: whether half of the largest window suffices.
@@ -131,7 +131,7 @@ class Bsd42Sender(BsdSender):
 
 
 class BsdReceiver:
-    """ACKs wait for the next 200 ms tick, or until reads have opened the window enough (`tcp_output`, `tcp_fasttimo`).
+    """An ACK waits for the next 200 ms tick, or until reads have opened the window far enough (`tcp_output`, `tcp_fasttimo`).
 
     Attributes:
         percent: share of the receive buffer by which the window must open for an update.
@@ -167,7 +167,7 @@ class BsdReceiver:
     def window(self, tcp: Endpoint) -> int:
         """Return the free space, without shrinking the window.
 
-        Zero if less than a quarter of the buffer and less than a segment is free.
+        The window is zero if less than a quarter of the buffer and less than a segment is free.
         """
         window = tcp.receive_buffer - tcp.unread
         if 4 * window < tcp.receive_buffer and window < tcp.mss:

@@ -1,11 +1,10 @@
 """Rules of Linux 6.x that make a sender or a receiver wait.
 
-Modelled on these sources, no code copied: `net/ipv4/tcp_output.c` (`tcp_nagle_test`, `tcp_minshall_check`, `tcp_snd_wnd_test`,
+The rules follow these sources; no code is copied: `net/ipv4/tcp_output.c` (`tcp_nagle_test`, `tcp_minshall_check`, `tcp_snd_wnd_test`,
 `tcp_event_data_sent`, `tcp_send_delayed_ack`, `__tcp_select_window`), `tcp_input.c` (`tcp_event_data_recv`, `tcp_measure_rcv_mss`,
-`__tcp_ack_snd_check`, `tcp_grow_window`), `tcp.c` (`tcp_sendmsg_locked`, `__tcp_cleanup_rbuf`), `tcp_timer.c`
-(`tcp_delack_timer_handler`).
+`__tcp_ack_snd_check`, `tcp_grow_window`), `tcp.c` (`tcp_sendmsg_locked`, `__tcp_cleanup_rbuf`), `tcp_timer.c` (`tcp_delack_timer_handler`).
 
-Not modelled: autocorking, TSO deferral, buffer auto-tuning (buffers are as SO_SNDBUF and SO_RCVBUF would set them, without the kernel's
+The model lacks autocorking, TSO deferral, buffer auto-tuning (buffers have the sizes set by SO_SNDBUF and SO_RCVBUF, without the kernel's
 overhead), pacing, tail loss probes and RACK.
 """
 
@@ -88,7 +87,7 @@ class Sender:
     def _full(self, tcp: Endpoint) -> int:
         """Return the size of a full segment.
 
-        It is set at first use, to at most half of the peer's window (`tcp_bound_to_half_wnd` in `tcp_sync_mss`).
+        The size is set at first use, to at most half of the peer's window (`tcp_bound_to_half_wnd` in `tcp_sync_mss`).
         """
         if not self._full_bytes:
             half = tcp.max_window // 2 if tcp.max_window > SMALL_WINDOW_BYTES else tcp.max_window
@@ -195,7 +194,7 @@ class Receiver:
         return min(tcp.receive_buffer - tcp.unread, self._window_limit)
 
     def window(self, tcp: Endpoint) -> int:
-        """Return the window of `__tcp_select_window`. It never shrinks, and does not open while little space is free.
+        """Return the window of `__tcp_select_window`. The window never shrinks, and does not open while little space is free.
 
         Without window scaling, the window is a multiple of a segment. With scaling, it is a multiple of the scale's unit.
         """

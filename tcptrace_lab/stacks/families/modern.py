@@ -1,6 +1,6 @@
 """Rules of FreeBSD 13 and later, and of Solaris 2.5.
 
-Modelled on these sources, no code copied: FreeBSD `sys/netinet/tcp_input.c` (`DELAY_ACK`), `tcp_output.c` (`tcp_default_output`),
+The rules follow these sources; no code is copied: FreeBSD `sys/netinet/tcp_input.c` (`DELAY_ACK`), `tcp_output.c` (`tcp_default_output`),
 `sys/kern/uipc_socket.c` (`sosend_generic_locked`). Solaris: the vendor's tunables (`tcp_deferred_ack_interval`, `tcp_deferred_acks_max`),
 and Law's (1998) observations of its socket.
 """

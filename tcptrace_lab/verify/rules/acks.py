@@ -1,4 +1,4 @@
-"""Rules on repeated ACKs: duplicate ACKs and their numbers, window updates, probes and their answers."""
+"""Rules on repeated ACKs: duplicate ACKs and their numbers, window updates, probes and the responses to probes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _neutralized_number(case: SegmentCase) -> str | None:
 def _probes_unseen(case: SegmentCase) -> str | None:
     """The segment is a probe without data.
 
-    Its sequence number is one below the last ACK; if earlier bytes are missing, this is the highest captured sequence number.
+    The probe's sequence number is one below the last ACK. If earlier bytes are missing, the probe has the highest captured sequence number.
     """
     verdict, row = case.verdict, case.row
     if verdict is None or not case.is_predicted or row["kind"] not in _PROBES or "duplicate_ack" not in case.theirs:

@@ -63,8 +63,8 @@ def _differs(name: str) -> str:
 def by_its_rules(evidence: Callable[[FigureCase], str | None]) -> Callable[[FigureCase], str | None]:
     """Return a test for differences that our model of tcptrace explains.
 
-    The test returns None if the model does not compute the printed value, or if `evidence` finds no cause in the connection. Otherwise,
-    it returns the cause as text.
+    The test returns None if the model does not compute the printed value, or if `evidence` finds no cause in the connection. Otherwise, the
+    test returns the cause as text.
     """
 
     def test(case: FigureCase) -> str | None:
@@ -104,7 +104,10 @@ def _one_syn_scaled(case: FigureCase) -> str | None:
 
 
 def _is_cut(case: FigureCase, side: Direction) -> bool:
-    """Return whether the options of the SYN of `side` are truncated. Then it is unknown whether this SYN offers a window scale."""
+    """Return whether the options of the SYN of `side` are truncated.
+
+    If they are truncated, it is unknown whether this SYN offers a window scale.
+    """
     known = case.model is None or case.model.sides[side.side == "client"].windows_known
     return not known or None in {side["sack_permitted"], side["timestamps"]}
 
@@ -239,7 +242,7 @@ def _constant_ids(case: FigureCase) -> str | None:
 
 
 def _first_keepalive(case: FigureCase) -> str | None:
-    """The first captured segment is a keepalive. Its byte was sent before the capture started."""
+    """The first captured segment is a keepalive. The byte of this keepalive was sent before the capture started."""
     direction, number = case.direction, as_number(case.theirs)
     if direction is None or direction["syn_segments"] or not direction["keepalives"]:
         return None

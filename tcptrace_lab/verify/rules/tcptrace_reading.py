@@ -42,7 +42,7 @@ def _stopped(case: FigureCase) -> str | None:
 
 
 def _split_by_fragmentation(case: FigureCase) -> str | None:
-    """Tcptrace starts a new connection at other segments than we do."""
+    """Tcptrace and we start a new connection at different segments."""
     if not case.ours_listed or not case.theirs_listed or len(case.ours_listed) + len(case.theirs_listed) < len("ab") + 1:
         return None
     ours = sum(row["client_segments"] + row["server_segments"] for row in case.ours_listed)

@@ -160,7 +160,7 @@ def _some(frames: list[int], most: int = 6) -> str:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m tcptrace_lab.lab.score", description="Compare the kinds of segments with the log of the path."
+        prog="python -m tcptrace_lab.lab.score", description="Compare the engine's verdicts on segments with the path's log."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"experiments (default: all): {', '.join(TRIALS)}")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="run each experiment with the seeds 1 to N (default: 1)")

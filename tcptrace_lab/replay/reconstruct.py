@@ -360,7 +360,9 @@ def _path_direction(evidence: Evidence, delay_ns: int, *, from_client: bool, unk
         return direction
     if at in {side, "unknown", "middle"}:
         return replace(direction, lost=lost_packets(evidence, from_client=from_client))
-    unknowns.append(f"which packets of the {side} were lost does not show behind the path: {share:.1%} are drawn at random instead")
+    unknowns.append(
+        f"a capture after the path does not show which packets of the {side} were lost: {share:.1%} are drawn at random instead"
+    )
     return replace(direction, loss_share=min(share, 0.5))
 
 

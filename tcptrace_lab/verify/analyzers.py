@@ -66,9 +66,7 @@ def found(program: str) -> str:
     """Return the path of `program`. Raises MissingTool if the program is not installed."""
     path = shutil.which(program)
     if path is None:
-        raise MissingTool(
-            f"{program} is not installed", remedy=f"install it ({PACKAGES[program]}), or leave it out with --without {program}"
-        )
+        raise MissingTool(f"{program} is not installed", remedy=f"install it ({PACKAGES[program]}), or exclude it with --without {program}")
     return path
 
 

@@ -171,7 +171,7 @@ def test_the_loopback_interface_takes_no_address_that_is_not_ours() -> None:
         (["-i", "lo", "--range", "9-1"], "is not a range of frames"),
         (["-i", "lo", "--address", "1.2.3=4"], "is not an IP address"),
         (["-i", "lo", "--allow", "everywhere"], "is not a network"),
-        (["-i", "lo", "--address", "192.0.2.2=8.8.8.8"], "which is not allowed"),
+        (["-i", "lo", "--address", "192.0.2.2=8.8.8.8"], "which is not an allowed destination"),
         (["-i", "lo", "--rate", "fast"], "write it as 10Mbit/s or 1000pps"),
         (["-i", "lo", "--mtu", "67"], "below 68"),
     ],
@@ -180,7 +180,7 @@ def test_what_may_not_be_sent_is_refused_in_one_line(arguments: list[str], words
     done = tcptrace_lab("replay", "packets", CAPTURES / "loopback-small-receive-window.pcap", *arguments)
     assert done.returncode in {2, 3}
     line = only_line(done.stderr)
-    assert words in line or "cut short" in line
+    assert words in line or "is truncated" in line
 
 
 @pytest.mark.parametrize("pace", ["--topspeed", "--dry-run"])
@@ -192,7 +192,7 @@ def test_packets_without_a_destination_are_refused_in_one_line(pace: str, tmp_pa
             writer.writepkt_time(frame[:30], at_s)  # 14 bytes of Ethernet, 16 of IP: the destination is what comes next
     done = tcptrace_lab("replay", "packets", short, "-i", "lo", pace)
     assert done.returncode == 3
-    assert "frame 1 was cut short before its IP destination" in only_line(done.stderr)
+    assert "frame 1 is truncated before its IP destination address" in only_line(done.stderr)
 
 
 def test_a_dry_run_says_what_would_be_sent() -> None:
@@ -277,10 +277,10 @@ def test_bare_ip_packets_are_known_by_any_of_their_link_types(link: int, tmp_pat
 
 
 def test_only_packets_that_are_longer_than_the_mtu_are_taken_apart() -> None:
-    """This one was cut short by the snap length, and could not be."""
+    """This packet is truncated by the snaplen, so its checksums could not be recomputed."""
     packet = bytes(IP(src="192.0.2.1", dst="192.0.2.2") / TCP() / bytes(100))[:60]
     assert rewritten(Frame(1, 0, packet, has_link=False), Rewrite(mtu_bytes=140), ethernet=False) == packet
-    with pytest.raises(CaptureInsufficient, match="cut short"):
+    with pytest.raises(CaptureInsufficient, match="is truncated"):
         rewritten(Frame(1, 0, packet, has_link=False), Rewrite(mtu_bytes=139), ethernet=False)
 
 

@@ -48,7 +48,9 @@ class Capture:
         deadline_s = time.monotonic() + END_TIMEOUT_S
         while ended_connections(self.path) < connections:
             if time.monotonic() > deadline_s:
-                raise CaptureError(f"{self.path.name}: {connections} ends of connections are not in the file after {END_TIMEOUT_S:.0f} s")
+                raise CaptureError(
+                    f"{self.path.name}: fewer than {connections} connections have ended in the file within {END_TIMEOUT_S:.0f} s"
+                )
             self._await_more()
 
     def shows(self, token: bytes, within_s: float) -> bool:

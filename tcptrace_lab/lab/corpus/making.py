@@ -37,7 +37,7 @@ def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]
     todo = [one for one in wanted if one.name not in there]
     for program in dict.fromkeys(one.program for one in todo):
         if missing := PROGRAMS[program].missing():
-            yield f"{program} is left out: {', '.join(missing)} not installed (apt-get install {PROGRAMS[program].packages})"
+            yield f"{program} is skipped: {', '.join(missing)} not installed (apt-get install {PROGRAMS[program].packages})"
             todo = [one for one in todo if one.program != program]
     with ProcessPoolExecutor(at_a_time, get_context("spawn")) as pool:
         running = {pool.submit(make_one, one, folder / one.part / one.name): one for one in todo}

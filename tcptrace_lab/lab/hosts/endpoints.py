@@ -110,7 +110,7 @@ class Ends(Meeting):
                     continue
                 if seen(token):
                     return
-        raise TimeoutError("the captures do not show what was sent last")
+        raise TimeoutError("the captures do not contain the bytes that were sent last")
 
     def _port(self, *, reuse_ports: bool) -> int:
         self.port = (

@@ -241,7 +241,7 @@ def receive_exactly(end: socket.socket, count: int, *, quickack: bool = False) -
         if quickack:  # the kernel resets TCP_QUICKACK, so it is set again before each read (tcp(7))
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         if not data:
-            raise EOFError(f"the peer closed with {count} bytes still to come")
+            raise EOFError(f"the peer closed before it sent the last {count} bytes")
         count -= len(data)
 
 

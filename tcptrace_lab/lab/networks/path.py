@@ -81,7 +81,7 @@ class PathModel:
         if any(extra_s < 0 for extra_s in (self.delay_s, self.jitter_s, self.batch_s, *self.extra_delay_s.values(), *self.reorder_delay_s)):
             raise ValueError("a delay cannot be negative")
         if self.reorder_delay_s[0] > self.reorder_delay_s[1]:
-            raise ValueError(f"the shortest hold must not exceed the longest, got {self.reorder_delay_s}")
+            raise ValueError(f"the minimum reordering delay must not exceed the maximum, got {self.reorder_delay_s}")
         if self.rate_bps is not None and self.rate_bps <= 0:
             raise ValueError(f"the rate must be above 0 bit/s, got {self.rate_bps}")
         for name, share in (("loss", self.loss_share), ("duplicate", self.duplicate_share), ("reorder", self.reorder_share)):

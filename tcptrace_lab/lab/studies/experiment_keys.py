@@ -191,7 +191,7 @@ KEYS: Mapping[str, Key] = {
         Key(
             "transfer.method",
             Type.WORD,
-            "host with the file: the server (get) or the client (put)",
+            "host that sends the file: the server (get) or the client (put)",
             "get",
             choices=("get", "put"),
             kinds=("http", "ftp"),

@@ -171,7 +171,7 @@ def rewritten(frame: Frame, rewrite: Rewrite, *, ethernet: bool) -> bytes:
     return target + (_mac(rewrite.source_mac) or header[6:12]) + header[12:] + rest
 
 
-_LEAVE_OUT: Final = "leave it out with --range, or --filter ip"
+_LEAVE_OUT: Final = "exclude it with --range, or --filter ip"
 
 
 def _mac(text: str) -> bytes:
@@ -191,7 +191,7 @@ def _changed(packet: bytes, rewrite: Rewrite, number: int) -> bytes:
     is_v4 = packet[0] >> 4 == 4  # noqa: PLR2004
     length = _length(packet)
     if len(packet) < length:
-        raise CaptureInsufficient(f"frame {number} was cut short, and its checksums cannot be recomputed", remedy="capture with -s 0")
+        raise CaptureInsufficient(f"frame {number} is truncated, so its checksums cannot be recomputed", remedy="capture with -s 0")
     made: Any = (IP if is_v4 else IPv6)(packet[:length])
     addresses, ports = dict(rewrite.addresses), dict(rewrite.ports)
     made.src, made.dst = addresses.get(made.src, made.src), addresses.get(made.dst, made.dst)

@@ -130,15 +130,15 @@ def _prepared(plan: Plan) -> Iterator[tuple[int, bytes]]:
         original = ip_of(frame)
         if original is not None and not destination(original):
             raise CaptureInsufficient(
-                f"frame {frame.number} was cut short before its IP destination",
+                f"frame {frame.number} is truncated before its IP destination address",
                 where=plan.path,
-                remedy="leave it out with --range or --filter, or capture 96 bytes a frame or more",
+                remedy="exclude it with --range or --filter, or capture at least 96 bytes per frame",
             )
         data = rewritten(frame, plan.rewrite, ethernet=hardware != ARPHRD_NONE)
         packet = data if hardware == ARPHRD_NONE else data[ETHERNET_BYTES:] if original is not None else None
         if packet is not None and not places.may(destination(packet)):
             raise UsageError(
-                f"frame {frame.number} goes to {_words(destination(packet))}, which is not allowed",
+                f"frame {frame.number} goes to {_words(destination(packet))}, which is not an allowed destination",
                 where=plan.path,
                 remedy="rewrite it with --address OLD=NEW, or allow its network with --allow",
             )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MAX_FRAMES: Final = 10
 """Maximum number of frames of a finding that the heading names."""
 
-UNSHRUNK: Final = "--whole writes what the programs did, not shrunk"
+UNSHRUNK: Final = "--whole writes the complete schedule without shrinking it"
 BLOCK_BYTES: Final = 1 << 20
 
 
@@ -138,7 +138,7 @@ class Reproducer:
         path = self.schedule.path
         if not stall_oracle.has_delay(self.schedule):
             return "loopback" if path.loopback else f"loopback with an MTU of {path.mtu_bytes:,}"
-        return f"a path of {duration_s(path.base_rtt_ns / NS_PER_S)} there and back and an MTU of {path.mtu_bytes:,}"
+        return f"a path with an RTT of {duration_s(path.base_rtt_ns / NS_PER_S)} and an MTU of {path.mtu_bytes:,}"
 
 
 def _side(stall_found: Stall) -> str:

@@ -169,7 +169,7 @@ RULES = (
     ),
     Rule(
         "tshark-answers-what-it-saw",
-        "tshark names the answer to a probe by its own classification of the probe",
+        "tshark classifies the response to a probe according to its own classification of the probe",
         _GUIDE,
         _DUPLICATE | {"zero_window_probe_ack", "keep_alive_ack"},
         _answers_probe,

@@ -78,7 +78,7 @@ def test_a_program_that_is_not_installed_is_left_out_with_one_line(tmp_path: Pat
     absent = Program("none", "no-such-server", "no-such-client", "no-such-package")
     monkeypatch.setitem(PROGRAMS, "absent", absent)
     (line,) = making.make(transfers(1, range(2), ("absent",)), tmp_path, 1)
-    assert line == "absent is left out: no-such-server, no-such-client not installed (apt-get install no-such-package)"
+    assert line == "absent is skipped: no-such-server, no-such-client not installed (apt-get install no-such-package)"
 
 
 KEPT = Path(__file__).parents[3] / "captures" / "corpus" / "development"

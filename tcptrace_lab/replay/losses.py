@@ -18,7 +18,7 @@ NEEDED = tuple(kind for kind in RESENT if kind != "spurious")
 def lost_packets(evidence: Evidence, *, from_client: bool) -> tuple[int, ...]:
     """Return the indices of the lost packets.
 
-    Of each necessary retransmission, it is the last earlier packet that starts with the same byte.
+    For each necessary retransmission, the lost packet is the last earlier packet that starts with the same byte.
 
     The result is complete only if the capture contains the lost packets, because it was made before the loss, as at the sender.
     """

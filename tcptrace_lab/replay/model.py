@@ -46,7 +46,7 @@ class Fit:
         extra_ns: added to the base RTT of the schedule's path.
         phase_ns: phase of the hosts' timer ticks.
         less_bytes: part of the receive window that the sender never uses.
-        nodelay: TCP_NODELAY at both ends, in addition to the schedule's.
+        nodelay: True: both ends set TCP_NODELAY, even where the schedule does not.
         call_bytes: size of the write calls of an application with a send buffer bound; 0: as in the schedule.
     """
 

@@ -47,7 +47,7 @@ class Played:
 
     Attributes:
         capture: the capture file.
-        client, server: what the ends did.
+        client, server: results of both ends.
     """
 
     capture: Path

@@ -46,7 +46,7 @@ class Figures:
         capture: name of its capture file.
         duration_s: from the first frame to the last.
         ledger_s: direction (as in the JSON of `analyze`) → cause → seconds.
-        findings: findings about the connection, with a part of the keys of that JSON.
+        findings: findings about the connection, with some of the keys that the JSON of `analyze` has.
     """
 
     name: str

@@ -131,7 +131,7 @@ def predict(
     """Fit the model to a connection, and simulate each set of changes.
 
     Args:
-        evidence: the connection.
+        evidence: data of the connection.
         schedule: what its applications did.
         changes: sets of changes; each is simulated separately.
         original: key figures of the connection; None: the capture is analyzed for them.

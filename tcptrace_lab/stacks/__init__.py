@@ -8,7 +8,7 @@ Read in this order:
 - `endpoint`, `timers`, `congestion`: the TCP that all stacks share;
 - `application`: the application and its socket calls;
 - `events`, `path`: simulated time, processors and links;
-- `model_ledger`: the ledger, which gives the cause of every wait as the model knows it.
+- `model_ledger`: the model's ledger, which contains the true cause of every wait.
 
 `ranges` needs no simulated time: it derives from a stack's rules which message sizes stall and which buffer sizes can deadlock a stream.
 

@@ -139,7 +139,7 @@ class Endpoint:
     # Output
 
     def window_cause(self) -> str:
-        """Return the cause in the ledger (window) that prevents sending queued bytes."""
+        """Return the ledger's cause for queued bytes that a window delays."""
         if self.cc.room() < self.snd_edge - self.snd_nxt:
             return self.cc.cause()
         return "zero-window" if self.snd_edge <= self.snd_una else "receiver-window"

@@ -74,7 +74,7 @@ def compared(name: str) -> pl.Expr:
 
 
 class Partners:
-    """Maps our connections to tshark's streams. The first segment that both tools have decides."""
+    """Maps our connections to tshark's streams. The first segment that both tools report decides which stream belongs to a connection."""
 
     def __init__(self) -> None:
         """Start without any segment."""

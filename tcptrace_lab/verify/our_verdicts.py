@@ -62,7 +62,7 @@ class _Direction:
         last_ack: the ACK number (as an offset) of its last segment with an ACK.
         duplicates: number of its duplicate ACKs since `last_ack` changed.
         zero: the sequence number of offset 0.
-        irregular: (frame, start, end, kind) of segments of `IRREGULAR_KINDS` kinds.
+        irregular: (frame, start, end, kind) of segments with a kind in `IRREGULAR_KINDS`.
         sent: (frame, start, end, time) of unacknowledged transmissions, in order of sending.
         has_syn: its SYN was captured.
         announced_ack: the ACK number of its last segment, including RSTs; None without the ACK flag.

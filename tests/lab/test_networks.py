@@ -148,7 +148,7 @@ def test_without_rights_the_lab_says_what_it_needs_and_exits_with_5() -> None:
     command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == errors.EXIT_MISSING_TOOL, done.stderr
-    assert done.stderr == "unshare(CLONE_NEWNET): Operation not permitted; run the command as root, because it builds network namespaces\n"
+    assert done.stderr == "unshare(CLONE_NEWNET): Operation not permitted; run it as root, because it builds network namespaces\n"
 
 
 @pytest.mark.live

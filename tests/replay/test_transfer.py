@@ -287,7 +287,7 @@ def test_without_rights_the_command_says_so_in_one_line() -> None:
     )
     assert done.returncode == LabFailed.exit_code, done.stderr
     assert done.stderr.decode().splitlines() == [
-        "tcptrace-lab: unshare(CLONE_NEWNET): Operation not permitted; run the command as root, because it builds network namespaces"
+        "tcptrace-lab: unshare(CLONE_NEWNET): Operation not permitted; run it as root, because it builds network namespaces"
     ]
 
 

@@ -185,9 +185,7 @@ def _explained(dumpcap: Dumpcap, request: Request, path: Path) -> LabFailed | Us
             f"dumpcap cannot write: {words}", where=str(path), remedy="name a file in a folder to which dumpcap can write"
         )
     if _RIGHTS.search(words):
-        return LabFailed(
-            "no permission to capture", where=where, remedy="run the command as root, or give dumpcap the capabilities (setcap)"
-        )
+        return LabFailed("no permission to capture", where=where, remedy="run it as root, or give dumpcap the capabilities (setcap)")
     if _NOT_NAMED.search(words):
         return UsageError(
             f"dumpcap rejected the options: {words}", where=where, remedy="--list shows the interfaces; filters are those of pcap-filter(7)"

@@ -196,7 +196,7 @@ def _headlines(judged: Sequence[Judged]) -> Iterator[list[str]]:
 
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 700, 360, 60, 210, 20, 50
-_COLOURS = ("#1b6ca8", "#c2571a", "#3a7d44")  # one colour for each capture point; the colours can be told apart in greyscale, too
+_COLOURS = ("#1b6ca8", "#c2571a", "#3a7d44")  # one colour for each capture point; the colours differ in greyscale, too
 _LINES = (0, 20, 40, 60, 80, 100)
 
 

@@ -69,7 +69,7 @@ def judge_faulty(
 
     Args:
         folder: folder of the transfers.
-        entries: lines of its manifest.
+        entries: manifest lines of the transfers to judge.
         faults: names in `FAULTS`.
         processes: number of processes.
         kept: folder that keeps the faulty captures; None: they are deleted.

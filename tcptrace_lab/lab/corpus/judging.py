@@ -94,7 +94,7 @@ class Judged:
         sums: key → nanoseconds, over the data directions.
         waits: the longest waits of each confusion.
         headlines: one for each capture.
-        error: the reason if it could not be judged.
+        error: the reason if the transfer could not be judged.
     """
 
     entry: dict[str, Any]

@@ -214,7 +214,8 @@ class PeriodicWriter(OneConnection):
 class Setting(OneConnection):
     """A change of socket options on an open connection, between two parts of a mixture. An option that is None stays unchanged.
 
-    `window_bytes` is the maximum window that the server advertises from then on (TCP_WINDOW_CLAMP). Windows advertised before stay valid.
+    `window_bytes` is the maximum window that the server advertises from then on (TCP_WINDOW_CLAMP). Windows that were advertised earlier
+    stay valid.
     """
 
     nodelay: bool | None = None

@@ -68,7 +68,7 @@ class AllowedCauses:
     Attributes:
         group: short name of the gate that opened last, for tables.
         accepted: causes that are right.
-        exact: those of the gate that opened last.
+        exact: the causes that follow from the gate that opened last.
         strict: as `accepted`, but without `network` for times in which the sending application had not written yet.
     """
 
@@ -104,7 +104,7 @@ def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collecti
     """Return the causes that are right for a row of the kernel's ledger; None if the row is not compared.
 
     Args:
-        closed: the row's gates.
+        closed: all closed gates of the row.
         last: the gates that opened last.
         context: further conditions at that time.
         lasted_ns: duration of the row.

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 HANDSHAKE, CLOSING = "handshake", "closing"
 TIMEOUT = "timeout"
-"""The retransmission timer runs until it expires."""
+"""The sender waits for its retransmission timer, which runs until it expires."""
 TAIL_PROBE = "tail-probe"
-"""The timer of a tail loss probe runs until it expires."""
+"""The sender waits for the timer of a tail loss probe, which runs until it expires."""
 TIMERS = frozenset({TIMEOUT, TAIL_PROBE})
 RECOVERY = "loss-recovery"
 PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW = "pacing", "congestion-window", "zero-window", "receiver-window"

@@ -105,7 +105,10 @@ def _is_part(departure: Event, retransmission: Event) -> bool:
 
 
 def _bounded(events: Sequence[Event]) -> list[bool]:
-    """For the time after each event, return whether the application waits for ACKs by its own limit, before it writes more (SIOCOUTQ)."""
+    """For the time after each event, return whether the application limits itself.
+
+    An application limits itself if it queries its unacknowledged bytes (SIOCOUTQ) before it writes.
+    """
     bounded = [False] * len(events)
     asked_since: int | None = None
     for index, event in enumerate(events):

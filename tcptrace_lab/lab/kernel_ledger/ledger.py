@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 LEDGER = "kernel-ledger.parquet"
 
 GROWING, REDUCED, DISORDER = "growing", "reduced", "disorder"
-"""Conditions of an interval: the congestion window is below ssthresh; it has reached a reduced ssthresh; segments are marked SACKed or
-lost."""
+"""Conditions of an interval: the congestion window is below ssthresh; the congestion window has reached a reduced ssthresh; segments are
+marked SACKed or lost."""
 NO_THRESHOLD = 0x7FFFFFFF
 """Linux: TCP_INFINITE_SSTHRESH."""
 NS_PER_US = 1_000
@@ -104,7 +104,7 @@ def _rows(life: Life, other: Life | None, path: Between) -> Iterator[_Row]:
 
 
 def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], list[str]]:
-    """Return all closed gates, and the gates that opened last, after a decision about the timer.
+    """Return all closed gates, and the gates that opened last, without a timer that delayed nothing.
 
     If the timer's retransmission was spurious, the timer delayed nothing and is removed. If the retransmission was needed, only the timer
     opened last.

@@ -44,7 +44,7 @@ CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 # Offloads that let the card or driver split, merge or checksum segments. With these disabled, each captured frame is a frame on the wire.
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 
-AS_ROOT = "run the command as root, because it builds network namespaces"
+AS_ROOT = "run it as root, because it builds network namespaces"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -125,7 +125,7 @@ class _Search:
             self._each(_shorter_path)
 
     def _take(self, candidate: Schedule) -> bool:
-        """If a candidate still shows the stall, keep it as the best schedule. Return whether it shows the stall."""
+        """If a candidate still shows the stall, keep it as the best schedule. Return whether the candidate shows the stall."""
         if self._oracle.runs >= self._last_run or time.monotonic() > self._deadline_s:
             raise _Enough
         shown = None if candidate == self.best else self._oracle.shows(candidate)

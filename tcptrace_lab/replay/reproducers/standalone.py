@@ -400,7 +400,7 @@ def serve(end: dict[str, Any], asked: argparse.Namespace) -> int:
 
 
 def judged(took: list[float], connecting: list[float], steps: list[Told], ends: list[dict[str, Any]]) -> int:
-    """Print the steps, and whether the stall occurs: then the fastest duration is closer to the expected duration with the stall."""
+    """Print the steps, and whether the stall occurs: whether the fastest duration is closer to the expected duration with the stall."""
     tell(steps)
     rtt_s = min(connecting)
     longer_s = rtt_s - EXPECTED["rtt_s"]

@@ -1,15 +1,16 @@
-"""The HTML report of one analysis: `data(analysis)` returns a plain dictionary, `render(dictionary)` one self-contained HTML page.
+"""Makes the HTML report of one analysis: `data(analysis)` returns a plain dictionary, `render(dictionary)` one self-contained HTML page.
 
 Read in this order:
 
 - `data_types`: the input of a report, and the dictionary that `data` returns;
 - `data`: builds that dictionary; `selection`: chooses the connections that get figures; `largest`: finds the largest rows of a table;
 - `parts/`: one module per part of the page, such as `lost_time`, `connection_table`, `connection_details` and `zoom`;
-- `figures/`: `series` reads the segments in one pass (`collector`, `finding_windows`; `engine.figures` reduces them), `plots` makes Plotly
-  figures;
-- `render`: dictionary → HTML (`definitions`: the terms of a page, `pack`: compact figures, `template_cache`: compiled templates);
-- other outputs: `summary` and `markdown_table` (Markdown), `multiqc` (files for it), `multiqc_plugin` and `multiqc_documents`, `notebook`,
-  `experiment_page`, `prediction_page`.
+- `figures/`: `series` reads the segments in one pass, for `collector` and `finding_windows`; `engine.figures` reduces them; `plots` makes
+  Plotly figures of them;
+- `render` makes HTML of the dictionary: `definitions` has the terms of a page, `pack` packs figures, `template_cache` stores compiled
+  templates;
+- other outputs: `summary` and `markdown_table` write Markdown, `multiqc` writes files for MultiQC, `multiqc_plugin` and `multiqc_documents`
+  are a plugin for MultiQC; `notebook`, `experiment_page` and `prediction_page` are pages of their own.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def write_report(
 ) -> None:
     """Write the report to `path`, completely or not at all. With `pair`, add the section on both captures.
 
-    `scripts="shared"` is for one report of many: its figures have fewer points, and the files of `shared_scripts` must lie beside it.
-    `provenance` has lines for the footer (`parts.provenance`).
+    With `scripts="shared"`, for one of many reports, the figures have fewer points, and the report's folder must contain the files of
+    `shared_scripts`. `provenance` contains lines for the page's footer (`parts.provenance`).
 
     Raises:
         OutputUnwritable: the disk is full, or permission is denied.

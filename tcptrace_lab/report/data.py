@@ -1,7 +1,7 @@
 """Collects the contents of a report from an analysis, as one plain dictionary, without HTML, rounding or layout.
 
-Values are numbers in ns, bytes or bits per second; null is unknown. `kind` says how `numbers.formatted` formats them. Meanings of columns
-come from `schema`.
+Values are numbers in ns, bytes or bits per second; null is unknown. The `kind` of a value says how `numbers.formatted` formats the value.
+Meanings of columns come from `schema`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Analysed, Headline, PairSection, ReportData, Value
 
 LISTED_PROBLEMS = 50
-"""Maximum number of capture problems that are listed; more are only counted."""
+"""At most this many problems of the capture are listed; further problems are only counted."""
 
 
 def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = selection.ALONE) -> ReportData:
     """Collect the contents of the report of `analysis`. With `pair`, whose first capture is `analysis`, add the section on both captures.
 
-    Memory is bounded for captures of any size. `room` limits the points in the figures.
+    The memory needed to collect the contents does not grow with the size of the capture. `room` limits the points in the figures.
     """
     capture = analysis.capture
     problems = list(capture["problems"])
@@ -84,13 +84,13 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
 
 
 def _pair(pair: Pair) -> PairSection:
-    from tcptrace_lab.report.parts.pair import section  # noqa: PLC0415  (NumPy, which the report of one capture need not pay for)
+    from tcptrace_lab.report.parts.pair import section  # noqa: PLC0415  (imports NumPy, which the report of one capture does not need)
 
     return section(pair)
 
 
 def _headline(analysis: Analysed) -> Headline:
-    """The verdict, and the ledger of the direction that it describes."""
+    """Return the verdict, and the ledger of the direction that the verdict describes."""
     verdict_found = verdict.of(analysis)
     ends, bars = "", []
     if verdict_found.conn is not None:
@@ -109,7 +109,7 @@ def _headline(analysis: Analysed) -> Headline:
 
 
 def _direction_summaries(listed: Sequence[Finding], rows: pl.DataFrame) -> list[str]:
-    """The figures of each finding's direction; empty if a finding is about no direction, or about several connections."""
+    """Return a text with figures of each finding's direction; empty if a finding is about no direction, or about several connections."""
     wanted = {one.conn for one in listed if one.conn is not None and one.from_client is not None and one.connections == 1}
     by_conn = {row["conn"]: row for row in rows.to_dicts() if row["conn"] in wanted}
     sides = ("client" if one.from_client else "server" for one in listed)
@@ -120,7 +120,7 @@ def _direction_summaries(listed: Sequence[Finding], rows: pl.DataFrame) -> list[
 
 
 def _by_connection(findings: Sequence[Finding]) -> dict[int, list[str]]:
-    """Connection → ids of its findings, the most expensive first."""
+    """Return, for each connection, the ids of its findings, the most expensive first."""
     found: dict[int, list[str]] = {}
     for finding in findings:
         if finding.conn is not None and finding.id not in found.setdefault(finding.conn, []):
@@ -129,12 +129,12 @@ def _by_connection(findings: Sequence[Finding]) -> dict[int, list[str]]:
 
 
 def _counted(found: Mapping[int, Sequence[str]]) -> dict[str, int]:
-    """Finding id → number of connections that have it, the most frequent first."""
+    """Return, for each finding id, the number of connections with this finding, the most frequent id first."""
     return dict(Counter(one for ids in found.values() for one in ids).most_common())
 
 
 def _ends(rows: pl.DataFrame) -> dict[int, str]:
-    """Connection → text with its two endpoints."""
+    """Return, for each connection, a text with its two endpoints."""
     named = rows.select("conn", *(f"{side}_{what}" for side in SIDES for what in ("addr", "port")))
     return {row["conn"]: " → ".join(host_names.endpoint(row, side) for side in SIDES) for row in named.iter_rows(named=True)}
 
@@ -157,7 +157,7 @@ def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:
         _fact("Truncated packets", quality["truncated_packets"], "count", "Packets that were longer than the snaplen of the capture"),
     ]
     if backward := quality["backward_timestamps"]:
-        facts.append(_fact("Backward timestamps", backward, "count", "Packets with an earlier timestamp than the packet before"))
+        facts.append(_fact("Backward timestamps", backward, "count", "Packets with an earlier timestamp than the previous packet"))
     return facts
 
 
@@ -167,7 +167,7 @@ def _fact(label: str, value: object, kind: str, tooltip: str = "") -> Value:
 
 
 def _link_types(links: Sequence[Mapping[str, Any]]) -> str:
-    """The names of the link types; if there are several, each with its number of packets."""
+    """Return the names of the link types. If there are several, each name is followed by its number of packets."""
     if len(links) == 1:
         return str(links[0]["name"])
     return ", ".join(f"{link['name']} ({numbers.count(link['packets'])} packets)" for link in links) or numbers.UNKNOWN

@@ -21,15 +21,15 @@ class Analysed(Captured, Protocol):
 
     @property
     def ledger(self) -> pl.LazyFrame:
-        """Rows of `schema.LEDGER`, all intervals; possibly larger than memory."""
+        """All rows of `schema.LEDGER`. This table may be larger than memory."""
 
     @property
     def together(self) -> Together | None:
-        """Reads `segments` and `ledger` in one pass; None if two separate queries cost no more."""
+        """A reader of `segments` and `ledger` in one pass; None if two separate queries cost no more."""
 
     @property
     def flows(self) -> pl.LazyFrame:
-        """Rows of `schema.FLOWS`; possibly larger than memory."""
+        """All rows of `schema.FLOWS`. This table may be larger than memory."""
 
     @property
     def transactions(self) -> pl.DataFrame:
@@ -37,7 +37,7 @@ class Analysed(Captured, Protocol):
 
     @property
     def accounts(self) -> pl.LazyFrame:
-        """Rows of `schema.ACCOUNTS`; possibly larger than memory."""
+        """All rows of `schema.ACCOUNTS`. This table may be larger than memory."""
 
     @property
     def longest_waits(self) -> pl.DataFrame:
@@ -53,7 +53,7 @@ class Analysed(Captured, Protocol):
 
     @property
     def labels(self) -> Mapping[int, str]:
-        """Number of a connection → what it was for."""
+        """Number of a connection → what the connection was used for."""
 
     @property
     def findings(self) -> Sequence[Any]:
@@ -65,7 +65,7 @@ class Analysed(Captured, Protocol):
 
 
 class Value(TypedDict):
-    """One fact: its label, its value, and the `kind` that `numbers.formatted` formats it by."""
+    """One fact: its label, its value, and the `kind` of value, which `numbers.formatted` needs to format it."""
 
     label: str
     value: Any
@@ -83,9 +83,10 @@ class Column(TypedDict):
 
 
 class Figure(TypedDict):
-    """One figure. `by` is its direction ("client" or "server", the sender) or "both"; `without` is the text shown if it has no traces.
+    """One figure.
 
-    `text` says what it shows, for readers who do not see it.
+    `by` is the sender of the figure's direction ("client" or "server"), or "both". `without` is the text that replaces a figure without
+    traces. `text` describes the figure for readers who cannot see it.
     """
 
     key: str
@@ -113,7 +114,7 @@ class Named(TypedDict):
 
 
 class Look(TypedDict):
-    """The figure that shows a finding's cause best. `text` says what it shows, for readers who do not see it."""
+    """The figure that shows a finding's cause best. `text` describes the figure for readers who cannot see it."""
 
     key: str
     title: str
@@ -123,9 +124,9 @@ class Look(TypedDict):
 
 
 class Zoom(TypedDict):
-    """The figures of a finding: `figure` (time and sequence), and `look` if another one shows its cause better.
+    """The figures of a finding: `figure` is a time-sequence graph; `look` is another figure, if it shows the cause better.
 
-    Times are in ns since the connection's first segment. Waits with a cause in `shaded` are shaded.
+    Times are in ns since the connection's first segment. The figure shades waits whose cause is in `shaded`.
     """
 
     conn: int
@@ -147,7 +148,7 @@ class Zoom(TypedDict):
 
 
 class Reproduce(TypedDict):
-    """How to try a finding's remedy: a command, and a program that makes the transfer again (empty if no model was run)."""
+    """How to try a finding's remedy: a command, and a program that repeats the transfer (empty if no model was run)."""
 
     command: str
     script: str
@@ -155,7 +156,7 @@ class Reproduce(TypedDict):
 
 
 class Found(TypedDict):
-    """One finding. `place` is its number on the page, from 1. Findings with equal `kind` have the same name and remedy."""
+    """One finding. `place` is the number of the finding on the page, from 1. Findings with equal `kind` have the same name and remedy."""
 
     place: int
     id: str
@@ -180,7 +181,11 @@ class Found(TypedDict):
 
 
 class Part(TypedDict):
-    """The part of one cause in a bar: its share of the direction's life (its width), and of the active time (text; empty for `idle`)."""
+    """The part of a bar for one cause.
+
+    `share` is the share of the direction's duration, which is the width of the part. `of_active` is the share of the active time as text,
+    empty for `idle`.
+    """
 
     cause: str
     means: str
@@ -241,7 +246,7 @@ class Statistic(TypedDict):
 
 
 class Description(TypedDict):
-    """A connection without its figures. `sides` has the direction with most payload first."""
+    """A connection without its figures. In `sides`, the direction with the most payload is first."""
 
     conn: int
     client: str
@@ -257,7 +262,8 @@ class Description(TypedDict):
 class Drawings(TypedDict):
     """The figures of a connection.
 
-    `ledger` has the traces of each direction that are drawn along the bottom of its figures. `omitted` states what the figures leave out.
+    `ledger` contains, for each direction, the traces that are drawn along the bottom of its figures. `omitted` states what the figures
+    omit.
     """
 
     ledger: dict[str, list[dict[str, Any]]]
@@ -270,7 +276,7 @@ class Connection(Description, Drawings):
 
 
 class DrawnPair(TypedDict):
-    """A pair of connections with its figures. `conn` is the connection number in the first capture."""
+    """The figures of one connection that is in both captures. `conn` is the connection number in the first capture."""
 
     conn: int
     client: str
@@ -280,7 +286,7 @@ class DrawnPair(TypedDict):
 
 
 class PairSection(TypedDict):
-    """The section on two captures of the same transfer. `answer` is also shown on the first screen."""
+    """The section on two captures of the same transfer. `answer` is also shown at the top of the page."""
 
     answer: list[str]
     words: list[str]
@@ -291,7 +297,7 @@ class PairSection(TypedDict):
 
 
 class SlowSizes(TypedDict):
-    """A range of message sizes that take long."""
+    """A range of message sizes whose messages take long."""
 
     from_bytes: int
     to_bytes: int
@@ -315,7 +321,7 @@ class SizeFigure(TypedDict):
 
 
 class Headline(TypedDict):
-    """The top of the page: the verdict, why it describes its direction, the capture quality, and the ledger of that direction."""
+    """The top of the page: the verdict, why it describes this direction, the capture quality, and the ledger of the direction."""
 
     sentence: str
     quality: str

@@ -42,7 +42,7 @@ def _word(word: str, means: str, refuted_by: str = "", source: str = "") -> Defi
 
 
 def _severities() -> list[Definition]:
-    """Each severity: the minimum share of the direction's active time that a problem takes."""
+    """Return the definition of each severity: the minimum share of the direction's active time that a problem takes."""
     scale = [
         _word(str(severity), f"takes {share(least)} or more of its direction's active time" if least else "takes less")
         for least, severity in SEVERITIES

@@ -1,4 +1,4 @@
-"""The page of an experiment's results: its question and claims, figures with confidence intervals, and the time by cause at each point."""
+"""Writes the page of an experiment: its question and claims, figures with confidence intervals, and the time by cause at each point."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PURPLE, plots.AMBER, plots
 _DASHES = ("solid", "dash", "dot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star")
 _SCALES = {"duration": 1e-9, "rate": 1.0, "share": 1.0, "ratio": 1.0}
-"""Kind of number → factor of its values on an axis."""
+"""Kind of number → factor that converts its values to the unit of an axis."""
 _AXES = {
     "duration": {"tickformat": "~s", "ticksuffix": "s"},
     "rate": {"tickformat": "~s", "ticksuffix": "b/s"},
@@ -25,9 +25,9 @@ _AXES = {
 }
 
 _MAX_TICKS = 12
-"""Maximum number of a setting's values as ticks on an axis."""
+"""If a setting has at most this many values, each value is a tick on the axis."""
 _MIN_SHARE = 0.005
-"""Minimum share of a bar for a part to be shown."""
+"""A part of a bar is shown if it has at least this share of the bar."""
 
 
 def write_report(results: Mapping[str, Any], path: str) -> None:
@@ -43,7 +43,7 @@ def write_report(results: Mapping[str, Any], path: str) -> None:
 
 
 def data(results: Mapping[str, Any]) -> dict[str, Any]:
-    """The contents of the page, as plain values."""
+    """Return the contents of the page, as plain values."""
     experiment = results["experiment"]
     figures = [figure for asked in experiment["figures"] for figure in _figures(asked, results)]
     shown = [name for name in results["measures"] if any(name in point["measures"] for point in results["points"])]
@@ -76,7 +76,7 @@ def _row(point: Mapping[str, Any], swept: Sequence[str], shown: Sequence[str], m
 
 
 def mean_text(measure: Mapping[str, Any], kind: str) -> str:
-    """`8.31 Mb/s ± 0.2 Mb/s`; `8 Mb/s to 8.5 Mb/s` for two transfers."""
+    """Return a mean as text: `8.31 Mb/s ± 0.2 Mb/s`, or for two transfers `8 Mb/s to 8.5 Mb/s`."""
     if measure["ci95_half_width"] is None and measure["min"] < measure["max"]:
         return f"{format_value(measure['min'], kind)} to {format_value(measure['max'], kind)}"
     return format_value(measure["mean"], kind) + (
@@ -85,7 +85,7 @@ def mean_text(measure: Mapping[str, Any], kind: str) -> str:
 
 
 def _cell(measure: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
-    """The text of a cell, `8.31 Mb/s ± 0.2 Mb/s`, and its exact values."""
+    """Return the text of a cell, such as `8.31 Mb/s ± 0.2 Mb/s`, and the exact values for its tooltip."""
     if measure is None:
         return {"text": numbers.UNKNOWN, "exact": "unknown"}
     span = f"{measure['transfers']} transfers, from {format_value(measure['min'], kind)} to {format_value(measure['max'], kind)}"
@@ -122,12 +122,12 @@ def _figures(asked: Mapping[str, Any], results: Mapping[str, Any]) -> Iterator[d
 
 
 def _short(name: str) -> str:
-    """The short name of a setting: `transfer.write` → write; `sockets.send_buffer` → send buffer."""
+    """Return the short name of a setting: `transfer.write` → write; `sockets.send_buffer` → send buffer."""
     return name.partition(".")[2].replace("_", " ")
 
 
 def _apart(points: Sequence[Mapping[str, Any]], without: Sequence[str]) -> dict[str, list[Mapping[str, Any]]]:
-    """Combination of the other settings, in words → its points."""
+    """Return the points by the combination of all other settings, in words."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for point in points:
         words = ", ".join(_worded(name, value["text"]) for name, value in point["settings"].items() if name not in without)
@@ -136,12 +136,12 @@ def _apart(points: Sequence[Mapping[str, Any]], without: Sequence[str]) -> dict[
 
 
 def _worded(name: str, words: str) -> str:
-    """A setting's value as text: words alone, numbers with the setting's name."""
+    """Return a setting's value as text. A number is preceded by the setting's name."""
     return words if name in {"transfer.kind", "transfer.method", "path.medium"} else f"{_short(name)} {words}"
 
 
 def _lines(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: str) -> plots.Figure:
-    """One line with 95% confidence intervals per combination of the other settings."""
+    """Draw one line with 95% confidence intervals for each combination of the other settings."""
     scale = _SCALES[kind]
     traces = []
     for index, (label, members) in enumerate(_apart(points, (asked["x"],)).items()):
@@ -178,13 +178,13 @@ def _lines(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: 
     return {"data": traces, "layout": {"xaxis": x_axis, "yaxis": y_axis, "hovermode": "closest", "dragmode": "zoom"}}
 
 
-def _place(setting: Mapping[str, Any]) -> Any:  # noqa: ANN401  (a number on an axis, or a word on one)
+def _place(setting: Mapping[str, Any]) -> Any:  # noqa: ANN401  (an axis has numbers or words)
     value = setting["value"]
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else setting["text"]
 
 
 def _grid(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], measure: Mapping[str, Any]) -> dict[str, Any]:
-    """A table of one setting by another. A cell has the mean, its interval as tooltip, and its place between best and worst."""
+    """Return a table of one setting by another. A cell has the mean, its interval (tooltip), and its rank between best and worst."""
     across = list(dict.fromkeys(point["settings"][asked["x"]]["text"] for point in points))
     down = list(dict.fromkeys(point["settings"][asked["y"]]["text"] for point in points))
     found = {

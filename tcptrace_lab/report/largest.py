@@ -27,7 +27,7 @@ class Ranking(NamedTuple):
 
 
 def largest(table: pl.LazyFrame, number: str, figures: Mapping[str, pl.Expr], rankings: Sequence[Ranking]) -> tuple[int, list[list[int]]]:
-    """Find the first rows of several rankings in one pass over a table.
+    """Find the first rows of a table by several rankings, in one pass over the table.
 
     Args:
         table: the rows.

@@ -9,6 +9,6 @@ if TYPE_CHECKING:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The table, ending with a newline. Cells are Markdown with escaped bars. All columns but the first are right-aligned."""
+    """Return the table, which ends with a newline. Cells are Markdown with escaped bars. Only the first column is left-aligned."""
     lines = [headings, ["---", *("---:" for _ in headings[1:])], *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,4 +1,4 @@
-"""Custom content for MultiQC: files that `multiqc` finds by their names and combines into one report of many captures.
+"""Writes custom content for MultiQC: files that `multiqc` finds by their names and combines into one report of many captures.
 
 Each capture has three files, because MultiQC reads one section per file (https://docs.seqera.io/multiqc/custom_content): general
 statistics, a table of connections, and bars of the time by cause. Files of several captures with the same `id` become one section.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 CONNECTIONS = 20
-"""Maximum number of connections in the table, those with most payload."""
+"""The table has at most this many connections, those with the most payload."""
 
 _UNSAFE = re.compile(r"[^\w.:+-]+")
 """Characters to replace in sample names, because MultiQC inserts these names into its page without escaping."""
@@ -58,10 +58,10 @@ GENERAL_HEADERS: dict[str, Any] = {
     "cost_s": _header("Lost", "Time lost to the problem that the verdict names", suffix=" s", scale="OrRd", form=_SECONDS),
     "severity": _header("Worst finding", "Severity of the worst finding: high, medium, low, info"),
     "connections": _header("Connections", "TCP connections in the capture", form="{:,.0f}"),
-    "duration_s": _header("Duration", "From the first packet to the last", suffix=" s", form=_SECONDS),
+    "duration_s": _header("Duration", "Time from the first packet to the last", suffix=" s", form=_SECONDS),
     "quality": _header("Capture quality", "Capture quality: good, limited or poor"),
 }
-"""Column of the general statistics → what MultiQC shows of it."""
+"""Column of the general statistics → how MultiQC shows the column."""
 
 CONNECTION_TABLE: dict[str, Any] = {
     "section_name": "TCP connections",
@@ -70,7 +70,7 @@ CONNECTION_TABLE: dict[str, Any] = {
     "headers": {
         "client": {"title": "Client"},
         "server": {"title": "Server"},
-        "duration_s": _header("Duration", "From the first segment to the last", suffix=" s", form=_SECONDS),
+        "duration_s": _header("Duration", "Time from the first segment to the last", suffix=" s", form=_SECONDS),
         "client_bytes": _header("Client sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
         "server_bytes": _header("Server sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
         "throughput_bps": _header("Throughput", "Of the direction with more data", suffix=" b/s", form="{:,.0f}"),
@@ -79,7 +79,7 @@ CONNECTION_TABLE: dict[str, Any] = {
         "cause": {"title": "Largest cause"},
     },
 }
-"""Texts and columns of the table of connections."""
+"""Title, description and columns of the table of connections."""
 
 TIME_BARS: dict[str, Any] = {
     "section_name": "TCP: time by cause",
@@ -111,12 +111,12 @@ def write(analysis: Analysis, folder: str) -> list[str]:
 
 
 def safe(name: str) -> str:
-    """The name with characters replaced that are unsafe in file names or unescaped HTML."""
+    """Return the name after replacing characters that are unsafe in file names or in unescaped HTML."""
     return _UNSAFE.sub("_", name) or "_"
 
 
 def general(analysis: Analysis) -> dict[str, Any]:
-    """The general statistics of the capture."""
+    """Return the general statistics of the capture."""
     verdict_found = verdict.of(analysis)
     worst = max((finding.severity for finding in analysis.findings), default=None)
     cost_share = (
@@ -139,7 +139,7 @@ def general(analysis: Analysis) -> dict[str, Any]:
 
 
 def connections(analysis: Analysis) -> dict[str, Any]:
-    """The table of the connections with most payload."""
+    """Return the table of the connections with the most payload."""
     _, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), CONNECTIONS)])
     rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
     accounts = {row["conn"]: row for row in analysis.accounts.filter(pl.col("conn").is_in(found)).collect().iter_rows(named=True)}
@@ -174,7 +174,7 @@ def _connection(connection: dict[str, Any], accounts: Mapping[str, Any]) -> dict
 
 
 def time(analysis: Analysis) -> dict[str, Any]:
-    """Seconds by cause, over all directions that carried data."""
+    """Return the seconds that each cause takes in all directions that carried data."""
     carried = {side: pl.when(pl.col(f"{side}_payload_bytes") > 0) for side in SIDES}
     joined = analysis.accounts.join(analysis.connections.select("conn", *(f"{side}_payload_bytes" for side in SIDES)), on="conn")
     sums = joined.select(

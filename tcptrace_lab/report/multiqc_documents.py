@@ -1,4 +1,4 @@
-"""Rows for MultiQC of a document that `analyze --json` wrote: the same rows that `multiqc` writes, from the JSON instead of the tables."""
+"""Makes the rows for MultiQC from a document of `analyze --json`. The module `multiqc` makes the same rows from an analysis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcptrace_lab.schema import CAUSES
 _DIRECTIONS = ("client_to_server", "server_to_client")
 
 _SEVERITIES = ("high", "medium", "low")
-"""The severities that count as worst finding, the worst first."""
+"""The severities that a worst finding can have, the worst first."""
 
 
 class Rows(NamedTuple):
@@ -30,11 +30,11 @@ class Rows(NamedTuple):
 
 
 def rows(text: str) -> Rows | None:
-    """The rows of a document; None if it is not one of `analyze` on one capture, in the version that this program writes."""
+    """Return the rows of a document; None if `analyze` did not write it for one capture in the present version of the format."""
     try:
         document = json.loads(text)
         return Rows(_general(document), _connections(document), _time(document))
-    except (ValueError, LookupError, TypeError, AttributeError):  # any JSON: it need not have our keys, nor values of our types
+    except (ValueError, LookupError, TypeError, AttributeError):  # the document may be any JSON, with other keys or types
         return None
 
 

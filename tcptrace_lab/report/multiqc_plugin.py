@@ -1,6 +1,6 @@
-"""The plugin for MultiQC (https://multiqc.info): where this package is installed beside it, `multiqc` reads what `analyze --json` wrote.
+"""A plugin for MultiQC (https://multiqc.info), with which `multiqc` reads the documents that `analyze --json` wrote.
 
-MultiQC finds it by the entry points in pyproject.toml. Nothing else imports this module, because it needs MultiQC.
+MultiQC finds the plugin by the entry points in pyproject.toml. No other module imports this module, because it needs MultiQC.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ NAME = "tcptrace_lab"
 
 
 def register() -> None:
-    """Tell MultiQC which files to read: JSON that counts TCP segments. Hook `config_loaded`, so that a user's own pattern stays."""
+    """Tell MultiQC which files to read: JSON that counts TCP segments.
+
+    MultiQC calls this hook after it has read the configuration, so that the user's own pattern takes precedence.
+    """
     config.sp.setdefault(NAME, {"fn": "*.json", "contents": '"tcp_segments": '})
 
 
 class MultiqcModule(BaseMultiqcModule):  # type: ignore[misc]  # MultiQC is not installed where types are checked
-    """One sample for each document, named by its file: general statistics, connections with most data, bars of time by cause."""
+    """Shows a sample for each document, named by its file: general statistics, connections with the most data, bars of time by cause."""
 
     def __init__(self) -> None:
         """Read the files that MultiQC found. Raises ModuleNoSamplesFound if none is a document of `analyze`."""

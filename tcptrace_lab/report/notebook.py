@@ -1,4 +1,4 @@
-"""An analysis in a notebook: its HTML summary, and its figures as Plotly objects."""
+"""Shows an analysis in a notebook: an HTML summary, and the figures as Plotly objects."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 CONNECTIONS, FINDINGS = 8, 5
-"""Maximum numbers of connections and findings shown; the report has more."""
+"""At most this many connections and this many findings are shown; the report has more."""
 
 _ARROWS = {True: "client → server", False: "server → client", None: ""}
 
 
 def html(analysis: Analysis) -> str:
-    """The verdict, the ledger of its connection, the largest connections and the costliest findings: about 10 kB, without script."""
+    """Return HTML with the verdict, the ledger of its connection, the largest connections and the costliest findings (about 10 kB)."""
     verdict_found = verdict.of(analysis)
     total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), CONNECTIONS)])
     rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
@@ -66,7 +66,7 @@ def _row(connection: dict[str, Any]) -> list[str]:
 
 
 def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool | None) -> Figure:
-    """One figure of one connection, for `Analysis.figure`."""
+    """Return one figure of one connection, for `Analysis.figure`."""
     try:
         import plotly.graph_objects as go  # noqa: PLC0415  (takes most of a second to import, and only notebooks need it)
     except ImportError as error:

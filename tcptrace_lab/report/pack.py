@@ -1,9 +1,9 @@
 """Packs figures into compact text, so that a page with thousands of points is small enough for mail.
 
 A long list of numbers becomes its first value and the differences of neighbours, as integers (`{"d": [first, step, step, …], "e":
-decimals}`; null stays null). A list of tuples becomes one such list per position (`{"t": [...]}`). The result is JSON, compressed with
-zlib, in base64, whose alphabet has no meaning in HTML. `report.js` unpacks it. Packing is exact for integers and for floats of up to nine
-decimals.
+decimals}`; null stays null). A list of tuples becomes one packed list per position in the tuples (`{"t": [...]}`). The result is JSON,
+compressed with zlib, in base64, whose alphabet has no meaning in HTML. `report.js` unpacks it. Packing is exact for integers and for floats
+of up to nine decimals.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SMALL_BYTES = 65_536
 """Text up to this size is compressed without a thread, because a thread takes longer to start."""
 
 _PLACE_DIGITS = 8
-"""Digits of the number in a placeholder for a value that is not packed yet."""
+"""Number of digits in a placeholder. The digits identify the value that will replace the placeholder."""
 
 _NOTHING = type(None)
 _PLAIN = {str, int, float, bool, _NOTHING}
@@ -48,11 +48,11 @@ def pack(value: object) -> str:
 
 
 class Packing:
-    """Packs the values of one page. A thread compresses large ones while the page is rendered."""
+    """Packs the values of one page. A thread compresses large values while the page is rendered."""
 
     def __init__(self) -> None:
         """Start a page."""
-        self._mark = secrets.token_hex(32)  # random, so that it cannot occur in the page even by intent
+        self._mark = secrets.token_hex(32)  # random, so that nobody can put this text into the page on purpose
         self._coming: list[str | Future[str]] = []
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pack")
 
@@ -63,7 +63,7 @@ class Packing:
         return f"{self._mark}{len(self._coming) - 1:0{_PLACE_DIGITS}}"
 
     def put_in(self, page: str) -> str:
-        """The page with all placeholders replaced."""
+        """Return the page with all placeholders replaced."""
         with self._thread:
             before, *others = page.split(self._mark)
             coming = ((self._coming[int(other[:_PLACE_DIGITS])], other[_PLACE_DIGITS:]) for other in others)
@@ -95,7 +95,7 @@ def _squeezed(value: object) -> object:
 
 
 def _numbers(values: Sequence[Any], types: set[type]) -> dict[str, Any] | None:
-    """The packed form of a list of numbers, or of tuples of numbers, whose values have these types; None for other lists."""
+    """Return the packed form of a list of numbers, or of tuples of numbers, whose values have these types; None for other lists."""
     known = [value for value in values if value is not None] if _NOTHING in types else values
     types = types - {_NOTHING}
     if types and types <= {list, tuple}:
@@ -111,7 +111,7 @@ def _numbers(values: Sequence[Any], types: set[type]) -> dict[str, Any] | None:
 
 
 def _spaced(steps: list[int | None], values: Sequence[Any], known: Sequence[Any]) -> list[int | None]:
-    """One step per known value, and None at the positions of unknown values."""
+    """Return one step per known value, and None at the positions of unknown values."""
     if known is values:
         return steps
     following = iter(steps).__next__
@@ -119,7 +119,7 @@ def _spaced(steps: list[int | None], values: Sequence[Any], known: Sequence[Any]
 
 
 def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """The packed form of each position of a list of tuples; None unless all have equal length and contain only numbers."""
+    """Return the packed form of each position in a list of tuples; None if they differ in length or contain anything but numbers."""
     if len(set(map(len, known))) > 1:
         return None
     columns = [_numbers(column, set(map(type, column))) for column in zip(*known, strict=True)]
@@ -128,7 +128,7 @@ def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
 
 
 def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, Sequence[int]] | None:
-    """The smallest number of decimals that represents all values exactly, and the values as integers of that unit; None without one."""
+    """Return the smallest number of decimals that represents all values exactly, and the values as integers; None if rounding would be needed."""
     if max(map(abs, known)) >= _LARGEST_EXACT:
         return None
     if whole:

@@ -1,4 +1,4 @@
-"""The page of a prediction: the message sizes that stall, and a shaded table of their share for each pair of buffer sizes."""
+"""Writes the page of a prediction: the message sizes that stall, and a shaded table of their share for each pair of buffer sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def write_page(document: Mapping[str, Any], path: str) -> None:
 
 
 def ranges(document: Mapping[str, Any]) -> plots.Figure:
-    """A step line over message sizes: 1 if a size always stalls, 0.5 if that depends on timing. Measured slow ranges are shaded."""
+    """Draw a step line over message sizes: 1 if a size always stalls, 0.5 if the stall depends on timing.
+
+    Measured slow ranges are shaded.
+    """
     heights = {"always": 1.0, "timing-dependent": 0.5}
     first, last = document["sizes"]["from_bytes"], document["sizes"]["to_bytes"]
     points: list[tuple[int, float]] = [(first, 0.0)]
@@ -55,7 +58,7 @@ def ranges(document: Mapping[str, Any]) -> plots.Figure:
 
 
 def grid(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The table of buffer sizes, with one row per send buffer and one column per receive buffer.
+    """Return the table of buffer sizes, with one row per send buffer and one column per receive buffer.
 
     Returns:
         `receive` (names of the columns) and `rows`, each with `send` (its name) and `cells` (`share` of sizes that stall, `sign`).

@@ -1,11 +1,12 @@
 """Renders the dictionary of `data.py` as one HTML page that works offline.
 
-Three measures keep strings from a capture from becoming markup or code. Jinja2 escapes everything that is not our own. Figures are base64
-text, which has no meaning in HTML. The Content-Security-Policy runs only the two scripts whose hashes it lists, and forbids every request.
+Three measures prevent strings of a capture from becoming markup or code. Jinja2 escapes every value that is not part of this package.
+Figures are base64 text, which has no meaning in HTML. The Content-Security-Policy allows only the two scripts whose hashes it lists, and
+forbids all network requests.
 
-One of the scripts is Plotly. It is compressed to a third of its size, and unpacked when the first figure comes into view. For many reports
-in one folder, Plotly can be one shared file beside them (`shared_scripts`). The policy then allows that file by a nonce, which no capture
-can predict.
+One of the scripts is Plotly. Plotly is compressed to a third of its size, and unpacked when the first figure comes into view. For many
+reports in one folder, Plotly can be one shared file beside them (`shared_scripts`). The policy then allows the shared file by a nonce,
+which a capture cannot predict.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ POLICY = "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; i
 
 
 PLOTLY: Final = "plotly-basic-4.1.1.min.js"
-"""File name of Plotly's smallest bundle that draws lines and marks (see `static/README.md`), beside reports that share it."""
+"""File name of Plotly's smallest bundle that draws lines and marks (see `static/README.md`). Reports that share Plotly need this file."""
 
 PLOTLY_SOURCE: Final = "'sha256-mXhOOr+wexQqFeUhpDnm2a3c6ts/eVU/0kxyd08GSbo='"
 """The hash of Plotly's script, from `_hash_source`. It is stored, because to compute it the script must be unpacked,
@@ -54,7 +55,7 @@ Scripts = Literal["inline", "shared"]
 
 
 def render(report: Mapping[str, Any], scripts: Scripts = "inline", provenance: Sequence[str] = ()) -> str:
-    """The page as HTML text. Lone surrogates (from file names that are not UTF-8) become backslash escapes.
+    """Return the page as HTML text. Lone surrogates (from file names that are not UTF-8) become backslash escapes.
 
     Args:
         report: as `data` returns it.
@@ -66,15 +67,15 @@ def render(report: Mapping[str, Any], scripts: Scripts = "inline", provenance: S
 
 
 def shared_scripts() -> dict[str, bytes]:
-    """Name → contents of the files that pages with `scripts="shared"` need in their folder."""
+    """Return name → contents of the files that pages with `scripts="shared"` need in their folder."""
     return {PLOTLY: gzip.decompress(_plotly())}
 
 
 def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values: object) -> str:
-    """A page from one of our templates, as HTML text. `figures`: whether it needs Plotly."""
+    """Return a page from one of our templates, as HTML text. `figures`: whether the page needs Plotly."""
     packing = Packing()
     own = _script()
-    # A random placeholder for the nonce until the page is complete: it cannot occur in the page even by intent.
+    # A random placeholder stands for the nonce until the page is complete. Nobody can put this text into the page on purpose.
     unknown = secrets.token_hex(32) if scripts == "shared" and figures else ""
     sources = [_hash_source(own), *([f"'nonce-{unknown}'"] if unknown else [PLOTLY_SOURCE] if figures else [])]
     text = (
@@ -100,7 +101,7 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
 
 
 def fragment(template: str, **values: object) -> str:
-    """An HTML fragment from one of our templates for other pages, without script and style sheet."""
+    """Return an HTML fragment from one of our templates for other pages, without script and style sheet."""
     text = environment().get_template(template).render(**values, colours=CAUSE_COLOURS)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -122,7 +123,10 @@ PATTERNS: Final = {cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE_
 
 
 def _statistic_rows(lines: Sequence[Statistic]) -> list[tuple[str, tuple[str, str], tuple[str, str]]]:
-    """The rows of a table of statistics: label, then text and exact text of both values. As HTML they took 11 kB per connection."""
+    """Return the rows of a table of statistics: label, then text and exact text of both values.
+
+    The page's script makes the table, because its HTML would take 11 kB per connection.
+    """
     return [
         (line["label"], numbers.formatted(line["client"], line["kind"]), numbers.formatted(line["server"], line["kind"])) for line in lines
     ]
@@ -130,7 +134,7 @@ def _statistic_rows(lines: Sequence[Statistic]) -> list[tuple[str, tuple[str, st
 
 @cache
 def _definitions() -> Markup:
-    """The definitions of terms, which are equal in all reports."""
+    """Return the definitions of terms, which are equal in all reports."""
     text = environment().get_template("_definitions.html.j2").render(words=definitions.words(), colours=CAUSE_COLOURS, patterns=PATTERNS)
     return Markup(text)  # noqa: S704  (ours, escaped)
 
@@ -148,7 +152,10 @@ def plotly_script() -> str:
 
 @cache
 def _static(name: str) -> str:
-    """A script or style sheet of ours, without indentation, lines of comment and exports: no string in it has two lines."""
+    """Return one of our scripts or style sheets, without indentation, comment lines and exports.
+
+    This is safe, because no string in these files spans two lines.
+    """
     lines = map(str.strip, (STATIC / name).read_text(encoding="utf-8").splitlines())
     ours = (line for line in lines if line and not line.startswith(("//", "export ")))
     return "\n".join(line for line in ours if not (line.startswith("/*") and line.endswith("*/")))
@@ -156,21 +163,21 @@ def _static(name: str) -> str:
 
 @cache
 def _script() -> str:
-    """Our script. The block keeps the names of `figures.js` from becoming global ones."""
+    """Return the script of a page. Its block prevents the names of `figures.js` from becoming global."""
     return "\n".join(('"use strict"; {', _static("figures.js"), _static("report.js"), "}"))
 
 
 @cache
 def _hash_source(script: str) -> str:
-    """The script's hash as a CSP source expression: browsers run an inline script only if the policy lists its hash."""
+    """Return the script's hash for the policy: browsers run an inline script only if the policy lists the script's hash."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 @cache
 def environment(*folders: Path) -> Environment:
-    """The Jinja2 environment with our templates, each compiled once.
+    """Return the Jinja2 environment with our templates, each compiled once.
 
-    A template in `folders` may include ours, and replaces one of the same name.
+    A template in `folders` may include our templates, and replaces our template of the same name.
     """
     environment = Environment(
         loader=FileSystemLoader([*folders, _HERE / "templates"]),
@@ -178,7 +185,7 @@ def environment(*folders: Path) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        auto_reload=False,  # the package's files do not change while it runs
+        auto_reload=False,  # the package's files do not change while the program runs
     )
     environment.bytecode_cache = Compiled(environment)
     environment.tests["sentence"] = lambda fact: fact["kind"] == "sentence"

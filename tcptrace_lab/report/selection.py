@@ -1,4 +1,4 @@
-"""Chooses the connections that a report shows, and the number of points of each. The page states these rules in words."""
+"""Chooses the connections that a report shows, and the number of points per connection. The page states these rules in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 LISTED_CONNECTIONS = 2_000
-"""Maximum number of rows in the connection table: about 60 bytes of the report each, except for the first `connection_table.HTML_ROWS`."""
+"""The connection table has at most this many rows. Each takes about 60 bytes of the report, after the first
+`connection_table.HTML_ROWS`."""
 
 _BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 4, 2, 2
 
@@ -42,7 +43,7 @@ class Room(NamedTuple):
 
 
 ALONE = Room(3_000, 24_000, 5_000, 24_000, 25, 8)
-"""Limits of a single report: up to 6 MB."""
+"""Limits of a single report, which has at most 6 MB."""
 
 AMONG_MANY = Room(300, 400, 200, 300, 6, 3)
 """Limits of a report in an archive, which has at most 300 kB beside the scripts that all reports share."""
@@ -62,7 +63,7 @@ _MARK_COLUMNS = (
     "rst_segments",
 )
 _OTHER_MARK_COLUMNS = (*["duplicate_acks"] * 4, "zero_window_advertisements", "rst_segments")
-"""A duplicate ACK is a mark, and so is each of its SACK blocks: three beside timestamps (RFC 2018, 3)."""
+"""Columns that count marks of the peer. A duplicate ACK is one mark plus up to three SACK blocks with timestamps (RFC 2018, 3)."""
 
 
 class Chosen(NamedTuple):
@@ -82,11 +83,11 @@ class Chosen(NamedTuple):
 
 
 def drawn_rule(room: Room) -> str:
-    """A sentence that states which connections get figures."""
+    """Return a sentence that states which connections get figures."""
     return (
         f"Of the connections that carried data, up to {room.drawn} are drawn: those of the {_BY_FINDINGS} most expensive findings, "
         f"the {_BY_PAYLOAD} with most payload, the {_BY_RESENT} with most retransmitted segments, the {_BY_DURATION} that lasted longest, "
-        "in this order, and where these are the same ones, the next by payload."
+        "in this order; places that remain are filled by payload."
     )
 
 
@@ -119,7 +120,7 @@ def chosen(connections: pl.LazyFrame, found: Sequence[int] = (), room: Room = AL
 
 
 def requests(rows: pl.DataFrame, room: Room = ALONE) -> list[Request]:
-    """The requests for the series of all connections with figures. Their directions share the points that `room` allows."""
+    """Return the requests for the series of all connections with figures. All directions share the points that `room` allows."""
     sides = [(row, name) for row in rows.to_dicts() for name in schema.SIDES if row[f"{name}_data_segments"]]
     lines = downsampling.share([min(_line_need(row, name), room.line_points) for row, name in sides], room.report_line_points)
     marks = downsampling.share([min(_mark_need(row, name), room.mark_points) for row, name in sides], room.report_mark_points)
@@ -139,12 +140,15 @@ def _request(row: dict[str, int]) -> Request:
 
 
 def _line_need(row: dict[str, int], name: str) -> int:
-    """Maximum number of steps in the direction's lines: one per segment of either host."""
+    """Return the maximum number of steps in the direction's lines: one per segment of either host."""
     return row["client_segments"] + row["server_segments"] if row[f"{name}_segments"] else 0
 
 
 def _mark_need(row: dict[str, int], name: str) -> int:
-    """Estimated number of marks of the direction. Capture duplicates have no column, so they are not included and use spare points."""
+    """Return the estimated number of marks of the direction.
+
+    Capture duplicates have no column, so they are not included and use spare points.
+    """
     return _sum(row, name, _MARK_COLUMNS) + _sum(row, _OTHER_SIDE[name], _OTHER_MARK_COLUMNS) + row[f"{name}_segments"] // 8
 
 

@@ -1,4 +1,4 @@
-"""An analysis as GitHub-flavoured Markdown for a ticket: verdict, capture quality, connections, and findings with frames and remedies.
+"""Writes an analysis as GitHub Markdown for a ticket: verdict, capture quality, connections, and findings with frames and remedies.
 
 External text (file names, problems of the capture) is escaped or in code spans, so that it appears literally, without links or mentions.
 """
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 CONNECTIONS = 10
-"""Maximum number of connections in the table, those with most payload."""
+"""The table has at most this many connections, those with the most payload."""
 
 FINDINGS = 10
-"""Maximum number of findings in full, the most expensive ones."""
+"""At most this many findings are described in full, the most expensive ones."""
 
 PROBLEMS = 10
 
@@ -38,7 +38,7 @@ _ARROWS = {True: "client → server", False: "server → client"}
 
 
 def text(analysis: Analysis) -> str:
-    """The Markdown document, ending with a newline."""
+    """Return the Markdown document, which ends with a newline."""
     return "\n".join(_blocks(analysis)).rstrip("\n") + "\n"
 
 

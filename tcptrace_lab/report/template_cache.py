@@ -1,4 +1,4 @@
-"""A bytecode cache for templates, in `__pycache__` beside them as for Python modules, or in the user's cache folder.
+"""Caches the bytecode of templates in the `__pycache__` of their folder, as Python does for modules, or in the user's cache folder.
 
 Compiling the templates takes longer than the rest of rendering a small report. The user's cache (`XDG_CACHE_HOME`) is used if the package
 folder is not writable, or if Python must not write bytecode beside the source (`PYTHONDONTWRITEBYTECODE`, as in most containers). Bytecode
@@ -31,12 +31,12 @@ class Compiled(BytecodeCache):
 
     def __init__(self, environment: Environment) -> None:
         """Create a cache for this environment. Other options, or another Jinja2 version, produce other bytecode for a template."""
-        made = Path(compiler.__file__).stat()  # identifies the Jinja2 version; querying it takes ten times as long
+        made = Path(compiler.__file__).stat()  # this identifies the Jinja2 version; querying the version takes ten times as long
         options = (environment.autoescape, environment.trim_blocks, environment.lstrip_blocks)
         self._made_by = f"jinja{zlib.crc32(repr((made.st_size, made.st_mtime_ns, options)).encode()):08x}"
 
     def get_cache_key(self, name: str, filename: str | None = None) -> str:
-        """The file that holds a template's bytecode."""
+        """Return the path of the file that contains a template's bytecode."""
         beside = Path(cache_from_source(filename or name, optimization=self._made_by))
         folder = beside.parent if beside.parent.exists() else beside.parent.parent
         stays_beside = beside.exists() or (os.access(folder, os.W_OK) and not sys.dont_write_bytecode)
@@ -52,7 +52,7 @@ class Compiled(BytecodeCache):
             bucket.reset()
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write the bytecode atomically. If that is not permitted, the next run compiles again."""
+        """Write the bytecode atomically. If writing is not permitted, the next run compiles the template again."""
         path = Path(bucket.key)
         if sys.dont_write_bytecode and path.parent.name == "__pycache__":
             return
@@ -70,7 +70,7 @@ class Compiled(BytecodeCache):
 
 
 def _users_cache() -> Path | None:
-    """The user's cache folder; None if the user does not own its parent, as under sudo."""
+    """Return the user's cache folder; None if the user does not own its parent folder, as under sudo."""
     named = os.environ.get("XDG_CACHE_HOME")
     place = Path(named or os.path.expanduser("~"))  # noqa: PTH111  (Path.home() raises if the user has no passwd entry)
     with contextlib.suppress(OSError):

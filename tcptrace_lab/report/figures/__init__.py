@@ -1,1 +1,1 @@
-"""The figures of a report, from segments to Plotly."""
+"""Makes the Plotly figures of a report from the segments of a capture."""

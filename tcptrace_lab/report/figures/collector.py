@@ -1,7 +1,7 @@
-"""Collects the series of one direction's figures, slice by slice, with a bounded number of points.
+"""Collects the data series of one direction's figures, slice by slice, with a bounded number of points.
 
-The engine reduces each slice of tracked rows (`engine.figures.Tracker`) before the next one is read (`rust/src/figures/`). Exact counts
-remain, so that the page can state what it omits.
+The engine reduces each slice of tracked rows (`engine.figures.Tracker`) before the next slice is read (`rust/src/figures/`). Exact counts
+are kept, so that the page can state how many points it omits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tcptrace_lab.engine.figures import Direction, Series
 from tcptrace_lab.report.figures import downsampling
 
 PIXELS = 800
-"""Number of pixels in a direction's life: the width of a figure's axis on a desktop."""
+"""Number of pixels for the duration of a direction: the width of a figure's time axis on a desktop screen."""
 
 
 class Request(NamedTuple):
@@ -41,7 +41,7 @@ class Request(NamedTuple):
 
 
 def bin_width_ns(duration_ns: int, data_segments: int) -> int:
-    """A round bin width (1, 2 or 5 times a power of ten) in ns, for 20 to 200 bins with about four data segments each."""
+    """Return a round bin width in ns (1, 2 or 5 times a power of ten), for 20 to 200 bins with about four data segments each."""
     bins = min(max(data_segments // 4, 20), 200)
     wanted_ns = max(duration_ns / bins, 1.0)
     decade = 1
@@ -51,7 +51,7 @@ def bin_width_ns(duration_ns: int, data_segments: int) -> int:
 
 
 class Collector(Series):
-    """Collects the series of one direction, slice by slice."""
+    """Collects the data series of one direction, slice by slice."""
 
     def __init__(self, request: Request, *, from_client: bool) -> None:
         """Collect for all figures."""

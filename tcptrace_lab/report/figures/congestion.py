@@ -1,10 +1,10 @@
 """Estimates the congestion window and the slow-start threshold from what a capture shows: bytes in flight, ACKs and retransmits.
 
 No packet contains the congestion window. A sender with data and an open receive window keeps as many bytes in flight as the congestion
-window allows. The largest flight of a round trip is therefore a lower bound, and the exact value if nothing else limits the sender. After a
-recovery, the congestion window equals the slow-start threshold (RFC 5681, 3.2, step 6; RFC 6937). The largest flight of the first round
-trip after it therefore estimates the threshold, for any congestion control. After a timeout, the sender starts with one segment, and
-nothing shows the threshold.
+window allows. The largest flight in a round trip is therefore a lower bound of the congestion window, and equals it if nothing else limits
+the sender. After a recovery, the congestion window equals the slow-start threshold (RFC 5681, 3.2, step 6; RFC 6937). The largest flight in
+the first round trip after a recovery therefore estimates the threshold, for any congestion control. After a timeout, the sender starts with
+one segment, and the capture does not show the threshold.
 """
 
 from __future__ import annotations
@@ -22,26 +22,25 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.figures import Direction
 
 MEANING = (
-    "The congestion window is estimated by the most bytes in flight of each round trip, the slow-start threshold by those of the first "
-    "round trip after a recovery; the window is unknown during recoveries, the threshold after timeouts."
+    "The congestion window is estimated as the most bytes in flight in each round trip, the slow-start threshold as the most bytes in "
+    "flight in the first round trip after a recovery. The window is unknown during recoveries, and the threshold after timeouts."
 )
-"""The meaning of the two lines, for the notes of figures."""
+"""Explains the lines of congestion window and slow-start threshold in the notes of figures."""
 
 _TIMEOUT, _NOT_A_LOSS = "rto_retransmit", ("syn_retransmit",)
 
 
 class Estimate(NamedTuple):
-    """Step lines with columns `t_ns y frame`; y is null where the value is unknown."""
+    """The two estimates as step lines with columns `t_ns y frame`; y is null while the value is unknown."""
 
     window: pl.DataFrame
     threshold: pl.DataFrame
 
 
 def estimate(direction: Direction) -> Estimate:
-    """The estimates for one direction, from its lines and marks.
+    """Return the estimates for one direction, from its lines and marks.
 
-    If a series is reduced, the ends of round trips are known only as exactly as the remaining points allow. The largest flight is still
-    exact.
+    In a series with reduced points, the times at which round trips end are approximate. The largest flight is still exact.
     """
     steps = direction.lines["flight"].join(direction.lines["acked"].select("frame", acked="y"), on="frame", how="left", coalesce=True)
     steps = steps.with_columns(pl.col("acked").forward_fill()).drop_nulls()
@@ -55,11 +54,11 @@ def estimate(direction: Direction) -> Estimate:
         end = recoveries[place].begin if place < len(recoveries) else path.last_sent() + 1
         rounds = path.rounds(begin, end)
         if place and begin < len(path.t_ns):
-            is_shown = len(rounds) > 1 and not recoveries[place - 1].by_timeout  # a round without a next one may be the end of the data
+            is_shown = len(rounds) > 1 and not recoveries[place - 1].by_timeout  # the last round trip may be the end of the data
             threshold.append(path.point(begin, _known(rounds[0][1]) if is_shown else None))
         window += [path.point(row, _known(most)) for row, most in rounds]
         if place < len(recoveries):
-            window += [path.point(end, window[-1][1])] * bool(rounds)  # a step holds until the next point
+            window += [path.point(end, window[-1][1])] * bool(rounds)  # the value of a step holds until the next point
             window.append(path.point(end, None))
             begin = recoveries[place].end
     for line in (window, threshold):
@@ -72,7 +71,7 @@ _Point = tuple[int, int | None, int]
 
 
 class _Path(NamedTuple):
-    """The steps of a direction's flight: time, bytes in flight, frame, and highest ACK."""
+    """The bytes in flight of a direction as steps: time, bytes in flight, frame, and highest ACK."""
 
     t_ns: list[int]
     in_flight: list[int]
@@ -83,16 +82,19 @@ class _Path(NamedTuple):
         return self.t_ns[row], y, self.frames[row]
 
     def sent(self, row: int) -> int:
-        """The end of the data sent so far."""
+        """Return the end of the data that was sent up to this row."""
         return self.acked[row] + self.in_flight[row]
 
     def last_sent(self) -> int:
-        """The first row after which nothing new is sent."""
+        """Return the first row after which no new data is sent."""
         end = self.sent(len(self.t_ns) - 1)
         return next(row for row in range(len(self.t_ns)) if self.sent(row) >= end)
 
     def rounds(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """First row and largest flight of each round trip: a round ends with the ACK of everything that was sent at its first row."""
+        """Return the first row and the largest flight of each round trip.
+
+        A round trip ends when all data that was sent up to its first row is ACKed.
+        """
         found: list[tuple[int, int]] = []
         while begin < end:
             stop = min(max(bisect_left(self.acked, self.sent(begin), begin), begin + 1), end)
@@ -102,7 +104,7 @@ class _Path(NamedTuple):
 
 
 class _Recovery(NamedTuple):
-    """The rows from a first retransmit until everything sent before it is ACKed (RFC 6582)."""
+    """The rows of a recovery: from the first retransmit until all data sent before this retransmit is ACKed (RFC 6582)."""
 
     begin: int
     end: int
@@ -110,7 +112,7 @@ class _Recovery(NamedTuple):
 
 
 def _recoveries(direction: Direction, path: _Path) -> list[_Recovery]:
-    """The recoveries, in order of time."""
+    """Return the recoveries in order of time."""
     names = [name for name in RESENT if name in direction.marks and name not in _NOT_A_LOSS]
     found: list[_Recovery] = []
     for frame, by_timeout in sorted((frame, name == _TIMEOUT) for name in names for frame in direction.marks[name]["frame"].to_list()):
@@ -123,7 +125,7 @@ def _recoveries(direction: Direction, path: _Path) -> list[_Recovery]:
 
 
 def _known(most: int) -> int | None:
-    """The largest flight of a round with data; None if it had none, or only a SYN or FIN."""
+    """Return the largest flight of a round trip with data; None if the round trip had no data, or only a SYN or FIN."""
     return most if most > 1 else None
 
 

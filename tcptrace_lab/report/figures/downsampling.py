@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def share(needs: Sequence[int], budget: int) -> list[int]:
     """Divide `budget` among consumers with the given needs.
 
-    Each gets an equal share, but not more than it needs. The rest goes to those that need more. The sum is at most `budget`.
+    Each consumer gets an equal share, but at most what it needs. The remaining budget goes to consumers that need more. The sum is at most
+    `budget`.
     """
     granted = [0] * len(needs)
     left = max(budget, 0)
@@ -33,14 +34,14 @@ def share(needs: Sequence[int], budget: int) -> list[int]:
 
 
 def even(count: int, keep: int) -> list[int]:
-    """Indices of at most `keep` of `count` items, evenly spaced, including the first and the last."""
+    """Return the indices of at most `keep` of `count` items, evenly spaced, including the first and the last."""
     if count <= keep:
         return list(range(count))
     return [place * (count - 1) // max(keep - 1, 1) for place in range(keep)]
 
 
 def line(rows: pl.DataFrame, x: str, y: str, keep: int) -> pl.DataFrame:
-    """Reduce rows to about `keep` that draw the same line (`rust/src/figures/points.rs`). Ends, extremes and long gaps remain.
+    """Reduce rows to about `keep` rows that draw the same line (`rust/src/figures/points.rs`). Ends, extremes and long gaps remain.
 
     The result is in order. `x` need not be sorted (timestamps may run backwards); pixel columns are then split by index instead of by time.
 

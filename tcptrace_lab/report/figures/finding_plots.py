@@ -1,8 +1,8 @@
-"""The figures that show a finding best: RTT against flight, the exchange as a ladder, and writes over time.
+"""Draws figures that show a finding best: RTT against bytes in flight, the exchange as a ladder, and writes over time.
 
-`plots` has the figures over time.
+`plots` draws the other figures of a connection.
 
-Each needs only rows of the capture, or lines of a direction.
+These figures need only rows of the capture, or lines of a direction.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.plots import Figure, Frame
 
 SAMPLES = 1_000
-"""Maximum number of RTT samples drawn against the flight."""
+"""At most this many RTT samples are drawn against the bytes in flight."""
 
 LADDER_ROWS = 24
-"""Maximum number of segments of a ladder: as many as fit on a screen."""
+"""A ladder has at most this many segments, because more do not fit on a screen."""
 
 _LADDER_BEFORE = 6
-"""Number of segments that are drawn before the first frame of the place, if there are as many."""
+"""At most this many segments are drawn before the first frame of the place."""
 
 _SHORT = 0.1
-"""Waits shorter than this share of a ladder's longest one are not marked (a heuristic)."""
+"""A wait is marked in a ladder if it has at least this share of the length of the ladder's longest wait (a heuristic)."""
 
 _GAP, _ROW = 2.2, 1.0
-"""Heights of a ladder's step with a marked wait, and without."""
+"""Vertical distance between two segments of a ladder, with and without a marked wait between them."""
 
 
 def rtt_against_flight(direction: Direction) -> Figure:
-    """Each RTT sample against the bytes in flight when its segment left: a queue makes the RTT rise with the flight."""
+    """Draw each RTT sample against the bytes in flight when its segment was sent: in a queue, the RTT rises with the bytes in flight."""
     rtt = direction.lines["rtt"]
     if rtt.is_empty():
         return {"data": [], "layout": {}}
@@ -73,7 +73,7 @@ def rtt_against_flight(direction: Direction) -> Figure:
         "data": [base, samples],
         "layout": {
             "xaxis": {
-                "title": {"text": "bytes in flight when the segment left"},
+                "title": {"text": "bytes in flight when the segment was sent"},
                 "tickformat": "~s",
                 "ticksuffix": "B",
                 "rangemode": "tozero",
@@ -86,7 +86,7 @@ def rtt_against_flight(direction: Direction) -> Figure:
 
 
 def writes(rows: pl.DataFrame, pauses: Sequence[Band], frame: Frame) -> Figure:
-    """The application's writes over time. All new data between two pauses of the application counts as one write.
+    """Draw the application's writes over time. All new data between two pauses of the application counts as one write.
 
     Args:
         rows: rows of `engine.figures.Tracker`, in frame order.
@@ -138,13 +138,13 @@ def writes(rows: pl.DataFrame, pauses: Sequence[Band], frame: Frame) -> Figure:
 
 
 def ladder_rows(rows: pl.DataFrame, first_frame: int) -> pl.DataFrame:
-    """The rows of a ladder in frame order. They start a few segments before the place."""
+    """Return the rows of a ladder in frame order, beginning a few segments before the place."""
     begin = max(rows["frame"].search_sorted(first_frame) - _LADDER_BEFORE, 0)
     return rows.slice(begin, LADDER_ROWS)
 
 
 def ladder(rows: pl.DataFrame, bands: Sequence[Band], frames: Collection[int], causes: Collection[str], frame: Frame) -> Figure:
-    """The exchange as a ladder: one arrow per segment from its sender to its receiver, downwards in order of time.
+    """Draw the exchange as a ladder: one arrow per segment from its sender to its receiver, in order of time from top to bottom.
 
     Args:
         rows: rows of `engine.figures.Tracker` in frame order: at most `LADDER_ROWS`.
@@ -220,7 +220,7 @@ def ladder(rows: pl.DataFrame, bands: Sequence[Band], frames: Collection[int], c
 
 
 def _within(bands: Sequence[Band], causes: Collection[str], begin_ns: int, end_ns: int) -> Band | None:
-    """The longest of the waits with these causes between two segments; None without one."""
+    """Return the longest wait with one of these causes between two segments; None if there is no such wait."""
     own: list[Band] = [
         {"start_ns": max(band["start_ns"], begin_ns), "end_ns": min(band["end_ns"], end_ns), "cause": band["cause"]}
         for band in bands
@@ -235,7 +235,7 @@ def _gap(place: float, wait: Band) -> dict[str, Any]:
 
 
 def _arrows(places: Sequence[float], rows: pl.DataFrame, frame: Frame) -> dict[str, Any] | None:
-    """The segments of one host as arrows with labels: sender, middle and receiver of each."""
+    """Draw the segments of one host as arrows with labels. An arrow has three points: its sender, its middle and its receiver."""
     if rows.is_empty():
         return None
     from_client = rows.item(0, "from_client")
@@ -265,7 +265,7 @@ def _arrows(places: Sequence[float], rows: pl.DataFrame, frame: Frame) -> dict[s
 
 
 def segment_words(row: dict[str, Any]) -> str:
-    """A segment in a few words, such as `100 B (frame 40)`."""
+    """Return a segment in a few words, such as `100 B (frame 40)`."""
     flags = [name for bit, name in ((SYN, "SYN"), (FIN, "FIN"), (RST, "RST")) if row["flags"] & bit]
     data = [numbers.size(row["payload_bytes"])] if row["payload_bytes"] else []
     again = [row["kind"].replace("_", " ")] if row["kind"] not in {"new", "ack", "window_update"} else []

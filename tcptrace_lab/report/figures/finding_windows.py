@@ -1,7 +1,7 @@
 """Collects the segments and waits around a finding, while the capture is read, for the finding's figure.
 
 A finding names its evidence frames. The figure shows one place: the longest wait of the finding, or its first frames if the ledger has no
-such wait. A bounded number of segments before and after it is kept, for captures of any size.
+such wait. A bounded number of segments before and after this place is kept, so that memory does not grow with the capture.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 AROUND_SEGMENTS = 150
-"""Maximum number of segments, of both directions, kept before the place and after it."""
+"""At most this many segments of both directions are kept before the place, and at most this many after the place."""
 
 BETWEEN_SEGMENTS = 500
 """Maximum number of segments kept between the first and last frame of the place. If there are more, the first and the last half of this
 number are kept."""
 
 FIRST_FRAMES = 6
-"""Number of evidence frames that define the place if there is no wait (a heuristic: a few frames show a repeated pattern)."""
+"""If a finding has no wait, this many of its evidence frames define the place (a heuristic: a few frames show a repeated pattern)."""
 
 MIN_AROUND = 20
 """Number of segments to show before and after the place, if the maximum margin allows."""
@@ -61,7 +61,7 @@ class Place(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The rows collected for a place.
+    """The rows that were collected for a place.
 
     Attributes:
         rows: rows of `engine.figures.Tracker` in frame order, with one more at each end than the time range below, so that lines
@@ -79,7 +79,7 @@ class Kept(NamedTuple):
 
 
 def place(finding: Finding, longest: pl.DataFrame, begins_ns: Mapping[int, int | None]) -> Place | None:
-    """The place of a finding; None if it has no frames or no direction, or the capture has no timestamps.
+    """Return the place of a finding; None if the finding has no frames or no direction, or the capture has no timestamps.
 
     Args:
         finding: the finding, with its evidence frames in order.
@@ -97,7 +97,7 @@ def place(finding: Finding, longest: pl.DataFrame, begins_ns: Mapping[int, int |
 
 
 def _longest_wait(finding: Finding, longest: pl.DataFrame) -> tuple[int, int] | None:
-    """The frames before and after the longest wait whose frames are evidence of the finding; None if there is no such wait."""
+    """Return the frames before and after the longest wait whose frames are evidence of the finding; None if there is no such wait."""
     own = longest.filter((longest["conn"] == finding.conn) & (longest["from_client"] == finding.from_client))
     frames = {*finding.evidence_frames}
     waits = [
@@ -127,7 +127,7 @@ class Window:
         return self._after.height >= AROUND_SEGMENTS
 
     def pick(self, rows: pl.DataFrame) -> None:
-        """Collect from the next rows of the connection, as `engine.figures.Tracker` returns them for this direction."""
+        """Collect the rows that the figure needs from the next rows of the connection, which come from this direction's `Tracker`."""
         if self.is_full:
             return
         frames = rows["frame"]
@@ -141,7 +141,10 @@ class Window:
         self._after = _with(self._after, rows, end, min(end + AROUND_SEGMENTS - self._after.height, rows.height))
 
     def wait(self, waits: pl.DataFrame) -> None:
-        """Collect from the next intervals of the direction: `start_ns end_ns cause`. All segments of the connection were read before."""
+        """Collect the intervals that the figure needs from the next intervals of the direction: `start_ns end_ns cause`.
+
+        The caller has already passed all segments.
+        """
         if self._first.height:
             from_ns, to_ns = (self.place.first_ts_ns + time_ns for time_ns in self._range())
             shown = (waits["end_ns"] > from_ns) & (waits["start_ns"] < to_ns)
@@ -149,7 +152,7 @@ class Window:
                 self._waits += waits.filter(shown).rows()
 
     def finish(self) -> Kept | None:
-        """The collected rows within the shown time range; None if the capture has no segment of the place."""
+        """Return the collected rows within the shown time range; None if the capture has no segment of the place."""
         if self._first.is_empty():
             return None
         from_ns, to_ns = self._range()
@@ -161,11 +164,11 @@ class Window:
         return [part for part in (self._before, self._first, self._last, self._after) if part.height]
 
     def _times(self) -> list[int]:
-        """Times of the kept segments, in ns since the connection's first segment."""
+        """Return the times of the kept segments, in ns since the connection's first segment."""
         return [time_ns for part in self._parts() for time_ns in part["t_ns"].to_list()]
 
     def _range(self) -> tuple[int, int]:
-        """The shown time range: from the first to the last frame of the place, with margins as far as segments were kept."""
+        """Return the shown time range: from the first to the last frame of the place, with margins as far as segments were kept."""
         kept = self._times()
         start_ns, end_ns = kept[self._before.height], kept[-1 - self._after.height]
         least, most = (round(margin * (end_ns - start_ns)) for margin in self.place.margins)
@@ -179,7 +182,7 @@ class Window:
 
 
 def _with(kept: pl.DataFrame, rows: pl.DataFrame, begin: int, end: int) -> pl.DataFrame:
-    """Append copies of the rows from index `begin` to `end`. A slice instead of a copy would keep all rows in memory."""
+    """Append the rows from index `begin` to `end`. They are copied, because a slice would keep all rows in memory."""
     if begin == end:
         return kept
     more = rows[pl.int_range(begin, end, eager=True)]

@@ -1,6 +1,6 @@
-"""The ladder of a pair of captures: each packet as a line from its sender to its receiver, with time to the right.
+"""Draws the ladder of a pair of captures: each packet is a line from its sender to its receiver, with time to the right.
 
-Both ends of a line are measured, one in each capture, so its slope is the one-way delay.
+Each capture gives the time of one end of the line, so the slope of the line shows the one-way delay.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.plots import Figure, Frame
 
 PACKETS = 1_500
-"""Maximum number of packets: about 40 bytes of the report each. They are consecutive: one that is left out would look like a lost one."""
+"""At most this many packets are drawn. Each takes about 40 bytes of the report. They are consecutive: a gap would look like lost
+packets."""
 
 BEFORE_LOSS = 50
-"""Number of packets drawn before the first loss, if not all are drawn (a heuristic)."""
+"""If not all packets are drawn, this many are drawn before the first loss (a heuristic)."""
 
 _LEVELS = (1, 0)
-"""Height of the client and of the server."""
+"""Vertical position of the client, and of the server."""
 
 _HOVER = "%{customdata[2]:,} bytes, frame %{customdata[0]}, arrived as frame %{customdata[1]}<br>%{customdata[3]} on the path, %{x:.6f} s"
 _LOST_HOVER = "lost: %{customdata[1]:,} bytes, frame %{customdata[0]}<br>%{x:.6f} s"
 
 
 def shown(packets: pl.DataFrame) -> pl.DataFrame:
-    """Return the packets to draw, in order of sending: all with both times, and the lost ones; around the first loss if there are too many.
+    """Return the packets to draw, in order of sending: packets with a sending and an arrival time, and lost packets.
+
+    If there are too many packets, those around the first loss are drawn.
 
     Args:
         packets: rows of `packet_fates.packets` of one connection, with `t_ns` and `ack_ns`: when they were sent and arrived, from the start
@@ -66,7 +69,7 @@ def figure(rows: pl.DataFrame, frame: Frame) -> Figure:
 
 
 def text(rows: pl.DataFrame) -> str:
-    """Say what the figure shows, for screen readers."""
+    """Describe the figure for screen readers."""
     said = []
     for side, label in enumerate(("client to server", "server to client")):
         own = rows.filter(pl.col("direction") % 2 == side)
@@ -99,7 +102,7 @@ def _arrived(rows: pl.DataFrame, side: int, label: str, colour: str, frame: Fram
 
 
 def _lost(rows: pl.DataFrame, side: int, label: str, frame: Frame) -> dict[str, Any] | None:
-    """A cross at the sender of each lost packet."""
+    """Draw a cross at the sender for each lost packet."""
     lost = rows.filter(pl.col("fate") == "lost")
     if lost.is_empty():
         return None

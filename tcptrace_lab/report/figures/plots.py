@@ -1,7 +1,7 @@
 """Converts series to Plotly figures, as plain dictionaries that `plotly.graph_objects.Figure(figure)` accepts.
 
 The dictionaries are built by hand, because importing `plotly.graph_objects` and validating costs more than the rest of a small report.
-Figures have no colours for text, grid and background: the page's script adds those of its light or dark theme. Trace colours have a
+Figures have no colours for text, grid and background: the page's script adds the colours of its light or dark theme. Trace colours have a
 contrast of at least 3 : 1 against both themes and come from a palette for colour-blind readers. No meaning depends on colour alone: every
 mark also has a symbol, every line a name.
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 Figure = dict[str, Any]
 
 BLUE, GREEN, AMBER, RED, PURPLE, GREY = "#1f78b4", "#0a8f6c", "#b27800", "#d5451b", "#8e5bb5", "#7a7f87"
-"""Based on Okabe and Ito (Color Universal Design, 2008), darkened or lightened to be readable on white and on black."""
+"""Colours of Okabe and Ito (Color Universal Design, 2008), darkened or lightened to be readable on white and on black."""
 
 
 class Mark(NamedTuple):
-    """The appearance of one of `engine.figures.MARKS`."""
+    """The appearance of one kind of mark (`engine.figures.MARKS`)."""
 
     label: str
     symbol: str
@@ -61,11 +61,11 @@ MARKS = {
 }
 
 _FEW_POINTS = 400
-"""Up to this number of points, points are drawn larger, and data strokes have end caps."""
+"""If a figure has at most this many points, they are drawn larger, and data strokes have end caps."""
 
 _NS_PER_US, _US_PER_S = 1000, 1_000_000
 _FINE_CLOCK_NS = _NS_PER_US
-"""Times of captures with a finer clock than this have nine decimals, others six."""
+"""Times have nine decimals if the capture's clock has a finer resolution than this, otherwise six."""
 
 _MERGED_HOVER = (
     "%{customdata[2]:,} segments, %{customdata[3]:,} bytes<br>frames %{customdata[0]} to %{customdata[1]}<br>%{x:.6f} s, offset %{y:,}"
@@ -108,7 +108,7 @@ class Frame(NamedTuple):
 
 
 CAUSE_COLOURS = {cause: causes.OURS[cause].colour for cause in schema.CAUSES}
-"""One colour for each cause, here and in the bars. Causes for which TCP delays nothing are pale."""
+"""The colour of each cause, in figures and in bars. A cause with which TCP delays no data has a pale colour."""
 
 CAUSE_PATTERNS = {cause: causes.OURS[cause].pattern for cause in schema.CAUSES}
 """One pattern for each cause (Plotly's names), so that colour never stands alone: colours that are hard to tell apart have different
@@ -122,7 +122,7 @@ SHADE = 0.16
 
 
 def ledger(bands: Sequence[Band]) -> list[dict[str, Any]]:
-    """A strip of bars, one trace per cause, on a second y axis that the page places along the bottom of each figure."""
+    """Draw the ledger as a strip of bars, one trace per cause, on a second y axis, which the page places along the bottom of a figure."""
     return [_strip(cause, [band for band in bands if band["cause"] == cause]) for cause in dict.fromkeys(band["cause"] for band in bands)]
 
 
@@ -149,7 +149,7 @@ STRIP = 0.055
 
 
 def on_foot(figure: Figure, strip: Sequence[dict[str, Any]]) -> Figure:
-    """A figure with the strip of `ledger` along its bottom, for use outside our pages, whose script adds the strip."""
+    """Return a figure with the strip of `ledger` along its bottom, for use outside of our pages. In our pages, a script adds the strip."""
     if not strip:
         return figure
     layout = figure["layout"]
@@ -162,7 +162,7 @@ def on_foot(figure: Figure, strip: Sequence[dict[str, Any]]) -> Figure:
 
 
 def time_sequence(direction: Direction, frame: Frame, bands: Sequence[Band] = ()) -> Figure:
-    """The time-sequence graph: data segments from first to last byte, the receiver's ACK line and window, and marks for special segments.
+    """Draw the time-sequence graph: data segments from first to last byte, the receiver's ACKs and window, and marks of special segments.
 
     Args:
         direction: the series to draw.
@@ -187,12 +187,12 @@ def _band(band: Band) -> dict[str, Any]:
 
 
 def shade(band: Band) -> dict[str, Any]:
-    """A translucent band over the whole height of the figure."""
+    """Draw a translucent band over the whole height of the figure."""
     return {**_band(band), "y1": 1, "opacity": SHADE, "layer": "below"}
 
 
 def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
-    """A ring around each of these segments (rows of `engine.figures.Tracker`)."""
+    """Draw a ring around each of these segments (rows of `engine.figures.Tracker`)."""
     return {
         "type": "scatter",
         "mode": "markers",
@@ -206,19 +206,19 @@ def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
 
 
 def named_frame(number: int, x: float, y: int) -> dict[str, Any]:
-    """An annotation with the frame number beside its ring."""
+    """Return an annotation with a frame's number, beside the ring of the frame."""
     look = {"showarrow": False, "xanchor": "right", "xshift": -7, "yshift": 12, "font": {"size": 11}}
     return {"x": x, "y": y, "text": f"frame {number}", **look}
 
 
 def _offset() -> pl.Expr:
-    """Position of a segment on the sequence axis: the end of its data for the sender's segments, the ACK number for the receiver's."""
+    """Return the positions of segments on the sequence axis: the end of the sender's data, the ACK number of the receiver's segments."""
     sent = pl.when(pl.col("mine")).then(pl.col("seq") + pl.col("payload_bytes")).otherwise(pl.col("ack"))
     return pl.coalesce(sent, "acked", "sent", pl.lit(0))
 
 
 def flight(lines: Mapping[str, pl.DataFrame], frame: Frame, estimated: Estimate | None = None) -> Figure:
-    """Bytes in flight, the receiver's window at that time, and the congestion window and slow-start threshold if they were estimated."""
+    """Draw the bytes in flight, the receiver's window, and the congestion window and slow-start threshold if they were estimated."""
     traces = [
         _line(lines["offered"], frame, "window offered", AMBER, dash="dot", backdrop=3.0 if estimated is None else 1.3),
         *([] if estimated is None else [_line(estimated.window, frame, "congestion window, estimated", GREEN, width=4)]),
@@ -229,7 +229,7 @@ def flight(lines: Mapping[str, pl.DataFrame], frame: Frame, estimated: Estimate 
 
 
 def round_trips(direction: Direction, frame: Frame) -> Figure:
-    """RTT samples by Karn's rule, and in the background the age of the data that each ACK acknowledges."""
+    """Draw the RTT samples by Karn's rule and, in the background, the age of the data that each ACK acknowledges."""
     traces = [
         _samples(direction.lines["ack_lag"], frame, "ACK lag", {"symbol": "circle-open", "color": GREY, "opacity": 0.5}, larger=3),
         _samples(direction.lines["rtt"], frame, "round-trip time", {"symbol": "circle", "color": BLUE}),
@@ -238,7 +238,7 @@ def round_trips(direction: Direction, frame: Frame) -> Figure:
 
 
 def segment_sizes(direction: Direction, frame: Frame, full_bytes: int | None) -> Figure:
-    """The payload of each data segment, with a dotted line at the size of a full segment, if known."""
+    """Draw the payload of each data segment, with a dotted line at the size of a full segment, if known."""
     points = direction.lines["payload"]
     if points.is_empty():
         return _figure([], frame, {})
@@ -268,9 +268,9 @@ def segment_sizes(direction: Direction, frame: Frame, full_bytes: int | None) ->
 
 
 def throughput(directions: dict[str, Direction], frame: Frame, bin_ns: int, window_ns: tuple[int, int] | None = None) -> Figure:
-    """New payload per bin and direction, as a rate. Keys of `directions` are the names of the traces.
+    """Draw the new payload per time bin and direction, as a rate. The keys of `directions` are the names of the traces.
 
-    With `window_ns`, only the bins that lie within that window are drawn; without it, all of them.
+    With `window_ns`, only the bins within this window are drawn; otherwise, all bins are drawn.
     """
     looks = ((BLUE, "solid"), (PURPLE, "dash"))
     traces = [
@@ -291,9 +291,10 @@ def _figure(traces: Sequence[dict[str, Any] | None], frame: Frame, y_axis: dict[
 def _line(
     points: pl.DataFrame, frame: Frame, name: str, colour: str, dash: str = "solid", width: float = 1.5, backdrop: float | None = None
 ) -> dict[str, Any] | None:
-    """A step line: each value holds until the next one.
+    """Draw a step line: each value holds until the next value.
 
-    A backdrop must not compress the rest of the figure: the page shows it only up to `backdrop` times the height of the rest.
+    With `backdrop`, the line is background: the page cuts it at `backdrop` times the height of the other lines, so that it does not
+    compress them.
     """
     if points.is_empty():
         return None
@@ -327,7 +328,7 @@ def _samples(points: pl.DataFrame, frame: Frame, name: str, marker: dict[str, An
 
 
 def _bursts(direction: Direction, frame: Frame) -> dict[str, Any] | None:
-    """One stroke per segment, from its first to its last byte, or per run of segments, from its start to its end."""
+    """Draw one stroke per segment, from its first to its last byte, or one stroke per run of merged segments."""
     bursts = direction.bursts
     if bursts.is_empty():
         return None
@@ -352,7 +353,7 @@ def strokes(starts: list[Any], ends: list[Any]) -> list[Any]:
 
 
 def _mark(name: str, direction: Direction, frame: Frame) -> dict[str, Any]:
-    """A mark: a symbol at the segment's first byte, and a stroke over its bytes."""
+    """Draw one kind of mark: a symbol at the first byte of each segment, and a stroke over its bytes."""
     mark, points, count = MARKS[name], direction.marks[name], direction.mark_counts[name]
     shown = f"{count:,}" if count == points.height else f"{points.height:,} of {count:,}"
     payload = points["payload_bytes"].to_list()
@@ -382,9 +383,11 @@ def _mark(name: str, direction: Direction, frame: Frame) -> dict[str, Any]:
 def _rate(
     name: str, direction: Direction, bin_ns: int, window_ns: tuple[int, int], colour: str, dash: str, *, is_all: bool
 ) -> dict[str, Any]:
-    """The throughput of every bin of a window, including empty ones. Data outside counts in the first or last bin if that is all there is.
+    """Draw the throughput of every bin of a window, including empty bins.
 
-    In a part of a connection, bins at its edges are left out, because only a part of their data is known.
+    If the window is the whole connection (`is_all`), data before or after the window counts in the first or last bin.
+
+    Otherwise, incomplete bins at the edges of the window are omitted, because only a part of their data is known.
     """
     first = window_ns[0] // bin_ns if is_all else -(-window_ns[0] // bin_ns)
     bins = window_ns[1] // bin_ns + 1 - first if is_all else max(window_ns[1] // bin_ns - first, 0)

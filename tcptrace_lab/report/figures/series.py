@@ -1,10 +1,11 @@
 """Reads the data of the figures of all chosen connections, in one pass over the segments and with bounded memory.
 
-The tables of segments and intervals may be larger than memory. They are read once, for all chosen connections and windows together. Each
-slice is reduced to a bounded number of points before the next one is read. Exact counts remain, so that the page can state what it omits.
+The tables of segments and intervals may be larger than memory. Both tables are read once, for all chosen connections and windows together.
+Each slice is reduced to a bounded number of points before the next slice is read. Exact counts are kept, so that the page can state how
+many points it omits.
 
-A *direction* is named by its sender: `from_client=True` is the client's data and the server's ACKs for it. All times are in ns since the
-connection's first segment.
+A *direction* is identified by its sender: `from_client=True` means the client's data, and the server's ACKs of this data. All times are in
+ns since the connection's first segment.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.finding_windows import Window
 
 SLICE_ROWS = 262_144
-"""Rows per slice, about 20 MB. Large slices are efficient: a query on a few thousand rows costs as much as one on a few hundred."""
+"""Number of rows per slice, about 20 MB. Large slices are efficient: a query costs as much for a few thousand rows as for a few hundred."""
 
 COLUMNS = (
     *("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "sack_blocks", "kind"),
@@ -38,7 +39,7 @@ WAIT_COLUMNS = ("conn", "from_client", "start_ns", "end_ns", "cause")
 
 
 class Whole(NamedTuple):
-    """A direction that has figures on the page: its series, the length of its connection, and whether it was captured at its sender."""
+    """A direction that has figures on the page: its series, the duration of its connection, and whether it was captured at its sender."""
 
     direction: Direction
     duration_ns: int
@@ -84,7 +85,7 @@ def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Wind
 
 
 def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
-    """The data of all figures for a few rows of one connection (from `Tracker`), without any reduction."""
+    """Return the data of all figures for a few rows of one connection (from `Tracker`), with all points."""
     frames, begin_ns, span_ns = rows["frame"], rows["ts_ns"][0] - rows["t_ns"][0], rows["t_ns"][-1] - rows["t_ns"][0]
     side = {from_client: rows.height * len(MARKS)}
     request = Request(rows["conn"][0], frames[0], frames[-1], begin_ns, max(span_ns, 0), side, side, side)
@@ -94,7 +95,9 @@ def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
 
 
 class Part(NamedTuple):
-    """A window of a direction that is drawn more closely than the whole. Times are in ns since the connection's first segment.
+    """A window of a direction, which is drawn at a larger scale than the whole direction.
+
+    Times are in ns since the connection's first segment.
 
     Attributes:
         from_ns, to_ns: the window.
@@ -109,9 +112,9 @@ class Part(NamedTuple):
 def of_window(
     rows: pl.DataFrame, waits: pl.DataFrame, first_ts_ns: int, part: Part, *, from_client: bool, state: State | None = None
 ) -> tuple[Direction, int]:
-    """The data of all figures of a direction for a window, and the width of a throughput bin.
+    """Return the data of all figures of a direction for a window, and the width of a throughput bin.
 
-    The segment before the window and the one after it are included, so that lines extend to both edges.
+    The segment before the window and the segment after the window are included, so that lines extend to both edges.
 
     Args:
         rows: rows of a connection, of both directions, in frame order, from its first segment or from `state`.
@@ -140,7 +143,9 @@ def of_window(
 def of_batches(
     batches: Iterable[pl.DataFrame], waits: pl.DataFrame, first_ts_ns: int, part: Part, data_segments: int, *, from_client: bool
 ) -> tuple[Direction, int]:
-    """As `of_window`, for windows with more rows than fit in memory; without the segments beside the window.
+    """Return the same data as `of_window`, for a window with more rows than fit in memory.
+
+    The segments before and after the window are not included.
 
     Args:
         batches: rows of a connection, of both directions, in frame order, from its first segment.
@@ -169,16 +174,16 @@ def _collector_of(part: Part, first_ts_ns: int, data_segments: int, *, from_clie
 
 
 def _add_waits(collector: Collector, waits: pl.DataFrame, part: Part) -> None:
-    """Add the parts of intervals that are in the window."""
+    """Add to the collector the parts of intervals that are in the window."""
     begin_ns, end_ns = collector.request.first_ts_ns + part.from_ns, collector.request.first_ts_ns + part.to_ns
     overlapping = waits.filter((waits["end_ns"] > begin_ns) & (waits["start_ns"] < end_ns))
     collector.add_waits(overlapping.with_columns(pl.col("start_ns").clip(begin_ns), pl.col("end_ns").clip(None, end_ns)))
 
 
 def _passing(analysis: Analysed, conns: Sequence[int]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Segments and ledger intervals of these connections, in bounded batches and one pass over the capture.
+    """Yield the segments and ledger intervals of these connections, in bounded batches and one pass over the capture.
 
-    Segments are in frame order. Intervals follow all segments of their connection.
+    Segments are in frame order. The intervals of a connection follow all of its segments.
     """
     columns = [name for name in schema.SEGMENTS.names if name in COLUMNS]  # in the order of the source (see `reread.PULL_VALUES`)
     timed, own = pl.col("ts_ns").is_not_null(), pl.col("conn").is_in(conns)
@@ -201,7 +206,7 @@ def _slices(passing: Iterator[tuple[pl.DataFrame, pl.DataFrame]]) -> Iterator[tu
     pending: list[tuple[pl.DataFrame, pl.DataFrame]] = []
     for both in passing:
         pending.append(both)
-        del both  # a remaining reference would keep the batch in memory until the next one
+        del both  # a remaining reference would keep this batch in memory until the next batch
         if sum(segments.height + waits.height for segments, waits in pending) >= SLICE_ROWS:
             yield _take_pending(pending)
     if pending:
@@ -216,12 +221,12 @@ def _take_pending(pending: list[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.
 
 
 def _by_connection(rows: pl.DataFrame) -> list[pl.DataFrame]:
-    """The rows, split by connection."""
+    """Return the rows, split by connection."""
     return [rows] if rows["conn"].n_unique() == 1 else rows.partition_by("conn", maintain_order=True)
 
 
 def _runs(waits: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Connection and its intervals, which are contiguous in `waits`."""
+    """Yield each connection with its intervals, which are contiguous in `waits`."""
     begin = 0
     for length, conn in waits["conn"].rle().struct.unnest().iter_rows():
         yield conn, waits.slice(begin, length)
@@ -236,7 +241,7 @@ class _DirectionState(NamedTuple):
     windows: list[Window]
 
     def take(self, part: pl.DataFrame) -> None:
-        """Pass on the next rows of the connection."""
+        """Pass the next rows of the connection to the consumers."""
         if self.collector is None and all(window.is_full for window in self.windows):
             return
         rows = self.tracker.follow(part)
@@ -246,7 +251,7 @@ class _DirectionState(NamedTuple):
             window.pick(rows)
 
     def wait(self, waits: pl.DataFrame) -> None:
-        """Pass on the next intervals of the connection's ledger. All segments of the connection were read before."""
+        """Pass the next ledger intervals of the connection to the consumers, after all segments of the connection."""
         own = waits.filter(waits["from_client"] == self.tracker.from_client).select("start_ns", "end_ns", "cause")
         if self.collector is not None:
             self.collector.add_waits(own)

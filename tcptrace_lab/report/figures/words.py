@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 _COUNTED = re.compile(r"\([\d,]+( of [\d,]+)?\)$")
-"""The end of the name of a trace of marks: the number of marks."""
+"""Matches the number of marks at the end of a trace's name."""
 
 
 def figure(drawn: Figure) -> str:
-    """One sentence per trace of a figure."""
+    """Return one sentence per trace of a figure."""
     layout = drawn["layout"]
     across, up = (_unit(layout.get(axis, {})) for axis in ("xaxis", "yaxis"))
     return " ".join(words for trace in drawn["data"] if (words := _trace(trace, across, up)))
 
 
 def ladder(drawn: Figure) -> str:
-    """The segments of a ladder in their order, and the waits between them."""
+    """Return a text that lists the segments of a ladder in order, and the waits between them."""
     steps = [
         (y, f"{seconds:.6f} s {trace['name']}: {text}")
         for trace in drawn["data"]
@@ -37,7 +37,7 @@ def ladder(drawn: Figure) -> str:
 
 
 def _unit(axis: dict[str, Any]) -> Callable[[float], str]:
-    """A function that formats values of an axis. Axes without a suffix are in seconds."""
+    """Return a function that formats the values of an axis. An axis without a suffix is in seconds."""
     named: dict[str, Callable[[float], str]] = {"B": lambda value: numbers.size(round(value)), "b/s": numbers.rate}
     return named.get(axis.get("ticksuffix", ""), numbers.duration_s)
 

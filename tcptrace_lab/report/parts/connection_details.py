@@ -1,4 +1,4 @@
-"""Connections with figures: their facts, the figures of each direction with data, and notes on what these leave out."""
+"""Connections with figures: facts on each connection, the figures of each direction with data, and notes on what the figures omit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Spent(NamedTuple):
     stalls: pl.DataFrame
 
 
-LABEL_MEANING = "What the connection was for, by its first data"
+LABEL_MEANING = "What the connection was used for, by its first data"
 
 
 def connections(
@@ -43,7 +43,7 @@ def connections(
     windows: Sequence[Window] = (),
     room: selection.Room = selection.ALONE,
 ) -> tuple[list[Connection], dict[tuple[int, bool], series.Whole]]:
-    """Read and draw the chosen rows of `schema.CONNECTIONS`, in their order.
+    """Read and draw the chosen connections (rows of `schema.CONNECTIONS`), in their order.
 
     Args:
         analysis: the analysis of the connections.
@@ -77,13 +77,16 @@ def connections(
 
 
 def _is_at_sender(row: Mapping[str, Any], *, from_client: bool) -> bool:
-    """Whether the capture shows this direction's bytes in flight: it was taken at the sender, or both ends are one host."""
+    """Return whether the capture shows this direction's bytes in flight: it was made at the sender, or both ends are one host."""
     side = "client" if from_client else "server"
     return bool(row["vantage"] == side or row["vantage_known_by"] == "loopback")
 
 
 def rate_sentences(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int, str], str]:
-    """(`conn`, sender) → text on the rates of that direction. `known` has rows of `schema.RATES` for some connections."""
+    """Return a text on the rates of each direction, by (`conn`, sender).
+
+    `known` contains rows of `schema.RATES` for some connections.
+    """
     keys = {from_client: side for side, from_client in schema.SIDES.items()}
     conns, known_conns = chosen["conn"].to_list(), {*known["conn"].to_list()}
     rows = known.filter(known["conn"].is_in(conns)).to_dicts()
@@ -109,14 +112,14 @@ def _connection(
 
 
 def _stalls(time: Spent, row: Mapping[str, Any]) -> list[Stall]:
-    """The longest stalls of a connection."""
+    """Return the longest stalls of a connection."""
     return lost_time.listed_stalls(time.stalls, row["conn"], row["first_ts_ns"])
 
 
 def description(
     row: dict[str, Any], account: Mapping[str, Any] | None, stalls: list[Stall], fast: Mapping[tuple[int, str], str]
 ) -> Description:
-    """What is said about a connection without its figures.
+    """Return everything about a connection that the page shows, except the figures.
 
     Args:
         row: the row of `schema.CONNECTIONS`.
@@ -154,7 +157,7 @@ def drawings(
     bin_ns: int,
     window_ns: tuple[int, int] | None = None,
 ) -> Drawings:
-    """The figures of a connection, and what they leave out.
+    """Return the figures of a connection, and sentences on what the figures omit.
 
     Args:
         row: the row of `schema.CONNECTIONS`.
@@ -180,7 +183,7 @@ def drawings(
                 "throughput",
                 "both",
                 "Throughput",
-                "New payload per time slice; retransmits are not counted again.",
+                "New payload per interval of time; retransmits are not counted again.",
                 "No new payload.",
                 rate,
             ),
@@ -202,7 +205,7 @@ def _direction_figures(key: str, direction: Direction, frame: plots.Frame, full_
             "time-sequence",
             key,
             "Time and sequence",
-            "Each stroke is a segment from first to last byte; the line below is what the receiver has ACKed, the line above is the "
+            "Each stroke is a segment from first to last byte; the lower line is what the receiver has ACKed, the upper line is the "
             "end of its window. SACK blocks are strokes at the time of their ACK.",
             "There is nothing to draw.",
             plots.time_sequence(direction, frame),
@@ -237,7 +240,7 @@ def _direction_figures(key: str, direction: Direction, frame: plots.Frame, full_
 
 
 def _omitted(label: str, direction: Direction) -> list[str]:
-    """Sentences on what the figures leave out."""
+    """Return sentences on what the figures of a direction omit."""
     notes = [
         f"{label}: {points.height:,} of {direction.mark_counts[name]:,} marks “{plots.MARKS[name].label}” drawn, evenly spaced."
         for name, points in direction.marks.items()
@@ -245,7 +248,7 @@ def _omitted(label: str, direction: Direction) -> list[str]:
     ]
     if direction.merged:
         segments, strokes = direction.bursts["segments"].sum(), direction.bursts.height
-        notes.append(f"{label}: {segments:,} data segments are drawn as {strokes:,} strokes, several in a row as one.")
+        notes.append(f"{label}: {segments:,} data segments are drawn as {strokes:,} strokes: consecutive segments are merged.")
     longest = max(direction.line_counts, key=lambda name: direction.line_counts[name])
     drawn, counted = direction.lines[longest].height, direction.line_counts[longest]
     if drawn < counted:
@@ -258,7 +261,7 @@ def _omitted(label: str, direction: Direction) -> list[str]:
 
 
 def _facts(row: dict[str, Any], main: str, fast: Mapping[tuple[int, str], str]) -> list[Value]:
-    """The line of facts above a connection's figures."""
+    """Return the line of facts above a connection's figures."""
     table_row = connection_table.row(row, row["first_ts_ns"])
     facts: list[Value] = [
         {"label": column["label"], "value": table_row[column["key"]], "kind": column["kind"], "tooltip": column["tooltip"]}
@@ -286,14 +289,15 @@ def _facts(row: dict[str, Any], main: str, fast: Mapping[tuple[int, str], str]) 
     return facts
 
 
-_MEDIAN = "the median time from the capture point to the receiver of most data and back, plus the smallest to its sender and back"
+_MEDIAN = "the median RTT from the capture point to the receiver of most data, plus the smallest RTT from the capture point to its sender"
 
 
 def _traffic_facts(row: dict[str, Any]) -> list[Value]:
-    """Segments, retransmits and throughput of each direction with data."""
+    """Return the segments, retransmits and throughput of each direction with data."""
     tooltip = (
-        "Retransmitted: share of the segments with data, SYN or FIN. That is not the share that was lost: a segment may be sent again "
-        "several times, or although it had arrived. Without its original in the capture: lost before the capture point, or not captured"
+        "Retransmitted: share of the segments with data, SYN or FIN. This is not the share of lost segments: a segment may be "
+        "retransmitted several times, or although it had arrived. A retransmit without its original in the capture: the original was lost "
+        "before the capture point, or not captured"
     )
     return [
         {"label": f"traffic, {_LABELS[side]}", "value": connection_table.traffic(row, side), "kind": "sentence", "tooltip": tooltip}
@@ -303,7 +307,7 @@ def _traffic_facts(row: dict[str, Any]) -> list[Value]:
 
 
 def _line_facts(row: dict[str, Any]) -> list[Value]:
-    """Load and payload bound of the link, per direction with data, if the overhead of the link type is known."""
+    """Return the load and the payload bound of the link for each direction with data, if the overhead of the link type is known."""
     tooltip = schema.CONNECTIONS["client_best_payload_share"].limits
     sentences = {side: link_overhead.sentence(row, side) for side in schema.SIDES if row[f"{side}_payload_bytes"]}
     return [
@@ -314,7 +318,7 @@ def _line_facts(row: dict[str, Any]) -> list[Value]:
 
 
 def _rate_facts(conn: int, fast: Mapping[tuple[int, str], str]) -> list[Value]:
-    """The rates of both hosts, and the bound that follows, per direction with data."""
+    """Return the rates of both hosts, and the resulting bound, for each direction with data."""
     sentences = {side: fast.get((conn, side), "") for side in schema.SIDES}
     tooltip = "After Abrams and Chen, 1991: rate of the sender in unlimited bursts, drain rate at the other end, and the lower of the two"
     return [
@@ -330,5 +334,5 @@ def _fact(row: dict[str, Any], name: str, label: str, kind: str) -> Value:
 
 
 def _lower_first(text: str) -> str:
-    """The text with a small first letter, unless it begins with an abbreviation."""
+    """Return the text with a lower-case first letter, unless the text begins with an abbreviation."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]

@@ -18,13 +18,13 @@ _ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports reused", "end": "still op
 """Value of `schema.CLOSED_BY` → short text for a cell."""
 
 HTML_ROWS = 50
-"""Rows in HTML, which are visible without JavaScript. The other rows are packed, at a tenth of the size."""
+"""This many rows are HTML, which is visible without JavaScript. All other rows are packed, to a tenth of the size."""
 
 LONGEST_PATH_NS = 1_500_000_000
-"""A single answer after a longer time shows nothing about the path (docs/how-it-decides.md, 2.1)."""
+"""A single answer that takes longer than this is no evidence of the path's RTT (docs/how-it-decides.md, 2.1)."""
 
 _GUESSES = {"data": "its first data is a request", "port": "it has the higher port", "first": "it was seen first"}
-"""Values of `schema.CLIENT_KNOWN_BY` that are guesses → the reason."""
+"""Value of `schema.CLIENT_KNOWN_BY` that is a guess → the reason for the guess."""
 
 ASKED = (
     *(
@@ -59,7 +59,7 @@ def columns() -> list[Column]:
         _column("client", "client", "text", f"{meaning['client_addr']}, and its port"),
         _column("server", "server", "text", f"{meaning['server_addr']}, and its port"),
         _column("start_ns", "start", "offset", f"{meaning['first_ts_ns']}, after the first packet of the capture"),
-        _column("duration_ns", "duration", "duration", "From the first segment to the last"),
+        _column("duration_ns", "duration", "duration", "Time from the first segment to the last"),
         _column("client_bytes", "bytes →", "size", meaning["client_unique_bytes"]),
         _column("server_bytes", "← bytes", "size", meaning["server_unique_bytes"]),
         _column("resent", "retransmits", "count", f"{resent}, both directions"),
@@ -68,20 +68,20 @@ def columns() -> list[Column]:
             "rtt_min_ns",
             "RTT min",
             "duration",
-            "Smallest RTT of the path: from the capture point to the server and back, plus to the client and back; unknown if one is",
+            "Smallest RTT of the path: RTT to the server plus RTT to the client from the capture point; unknown if one of them is unknown",
         ),
         _column(
             "throughput_bps",
             "throughput",
             "rate",
-            "New payload of the direction with most data, per time from its first to its last data segment",
+            "New payload of the direction with most data, divided by the time from its first to its last data segment",
         ),
         _column("closed_by", "ended by", "text", meaning["closed_by"]),
         _column(
             "findings",
             "findings",
             "text",
-            "Findings on this connection, the most expensive first, from the 50 most expensive of the capture",
+            "Findings on this connection, the most expensive first; only the 50 most expensive findings of the capture are known",
         ),
     ]
 
@@ -89,7 +89,7 @@ def columns() -> list[Column]:
 def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[str] = ()) -> dict[str, Any]:
     """Convert a row of `schema.CONNECTIONS` to a row of this table.
 
-    Its keys are those of the columns, and `client_guessed`: why this host is assumed to be the client if no SYN was captured.
+    The result has the keys of the columns, and `client_guessed`: why this host is assumed to be the client if no SYN was captured.
 
     Args:
         connection: the row, with at least the columns of `ASKED`.
@@ -116,32 +116,32 @@ def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[st
 
 
 def initial_rtt_ns(connection: Mapping[str, Any]) -> int | None:
-    """The RTT of the handshake, as Wireshark's `tcp.analysis.initial_rtt`; None unless all three segments were captured."""
+    """Return the RTT of the handshake, as Wireshark's `tcp.analysis.initial_rtt`; None if one of the three segments is missing."""
     halves = connection["syn_to_synack_ns"], connection["synack_to_ack_ns"]
     return None if halves[0] is None or halves[1] is None else halves[0] + halves[1]
 
 
 def path_rtt_ns(connection: Mapping[str, Any]) -> int | None:
-    """The smallest RTT between both hosts: the sum of the smallest times to each of them and back.
+    """Return the smallest RTT between both hosts: the sum of the smallest RTTs from the capture point to each host.
 
-    None if the capture shows only one of them.
+    The result is None if the capture shows only one of these RTTs.
     """
     halves = [_half_ns(connection, side, other) for side, other in (("client", "server"), ("server", "client"))]
     return None if halves[0] is None or halves[1] is None else halves[0] + halves[1]
 
 
 def median_rtt_ns(connection: Mapping[str, Any]) -> int | None:
-    """The median RTT between both hosts, from the direction with more data; None if only one half of the path is visible."""
+    """Return the median RTT between both hosts, from the direction with more data; None if only one half of the path is visible."""
     side, other = ("client", "server") if main_side(connection) == "client" else ("server", "client")
     median, rest = connection[f"{side}_rtt_p50_ns"], _half_ns(connection, other, side)
     return None if median is None or rest is None else _measured(connection, median + rest)
 
 
 def retransmitted(connection: Mapping[str, Any], side: str) -> str:
-    """`retransmitted 1.1% (3 of 281 segments, 1 spurious, at least 2 without their original in the capture)`; empty if nothing was.
+    """Return `retransmitted 1.1% (3 of 281 segments, 1 spurious, at least 2 without their original in the capture)`, or empty text.
 
-    The share is of the segments of `side` with data, SYN or FIN. A segment that was sent again several times counts each time, and how
-    many were lost is not known from that. If the original is not in the capture, it was lost before the capture point, or not captured.
+    The percentage is a share of all segments of `side` with data, SYN or FIN. Each retransmit of a segment counts, so the percentage does
+    not show how many segments were lost. If the original is not in the capture, it was lost before the capture point, or not captured.
     """
     resent, spurious = connection[f"{side}_retransmitted_segments"], connection[f"{side}_spurious_retransmissions"]
     if not resent:
@@ -156,7 +156,7 @@ def retransmitted(connection: Mapping[str, Any], side: str) -> str:
 
 
 def _without_original(connection: Mapping[str, Any], side: str) -> int:
-    """Minimum number of retransmits whose data was not in the capture before."""
+    """Return the minimum number of retransmits whose original is not in the capture."""
     seen_again = connection[f"{side}_payload_bytes"] - connection[f"{side}_unique_bytes"]
     first_seen = max(connection[f"{side}_retransmitted_bytes"] - seen_again, 0)
     longest = connection[f"{side}_max_segment_bytes"]
@@ -164,7 +164,7 @@ def _without_original(connection: Mapping[str, Any], side: str) -> int:
 
 
 def traffic(connection: Mapping[str, Any], side: str) -> str:
-    """`281 data segments, retransmitted 1.1% (3 of 283 segments), 12 out of order; 10.2 Mb/s`."""
+    """Return the traffic of a direction: `281 data segments, retransmitted 1.1% (3 of 283 segments), 12 out of order; 10.2 Mb/s`."""
     words = [numbers.counted(connection[f"{side}_data_segments"], "data segment")]
     words.append(retransmitted(connection, side) or "nothing retransmitted")
     for name, label in (("out_of_order_segments", "out of order"), ("zero_window_probes", "zero-window probes")):
@@ -175,7 +175,7 @@ def traffic(connection: Mapping[str, Any], side: str) -> str:
 
 
 def direction_summary(connection: Mapping[str, Any], side: str) -> str:
-    """`RTT 20.3 ms, retransmitted 1.1% (3 of 283 segments), 12.9 Mb/s`: figures of the direction of `side`; empty without data."""
+    """Return figures of the direction that `side` sends: `RTT 20.3 ms, retransmitted 1.1% (3 of 283 segments), 12.9 Mb/s`."""
     if not connection[f"{side}_payload_bytes"]:
         return ""
     smallest_ns = path_rtt_ns(connection)
@@ -184,14 +184,15 @@ def direction_summary(connection: Mapping[str, Any], side: str) -> str:
     if again := retransmitted(connection, side):
         words.append(again)
     sent_ns = difference(connection[f"{side}_last_data_ts_ns"], connection[f"{side}_first_data_ts_ns"])
-    rate = _throughput_bps(connection, side) if sent_ns is not None and sent_ns >= (rtt_ns or 0) else None  # not the rate of one burst
+    # In less than an RTT, the data is one burst, and its rate is not that of the transfer.
+    rate = _throughput_bps(connection, side) if sent_ns is not None and sent_ns >= (rtt_ns or 0) else None
     return ", ".join([*words, *([] if rate is None else [numbers.rate(rate)])])
 
 
 def _half_ns(connection: Mapping[str, Any], side: str, other: str) -> int | None:
-    """The shortest time from the capture point to `other` and back, from ACKs of the data of `side` and from other proofs of arrival.
+    """Return the smallest RTT from the capture point to `other`, from ACKs of the data of `side` and other reactions to segments.
 
-    A host that answers only after a timer, as a window probe does, shows nothing about the path.
+    A reaction that a timer delayed, such as a window probe, does not show the RTT of the path.
     """
     acked_ns, answered_ns = connection[f"{side}_rtt_min_ns"], connection[f"{other}_reaction_min_ns"]
     known = acked_ns, None if answered_ns is None or answered_ns > LONGEST_PATH_NS else answered_ns
@@ -199,12 +200,12 @@ def _half_ns(connection: Mapping[str, Any], side: str, other: str) -> int | None
 
 
 def _measured(connection: Mapping[str, Any], rtt_ns: int | None) -> int | None:
-    """The RTT; None if it is below the tick of the capture's clock."""
+    """Return the RTT; None if the RTT is shorter than a tick of the capture's clock."""
     return None if rtt_ns is None or rtt_ns < (connection["clock_tick_ns"] or 0) else rtt_ns
 
 
 def cells(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], drawn: Collection[int]) -> list[list[Any]]:
-    """Rows in the form that the page's script inserts into the table.
+    """Return the rows in the form in which the page's script inserts them into the table.
 
     Returns:
         Per row: the texts of its cells, their exact values ("" if the text is exact), whether the connection has figures, and why its
@@ -215,12 +216,12 @@ def cells(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], drawn: C
 
 
 def main_side(connection: Mapping[str, Any]) -> str:
-    """The host that sent more data: `client` or `server`."""
+    """Return the host that sent more data: `client` or `server`."""
     return "client" if connection["client_payload_bytes"] >= connection["server_payload_bytes"] else "server"
 
 
 def difference(later_ns: int | None, earlier_ns: int | None) -> int | None:
-    """`later_ns - earlier_ns`; None if either is unknown."""
+    """Return `later_ns - earlier_ns`; None if one of these times is unknown."""
     return None if later_ns is None or earlier_ns is None else later_ns - earlier_ns
 
 
@@ -229,6 +230,6 @@ def _column(key: str, label: str, kind: str, tooltip: str) -> Column:
 
 
 def _throughput_bps(connection: Mapping[str, Any], side: str) -> float | None:
-    """Throughput as in the JSON: new payload divided by the time from the first data segment to the last."""
+    """Return the throughput as in the JSON: new payload divided by the time from the first data segment to the last."""
     sent_ns = difference(connection[f"{side}_last_data_ts_ns"], connection[f"{side}_first_data_ts_ns"])
     return connection[f"{side}_unique_bytes"] * 8 * numbers.NS_PER_S / sent_ns if sent_ns and sent_ns > 0 else None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Bar, Found, Part, Reproduce, Stall, Zoom
 
 LISTED_STALLS = 20
-"""Maximum number of stalls listed per connection: the longest ones."""
+"""At most this many stalls are listed per connection, the longest ones."""
 
 NOT_LISTED = ("handshake", "idle", "application", "peer", "network", "close", "unknown")
 """Causes whose waits are not stalls, because TCP does not delay any data."""
@@ -29,15 +29,15 @@ _ARROWS = {True: "client → server", False: "server → client"}
 
 
 MODELLED = ("nagle-delayed-ack", "delayed-ack", "throughput-deadlock", "receiver-window-limited", "zero-window", "send-buffer-limited")
-"""Findings whose remedy can be modelled (`replay.gains`)."""
+"""Ids of the findings whose remedy a model can simulate (`replay.gains`)."""
 
 
 def found(
     findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str], summaries: Iterable[str], path: str
 ) -> list[Found]:
-    """The findings, each with endpoints, figures of its direction, a Wireshark display filter and, if available, its figure.
+    """Return the findings, each with endpoints, figures of its direction, a Wireshark display filter and, if available, its plot.
 
-    `path` names the capture in commands.
+    `path` is the path of the capture in commands.
     """
     return [
         {
@@ -67,7 +67,7 @@ def found(
 
 
 def _reproduce(finding: Finding, path: str) -> Reproduce | None:
-    """How to try the remedy; None if no model knows it."""
+    """Return how to try the remedy of a finding; None if no model can simulate the remedy."""
     if finding.conn is None or finding.id not in MODELLED or finding.severity == Severity.INFO:
         return None
     of = f"{path} --connection {finding.conn}"
@@ -78,7 +78,10 @@ def _reproduce(finding: Finding, path: str) -> Reproduce | None:
 
 
 def bars(account: Mapping[str, Any] | None) -> list[Bar]:
-    """Each direction's time by cause, largest first; directions without time are left out. `account` is a row of `schema.ACCOUNTS`."""
+    """Return each direction's time by cause, the largest first.
+
+    A direction without time is omitted. `account` is a row of `schema.ACCOUNTS`.
+    """
     if not account:
         return []
     bars_made: list[Bar] = []
@@ -110,18 +113,18 @@ def bars(account: Mapping[str, Any] | None) -> list[Bar]:
 
 
 def _terms(account: Mapping[str, Any], side: str) -> str:
-    """`SndLimTimeSnd 1.2 s, SndLimTimeRwin 0 s, SndLimTimeCwnd 2.8 s`: the time in the states of RFC 4898."""
+    """Return the time in the states of RFC 4898: `SndLimTimeSnd 1.2 s, SndLimTimeRwin 0 s, SndLimTimeCwnd 2.8 s`."""
     return ", ".join(f"{term} {numbers.duration(ns)}" for term, ns in snd_lim.times_ns(account, side).items())
 
 
 def _time(life_ns: int, idle_ns: int) -> str:
-    """`49.6 s`, or `34.6 s active (14.9 s idle)`: shares are of the active time."""
+    """Return the time of a direction: `49.6 s`, or `34.6 s active (14.9 s idle)`. Percentages are shares of the active time."""
     active = numbers.duration(life_ns - idle_ns)
     return f"{active} active ({numbers.duration(idle_ns)} idle)" if idle_ns else active
 
 
 def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:
-    """The longest stalls of a connection in which TCP delayed data, in order of time. `stalled` has rows of `schema.STALLS`."""
+    """Return the longest stalls of a connection in which TCP delayed data, in order of time (`stalled`: rows of `schema.STALLS`)."""
     own = stalled.filter(stalled["conn"] == conn).to_dicts()
     held = [row | {"ns": row["end_ns"] - row["start_ns"]} for row in own if row["cause"] not in NOT_LISTED]
     most = sorted(held, key=lambda row: -row["ns"])[:LISTED_STALLS]
@@ -143,7 +146,7 @@ def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall
 
 
 def _filter(before: int | None, after: int | None) -> str:
-    """A Wireshark display filter for all frames from the start to the end of a wait."""
+    """Return a Wireshark display filter for all frames from the start to the end of a wait."""
     ends = [frame for frame in (before, after) if frame is not None]
     return f"frame.number in {{{ends[0]}..{ends[-1]}}}" if ends else ""
 

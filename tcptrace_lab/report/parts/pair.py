@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Column, DrawnPair, Figure, PairSection, Value
 
 LISTED_CONNECTIONS, DRAWN_CONNECTIONS = 100, 4
-"""Maximum numbers of connections in the table and with figures: those with most data."""
+"""At most this many connections are in the table, and at most this many have figures, those with the most data."""
 
 POINTS, MARKS = 3_000, 1_000
-"""Maximum numbers of points per line and of marks per kind: about 30 bytes of the report each."""
+"""Maximum numbers of points per line, and of marks per kind. Each point and mark takes about 30 bytes of the report."""
 
 _SIDES = ("client", "server")
 _LABELS = ("client → server", "server → client")
@@ -32,7 +32,7 @@ _HOVER = "%{y:.4s}s<br>%{x:.6f} s, frame %{customdata}"
 
 
 def section(pair: Pair) -> PairSection:
-    """The contents of the section."""
+    """Return the contents of the section."""
     found = {row["direction"]: row for row in directions(pair.packets).iter_rows(named=True)}
     first = list(pair.endpoints[0].head(LISTED_CONNECTIONS).iter_rows(named=True))
     rows = [
@@ -54,7 +54,9 @@ def section(pair: Pair) -> PairSection:
 
 
 def answer(pair: Pair, found: list[dict[str, Any]]) -> list[str]:
-    """The result of the comparison: one sentence per direction, over all connections. Delays are those of the connection with most packets.
+    """Return the result of the comparison: one sentence per direction, over all connections.
+
+    The delays are those of the connection with the most packets.
 
     Args:
         pair: the pair.
@@ -83,7 +85,7 @@ def answer(pair: Pair, found: list[dict[str, Any]]) -> list[str]:
 
 
 def words(pair: Pair) -> list[str]:
-    """Sentences on what was compared, and on the clocks."""
+    """Return sentences on what was compared, and on the clocks."""
     paths = [PurePath(str(capture["path"])) for capture in pair.captures]
     first, second = (str(path) if paths[0].name == paths[1].name else path.name for path in paths)
     near = set(pair.connections["first_is_near_client"])
@@ -116,7 +118,7 @@ def _columns() -> list[Column]:
     return [
         _column("conn", "#", "integer", "Connection, as numbered in the first capture"),
         _column("from", "from", "text", "Sender of these packets"),
-        _column("sent", "sent", "count", "Packets in the capture near the sender; merged packets (offload) count as on the wire"),
+        _column("sent", "sent", "count", "Packets in the capture near the sender; a merged packet (offload) counts as several"),
         _column("lost", "lost", "count", "Lost: seen at the sender and not at the receiver"),
         _column(
             "not_captured",
@@ -157,7 +159,7 @@ def _row(connection: dict[str, Any], side: int, figures: dict[str, Any]) -> dict
 
 
 def _drawn(pair: Pair, place: int) -> DrawnPair | None:
-    """The figures of one pair of connections; None if no packet is in both captures."""
+    """Return the figures of a connection that is in both captures; None if no packet is in both captures."""
     packets = pair.packets.filter(pl.col("direction") // 2 == place)
     matched = packets.filter(pl.col("fate") == "matched")
     if matched.is_empty():
@@ -203,7 +205,7 @@ def _ladder(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         "key": "pair-ladder",
         "by": "both",
         "title": "From sender to receiver",
-        "note": "Each packet from the moment it was sent to the moment it arrived, as in a sequence diagram; crosses were lost. Zoom in to "
+        "note": "Each line is a packet, from the time it was sent to the time it arrived; each cross is a lost packet. Zoom in to "
         f"see single packets.{part}",
         "without": "The clocks could not be aligned.",
         "text": pair_ladder.text(rows) if aligned else "",
@@ -228,8 +230,8 @@ def _delays(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         "key": "pair-delay",
         "by": "both",
         "title": "One-way delay",
-        "note": "Delay of each packet between the two capture points, by when it was sent; lost packets are drawn at 0. The clocks are "
-        "aligned so that the smallest delays of both directions are equal.",
+        "note": "Delay of each packet between the two capture points, by the time when it was sent; lost packets are drawn at 0. The clocks "
+        "are aligned so that the smallest delays of both directions are equal.",
         "without": "The clocks could not be aligned.",
         "text": figure_words.figure(figure),
         "figure": figure,
@@ -252,7 +254,7 @@ def _round_trips(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         "title": "Parts of the RTT",
         "note": "For each RTT sample: the delay of the path in both directions, and how long the receiving host delayed the ACK. "
         "This needs no aligned clocks.",
-        "without": "No ACK in both captures gives an RTT.",
+        "without": "No ACK that is in both captures gives an RTT sample.",
         "text": figure_words.figure(figure),
         "figure": figure,
     }

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 MAX_HASHED_BYTES = 1 << 28
-"""Files of at least this size are not hashed, because that would take a noticeable part of the analysis."""
+"""Larger files are not hashed, because hashing would take a noticeable part of the time of the analysis."""
 
 
 def lines(command: Sequence[str], files: Sequence[str], now: datetime, *, anonymous: bool = False) -> list[str]:
-    """The lines of the page's footer.
+    """Return the lines of the page's footer.
 
     Args:
         command: the arguments of the program.
@@ -36,7 +36,7 @@ def lines(command: Sequence[str], files: Sequence[str], now: datetime, *, anonym
 
 
 def _file(path: str, name: str | None = None) -> str:
-    """Return the line of one file. `name` replaces its name."""
+    """Return the footer's line on one file. `name` replaces the name of the file."""
     file = Path(path)
     if path == "-" or not file.is_file():
         return f"File: {'standard input' if path == '-' else name or path}"

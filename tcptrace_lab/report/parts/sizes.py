@@ -1,4 +1,4 @@
-"""The figure of message time by message size: measured slow ranges are shaded, and predicted ones are drawn along the bottom."""
+"""Draws message time by message size: measured slow ranges are shaded, and predicted slow ranges are drawn along the bottom."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import SizeFigure
 
 MAX_FIGURES = 4
-"""Maximum number of groups with a figure: those with most time in slow ranges. 3,000 messages take about 30 kB of the report."""
+"""At most this many groups have a figure, those with the most time in slow ranges. 3,000 messages take about 30 kB of the report."""
 
 FOOT = 0.04
 """Height of the predicted ranges along the bottom, as a share of the figure's height."""
@@ -27,7 +27,7 @@ _SHADE = {"always": 0.75, "timing-dependent": 0.35}
 
 
 def figures(groups: Sequence[GroupSizes]) -> list[SizeFigure]:
-    """One figure per group with slow ranges, the most expensive first."""
+    """Return one figure per group with slow ranges, the most expensive group first."""
     return [_figure(group) for group in groups if group.measured][:MAX_FIGURES]
 
 
@@ -84,7 +84,7 @@ def _drawn(group: GroupSizes) -> plots.Figure:
 def axes(
     traces: Iterable[dict[str, Any] | None], shapes: list[dict[str, Any]], span: tuple[int, int], y_axis: Mapping[str, Any]
 ) -> plots.Figure:
-    """A figure whose x axis is message size."""
+    """Return a figure whose x axis is the message size."""
     margin = max((span[1] - span[0]) * 0.015, 1)
     x_axis = {"title": {"text": "bytes of the message"}, "range": [span[0] - margin, span[1] + margin], "tickformat": ",d"}
     return {
@@ -116,7 +116,7 @@ def _points(rows: pl.DataFrame, name: str, marker: dict[str, Any]) -> dict[str, 
 
 
 def key(name: str, colour: str) -> dict[str, Any]:
-    """A legend entry for shapes: an empty trace, because shapes have no legend entries."""
+    """Return an empty trace that serves as the legend entry of shapes, because Plotly gives shapes no legend entries."""
     return {
         "type": "scatter",
         "mode": "markers",
@@ -129,6 +129,6 @@ def key(name: str, colour: str) -> dict[str, Any]:
 
 
 def span(low: int, high: int, foot: float, head: float, colour: str, opacity: float) -> dict[str, Any]:
-    """A shape that covers a range of sizes, between two heights given as shares of the figure's height."""
+    """Return a shape that covers a range of sizes, between two heights, which are shares of the figure's height."""
     look = {"fillcolor": colour, "opacity": opacity, "line": {"width": 0}, "layer": "below"}
     return {"type": "rect", "xref": "x", "yref": "paper", "x0": low - 0.5, "x1": high + 0.5, "y0": foot, "y1": head, **look}

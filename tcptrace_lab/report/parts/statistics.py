@@ -15,7 +15,7 @@ _TIME_ENDING = "_ts_ns"
 
 
 def table(connection: dict[str, Any]) -> list[Statistic]:
-    """One row per statistic, with the values of both directions.
+    """Return one row per statistic, with the values of both directions.
 
     Args:
         connection: a row of `schema.CONNECTIONS`.
@@ -33,7 +33,7 @@ def _line(connection: dict[str, Any], column: schema.Column) -> Statistic:
 
 
 def _plain(value: object) -> object:
-    """Booleans as yes and no; other values unchanged."""
+    """Return a Boolean as yes or no, and any other value unchanged."""
     return ("yes" if value else "no") if isinstance(value, bool) else value
 
 

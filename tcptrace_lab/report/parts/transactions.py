@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Column
 
 LISTED_TRANSACTIONS = 50
-"""Maximum number of rows: the longest transactions; the JSON has all."""
+"""At most this many transactions are listed, the longest ones; the JSON has all."""
 
 _SHOWN = (
     ("conn", "#", "integer"),
@@ -32,7 +32,7 @@ _SHOWN = (
 
 
 def section(rows: pl.DataFrame) -> dict[str, Any] | None:
-    """The columns, the rows of the longest (or unfinished) transactions, and the number of all; None without transactions."""
+    """Return the columns, the rows of the longest (or unfinished) transactions, and the total number; None without transactions."""
     if rows.is_empty():
         return None
     longest = rows.sort("total_ns", descending=True, nulls_last=True, maintain_order=True).head(LISTED_TRANSACTIONS)

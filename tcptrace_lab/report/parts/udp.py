@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Column
 
 LISTED_FLOWS = 100
-"""Maximum number of rows: about 600 bytes of HTML each."""
+"""At most this many flows are listed. Each takes about 600 bytes of HTML."""
 
 _BYTES = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 _MAIN = "the direction with most data"
@@ -43,7 +43,7 @@ def columns() -> list[Column]:
 
 
 def listed(flows: pl.LazyFrame) -> tuple[int, list[dict[str, Any]]]:
-    """The number of flows, and the rows of the table.
+    """Return the number of flows, and the rows of the table.
 
     The table has the `LISTED_FLOWS` flows with most data, largest first. Keys are those of `columns`.
     """
@@ -75,7 +75,7 @@ def _row(flow: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sizes(flow: dict[str, Any], side: str) -> str:
-    """The datagram sizes of a sender: `172 B`, or `60 to 1,472 B` with the number of sizes between them."""
+    """Return the datagram sizes of a sender: `172 B`, or `60 to 1,472 B` with the number of sizes between them."""
     low, high, distinct = (flow[f"{side}_{name}"] for name in ("min_payload_bytes", "max_payload_bytes", "distinct_sizes"))
     if low == high:
         return f"{numbers.count(low)} B"
@@ -84,7 +84,7 @@ def _sizes(flow: dict[str, Any], side: str) -> str:
 
 
 def _column(key: str, label: str, kind: str, name: str, more: str = "") -> Column:
-    """A column that shows the column `name` of `schema.FLOWS`. The label or `more` names the sender."""
+    """Return a column of the table, which shows the column `name` of `schema.FLOWS`. The label or `more` names the sender."""
     column = schema.FLOWS[name]
     tooltip = column.meaning.removesuffix(" (host: client)") if more else column.meaning
     return {"key": key, "label": label, "kind": kind, "tooltip": tooltip + more + (f"; {column.limits}" if column.limits else "")}

@@ -1,4 +1,4 @@
-"""All connections on one time axis, each coloured by the cause that took most of the active time of its larger direction."""
+"""Places connections on one time axis, each in the colour of the cause that took the most active time of its larger direction."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Lane
 
 MAX_LANES = 100
-"""Maximum number of connections: those with findings, then those with most payload. The table lists more."""
+"""At most this many connections are shown: those with findings, then those with the most payload. The connection table lists more."""
 
 
 def lanes(listed: pl.DataFrame, accounts: pl.LazyFrame, found: Collection[int], drawn: Collection[int], path: str) -> list[Lane]:
-    """The lanes, in order of time; empty for fewer than two connections.
+    """Return one lane per connection, in order of time; no lane if there are fewer than two connections.
 
     Args:
         listed: rows of `schema.CONNECTIONS`.
@@ -65,6 +65,6 @@ def _lane(row: Mapping[str, Any], account: Mapping[str, Any], begin_ns: int, spa
 
 
 def legend(shown: Sequence[Lane]) -> list[str]:
-    """The causes of these lanes, the most frequent first."""
+    """Return the causes of these lanes, the most frequent first."""
     causes = [lane["cause"] for lane in shown]
     return sorted(set(causes), key=lambda cause: (-causes.count(cause), cause))

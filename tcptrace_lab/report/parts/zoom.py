@@ -1,4 +1,4 @@
-"""The figures of a finding: the one that shows its cause best, and a time-sequence graph around its evidence frames."""
+"""Draws the figures of a finding: the figure that shows its cause best, and a time-sequence graph around its evidence frames."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.finding_windows import Kept, Place, Window
 
 _BESIDE = 0.02
-"""Share of the width that is left free on each side."""
+"""Share of the figure's width that is empty on each side."""
 
 _CLOCK_DECIMALS = 9
 
 _LINE_POINTS = 600
-"""Maximum number of points of a line over the whole connection. The page has figures of it further down, with more points."""
+"""A line over the whole connection has at most this many points. Further down, the page has figures of the connection with more points."""
 
 _KEYS = {from_client: side for side, from_client in SIDES.items()}
 
@@ -31,7 +31,7 @@ _KEYS = {from_client: side for side, from_client in SIDES.items()}
 def zooms(
     ids: Sequence[str], windows: Sequence[Window | None], wholes: Mapping[tuple[int, bool], series.Whole], resolution_ns: int
 ) -> list[Zoom | None]:
-    """The figures of windows that have collected their rows; None for a finding without rows.
+    """Return the figures of findings whose windows have collected their rows; None for a finding without rows.
 
     Args:
         ids: of the findings.
@@ -49,7 +49,7 @@ def zooms(
 
 
 def _bands(place: Place, kept: Kept) -> list[Band]:
-    """The waits in the shown time range. Consecutive waits with one cause are one band."""
+    """Return the waits in the shown time range. Consecutive waits with the same cause are one band."""
     from_ns, to_ns = place.first_ts_ns + kept.from_ns, place.first_ts_ns + kept.to_ns
     return [
         {"start_ns": max(start, from_ns) - place.first_ts_ns, "end_ns": min(end, to_ns) - place.first_ts_ns, "cause": cause}
@@ -103,7 +103,7 @@ class _Shown(NamedTuple):
 
 
 def _flight(shown: _Shown, _whole: series.Whole | None) -> Look:
-    """Bytes in flight against the window, around the place."""
+    """Draw the bytes in flight and the receive window around the place."""
     place, kept, direction, frame = shown
     figure = plots.flight(direction.lines, frame)
     figure["layout"]["xaxis"]["range"] = _range(kept)
@@ -117,7 +117,7 @@ def _flight(shown: _Shown, _whole: series.Whole | None) -> Look:
 
 
 def _congestion(shown: _Shown, whole: series.Whole | None) -> Look:
-    """Bytes in flight over the whole connection, with the congestion window and the slow-start threshold."""
+    """Draw the bytes in flight over the whole connection, with the congestion window and the slow-start threshold."""
     if whole is None:
         return _flight(shown, whole)
     lines = whole.direction.lines
@@ -144,16 +144,16 @@ def _queue(shown: _Shown, whole: series.Whole | None) -> Look:
 
 
 def _ladder(shown: _Shown, _whole: series.Whole | None) -> Look:
-    """The segments around the place as a ladder."""
+    """Draw the segments around the place as a ladder."""
     place, kept, _, frame = shown
     rows = finding_plots.ladder_rows(kept.rows, place.first_frame)
     figure = finding_plots.ladder(rows, _bands(place, kept), frozenset(place.frames), place.causes, frame)
-    note = "One arrow per segment, in order of time, as captured. Between them: the waits of this finding. Rings: frames that prove it."
+    note = "One arrow per segment, in order of time, as captured. Between arrows: the waits of this finding. Rings: frames that prove it."
     return {**_look("ladder", "The exchange", note, figure), "text": words.ladder(figure)}
 
 
 def _writes(shown: _Shown, _whole: series.Whole | None) -> Look:
-    """Writes of the application over time."""
+    """Draw the writes of the application over time."""
     place, kept, _, frame = shown
     pauses = [band for band in _bands(place, kept) if band["cause"] in {*place.causes, "idle"}]
     figure = finding_plots.writes(kept.rows.filter(kept.rows["t_ns"].is_between(kept.from_ns, kept.to_ns)), pauses, frame)
@@ -184,7 +184,7 @@ _LOOKS: dict[str, Callable[[_Shown, series.Whole | None], Look]] = {
 
 
 def _times(kept: Kept) -> str:
-    """The time range as `2,260.296 s to 2,260.404 s`, with enough digits to resolve a hundredth of its length."""
+    """Return the time range as `2,260.296 s to 2,260.404 s`, with enough digits to resolve a hundredth of its length."""
     width_s = max(kept.to_ns - kept.from_ns, 1) / NS_PER_S
     decimals = min(max(2 - math.floor(math.log10(width_s)), 0), _CLOCK_DECIMALS)
     return " to ".join(f"{time_ns / NS_PER_S:,.{decimals}f} s" for time_ns in (kept.from_ns, kept.to_ns))

@@ -128,7 +128,7 @@ def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
 
 
 def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, Sequence[int]] | None:
-    """Return the smallest number of decimals that represents all values exactly, and the values as integers; None if rounding would be needed."""
+    """Return the smallest number of decimals that represents all values exactly, and the values as integers; None if none does."""
     if max(map(abs, known)) >= _LARGEST_EXACT:
         return None
     if whole:

@@ -230,8 +230,8 @@ def _delays(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         "key": "pair-delay",
         "by": "both",
         "title": "One-way delay",
-        "note": "Delay of each packet between the two capture points, by the time when it was sent; lost packets are drawn at 0. The clocks "
-        "are aligned so that the smallest delays of both directions are equal.",
+        "note": "Delay of each packet between the two capture points, by the time when it was sent; lost packets are drawn at 0. The "
+        "clocks are aligned so that the smallest delays of both directions are equal.",
         "without": "The clocks could not be aligned.",
         "text": figure_words.figure(figure),
         "figure": figure,

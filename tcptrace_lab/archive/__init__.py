@@ -5,7 +5,8 @@ Read in this order:
 - `sources/`: `walk` finds captures, `rotation` joins the files of one capture, `completeness` finds captures that are still being written;
 - `fingerprint`: identifies a capture by the hash of its contents;
 - `storage`: reads and writes an archive's files atomically, in a folder or behind a URL; `registry`: the files the archive has seen;
-- `work/`: `task` analyzes one capture and writes its report and its part; `workers` and `cluster` run the tasks; `lock` admits one writer;
+- `work/`: `task` analyzes one capture and writes its report and its part; `workers` and `cluster` run the tasks; `lock` allows one writer
+  at a time;
 - `dataset/`: `rows` makes table rows of an analysis; `part` stores them per capture; `tables` makes Parquet of all parts; `query` runs SQL;
 - `run` is the command `batch`, which calls all these modules; `ring_buffer` is `batch --watch`; `garbage_collection` is `archive gc`;
 - `index/`: `transfers`, `overview`, `outliers` and `regressions` compute the contents of the index; `page` writes its HTML.

@@ -1,10 +1,10 @@
-"""The registry of an archive lists the hash of each file that was read, and the files of each capture. It is saved periodically.
+"""The registry of an archive lists the hash of each file that was read, and the files of each capture.
 
-The registry contains no results. After a crash, the files that were hashed since the last save are hashed again. If the files of a capture
-were deleted, as in a ring buffer, only the registry still lists the capture.
+The registry is saved periodically. It contains no results. After a crash, the files that were hashed since the last save are hashed again.
+If the files of a capture were deleted, as in a ring buffer, only the registry still lists the capture.
 
-With an anonymizer, the registry stores a pseudonym in place of each path. Its methods accept real paths. A pseudonym can be translated back
-only if the current run has read that path.
+With an anonymizer, the registry stores a pseudonym in place of each path. The methods of the registry accept real paths. A pseudonym can be
+translated back only if the current run has read that path.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def check_key(place: Place, anonymizer: Anonymizer | None) -> None:
 
 
 def is_anonymous(place: Place) -> bool:
-    """Whether an archive has pseudonyms."""
+    """Return whether an archive contains pseudonyms."""
     return "key" in json.loads(place.read(MARK) or b"{}")
 
 

@@ -1,6 +1,6 @@
 """`batch` adds captures to an archive.
 
-It finds and hashes files, analyzes the captures that have no part yet, and builds the tables and the index.
+`batch` finds and hashes files, analyzes the captures that have no part yet, and builds the tables and the index.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ SAVE_S = 5.0
 """Minimum interval between saves of the registry."""
 
 _NEEDED_AT_THE_END = ("tcptrace_lab.archive.dataset.tables", "tcptrace_lab.archive.index.page")
-"""Modules that only the end of a run needs. They import Polars, which takes longer than all that happens before the workers start."""
+"""Modules that only the end of a run needs. These modules import Polars, which takes longer than everything that happens before the workers
+start."""
 
 
 class Workers(Protocol):

@@ -22,7 +22,7 @@ MAX_TEXT_WIDTH = 120
 
 
 def console(*, beside_result: bool = False) -> Console:
-    """Return a Rich console. It honours NO_COLOR, COLUMNS and TERM=dumb. A character that its stream cannot encode becomes `?`.
+    """Return a Rich console. The console honours NO_COLOR, COLUMNS and TERM=dumb. A character that its stream cannot encode becomes `?`.
 
     Args:
         beside_result: write to stderr, because stdout has another result.

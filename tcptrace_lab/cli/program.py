@@ -124,8 +124,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Error numbers which mean that the disk is full to which standard output is redirected. Other outputs raise errors of their own
-(`output`)."""
+"""Error numbers which mean that standard output is redirected to a full disk. Other outputs raise errors of their own (`output`)."""
 
 
 def _report_error(error: BaseException, *, debug: bool) -> int:

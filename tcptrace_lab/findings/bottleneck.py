@@ -29,8 +29,8 @@ chance, such as an interrupt that collects packets. If the estimated rate is wro
 short."""
 
 CEILING_SHARE, CEILING = 0.25, 1.15
-"""Nothing passes a line faster than its rate, so many runs are about as fast as the fastest: those with a quarter of the bytes take at most
-15% longer. Programs and paced senders show no such ceiling. Both are heuristics."""
+"""Nothing passes a line faster than its rate, so many runs are about as fast as the fastest: the runs with a quarter of the bytes take at
+most 15% longer. Programs and paced senders show no such ceiling. Both are heuristics."""
 
 OF_RTT = 2
 """A run has to be shorter than the shortest RTT divided by this (a heuristic). Over a whole RTT, senders that wait for one ACK after the
@@ -77,7 +77,7 @@ def busy_ns(connections: pl.LazyFrame, segments: pl.LazyFrame, directions: Colle
         directions: number of the connection, and whether the client sends.
 
     Returns:
-        ns per direction; a direction is left out if it does not overlap with others, or if nothing shows the rate of a common line.
+        ns per direction; a direction is omitted if it does not overlap with others, or if nothing shows the rate of a common line.
     """
     groups = _groups(connections, directions) if directions else {}
     wanted = {sent for of_direction in groups.values() for group in of_direction for sent in group}

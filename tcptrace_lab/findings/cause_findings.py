@@ -55,8 +55,8 @@ _OF_SENDER = (
 )
 
 _OF_RECEIVER = ("max_window_bytes", "data_segments", "stack_guess")
-"""Columns of `schema.CONNECTIONS` that the texts need, without the prefix of the endpoint: first those of the sender, then those of the
-receiver."""
+"""Columns of `schema.CONNECTIONS` that the texts of findings need, without the prefix of the endpoint: first columns of the sender, then
+columns of the receiver."""
 
 _HANDSHAKE = (
     *("syn_to_synack_ns", "synack_to_ack_ns"),

@@ -1,4 +1,4 @@
-"""Throughput deadlock: in round after round, sender and receiver wait for each other until the delayed-ACK timer expires.
+"""Finds throughput deadlocks: in each round trip, sender and receiver wait for each other until the delayed-ACK timer expires.
 
 The receiver delays its ACK until A = min(2M, ⌈0.35 R⌉) bytes have arrived (half of R in 4.4BSD). The sender delays its queued data until
 they reach H = min(M, W/2) bytes or all data is ACKed. With a send buffer S < H + A, both hosts may wait: u < A bytes are in flight, q < H

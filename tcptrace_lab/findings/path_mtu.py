@@ -1,8 +1,8 @@
 """Finds segments that are too large for the path: they are lost each time that they are sent, and smaller segments get through.
 
 A router that cannot forward a packet reports this by ICMP (fragmentation needed, packet too big). If the ICMP message is dropped, the
-sender does not learn the limit. It retransmits the segment until it gives up or tries a smaller segment (RFC 4821). ICMP is not analyzed,
-because the segments alone are sufficient evidence.
+sender does not learn the limit. The sender retransmits the segment until it gives up or tries a smaller segment (RFC 4821). ICMP is not
+analyzed, because the segments alone are sufficient evidence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 MIN_SENT = 3
-"""A segment lost this many times in a row, while smaller ones got through, was not lost by chance (docs/how-it-decides.md, 2.4)."""
+"""A segment that is lost this many times in a row, while smaller segments get through, is not lost by chance (docs/how-it-decides.md,
+2.4)."""
 
 ANY_PATH_BYTES = 536
 """Segments with up to this much data are assumed to pass every path (RFC 9293, 3.7.1: the default MSS)."""
@@ -57,8 +58,8 @@ def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]
 
     Returns:
         One row per retransmit, in capture order: `conn from_client frame ts_ns seq transmission` as in `schema.SEGMENTS`; `size_bytes`: its
-        payload, at most a full segment; `peer_frame`, `peer_ts_ns`: frame and time of the peer's last segment. If the capture has none, an
-        answer can only be ruled out since the sender's last new data: they are those of that data.
+        payload, at most a full segment; `peer_frame`, `peer_ts_ns`: frame and time of the peer's last segment. If the capture has no
+        segment of the peer, frame and time are those of the sender's last new data, because an earlier answer cannot be excluded.
     """
     col = pl.col
     size = pl.min_horizontal("payload_bytes", "smss_bytes").alias("size_bytes")

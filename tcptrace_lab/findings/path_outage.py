@@ -50,7 +50,7 @@ TIMER_NS = 300_000_000
 
 TWO_TIMEOUTS = 2.5
 """In a silence of at least this many initial RTOs, the timer expires at least twice. The second expiration comes at most three initial RTOs
-after the departure (RFC 6298, 5.5), or two if the timer began with an earlier segment (a heuristic)."""
+after the segment was sent (RFC 6298, 5.5), or two if the timer began with an earlier segment (a heuristic)."""
 
 MIN_EVENTS = 3
 """Minimum number of separate unanswered transmissions of one connection: three of a kind are no coincidence (docs/how-it-decides.md,
@@ -133,7 +133,7 @@ class Outage:
 
     @property
     def members(self) -> tuple[Outage, ...]:
-        """This silence, and those of the same interval in other directions."""
+        """This silence, and the silences of the same interval in other directions."""
         return (self, *self.others)
 
     @property
@@ -203,7 +203,7 @@ class Outage:
         )
 
     def remedy(self) -> tuple[str, ...]:
-        """What to do, best first."""
+        """The remedies, the best first."""
         return (
             (
                 f"look at the link at that time ({utc(self.from_ns)}): Wi-Fi roaming or loss of signal, a route change, a flapping link, a "

@@ -5,7 +5,7 @@ Figures are base64 text, which has no meaning in HTML. The Content-Security-Poli
 forbids all network requests.
 
 One of the scripts is Plotly. Plotly is compressed to a third of its size, and unpacked when the first figure comes into view. For many
-reports in one folder, Plotly can be one shared file beside them (`shared_scripts`). The policy then allows the shared file by a nonce,
+reports in one folder, Plotly can be one shared file in this folder (`shared_scripts`). The policy then allows the shared file by a nonce,
 which a capture cannot predict.
 """
 
@@ -47,11 +47,11 @@ PLOTLY: Final = "plotly-basic-4.1.1.min.js"
 """File name of Plotly's smallest bundle that draws lines and marks (see `static/README.md`). Reports that share Plotly need this file."""
 
 PLOTLY_SOURCE: Final = "'sha256-mXhOOr+wexQqFeUhpDnm2a3c6ts/eVU/0kxyd08GSbo='"
-"""The hash of Plotly's script, from `_hash_source`. It is stored, because to compute it the script must be unpacked,
-which takes half as long as all else for a small page."""
+"""The hash of Plotly's script, from `_hash_source`. The hash is stored here, because computing it requires unpacking the script, which
+takes half as long as the rest of rendering a small page."""
 
 Scripts = Literal["inline", "shared"]
-"""Where Plotly's script is: in the page (`inline`), or in a file beside it (`shared`)."""
+"""The location of Plotly's script: in the page (`inline`), or in a file in the same folder (`shared`)."""
 
 
 def render(report: Mapping[str, Any], scripts: Scripts = "inline", provenance: Sequence[str] = ()) -> str:

@@ -78,7 +78,7 @@ class TablePartition(NamedTuple):
 
 @dataclass(slots=True)
 class Built:
-    """What the last build of the dataset wrote.
+    """The files that the last build of the dataset wrote, and their inputs.
 
     Attributes:
         partitions: partition of a table → (hash of its inputs, its files).

@@ -20,10 +20,11 @@ _SCALE = 0.6745
 """Median absolute deviation of a normal distribution with standard deviation 1."""
 
 MIN_SPREAD = 0.05
-"""Lower bound of the median absolute deviation of logarithms: about 5%. It keeps small differences from becoming outliers (a heuristic)."""
+"""Lower bound of the median absolute deviation of logarithms: about 5%. The bound keeps small differences from becoming outliers (a
+heuristic)."""
 
 METRICS = {"rate_bps": ("rate", -1), "rtt_ns": ("round trip", 1), "syn_ns": ("handshake", 1)}
-"""Column of `transfers` → its name, and the sign of a change for the worse."""
+"""Column of `transfers` → its name, and the sign of a change that makes a transfer slower."""
 
 MOST = 500
 

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.index.regressions import Comparison
 
 WORST = 2_000
-"""Maximum number of transfers in the index, those that lost most time. `archive query` reaches all of them."""
+"""The index has at most this many transfers, those that lost the most time. `archive query` reaches all of them."""
 
 PAIRS = 2_000
-"""Maximum number of host pairs in the index: the pairs that lost most time."""
+"""The index has at most this many host pairs, those that lost the most time."""
 
 SPARKED = 300
 """Number of host pairs that have a sparkline of lost time."""
 
 POOR = "poor"
-"""Quality of captures that are listed but left out of all sums, because their times are unreliable."""
+"""Captures of this quality are listed, but no sum includes them, because their times are unreliable."""
 
 PROBLEMS = 1_000
 
@@ -53,7 +53,7 @@ WIDTHS_NS = (
     28 * _DAY_NS,
     364 * _DAY_NS,
 )
-"""Possible widths of a time bucket. The smallest one that needs at most `BUCKETS` buckets is used."""
+"""Possible widths of a time bucket. The smallest width that needs at most `BUCKETS` buckets is used."""
 
 _DIRECTION = ("capture", "conn", "from_client")
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAST = 5
-"""Minimum number of transfers in each archive. With five in each, the smallest possible p-value of the exact test is 0.8%."""
+"""Minimum number of transfers in each archive. With five transfers in each archive, the smallest possible p-value of the exact test is
+0.8%."""
 
 FALSE_ALARMS = 0.05
 
@@ -90,7 +91,7 @@ class Comparison:
         baseline: the baseline archive.
         changes: what became worse, the worst first.
         compared: number of (host pair, direction, metric) with enough values.
-        too_few: number of those that have values in both archives, but too few of them.
+        too_few: number of (host pair, direction, metric) with values in both archives, but too few values.
     """
 
     baseline: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PAIR = ("client_addr", "server_addr", "server_port")
-"""Columns that identify a host pair. The client's port is left out: it changes from one connection to the next."""
+"""Columns that identify a host pair. The client's port is not included, because it changes from one connection to the next."""
 
 MIN_SEGMENTS = 10
 """Minimum number of data segments for a rate (a heuristic: the initial window of RFC 6928)."""

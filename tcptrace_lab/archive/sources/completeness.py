@@ -26,7 +26,7 @@ condition is needed because a ring has no open file for a moment between two fil
 
 @dataclass(slots=True)
 class Closed:
-    """Decides which files are closed. It stores their metadata, to notice at the next call whether a file has changed.
+    """Decides which files are closed. The metadata of files is stored, to notice at the next call whether a file has changed.
 
     Attributes:
         clock: monotonic time in seconds.

@@ -22,7 +22,7 @@ PATIENCE_S = 10
 TRIES = 2
 
 AHEAD = 64
-"""Tasks submitted per worker thread at a time: submitting a hundred thousand at once would only fill the scheduler's memory."""
+"""Tasks submitted per worker thread at a time: submitting a hundred thousand tasks at once would only fill the scheduler's memory."""
 
 
 def carry_out(task: Task) -> Result | TcptraceLabError:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _RING = re.compile(r"\s*(\d{1,6})\s*[x×*]\s*(.+)")
 DEFAULT_RING = "10x100M"
-"""Default for `--ring`. It bounds the disk space of a session to 1 GB."""
+"""Default for `--ring`. The default limits the disk space of a session to 1 GB."""
 
 SMALLEST_RING_FILE_BYTES = 1_000
 """dumpcap counts a ring's files in units of 1,000 bytes."""

@@ -50,8 +50,8 @@ def view(
 ) -> int:
     """Explore a capture or an archive in the browser: connections, causes over time, any figure at any zoom, every packet.
 
-    The command serves pages until Ctrl-C, on this machine only. It prints their URL, which contains a secret, to stdout. Tables are kept in
-    a cache (XDG_CACHE_HOME), so that the next view of the same capture opens at once.
+    The command serves pages until Ctrl-C, on this machine only. The URL of the pages contains a secret and is printed to stdout. Tables are
+    kept in a cache (XDG_CACHE_HOME), so that the next view of the same capture opens at once.
     """
     idle_s = None if idle is None else _seconds(idle)
     if any(find_spec(name) is None for name in _NEEDED):

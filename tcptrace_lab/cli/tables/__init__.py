@@ -1,1 +1,1 @@
-"""Tables and lines of text for the terminal. They fit into 80 columns."""
+"""Formats results as tables and lines of text for the terminal, which fit into 80 columns."""

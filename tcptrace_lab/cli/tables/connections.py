@@ -129,7 +129,7 @@ def _numbers(conns: list[int]) -> str:
 
 
 def endpoint(address: str, port: int, width: int) -> str:
-    """Format an endpoint as `10.0.0.1:80` or `[2001:db8::1]:443`. If it is too wide, the middle of the address is omitted."""
+    """Format an endpoint as `10.0.0.1:80` or `[2001:db8::1]:443`. If the text is too wide, the middle of the address is omitted."""
     return shortened(f"[{address}]:{port}" if ":" in address else f"{address}:{port}", width)
 
 

@@ -59,7 +59,7 @@ def parts(account: Mapping[str, Any], side: str) -> list[Part]:
 
 
 def cells(spent: Sequence[Part], width: int) -> list[int]:
-    """Divide `width` cells among the parts in proportion to their time (largest remainder method). No cell is left over."""
+    """Divide `width` cells among the parts in proportion to their time (largest remainder method). The cells add up to `width`."""
     total_ns = sum(part.ns for part in spent)
     whole = [part.ns * width // total_ns for part in spent]
     by_remainder = sorted(range(len(spent)), key=lambda place: -(spent[place].ns * width % total_ns))

@@ -182,7 +182,7 @@ class Window:
 
 
 def _with(kept: pl.DataFrame, rows: pl.DataFrame, begin: int, end: int) -> pl.DataFrame:
-    """Append the rows from index `begin` to `end`. They are copied, because a slice would keep all rows in memory."""
+    """Append copies of the rows from index `begin` to `end`, because a slice would keep all rows in memory."""
     if begin == end:
         return kept
     more = rows[pl.int_range(begin, end, eager=True)]

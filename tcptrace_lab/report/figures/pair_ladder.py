@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.plots import Figure, Frame
 
 PACKETS = 1_500
-"""At most this many packets are drawn. Each takes about 40 bytes of the report. They are consecutive: a gap would look like lost
-packets."""
+"""At most this many packets are drawn. Each packet takes about 40 bytes of the report. The packets are consecutive, because a gap would
+look like lost packets."""
 
 BEFORE_LOSS = 50
 """If not all packets are drawn, this many are drawn before the first loss (a heuristic)."""

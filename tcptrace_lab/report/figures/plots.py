@@ -111,8 +111,7 @@ CAUSE_COLOURS = {cause: causes.OURS[cause].colour for cause in schema.CAUSES}
 """The colour of each cause, in figures and in bars. A cause with which TCP delays no data has a pale colour."""
 
 CAUSE_PATTERNS = {cause: causes.OURS[cause].pattern for cause in schema.CAUSES}
-"""One pattern for each cause (Plotly's names), so that colour never stands alone: colours that are hard to tell apart have different
-patterns."""
+"""The pattern of each cause (a name of Plotly). Causes whose colours are hard to distinguish have different patterns."""
 
 _BAND_HEIGHT = 0.035
 """Height of a band, as a share of the figure's height."""
@@ -387,7 +386,7 @@ def _rate(
 
     If the window is the whole connection (`is_all`), data before or after the window counts in the first or last bin.
 
-    Otherwise, incomplete bins at the edges of the window are omitted, because only a part of their data is known.
+    In a window within the connection, incomplete bins at the edges are omitted, because only a part of their data is known.
     """
     first = window_ns[0] // bin_ns if is_all else -(-window_ns[0] // bin_ns)
     bins = window_ns[1] // bin_ns + 1 - first if is_all else max(window_ns[1] // bin_ns - first, 0)

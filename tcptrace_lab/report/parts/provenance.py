@@ -1,4 +1,4 @@
-"""Where a report comes from: the program, the command, the files and the date."""
+"""Lists the origin of a report: the program, the command, the files and the date."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Column
 
 LISTED_FLOWS = 100
-"""At most this many flows are listed. Each takes about 600 bytes of HTML."""
+"""At most this many flows are listed. Each flow takes about 600 bytes of HTML."""
 
 _BYTES = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 _MAIN = "the direction with most data"

@@ -94,7 +94,7 @@ def _zoom(finding_id: str, place: Place, kept: Kept, whole: series.Whole | None,
 
 
 class _Shown(NamedTuple):
-    """What the figures of a finding show: its place, the rows around it, the series of these rows, and the axis of time."""
+    """The contents of a finding's figures: the place, the rows around the place, the series of these rows, and the time axis."""
 
     place: Place
     kept: Kept

@@ -62,9 +62,9 @@ def script(
 ) -> int:
     """Write a minimal reproducer of the worst stall of a transfer: a Python program and a packetdrill script.
 
-    A model of both TCP stacks must first reproduce the original. Then it shrinks the schedule of the applications to the smallest schedule
-    that still stalls. The Python program needs only Python 3.8; its exit status shows whether the stall occurs, and its options try the
-    remedy. With the packetdrill script, this machine's kernel is the sender that stalled, and packetdrill is its peer.
+    A model of both TCP stacks must first reproduce the original. The model then shrinks the schedule of the applications to the smallest
+    schedule that still stalls. The Python program needs only Python 3.8; its exit status shows whether the stall occurs, and its options
+    try the remedy. With the packetdrill script, this machine's kernel is the sender that stalled, and packetdrill is its peer.
 
     Example: tcptrace-lab replay script slow.pcap -o reproduce.py
     """

@@ -1,4 +1,4 @@
-"""`archive gc`: removes files of an archive that no capture needs any more."""
+"""`archive gc` removes files of an archive that no capture needs any more."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _settings(place: Place, known: Registry) -> dict[str, str]:
 
 
 def _forgotten(known: Registry) -> dict[str, str]:
-    """Remove captures from the registry whose files were deleted or changed. Returns name → first path."""
+    """Remove from the registry all captures whose files were deleted or changed. Returns name → first path."""
     forgotten = {}
     for name, capture in list(known.captures.items()):
         left = [

@@ -332,8 +332,8 @@ class Run:
 
     def finish(self, baseline: str | None = None) -> pl.DataFrame:
         """Build the tables and the index. Return the rows of the table `captures`."""
-        from tcptrace_lab.archive.dataset import tables  # noqa: PLC0415  (Polars: what only hashes need not pay for it)
-        from tcptrace_lab.archive.index import page  # noqa: PLC0415  (Polars: what only hashes need not pay for it)
+        from tcptrace_lab.archive.dataset import tables  # noqa: PLC0415  (imports Polars, which hashing does not need)
+        from tcptrace_lab.archive.index import page  # noqa: PLC0415  (imports Polars, which hashing does not need)
 
         for name, known in self.registry.captures.items():
             if part_name(self._settings, name) in self._there:

@@ -112,12 +112,12 @@ GUIDES = {
     ),
     "lab": Guide("Run live experiments on emulated paths.", ()),
     "lab list": Guide("List the experiments in the package.", (("tcptrace-lab lab list", "published studies first"),)),
-    "lab show": Guide("Print the file of an experiment.", (("tcptrace-lab lab show NAME > own.toml", "a NAME of lab list"),)),
+    "lab show": Guide("Print the file of an experiment.", (("tcptrace-lab lab show NAME > own.toml", "NAME: see lab list"),)),
     "lab keys": Guide("List every key of an experiment file.", (("tcptrace-lab lab keys", "with the meaning of each"),)),
     "lab run": Guide(
         "Run an experiment, analyze it and report.",
         (
-            ("sudo tcptrace-lab lab run NAME --short", "a NAME of lab list, short form"),
+            ("sudo tcptrace-lab lab run NAME --short", "NAME: see lab list; fewer points and repetitions"),
             ("sudo tcptrace-lab lab run own.toml -o results/", "your own experiment"),
         ),
     ),

@@ -100,7 +100,7 @@ def _called(arguments: Sequence[str]) -> tuple[str, ...]:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code. Raises nothing."""
     if COMPLETION in os.environ:
-        from typer._completion_classes import completion_init  # noqa: PLC0415  (only shells ask for it)
+        from typer._completion_classes import completion_init  # noqa: PLC0415  (only shell completion needs it)
 
         completion_init()
     try:

@@ -73,8 +73,8 @@ FAULTS = (
         reasons=("one_direction", "start_missing"),
         title="Some connections are captured only in part",
         mechanism=(
-            "Without the handshake, the window scale, the TCP options and the client are unknown. Without one direction, nothing shows "
-            "what arrived."
+            "Without the handshake, the window scale, the TCP options and the client are unknown. Without one direction, the "
+            "capture does not show what arrived."
         ),
         refuted_by="a capture from another point that has no more of these connections",
         remedy=(
@@ -98,8 +98,8 @@ FAULTS = (
         reasons=("super_segments",),
         title="The capture shows segments that were never on the wire",
         mechanism=(
-            "The network card splits or merges them. Each is counted as the segments that it was on the wire. When each of these was sent, "
-            "and which were lost, is unknown."
+            "The network card splits or merges them. Each is counted as the number of segments that it was on the wire. When the segments "
+            "on the wire were sent, and which of them were lost, is unknown."
         ),
         refuted_by="a path MTU that carries such segments",
         remedy=(

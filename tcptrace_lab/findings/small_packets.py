@@ -193,7 +193,7 @@ def _cut_message(row: Mapping[str, Any]) -> Finding:
             f"at most {pieces:,} of {row['data_segments']:,} segments, {pieces * header:,} bytes of headers ({header} each), "
             "and the work of both hosts for each segment."
             + (
-                f" The rest waited for the ACK of the earlier data, {waited} in total; the ledger counts that time."
+                f" The rest of the messages waited for the ACK of the earlier data, {waited} in total; the ledger counts that time."
                 if row["cut_waited_ns"]
                 else ""
             )

@@ -147,7 +147,7 @@ def _line_need(row: dict[str, int], name: str) -> int:
 def _mark_need(row: dict[str, int], name: str) -> int:
     """Return the estimated number of marks of the direction.
 
-    Capture duplicates have no column, so they are not included and use spare points.
+    Capture duplicates have no column, so the estimate does not include them; their marks use spare points.
     """
     return _sum(row, name, _MARK_COLUMNS) + _sum(row, _OTHER_SIDE[name], _OTHER_MARK_COLUMNS) + row[f"{name}_segments"] // 8
 

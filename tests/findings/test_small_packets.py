@@ -147,7 +147,7 @@ def test_what_is_cut_off_may_wait_for_an_ack(tmp_path: Path) -> None:
     """20 times 200 ms."""
     (found,) = small(tmp_path, messages(22, [1024, 1], wait_ms=200, each_ms=500))
     assert str(found.severity) == "low"
-    assert "The rest waited for the ACK of the earlier data, 4 s in total" in found.mechanism
+    assert "The rest of the messages waited for the ACK of the earlier data, 4 s in total" in found.mechanism
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""The tables of an archive: how they are written, queried and listed."""
+"""Writes, queries and lists the tables of an archive."""

@@ -114,7 +114,7 @@ class Part:
 
     @property
     def capture(self) -> dict[str, Any]:
-        """The columns of `schema.CAPTURES` that follow from the capture's contents."""
+        """The columns of `schema.CAPTURES` that depend only on the capture's contents."""
         row: dict[str, Any] = json.loads(self._archive.read(CAPTURE))
         return row
 

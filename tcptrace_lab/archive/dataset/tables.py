@@ -116,7 +116,7 @@ def build(
     lost: Mapping[str, str],
     write_all: Callable[[Sequence[TablePartition]], Iterable[tuple[str, list[str]]]] | None = None,
 ) -> pl.DataFrame:
-    """Bring the dataset up to date.
+    """Write the tables of the dataset whose inputs have changed since the last build.
 
     Args:
         place: the archive.

@@ -1,1 +1,1 @@
-"""The index of an archive: an overview, outliers, regressions, and the page."""
+"""Computes the index of an archive (overview, outliers, regressions), and writes its page."""

@@ -130,7 +130,7 @@ def analyze(
 def _check_pair(files: list[str], markdown: str | None, multiqc: str | None) -> None:
     check_two(files)
     if markdown is not None or multiqc is not None:
-        raise UsageError("--markdown and --multiqc need exactly one capture", remedy="leave --pair out, or take --json and -o")
+        raise UsageError("--markdown and --multiqc need exactly one capture", remedy="omit --pair, or use --json and -o")
 
 
 def _offer_batch(files: list[str]) -> None:
@@ -148,7 +148,7 @@ def _modelled(analysis: Analysis, shown: Activity, *, quiet: bool) -> Analysis:
     analysis, refused = modelled(analysis, doing=shown.doing)
     if not quiet:
         for words in refused:
-            say(f"note: no gain by simulation, the upper bound is shown: {words}")
+            say(f"note: no simulated gain, so the upper bound is shown: {words}")
     return analysis
 
 

@@ -40,7 +40,7 @@ Target = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="F
 State = Annotated[
     str, typer.Option("--state", metavar="STATE", help="List only captures in this state: whole, part, failed or lost.", show_default=False)
 ]
-Missing = Annotated[bool, typer.Option("--missing", help="Also forget captures whose files are gone or have changed.")]
+Missing = Annotated[bool, typer.Option("--missing", help="Also remove captures whose files were deleted or have changed.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, but remove nothing.")]
 
 

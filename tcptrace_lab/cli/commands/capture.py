@@ -32,14 +32,14 @@ Listed = Annotated[bool, typer.Option("--list", help="Only list the interfaces."
 Interfaces = Annotated[
     list[str] | None,
     typer.Option(
-        "-i", "--interface", metavar="NAME", help="Interface to capture on; may be repeated. Default: the first that is not loopback."
+        "-i", "--interface", metavar="NAME", help="Interface to capture on; may be repeated. Default: the first one that is not loopback."
     ),
 ]
 Filter = Annotated[
     str, typer.Option("--filter", metavar="EXPR", help='Capture filter, such as "tcp port 80" (pcap-filter).', show_default=False)
 ]
 RingOption = Annotated[
-    str, typer.Option("--ring", metavar="FILES×SIZE", help="Begin a new file at this size, and keep only the last files.")
+    str, typer.Option("--ring", metavar="FILES×SIZE", help="Begin a new capture file at this size, and keep only the last files.")
 ]
 Duration = Annotated[int | None, typer.Option("--duration", metavar="SECONDS", min=1, help="Stop after this time.", show_default=False)]
 Packets = Annotated[int | None, typer.Option("--packets", metavar="N", min=1, help="Stop after this many packets.", show_default=False)]

@@ -164,5 +164,5 @@ def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Fa
         *(kind.id for kind in appeared if least is not None and kind.severity >= least),
     ]
     if not met and not quiet and {Failure.REGRESSION, Failure.DIFFERENCE} & set(fail_on) and not comparison.tested:
-        say("note: --fail-on cannot fail: with one value each, nothing is significant; capture each case several times")
+        say("note: --fail-on finds no significant change with one value per group; capture each case several times")
     return exit_code(loss, met=bool(met))

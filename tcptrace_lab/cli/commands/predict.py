@@ -47,7 +47,7 @@ Separate = Annotated[
 Connection = Annotated[
     int | None,
     typer.Option(
-        "--connection", metavar="N", min=0, help="Connection in that capture; default: the one with most data.", show_default=False
+        "--connection", metavar="N", min=0, help="Connection in this capture; default: the connection with most data.", show_default=False
     ),
 ]
 Page = Annotated[

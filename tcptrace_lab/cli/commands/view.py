@@ -21,7 +21,7 @@ Viewed = Annotated[
     list[str],
     typer.Argument(
         metavar="CAPTURE… | ARCHIVE | A vs B",
-        help="A capture, several that are merged by time, an archive that batch has written, or captures before and after a change.",
+        help="A capture, several captures (merged by time), an archive that batch has written, or captures before vs after a change.",
         show_default=False,
     ),
 ]

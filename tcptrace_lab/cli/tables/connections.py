@@ -41,7 +41,7 @@ _WIDE = 110
 
 
 def largest_rows(analysis: Analysis) -> tuple[int, pl.DataFrame]:
-    """Return the number of connections, and the rows of those with most payload."""
+    """Return the number of connections, and the rows of the connections with the most payload."""
     total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), ROWS)])
     return total, analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Capture = Annotated[str, typer.Argument(metavar="[CAPTURE]", help="Capture in pcap, pcapng or ERF.", show_default=False)]
 Connection = Annotated[
     int | None,
-    typer.Option("--connection", metavar="N", min=0, help="Connection to use; default: the one with most data.", show_default=False),
+    typer.Option("--connection", metavar="N", min=0, help="Connection to use; default: the connection with most data.", show_default=False),
 ]
 FromSchedule = Annotated[
     str, typer.Option("--from-schedule", metavar="FILE", help="Use a schedule instead of a capture.", show_default=False)

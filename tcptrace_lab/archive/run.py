@@ -64,7 +64,7 @@ class Watcher(Protocol):
         """Called when the phase `what` of the run begins; `total` is its number of tasks (0 if it has none)."""
 
     def done(self, result: Result) -> None:
-        """A task has finished."""
+        """Called when a task has finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +353,7 @@ class Run:
                 yield result.stem, result.files
 
     def batch_result(self, files: int, taken: Sequence[str], captures: pl.DataFrame, *, others: int = 0) -> Batch:
-        """The result of the run."""
+        """Return the result of the run."""
         stored = [name for name in taken if part_name(self._settings, name) in self._there]
         return Batch(
             root=self._target.root,

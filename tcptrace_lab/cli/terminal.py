@@ -65,7 +65,7 @@ class Activity:
     """Shows progress on stderr after one second; see `activity`."""
 
     def __init__(self, words: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`words` describe the first step; `clock` returns seconds."""
+        """Prepare the display: `words` describes the first step, and `clock` returns seconds."""
         self._words = words
         self._clock = clock
         self._began_s = clock()

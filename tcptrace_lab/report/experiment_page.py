@@ -93,7 +93,7 @@ def _cell(measure: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
 
 
 def format_value(value: float, kind: str) -> str:
-    """A mean with its unit."""
+    """Return a mean with its unit."""
     if kind == "duration":
         return numbers.duration(round(value))
     if kind == "rate":

@@ -67,5 +67,5 @@ class Collector(Series):
         )
 
     def finish(self) -> Direction:
-        """The reduced series."""
+        """Return the reduced series."""
         return self.reduced(self._keep, downsampling.share(self.mark_counts(), self._mark_points))

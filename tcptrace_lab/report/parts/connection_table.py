@@ -51,7 +51,7 @@ ASKED = (
 
 
 def columns() -> list[Column]:
-    """The columns, in order."""
+    """Return the columns in order."""
     meaning = {column.name: column.meaning for column in schema.CONNECTIONS}
     resent = meaning["client_retransmitted_segments"].removesuffix(" (host: client)")
     return [

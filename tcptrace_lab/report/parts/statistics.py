@@ -46,7 +46,7 @@ def _kind(column: schema.Column) -> str:
 
 
 def label(column: schema.Column) -> str:
-    """The label of a column: `rtt_timestamp_min_ns` → `RTT timestamp min`."""
+    """Return the label of a column: `rtt_timestamp_min_ns` → `RTT timestamp min`."""
     name = column.name
     for ending in _UNIT_ENDINGS:
         name = name.removesuffix(ending)

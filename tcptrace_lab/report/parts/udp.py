@@ -23,7 +23,7 @@ _MAIN = "the direction with most data"
 
 
 def columns() -> list[Column]:
-    """The columns, in order."""
+    """Return the columns in order."""
     return [
         _column("flow", "#", "integer", "flow"),
         _column("client", "client", "text", "client_addr", ", and its port"),

@@ -1,1 +1,1 @@
-"""The tests, in folders by subject; what they share is in `support`."""
+"""The tests, one folder for each subject. Helpers that several folders use are in `tests/support`."""

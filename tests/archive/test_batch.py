@@ -1,4 +1,4 @@
-"""An archive is a function of its captures: failed, repeated and killed runs leave no trace in its tables."""
+"""An archive depends only on its captures: failed, repeated and killed runs change nothing in its tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def is_gone(group: int) -> bool:
-    """Whether no process of a group is left."""
+    """Return whether the process group `group` has no process left."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -44,7 +44,7 @@ def is_gone(group: int) -> bool:
 
 @pytest.fixture(scope="module")
 def twelve(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve captures, one of them twice, one cut short, one that is not one, and a note."""
+    """A folder with twelve captures, a copy of one of them, a truncated copy of another, a file that is not a capture, and a note."""
     folder = archives.folder_of(tmp_path_factory.mktemp("captures") / "in", 12)
     shutil.copy(folder / "c03.pcap", folder / "same.pcap")
     whole = (folder / "c05.pcap").read_bytes()
@@ -211,7 +211,7 @@ def test_the_lock_of_a_killed_run_holds_nobody(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_is_killed_costs_one_capture_and_not_the_run(twelve: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # At the usual interval, a small capture is analyzed before the memory of its worker is checked.
+    # With the default interval between memory checks, the worker analyzes a small capture before its memory is checked.
     monkeypatch.setattr(workers, "LOOK_S", 0.001)
     reported = batch(sorted(twelve.iterdir())[:3], tmp_path / "out", means=Means(jobs=1, memory_bytes=10_000_000), reports=False)
     assert reported.unreadable or set(reported.captures["state"]) == {"lost"}
@@ -296,7 +296,7 @@ def test_the_command_says_what_failed_and_exits_with_4(twelve: Path, undisturbed
 
 
 def test_the_command_ends_with_the_captures_that_lost_most(twelve: Path, undisturbed: Path) -> None:
-    """Each capture is in the table `captures`, those that lost most time first."""
+    """The last lines of the output name the captures with the most fixable time, the largest first."""
     done = new_process("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1")
     lost = sorted(column(undisturbed, "captures", "path", "fixable_ns"), key=lambda row: (-(row[1] or 0), row[0]))
     worst = [Path(path).name for path, ns in lost if ns][:5]

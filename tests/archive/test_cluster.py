@@ -1,4 +1,4 @@
-"""A Dask cluster of two workers and a store that speaks S3 give what one process and a folder give, also when a worker is killed."""
+"""An archive that a Dask cluster writes to an S3 store equals one that a single process writes to a folder, even if a worker is killed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten captures and one that is not one."""
+    """A folder with ten captures and a file that is not a capture."""
     folder = archives.folder_of(tmp_path_factory.mktemp("cluster") / "in", CAPTURES)
     (folder / "none.pcap").write_bytes(b"this is no capture at all, whatever it is called")
     return folder
@@ -43,7 +43,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[str]:
-    """The address of a server that speaks S3."""
+    """The address of a local S3 server."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -61,22 +61,22 @@ def store() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def scheduler(store: str) -> Iterator[str]:  # noqa: ARG001  (the workers inherit where it is)
-    """A scheduler with two workers, each a process with one thread."""
+def scheduler(store: str) -> Iterator[str]:  # noqa: ARG001  (the workers inherit the address of the store)
+    """The address of a Dask scheduler with two workers; each worker is a process with one thread."""
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
         yield cluster.scheduler_address
 
 
 @pytest.fixture(scope="module")
 def local(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive that one process makes of them."""
+    """The folder of an archive that a single process makes of the ten captures."""
     output = tmp_path_factory.mktemp("local") / "out"
     archives.made(captures, output)
     return output
 
 
 class KillsOne:
-    """Kills a worker process of the cluster after a number of captures."""
+    """Kills one worker process of the cluster when `after` captures are done."""
 
     def __init__(self, scheduler: str, after: int) -> None:
         self._scheduler = scheduler

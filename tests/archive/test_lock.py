@@ -1,4 +1,7 @@
-"""One run at a time for an archive at a URL: a run announces itself before it looks, so of two simultaneous runs at least one withdraws."""
+"""An archive at a URL is written by one run at a time.
+
+A run announces itself before it checks for others. Of two simultaneous runs, at least one withdraws.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Meeting(Remote):
-    """An archive at a URL where something happens between a run's announcement and its check."""
+    """An archive at a URL that calls `meanwhile` between a run's announcement and its check for other runs."""
 
     def __init__(self, root: str, meanwhile: Callable[[], None]) -> None:
         super().__init__(root)
@@ -36,7 +39,7 @@ class Meeting(Remote):
 
 @pytest.fixture
 def root(tmp_path: Path) -> str:
-    """The URL of a place in the memory of this process."""
+    """The URL of an archive in the memory of this process."""
     return f"memory://{tmp_path}"
 
 
@@ -58,7 +61,10 @@ def test_a_second_run_behind_a_url_is_refused_with_the_holder_named(root: str) -
 
 
 def test_a_run_that_comes_while_another_looks_withdraws_until_that_has_decided(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first run announces itself. Before it checks, a second run sees it and withdraws, so the first one gets the lock."""
+    """The first run announces itself.
+
+    Before the first run checks for others, a second run sees the announcement and withdraws. The first run gets the lock.
+    """
     monkeypatch.setattr(lock, "ATTEMPTS", 1)
     refused = []
 
@@ -75,7 +81,10 @@ def test_a_run_that_comes_while_another_looks_withdraws_until_that_has_decided(r
 
 
 def test_two_that_see_each_other_both_withdraw_and_the_next_attempt_decides(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second run has announced itself when the first looks: it withdraws, and gets in when the other one has gone away."""
+    """The first run finds the announcement of a second run and withdraws.
+
+    The first run gets the lock once the second announcement is removed.
+    """
     asking = json.dumps({"host": "h", "process": 1, "since": "now", "renewed": time.time(), "holds": False}).encode()
     at_door = f"{lock.ANNOUNCED}/other"
     waited = []
@@ -117,7 +126,7 @@ def test_however_many_start_at_once_no_two_are_in(root: str, monkeypatch: pytest
 
 
 def test_a_run_that_was_killed_holds_nobody_for_long(root: str) -> None:
-    """The lock object says when it was renewed; a lock that is 90 seconds old has no owner."""
+    """The lock object records when it was last renewed. A lock that was renewed 90 seconds ago has no owner any more."""
     reported = {"host": "h", "process": 7, "since": "then", "renewed": time.time() - lock.STALE_S, "holds": True}
     Remote(root).write(f"{lock.ANNOUNCED}/dead", json.dumps(reported).encode())
     with lock.hold_lock(Remote(root)):
@@ -144,7 +153,7 @@ def test_what_holds_the_lock_renews_it(root: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_holder_of_a_folder_is_named_also_when_it_says_so_a_moment_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run has the lock, but its file is still empty; it writes the file while the second run checks."""
+    """A run has locked a folder, but its lock file is still empty. It writes the file while the second run checks."""
     place = Folder(str(tmp_path))
     with lock.hold_lock(place):
         file = tmp_path / lock.LOCK

@@ -1,4 +1,4 @@
-"""What became slower, and what differs from the rest: by ranks and medians, with the underlying numbers."""
+"""Regressions and outliers in an archive: found by ranks and medians, and reported with the underlying numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SYN_NS = 10_000_000
 
 
 def handshakes(folder: Path, times_ms: list[float], first: int) -> Path:
-    """Captures of one client, one for each handshake time; `first` numbers them."""
+    """Write one capture for each handshake time, all of the same client and numbered from `first`. Return their folder."""
     folder.mkdir(exist_ok=True)
     for place, time_ms in enumerate(times_ms):
         archives.handshake(folder / f"h{first + place}.pcap", first + place, time_ms / 1000)
@@ -32,7 +32,7 @@ def handshakes(folder: Path, times_ms: list[float], first: int) -> Path:
 
 
 def test_p_of_the_rank_test_is_that_of_the_published_example() -> None:
-    # Tortoises and hares arrive as T H H H H H T T T T T H: the tortoises' U is 25 of 36 (the textbook example of the test).
+    # Mann and Whitney's textbook example: tortoises and hares finish in the order T H H H H H T T T T T H. The tortoises' U is 25 of 36.
     hares, tortoises = np.array([2.0, 3, 4, 5, 6, 12]), np.array([1.0, 7, 8, 9, 10, 11])
     u, mean, deviation = 25, 18, math.sqrt(6 * 6 * 13 / 12)
     assert p_value(hares, tortoises) == pytest.approx(math.erfc((u - mean - 0.5) / deviation / math.sqrt(2)))
@@ -40,7 +40,8 @@ def test_p_of_the_rank_test_is_that_of_the_published_example() -> None:
 
 
 def test_ties_narrow_the_spread_of_the_rank_sum() -> None:
-    # By hand: ranks 1.5 1.5 4 4 4 6; the new ones have 4 + 4 + 6 = 14, U = 8, mean 4.5, ties (2³−2) + (3³−3) = 30.
+    # By hand: the ranks are 1.5 1.5 4 4 4 6. The new values have 4 + 4 + 6 = 14, so U = 8; the mean is 4.5, and the ties are (2³−2) +
+    # (3³−3) = 30.
     old, new = np.array([1.0, 1, 2]), np.array([2.0, 2, 3])
     deviation = math.sqrt(9 / 12 * (7 - 30 / 30))
     assert p_value(old, new) == pytest.approx(math.erfc((8 - 4.5 - 0.5) / deviation / math.sqrt(2)))
@@ -48,7 +49,7 @@ def test_ties_narrow_the_spread_of_the_rank_sum() -> None:
 
 @pytest.fixture(scope="module")
 def before_and_after(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two archives: handshakes of about 10 ms, and of about 25 ms."""
+    """Two archives: six handshakes of about 10 ms, and six of about 25 ms."""
     folder = tmp_path_factory.mktemp("slower")
     archives.made(handshakes(folder / "a", [10, 10.2, 10.4, 9.9, 10.1, 10.3], 0), folder / "before")
     archives.made(handshakes(folder / "b", [25, 25.5, 26, 24.7, 25.2, 25.7], 100), folder / "after")
@@ -101,6 +102,6 @@ def test_one_transfer_unlike_its_fellows_is_an_outlier_and_few_have_none(tmp_pat
     odd = outliers(ways).filter(pl.col("metric") == "syn_ns")
     assert set(odd["value"]) == {30_000_000.0}
     assert odd["n"].to_list() == [9] * odd.height
-    # By hand: the spread is taken for 5 %, so z = 0.6745 · ln(30 / 10) / 0.05.
+    # By hand: the spread counts as 5 %, its minimum, so z = 0.6745 · ln(30 / 10) / 0.05.
     assert odd["z"][0] == pytest.approx(0.6745 * math.log(30 / 10) / 0.05)
     assert outliers(ways.head(7)).is_empty()

@@ -1,4 +1,4 @@
-"""The dataset matches its schema in every program that reads Parquet; `archive` queries it, lists it and removes unneeded files."""
+"""The tables of an archive match their schema in every program that reads Parquet. `archive` queries, lists and cleans the archive."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An archive of eight captures and one file that is not a capture."""
+    """An archive of a folder with eight captures and a file that is not a capture."""
     folder = archives.folder_of(tmp_path_factory.mktemp("tables") / "in", 8)
     (folder / "none.pcap").write_bytes(b"this is no capture at all, whatever it is called")
     archives.made(folder, folder.parent / "out")
@@ -61,7 +61,7 @@ def test_duckdb_and_archive_query_give_the_same_sums(archive: Path) -> None:
 def test_every_month_is_a_partition_that_a_query_can_ask_for(archive: Path) -> None:
     with query.opened(str(archive)) as tables:
         rows = query.run(tables, "SELECT month, COUNT(*) AS n FROM captures GROUP BY month ORDER BY month").rows()
-    assert rows == [("2023-11", 4), ("2023-12", 4), ("unknown", 1)]  # 100 hours apart, from 14 November on
+    assert rows == [("2023-11", 4), ("2023-12", 4), ("unknown", 1)]  # the captures are 100 hours apart, the first of 14 November
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "parquet"])
@@ -150,7 +150,10 @@ def test_gc_missing_forgets_captures_whose_files_are_gone(tmp_path: Path) -> Non
 
 
 def test_captures_of_poor_quality_and_silent_directions_are_in_no_sum(tmp_path: Path) -> None:
-    """An upload of 60 ms, and one whose clock jumps by 25 days; the server sends no data in either. By hand: 1 connection, 1 direction."""
+    """Two uploads: one takes 60 ms, and the timestamps of the other jump by 25 days.
+
+    The server sends no data in either. By hand, the sums contain 1 connection and 1 direction.
+    """
     text = """
         0.00 C > S S 0:0(0) win 64240 <mss 1460>
         0.02 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>

@@ -1,4 +1,7 @@
-"""Files of a ring buffer are taken in when they are closed, once, and stay in the archive when the ring throws them away."""
+"""`batch --watch` adds each file of a ring buffer once, when the file is closed.
+
+The results stay in the archive after the ring deletes the file.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def test_where_nothing_reports_it_a_file_is_closed_when_it_stays_as_it_is(tmp_pa
 
 
 def never_ended() -> Closed:
-    """For rings that run as long as the test does, however slow the machine is."""
+    """Return a rule to which every file is recent, so that a ring lasts as long as the test, however slow the machine is."""
     return Closed(now=lambda: 0.0)
 
 
@@ -78,7 +81,7 @@ def test_a_ring_is_taken_in_file_by_file_and_stays_when_its_first_are_gone(tmp_p
 
 
 def ended_ring(folder: Path, *, gone: int = 0, apart: bool = False) -> Batch:
-    """Watch a ring of three files that come one by one, the first `gone` of which are thrown away before the ring ends."""
+    """Watch a ring of three files that appear one by one. The first `gone` files are deleted before the ring ends."""
     ring = folder / "ring"
     ring.mkdir(parents=True)
     names = [ring / f"net_{number:05}_2026112106{number:02}00.pcap" for number in (1, 2, 3)]

@@ -1,1 +1,1 @@
-"""The benchmarks measure what they say."""
+"""The benchmarks measure what they claim to measure."""

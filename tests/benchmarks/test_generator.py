@@ -1,4 +1,4 @@
-"""The captures that the benchmarks are made on are TCP as tshark knows it: small versions of each, looked at segment by segment."""
+"""The synthetic captures of the benchmarks are valid TCP. tshark checks every segment of a small version of each capture."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ EXPECTED_ANALYSIS = {"retransmission", "fast_retransmission", "duplicate_ack"}
 
 
 def make(folder: Path) -> None:
-    """Runs the generator as a person would."""
+    """Run the generator of the benchmark captures as a command."""
     subprocess.run([sys.executable, str(GENERATOR), "--divisor", str(DIVISOR), "--into", str(folder)], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the small captures."""
+    """The folder with the small versions of the benchmark captures."""
     folder = tmp_path_factory.mktemp("benchmarks")
     make(folder)
     return folder
 
 
 def facts(captures: Path, name: str) -> dict[str, Any]:
-    """What the generator says it put into a capture."""
+    """Return the facts about a capture that the generator wrote beside it as JSON."""
     loaded: dict[str, Any] = json.loads((captures / f"{name}.json").read_text())
     return loaded
 
 
 def fields(capture: Path, *names: str, options: tuple[str, ...] = ()) -> list[list[str]]:
-    """Fields of every frame, as tshark prints them."""
+    """Return these fields of every frame, as tshark prints them."""
     command = [needs.program("tshark"), "-n", "-r", str(capture), *options, "-T", "fields"]
     for name in names:
         command += ["-e", name]
@@ -140,7 +140,7 @@ def test_a_thousand_short_connections_of_ten_packets_are_open_at_once(captures: 
     lives = segments.group_by("conn").agg(pl.len(), first=pl.col("ts_ns").min(), last=pl.col("ts_ns").max())
     assert lives["len"].unique().to_list() == [10]
     changes = pl.concat((lives.select(at="first", by=1), lives.select(at="last", by=-1))).sort("at")
-    assert 700 < changes["by"].cum_sum().max() < 1300  # type: ignore[operator]  # a column of integers
+    assert 700 < changes["by"].cum_sum().max() < 1300  # type: ignore[operator]  # `by` is a column of integers
 
 
 def test_the_same_seed_gives_the_same_bytes(captures: Path, tmp_path: Path) -> None:

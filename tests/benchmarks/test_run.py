@@ -1,4 +1,4 @@
-"""The benchmark measures whole processes, checks that they read everything, and compares the figures with the promises."""
+"""The benchmark measures whole processes, checks that each process reads every packet, and compares the measurements with their limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def measure(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))  # the benchmark is a program, not a package
+    monkeypatch.syspath_prepend(str(BENCHMARKS))  # the benchmark's folder is not a package
     return importlib.import_module("measure")
 
 
@@ -39,13 +39,13 @@ def promises(measure: ModuleType) -> ModuleType:
 def python(
     measure: ModuleType, program: str, check: Callable[[str], None] = lambda _: None, packets: int = 1, of_packets: int = 1
 ) -> Command:
-    """A command that runs a line of Python."""
+    """Return a benchmark command that runs `program` as Python code."""
     command: Command = measure.Command("tool", "capture", (sys.executable, "-c", program), packets, of_packets, check)
     return command
 
 
 def measured(measure: ModuleType, wall_s: float, peak_bytes: int = MIB, packets: int = 10_000_000) -> Measured:
-    """A measurement that took this long and this much."""
+    """Return a measurement with this wall time and this peak memory."""
     command = measure.Command("tool", "capture", (), packets, packets, lambda _: None)
     measurement: Measured = measure.Measured(command, [wall_s], [wall_s], [peak_bytes])
     return measurement

@@ -1,6 +1,7 @@
-"""Fetch axe-core, which the accessibility tests run in the page, from the npm registry: `python tests/browser/fetch_axe.py`.
+"""Download axe-core, the library that the accessibility tests run in each page, from the npm registry: `python tests/browser/fetch_axe.py`.
 
-Used in tests only; it is not part of the package (Mozilla Public Licence 2.0). What arrives is compared with the registry's own hash.
+Only the tests use axe-core (Mozilla Public Licence 2.0); the package does not contain it. The downloaded file must have the hash that the
+registry publishes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ PLACE = Path(__file__).parents[2] / ".ci" / "cache" / f"axe-core-{VERSION}.min.j
 
 
 def fetch() -> Path:
-    """The script's path; fetched if it is not there.
+    """Return the path of the axe-core script.
+
+    Download the script if it is missing.
 
     Raises:
         OSError: the registry could not be reached.

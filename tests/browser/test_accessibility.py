@@ -1,4 +1,4 @@
-"""The report for readers with a screen reader, a keyboard, little colour vision, in light and in dark."""
+"""The report is accessible with a screen reader, with a keyboard and without colour vision, in the light and the dark theme."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytest_plugins = ("tests.support.pages.axe", "tests.support.pages.visits")
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    """Reports with findings, sizes, two directions, and a capture that is read in part."""
+    """Reports of three captures: with findings, with data in both directions, and with several connections."""
     names = ("ethernet-nagle-on", "ethernet-two-way", "ethernet-short-connections")
     return {name: report.render(report.data(analyze(CAPTURES / f"{name}.pcapng"))) for name in names}
 
@@ -37,7 +37,7 @@ def test_nothing_serious_is_in_the_way_of_any_reader(visit: Open, serious: Serio
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page of a comparison of three captures, of which one has other services than the others, and so several notes and figures."""
+    """The page that compares three captures. One capture has services that the others lack, so the page has several notes and figures."""
     path = tmp_path_factory.mktemp("compared") / "page.html"
     names = ("ethernet-loss", "ethernet-bottleneck", "ethernet-short-connections")
     write_page(compare(*(CAPTURES / f"{name}.pcapng" for name in names)), str(path))
@@ -54,7 +54,10 @@ def test_a_comparison_is_in_nobodys_way_either_at_any_width(visit: Open, serious
 
 
 def test_all_that_can_be_done_can_be_done_from_the_keyboard(visit: Open, pages: dict[str, str]) -> None:
-    """Tab reaches the skip link first, then the parts; the skip link leads to the verdict; each control shows that it has the focus."""
+    """Tab reaches the skip link first, then the sections.
+
+    The skip link leads to the verdict, and each focused control is visibly focused.
+    """
     opened = visit(pages["ethernet-nagle-on"])
     opened.page.keyboard.press("Tab")
     assert opened.page.evaluate("document.activeElement.className") == "skip"
@@ -82,7 +85,7 @@ def test_a_link_to_a_finding_opens_it_and_goes_there(visit: Open, pages: dict[st
 
 
 def test_causes_are_distinguished_without_colour(visit: Open, pages: dict[str, str]) -> None:
-    """Every part of a bar that is named in its legend has a pattern or a name of its own beside it, and no two neighbours look the same."""
+    """Each part of the time bar has a pattern or a label beside it, and neighbouring parts look different."""
     opened = visit(pages["ethernet-two-way"])
     looks = opened.page.evaluate("[...document.querySelectorAll('.headline .bar span')].map((each) => each.className)")
     assert len(looks) > 3

@@ -1,4 +1,4 @@
-"""The index of an archive as readers meet it: opened from a file, offline; ten thousand captures, and hostile names."""
+"""The index page of an archive in a browser: opened from a file, offline, with ten thousand captures and with hostile names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MADE = "[...document.querySelectorAll('main > section')].every((section) => sect
 
 
 def opened(visit: Open, html: str, **options: Any) -> Visit:
-    """The page, with every part of it made."""
+    """Open the page and scroll through all its sections, so that each section is rendered."""
     shown = visit(html, **options)
     shown.until("document.documentElement.dataset.ready")
     for section in shown.page.locator("main > section").all():
@@ -42,7 +42,7 @@ def opened(visit: Open, html: str, **options: Any) -> Visit:
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An archive of fourteen captures and one file that is not a capture."""
+    """An archive of a folder with fourteen captures and a file that is not a capture."""
     folder = archives.folder_of(tmp_path_factory.mktemp("index") / "in", 14)
     (folder / "none.pcap").write_bytes(b"this is no capture at all, whatever it is called")
     archives.made(folder, folder.parent / "out", reports=False)
@@ -50,7 +50,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made_up(count: int, name: str) -> dict[str, pl.LazyFrame]:
-    """Tables of `count` captures, each with one connection whose handshake took 40 ms too long."""
+    """Return the tables of an archive with `count` captures. Each has one connection whose handshake took 40 ms too long."""
     at = pl.int_range(count, eager=True)
     known: dict[str, dict[str, Any]] = {
         "captures": {

@@ -1,4 +1,4 @@
-"""What a reader sees first: the verdict, whether to believe it, where the time went, what to change; and the table that leads on."""
+"""The first screen of the report: the verdict, the capture quality, the time by cause, the remedy, and the table of connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytest_plugins = ("tests.support.pages.visits",)
 
 
 KNOWN = {
-    # capture: words of the verdict, the bar's largest part, the first finding (what each was made to show: captures/README.md)
+    # capture: words of the verdict, the bar's largest part, the first finding (captures/README.md says what each capture shows)
     "ethernet-nagle-on": ("TCP_NODELAY on 192.0.2.1", "nagle-delayed-ack", "Nagle's algorithm and delayed ACKs cost"),
     "ethernet-small-receive-window": ("a larger receive buffer on 192.0.2.2", "receiver-window", "The receive window ("),
     "ethernet-small-send-buffer": ("a larger send buffer on 192.0.2.1", "send-buffer", "The send buffer (about"),
@@ -63,7 +63,7 @@ def test_the_first_screen_shows_the_cause_that_the_capture_was_made_to_show(visi
 
 
 def many(count: int) -> ReportData:
-    """The report of a number of connections, of which every tenth has a finding."""
+    """Return the data of a report with `count` connections. Every tenth connection has a finding."""
     made = report.data(analysis(*(Exchange(conn=conn, first_frame=1 + 2 * conn).send(conn, "C", 1, 10, ack=1) for conn in range(1))))
     like = {**made["rows"][0], "findings": ""}
     made["rows"] = [
@@ -132,7 +132,7 @@ def test_a_script_in_a_host_a_comment_or_a_file_name_does_not_run(visit: Open, t
 
 @pytest.mark.parametrize("name", ["ethernet-loss.pcapng", "ethernet-nagle-on.pcapng"])
 def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: str) -> None:
-    """Width by cause: of the strip's bars in Plotly's data, and of the bar's parts in the browser's layout."""
+    """Each cause has the same share of the width in the strip (by Plotly's data) and in the time bar (by the browser's layout)."""
     opened = visit(report.render(report.data(analyze(CAPTURES / name))))
     opened.draw_all()
     drawn = opened.page.evaluate(
@@ -148,7 +148,10 @@ def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: st
 
 
 def test_all_figures_have_the_ledger_along_their_foot_and_one_time_axis(visit: Open) -> None:
-    """Eleven waits for delayed ACKs; the figures of the client's direction and the one of both show them at the same times."""
+    """The capture has eleven waits for delayed ACKs.
+
+    The figures of the client's direction and the figure of both directions show them at the same times.
+    """
     opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))
     opened.draw_all()
     strips = opened.page.evaluate(
@@ -183,7 +186,7 @@ def test_printing_draws_all_figures_in_ink_on_paper_and_leaves_the_page_as_it_wa
 
 
 def test_the_browsers_own_command_prints_filled_tables_and_says_which_figures_are_not_drawn(visit: Open) -> None:
-    """The browser waits for no script once it prints."""
+    """Once the browser prints, it does not wait for scripts."""
     opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))
     rows = "[...document.querySelectorAll('.statistics tbody tr')]"
     opened.until(f"{rows}.length")

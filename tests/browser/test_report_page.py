@@ -1,4 +1,4 @@
-"""The report as readers meet it: opened from a file, offline, with mouse and with keyboard."""
+"""The report in a browser: opened from a file, offline, with the mouse and with the keyboard."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def page_of(made: Any) -> str:  # noqa: ANN401  (anything that `report.data` tak
 
 
 def two_way() -> HandMade:
-    """A connection with data in both directions, and a second, smaller one."""
+    """Return an analysis of two connections: a large one with data in both directions, and a small one."""
     exchange = lossy_upload()
     exchange.send(200, "S", 2, 700, ack=10_002).send(220, "C", 10_002, ack=702, rtt_ns=20 * MS)
     return analysis(exchange, Exchange(conn=1, client="192.0.2.7", first_frame=100).send(300, "C", 1, 50, ack=1).send(310, "S", 1, ack=51))
@@ -70,7 +70,7 @@ def test_hostile_strings_are_shown_as_text(visit: Open) -> None:
 
 
 def test_policy_stops_a_script_that_is_not_ours(visit: Open) -> None:
-    """Even without any escaping, the browser would not run embedded code or fetch anything."""
+    """Even if a page had unescaped text, the browser would not run embedded scripts or fetch images."""
     opened = visit(
         page_of(two_way()).replace("</main>", "<script>document.title = 'owned'</script><img src='http://192.0.2.1/x.png'></main>")
     )
@@ -138,7 +138,7 @@ def test_zooming_one_figure_zooms_all_of_its_connection(visit: Open) -> None:
 
 
 def test_height_follows_what_is_left_in_sight(visit: Open) -> None:
-    """The first 30 ms hold no data: the sequence axis closes in on the handshake."""
+    """In the first 30 ms, no data is sent. Zoomed to this time, the sequence axis shrinks to the handshake."""
     opened = visit(page_of(two_way()))
     opened.draw_all()
     tall = opened.axis("yaxis", "client")[0]
@@ -163,7 +163,7 @@ def test_time_can_be_zoomed_with_the_keyboard(visit: Open) -> None:
 
 
 def test_the_table_of_all_statistics_is_filled_when_it_is_opened(visit: Open) -> None:
-    """The numbers are those of the connection, with their meanings; what a capture names stays text."""
+    """The table shows the connection's statistics with their meanings. Text from the capture is escaped."""
     made = two_way()
     opened = visit(page_of(made))
     table = opened.page.locator("#connection-0 details.statistics")
@@ -225,7 +225,7 @@ def test_table_is_sorted_by_keyboard_and_announces_it(visit: Open) -> None:
 
 
 def stalled() -> Analysis:
-    """Eleven stalls of 44 ms that Nagle's algorithm and delayed ACKs make, found and listed."""
+    """Return the analysis of a capture with eleven stalls of 44 ms that Nagle's algorithm and delayed ACKs cause."""
     return analyze(NAGLE)
 
 
@@ -247,7 +247,7 @@ def test_a_finding_shows_its_place_when_the_keyboard_asks(visit: Open) -> None:
 
 
 def test_a_stall_in_the_list_jumps_to_its_place(visit: Open) -> None:
-    """The stall lasts from 42 to 86 ms (frames 15 to 17); the figure shows its length twice on either side."""
+    """The stall lasts from 42 to 86 ms (frames 15 to 17). The figure shows the stall and twice its length before and after it."""
     opened = visit(page_of(stalled()), viewport={"width": 1200, "height": 700})
     opened.page.locator(".stalls > summary").focus()
     opened.page.keyboard.press("Enter")
@@ -348,7 +348,7 @@ def test_a_click_in_the_waterfall_opens_the_connection(visit: Open) -> None:
 
 
 def test_the_address_keeps_finding_connection_and_zoom(visit: Open) -> None:
-    """A link from one page opens the same finding, direction and times in another."""
+    """A link copied from one page opens the same finding, direction and time range in another page."""
     html = page_of(stalled())
     opened = visit(html)
     opened.page.locator("#finding-2 > summary").click()

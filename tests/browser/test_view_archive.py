@@ -1,4 +1,4 @@
-"""The explorer of an archive: causes over time, captures, a query, and the way into a capture."""
+"""The explorer of an archive: time by cause and month, the list of captures, SQL queries, and links to the explorers of captures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = ("ethernet-loss", "ethernet-nagle-on")
 
 @pytest.fixture(scope="module")
 def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the explorer of an archive of two captures."""
+    """The address of an explorer that serves an archive of two captures."""
     folder = tmp_path_factory.mktemp("archive")
     made = new_process("batch", *(CAPTURES / f"{name}.pcapng" for name in NAMES), "-o", folder / "kept")
     assert made.returncode == 0, made.stderr.decode()
@@ -45,7 +45,7 @@ def test_a_capture_is_found_and_opened_from_its_archive(explore: Explore, archiv
     opened.page.locator("#list tbody a").first.click()
     opened.page.wait_for_url("**/connection/0")
     opened.until("document.querySelector('#figures').ariaBusy === 'false'")
-    opened.page.get_by_role("link", name="Archive").click()  # from the connection, then from its capture
+    opened.page.get_by_role("link", name="Archive").click()  # first from the connection's page, then from its capture's page
     opened.page.wait_for_url(archived)
     opened.until("document.querySelector('#list tbody td')")
     opened.page.locator("#list tbody a").first.click()

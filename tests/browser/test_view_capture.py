@@ -1,4 +1,7 @@
-"""The explorer of a capture, as its readers use it: find the slow connection among 100,000, zoom to its stall, take the proof along."""
+"""The explorer of a capture as a user works with it.
+
+The user finds the slow connection among 100,000, zooms to its stall, and saves the rows.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ DRAWN = "document.querySelector('#figures').ariaBusy === 'false' && document.que
 
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A capture of a quick connection every millisecond; in the middle, that of `ethernet-nagle-on`, with eleven stalls of 44 ms."""
+    """A capture with a fast connection every millisecond.
+
+    In the middle is the connection of `ethernet-nagle-on`, with eleven stalls of 44 ms.
+    """
     flags = np.array([crowds.SYN, crowds.SYN_ACK, crowds.ACK, crowds.FIN_ACK, crowds.FIN_ACK, crowds.ACK])
     mine = np.array([True, False, True, True, False, True])
     after_syn, after_fin = np.array([0, 0, 1, 1, 1, 2]), np.array([0, 0, 0, 0, 1, 1])
@@ -72,20 +78,20 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def crowded(crowd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of that capture's explorer."""
+    """The address of an explorer that serves the capture with 100,000 fast connections."""
     with serving(tmp_path_factory.mktemp("cache"), crowd) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def nagle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the explorer of a capture with one connection, stalled eleven times."""
+    """The address of an explorer that serves a capture of one connection with eleven stalls."""
     with serving(tmp_path_factory.mktemp("cache"), NAGLE) as url:
         yield url
 
 
 def rows(opened: Visit) -> list[str]:
-    """The texts of the rows that exist, the first column only."""
+    """Return the text of the first column of each row that the browser has rendered."""
     return opened.page.locator("#list tbody tr[aria-rowindex] td:first-child").all_inner_texts()
 
 
@@ -115,7 +121,7 @@ def test_the_slow_connection_is_found_its_stall_zoomed_its_filter_copied_and_its
         page.get_by_role("link", name="Parquet").click()
     assert pl.read_parquet(saving.value.path())["server"].to_list() == ["192.0.2.2:5001"]
     row.locator("a").click()
-    page.wait_for_url("**/connection/*")  # a click does not wait for the page that it opens
+    page.wait_for_url("**/connection/*")  # Playwright's click returns before the page has opened
     opened.until(DRAWN)
     with page.expect_response(lambda answer: "figures?from_ns" in answer.url):
         page.locator("#findings .jump").first.click()
@@ -175,7 +181,7 @@ def test_rows_are_reached_by_the_keyboard_to_the_last(explore: Explore, crowded:
 
 
 def test_a_packet_shows_why_it_left_and_a_zoom_keeps_the_points_until_the_new_ones_are_there(explore: Explore, nagle: str) -> None:
-    """Frame 42 left when the delayed ACK in frame 41 came, after 43.7 ms (tshark: frame.time_delta of its sender's frames 40 to 42)."""
+    """The delayed ACK in frame 41 came after 43.7 ms and released frame 42 (tshark: frame.time_delta of its sender's frames 40 to 42)."""
     opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})
     opened.until(DRAWN)
     page = opened.page
@@ -183,7 +189,7 @@ def test_a_packet_shows_why_it_left_and_a_zoom_keeps_the_points_until_the_new_on
     page.get_by_role("button", name="zoom in", exact=True).click()
     opened.until("document.querySelector('#figures').ariaBusy === 'true'")
     assert page.evaluate("document.querySelector('#figures .plot').data.length") > 2
-    page.unroute("**/figures?*")  # and so continues with what was delayed
+    page.unroute("**/figures?*")  # unroute also lets the delayed request continue
     opened.until("document.querySelector('#figures').ariaBusy === 'false'")
     page.get_by_label("Frame", exact=True).fill("42")
     page.get_by_role("button", name="show", exact=True).click()
@@ -266,7 +272,7 @@ def test_hostile_names_stay_text(explore: Explore, tmp_path: Path) -> None:
 
 
 def request(path: Path) -> Path:
-    """A capture of one HTTP exchange whose request and answer are markup."""
+    """Write a capture of one HTTP exchange. Its request and its answer contain HTML markup."""
     asked = b"GET /<img/src=x/onerror=alert(1)> HTTP/1.1\r\nHost: </script><script>alert(2)</script>\r\n\r\n"
     answer = b"HTTP/1.1 200 <svg/onload=alert(3)>\r\nContent-Length: 2\r\n\r\nok"
     ends = (bytes([10, 0, 0, 1]), 40_000), (bytes([10, 0, 0, 2]), 80)
@@ -285,7 +291,7 @@ def request(path: Path) -> Path:
 
 
 def test_hostile_payload_stays_text(explore: Explore, tmp_path: Path) -> None:
-    """It is the connection's label in the list and on its page, and a transaction."""
+    """The payload is shown as the connection's label, in the list and on the connection's page, and as a transaction."""
     with serving(tmp_path / "cache", request(tmp_path / "capture.pcap")) as url:
         for path, ready in (("", SETTLED), ("connection/0#tab=transactions&frame=4", "document.querySelector('#table tbody td')")):
             opened = explore(url + path)

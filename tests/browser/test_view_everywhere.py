@@ -1,4 +1,4 @@
-"""The explorer for every reader and at every width."""
+"""The pages of the explorer are accessible and fit every width."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytest_plugins = ("tests.support.pages.axe", "tests.support.pages.visits")
 
 @pytest.fixture(scope="module")
 def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the explorer of a capture with losses."""
+    """The address of an explorer that serves a capture with packet losses."""
     with serving(tmp_path_factory.mktemp("cache"), CAPTURES / "ethernet-loss.pcapng") as url:
         yield url
 
@@ -35,7 +35,10 @@ PAIR = "document.querySelector('.headline') && !document.querySelector('.busy')"
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, str]]]:
-    """The addresses of explorers of an archive, of two capture points, and of two captures, and when each page is complete."""
+    """The addresses of explorers of an archive, of two capture points, and of two captures.
+
+    A JavaScript condition tells when each page is complete.
+    """
     folder = tmp_path_factory.mktemp("others")
     names = [CAPTURES / f"ethernet-{name}.pcapng" for name in ("loss", "nagle-on", "nagle-off")]
     made = new_process("batch", *names, "-o", folder / "archive", "-q")
@@ -80,7 +83,7 @@ def test_of_two_captures_each_has_its_explorer_and_a_way_back(explore: Explore, 
 
 
 def ready(opened: Visit, path: str) -> None:
-    """Wait until all parts of the page are there."""
+    """Wait until the page at `path` has rendered all its parts."""
     if path:
         opened.until("document.querySelector('#figures').ariaBusy === 'false' && document.querySelector('#table tbody td')")
         opened.until("!document.querySelector('#packet').hidden")
@@ -108,7 +111,7 @@ def test_every_request_goes_to_the_server_itself(explore: Explore, lossy: str) -
 
 
 def test_numbers_are_written_as_the_report_writes_them(explore: Explore, lossy: str) -> None:
-    """The list's cells, made by JavaScript, against the facts above them and in the report, made by Python."""
+    """JavaScript formats the cells of the list. They must equal the facts above the list and in the report, which Python formats."""
     opened = explore(lossy)
     ready(opened, "")
     values = [

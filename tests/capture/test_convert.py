@@ -1,7 +1,7 @@
-"""Captures of other programs: read through Wireshark's editcap, or refused in a line that says what to do.
+"""Captures in formats of other programs are read through Wireshark's editcap, or refused with an error that says what to do.
 
-Expected values are tshark's, or those of the capture from which Wireshark made the other format. What editcap does wrong (no output,
-no end, an exit code) is played by scripts in its place.
+The expected values are tshark's, or those of the capture that Wireshark converted to the other format. Shell scripts in place of editcap
+simulate its failures: no output, no end, an exit code.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _editcap() -> None:
 
 
 def _in_format(form: str, original: Path, folder: Path) -> Path:
-    """`original` as Wireshark writes it in another format."""
+    """Convert `original` to another format with Wireshark's editcap."""
     made = folder / f"capture.{form}"
     subprocess.run([needs.program("editcap"), "-F", form, original, made], check=True, capture_output=True)
     return made
@@ -60,7 +60,7 @@ def _in_format(form: str, original: Path, folder: Path) -> Path:
 
 @pytest.fixture(name="microseconds", scope="module")
 def _microseconds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A capture whose times end with microseconds, as other formats keep them."""
+    """A pcap file with timestamps in microseconds, the resolution of the other formats."""
     return _in_format("pcap", ORIGINAL, tmp_path_factory.mktemp("original"))
 
 
@@ -69,7 +69,7 @@ def _snoop(folder: Path) -> Path:
 
 
 def _script(folder: Path, text: str) -> None:
-    """An editcap that does what `text` says, before all others on the PATH."""
+    """Write a shell script `text` named editcap, which precedes all other programs on the PATH."""
     program = folder / "bin" / "editcap"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\n{text}\n")
@@ -198,7 +198,7 @@ def test_a_fifo_with_a_name_is_converted(tmp_path: Path) -> None:
 
 
 def test_a_fifo_of_a_format_that_the_engine_reads_is_read_as_ever(tmp_path: Path) -> None:
-    """Larger than any pipe, and than the part of a stream that is kept."""
+    """The capture is larger than any pipe buffer, and larger than the start of a stream that the reader keeps."""
     whole = b"".join([ORIGINAL.read_bytes()] * (2 * streams.KEPT_BYTES // ORIGINAL.stat().st_size + 1))
     done = _through_a_fifo(whole, tmp_path, "analyze", "--json", "-", "-q", "-o", str(tmp_path / "report.html"))
     capture = json.loads(done.stdout)["capture"]
@@ -301,7 +301,7 @@ PACKERS = {"gz": ["gzip", "--stdout"], "xz": ["xz", "--stdout"], "zst": ["zstd",
 
 @pytest.mark.parametrize("packing", PACKERS)
 def test_a_packed_file_of_another_format_is_read_from_disk_stdin_and_fifo(packing: str, tmp_path: Path) -> None:
-    """Wireshark 4.0 decompresses gzip itself; for the other formats, the engine decompresses."""
+    """Wireshark 4.0 decompresses only gzip itself. For other compressed files, the engine decompresses."""
     packed = tmp_path / f"capture.snoop.{packing}"
     program, *options = PACKERS[packing]
     packed.write_bytes(subprocess.run([needs.program(program), *options, SNOOP], capture_output=True, check=True).stdout)
@@ -352,7 +352,7 @@ def test_without_editcap_an_unknown_file_is_no_capture(tmp_path: Path) -> None:
 
 
 def test_an_editcap_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of a capture comes, then nothing: that half is read."""
+    """A script in place of editcap writes half of a capture and then hangs. The first half is analyzed."""
     half = tmp_path / "half"
     half.write_bytes(ORIGINAL.read_bytes()[:40_000])
     _script(tmp_path, f"cat '{half}'; exec sleep 1000")
@@ -376,7 +376,7 @@ def test_an_editcap_that_says_nothing_at_all_is_ended(tmp_path: Path, monkeypatc
 
 
 def test_a_slow_reader_is_not_taken_for_a_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More data come than the pipe holds, and reading the first rows takes longer than the timeout."""
+    """The capture is larger than the pipe's buffer, and the reader takes longer than the timeout for the first rows."""
     big = tmp_path / "big.pcap"
     packets = _in_format("pcap", ORIGINAL, tmp_path).read_bytes()
     big.write_bytes(packets[:24] + packets[24:] * 400)
@@ -415,7 +415,7 @@ def test_what_editcap_ends_with_is_reported_on_one_line(ending: str, said: str, 
 
 
 def test_no_editcap_outlives_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reader stops after the first rows, and does not wait for the rest."""
+    """The reader stops after the first rows and does not wait for the end of the stream."""
     number = tmp_path / "pid"
     _script(tmp_path, f"echo $$ > '{number}'; cat '{ORIGINAL}'; exec sleep 1000")
     monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])
@@ -431,7 +431,7 @@ def test_no_editcap_outlives_an_error(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_offset_in_the_converted_stream_is_not_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine's message about the pipe names the file, and no byte offset of the converted stream."""
+    """The engine's message about the converted stream names the capture file and gives no byte offset."""
     half = tmp_path / "half"
     half.write_bytes(ORIGINAL.read_bytes()[:40_001])
     _script(tmp_path, f"cat '{half}'")

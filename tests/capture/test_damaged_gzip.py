@@ -1,6 +1,7 @@
-"""Damaged gzip: what was read, that the rest is lost, what to do, and no word of what the decoder's rubbish looks like.
+"""A damaged gzip file: the message says how much was read, that the rest is lost, and what to do.
 
-gzip(1) says of each file whether it is intact. Frames before the damage are those of the plain capture.
+Garbage from the decoder is not reported. gzip(1) is the second source for whether a file is intact. Frames before the damage equal those of
+the uncompressed capture.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SURE = 50
 
 
 def damaged(part: bytes, place: int, count: int = 4) -> bytes:
-    """The part with some bytes changed."""
+    """Return `part` with `count` bytes changed."""
     begin = place % len(part)
     return part[:begin] + bytes(byte ^ 0x5A for byte in part[begin : begin + count]) + part[begin + count :]
 

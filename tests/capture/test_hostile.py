@@ -1,6 +1,6 @@
-"""Captures that were cut or damaged: everything before the damage is read, and nothing crashes.
+"""Truncated or damaged captures: everything before the damage is read, and the engine never crashes.
 
-A panic of the engine would surface as `pyo3_runtime.PanicException`, which is no `EngineError`, and fail the test.
+A panic of the engine would fail the test: it raises `pyo3_runtime.PanicException`, which is not an `EngineError`.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A place for many short-lived files."""
+    """A folder for the many short-lived captures of these tests."""
     return tmp_path_factory.mktemp("hostile")
 
 
 def read_bytes(folder: Path, data: bytes) -> engine.Read | EngineError:
-    """The engine's result for a file with these bytes."""
+    """Write `data` to a file. Return the engine's result, or its error."""
     path = folder / f"{next(_numbers)}.bin"
     path.write_bytes(data)
     try:
@@ -86,16 +86,16 @@ def read_bytes(folder: Path, data: bytes) -> engine.Read | EngineError:
 
 
 def unpack(data: bytes) -> bytes:
-    """As much of `data` as can be decompressed; `data` itself where it is not compressed."""
+    """Return the bytes that can be decompressed from `data`, or `data` itself if it is not compressed."""
     if data.startswith(b"\x1f\x8b"):
         return zlib.decompressobj(wbits=31).decompress(data)
     return lzma.LZMADecompressor().decompress(data) if data.startswith(XZ_MAGIC) else data
 
 
 def frame_ends(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where records end in an uncompressed capture: (end, frames up to there), the file header of a pcap included.
+    """Yield for each record of an uncompressed capture: (offset of its end, number of frames up to there).
 
-    A pcap must be little-endian; each section of a pcapng says its own byte order.
+    The file header of a pcap counts in the offset. A pcap must be little-endian. Each section of a pcapng states its own byte order.
     """
     pcapng = data.startswith(PCAPNG_MAGIC)
     position, count = 0 if pcapng else PCAP_HEADER_BYTES, 0
@@ -112,13 +112,13 @@ def frame_ends(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def frames_inside(data: bytes, ends: dict[int, int]) -> int:
-    """Number of frames that are wholly in `data`, the first part of a capture whose records end at `ends`."""
+    """Return the number of complete frames in `data`, the first part of a capture whose records end at `ends`."""
     plain_bytes = len(unpack(data))
     return max((count for end, count in ends.items() if end <= plain_bytes), default=0)
 
 
 def check_prefix(folder: Path, data: bytes, whole: pl.DataFrame, ends: dict[int, int], cut: int) -> None:
-    """Reads the first `cut` bytes of `data` and compares the result with the rows of the whole file."""
+    """Read the first `cut` bytes of `data` and compare the result with the rows of the whole file."""
     read = read_bytes(folder, data[:cut])
     plain_bytes = len(unpack(data[:cut]))
     compressed = plain_bytes != cut
@@ -139,25 +139,25 @@ def check_prefix(folder: Path, data: bytes, whole: pl.DataFrame, ends: dict[int,
 
 @functools.cache
 def as_pcap(path: Path) -> bytes:
-    """The exchange as a pcap file."""
+    """Return the packets of `EXCHANGE` as a pcap file."""
     return capture(path / "whole.pcap", EXCHANGE).read_bytes()
 
 
 @functools.cache
 def as_pcapng(path: Path) -> bytes:
-    """The exchange as a pcapng file."""
+    """Return the packets of `EXCHANGE` as a pcapng file."""
     return capture(path / "whole.pcapng", EXCHANGE).read_bytes()
 
 
 @functools.cache
 def as_gzip(path: Path) -> bytes:
-    """The pcap file, compressed by gzip."""
+    """Return the pcap file of `EXCHANGE`, compressed with gzip."""
     return gzip.compress(as_pcap(path), mtime=0)
 
 
 @functools.cache
 def as_xz(path: Path) -> bytes:
-    """The pcapng file, compressed by xz."""
+    """Return the pcapng file of `EXCHANGE`, compressed with xz."""
     return lzma.compress(as_pcapng(path))
 
 
@@ -188,7 +188,7 @@ FLIPS = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_si
 
 
 def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:
-    """`data` with some of its bytes changed."""
+    """Return `data` with the bits of each (place, mask) in `flips` flipped."""
     changed = bytearray(data)
     for place, mask in flips:
         changed[place % len(changed)] ^= mask
@@ -196,7 +196,7 @@ def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:
 
 
 def check_sane(read: engine.Read | EngineError) -> None:
-    """What must be true for any bytes."""
+    """Check what must be true for the engine's result on any bytes."""
     if isinstance(read, engine.Read):
         in_order = read.segments.filter(pl.col("kind") != "link_damaged")  # these may come late
         assert in_order["frame"].is_sorted()
@@ -221,7 +221,7 @@ def test_flipped_bytes_of_a_real_capture_never_crash(folder: Path, name: str, fl
 
 @functools.cache
 def undamaged(link: str) -> list[Frame]:
-    """The frames of the exchange without their encapsulations."""
+    """Return the frames of `EXCHANGE` without their encapsulations."""
     return frames("\n".join(line.split("{")[0] for line in EXCHANGE.splitlines()), link=link)
 
 
@@ -229,7 +229,7 @@ def undamaged(link: str) -> list[Frame]:
 @RELAXED
 @given(flips=st.lists(FLIPS, min_size=12, max_size=12))
 def test_flipped_bytes_inside_frames_lose_no_other_frame(folder: Path, link: str, flips: list[list[tuple[int, int]]]) -> None:
-    """The file structure is intact, so every frame is counted, no matter what it contains."""
+    """The file structure is intact, so every frame is counted, whatever its bytes are."""
     damaged = [
         Frame(frame.ts_ns, flipped(frame.data, places), frame.wire_bytes) for frame, places in zip(undamaged(link), flips, strict=False)
     ]
@@ -262,7 +262,7 @@ def test_random_bytes_behind_a_magic_number_never_crash(folder: Path, data: byte
 
 
 def test_connections_of_damaged_addresses_stay_apart(folder: Path) -> None:
-    """A flipped port is another connection, not a damaged row of the first."""
+    """A packet with a flipped bit in its port belongs to another connection. It is not a damaged packet of the first connection."""
     whole = frames("0 C > S P. 1:11 ack 1\n1 C > S P. 11:21 ack 1\n2 C > S P. 21:31 ack 1")
     port = 14 + 20  # Ethernet and IPv4 headers
     damaged = bytearray(whole[1].data)

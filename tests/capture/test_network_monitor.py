@@ -1,7 +1,7 @@
-"""Network Monitor captures with link types that pcapng does not have: read through tshark, with Wireshark's frame numbers.
+"""Network Monitor captures with link types that pcapng does not support are read through tshark and keep Wireshark's frame numbers.
 
-Wireshark writes the packets of a real capture as Network Monitor 2; the test gives each record a network of its own (format 2.3), as
-Network Monitor does when it captures on several adapters. Expected values are tshark's on the same file.
+Wireshark converts a real capture to Network Monitor 2; the test gives each record its own network type (format 2.3), as The expected values
+are tshark's for the same file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RADIO = struct.pack("<BHIIIIiBQ", 2, 32, 0, 0, 0, 0, 0, 0, 0)
 
 
 class Packet(NamedTuple):
-    """A record: its time, its network, its bytes, and how many of its bytes were not captured."""
+    """A record of a Network Monitor file: its time, its network type, its bytes, and how many of its bytes were not captured."""
 
     time_us: int
     network: int
@@ -62,19 +62,22 @@ def _ethernet(tmp_path_factory: pytest.TempPathFactory) -> list[Packet]:
 
 
 def wifi(packet: Packet) -> Packet:
-    """The packet as 802.11 data to the access point."""
+    """Return the packet as an 802.11 data frame to the access point."""
     receiver, sender, kind = packet.data[:6], packet.data[6:12], packet.data[12:14]
     header = bytes.fromhex("08010000") + receiver + sender + receiver + bytes(2)
     return packet._replace(network=WIFI, data=RADIO + header + LLC + kind + packet.data[MAC_BYTES:])
 
 
 def tunnel(packet: Packet) -> Packet:
-    """The packet without a link layer."""
+    """Return the packet without its link-layer header."""
     return packet._replace(network=TUNNEL, data=packet.data[MAC_BYTES:])
 
 
 def write(path: Path, packets: list[Packet]) -> Path:
-    """A file of format 2.3: behind the bytes of a record its network, process, and time in 100 ns since 1601."""
+    """Write a file of format 2.3.
+
+    After its bytes, each record has its network type, its process, and its time in units of 100 ns since 1601.
+    """
     body, places, begin = bytearray(), [], 132_000_000_000_000_000
     for time_us, network, data, missing_bytes in packets:
         places.append(HEADER_BYTES + len(body))

@@ -1,4 +1,4 @@
-"""The captures of `captures/` in other file formats: equal packets give equal rows, and truncated or damaged files never crash."""
+"""A capture converted to another file format gives the same rows, and truncated or damaged files never crash the engine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A place for many short-lived files."""
+    """A folder for the many short-lived captures of these tests."""
     return tmp_path_factory.mktemp("same")
 
 
@@ -46,7 +46,7 @@ def written(folder: Path, data: bytes) -> Path:
 
 
 def in_format(form: str, name: str, folder: Path) -> Path:
-    """The capture in another format of Wireshark's."""
+    """Convert the capture to another of Wireshark's formats."""
     path = folder / f"{name}.{form}"
     if not path.exists():
         needs.program("tshark")  # editcap comes with it
@@ -55,7 +55,7 @@ def in_format(form: str, name: str, folder: Path) -> Path:
 
 
 def assert_same(read: engine.Read, name: str) -> None:
-    """Rows of segments and connections are those of the capture unchanged."""
+    """Check that the segments and connections equal those of the unchanged capture."""
     original = engine.read(CAPTURES / name)
     assert (read.info["packets"], read.info["complete"]) == (original.info["packets"], True)
     for ours, theirs in ((read.segments, original.segments), (read.connections, original.connections)):
@@ -76,7 +76,7 @@ def test_gzip_gives_the_same_rows(folder: Path, name: str) -> None:
 
 
 def records(pcap: bytes) -> list[tuple[int, bytes]]:
-    """Time and bytes of each record of a little-endian pcap file with nanoseconds."""
+    """Return the timestamp and the bytes of each record of a little-endian pcap file with nanoseconds."""
     found, at = [], HEADER_BYTES
     while at < len(pcap):
         seconds, ns, captured = struct.unpack_from("<III", pcap, at)
@@ -87,7 +87,7 @@ def records(pcap: bytes) -> list[tuple[int, bytes]]:
 
 
 def assert_merged(folder: Path, name: str, parts: Sequence[Sequence[bytes]]) -> None:
-    """Files of these records are the capture when they are read as one."""
+    """Write each part to a file of its own. Check that the files, read as one capture, give the rows of the original."""
     header = in_format("nsecpcap", name, folder).read_bytes()[:HEADER_BYTES]
     paths = [written(folder, header + b"".join(part)) for part in parts]
     assert_same(engine.read(*paths), name)
@@ -99,7 +99,10 @@ def assert_merged(folder: Path, name: str, parts: Sequence[Sequence[bytes]]) -> 
 @FEW
 @given(data=st.data())
 def test_a_capture_in_two_files_one_after_the_other_gives_the_same_rows(folder: Path, name: str, data: st.DataObject) -> None:
-    """As a ring buffer leaves them. Times that run backward stay together, because files are merged by time."""
+    """A ring buffer writes such files, one after the other.
+
+    The cut is where all earlier timestamps precede all later ones, because files are merged by time.
+    """
     found = records(in_format("nsecpcap", name, folder).read_bytes())
     latest = list(itertools.accumulate((ts_ns for ts_ns, _ in found), max))
     earliest = list(itertools.accumulate((ts_ns for ts_ns, _ in reversed(found)), min))[::-1]
@@ -113,7 +116,10 @@ def test_a_capture_in_two_files_one_after_the_other_gives_the_same_rows(folder: 
 @FEW
 @given(data=st.data())
 def test_a_capture_dealt_out_to_two_files_gives_the_same_rows(folder: Path, name: str, data: st.DataObject) -> None:
-    """As two interfaces catch them. Packets of one instant, and those around a step back, stay together."""
+    """Two interfaces capture packets like this.
+
+    Packets with equal timestamps, and those around a timestamp that runs backwards, are written to the same file.
+    """
     parts: tuple[list[bytes], list[bytes]] = ([], [])
     side, latest_ns = 0, -1
     for ts_ns, record in records(in_format("nsecpcap", name, folder).read_bytes()):
@@ -125,11 +131,11 @@ def test_a_capture_dealt_out_to_two_files_gives_the_same_rows(folder: Path, name
 
 
 def assert_sane(folder: Path, data: bytes) -> engine.Read | None:
-    """What the engine makes of `data`: rows that hang together; None if it refuses it."""
+    """Read `data` with the engine and check that its rows are consistent. Return None if the engine refuses `data`."""
     path = written(folder, data)
     try:
         read = engine.read(path)
-    except EngineError:  # a panic would not be an EngineError
+    except EngineError:  # a panic is not an EngineError and fails the test
         return None
     finally:
         path.unlink()

@@ -1,4 +1,4 @@
-"""Streams that can be read again from the start: their content, and what ends them."""
+"""Streams that can be read again from the start: their content, and how they end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CAPTURE = ROOT / "captures" / "ethernet-keepalive.pcapng"
 
 
 def fed(data: bytes) -> streams.Passed:
-    """A pipe into which `data` is written, and then no more."""
+    """Return a pipe that contains `data` and then ends."""
     reader, writer = os.pipe()
 
     def feed() -> None:
@@ -56,7 +56,10 @@ def test_of_a_stream_only_the_beginning_is_kept() -> None:
 
 
 def test_a_stream_that_breaks_gives_what_came_and_keeps_the_reason() -> None:
-    """The master of a terminal whose slave is closed: EIO, where a pipe would end."""
+    """The stream is the master of a terminal whose slave is closed.
+
+    Reading it fails with EIO, where a pipe would end. EIO, where a pipe would end.
+    """
     master, slave = pty.openpty()
     tty.setraw(slave)
     stream = streams.Passed(master)

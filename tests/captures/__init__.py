@@ -1,1 +1,1 @@
-"""The captures of `captures/`, and those of others."""
+"""The captures of `captures/`, and the shared captures of other projects."""

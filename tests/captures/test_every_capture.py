@@ -1,7 +1,7 @@
-"""Every shared capture through `analyze`: what it exits with, and the counts of tshark that the index of the captures holds.
+"""`analyze` on every shared capture: its exit code, and its counts against those of tshark in the index of the captures.
 
-The index counts what tshark's dissectors call TCP, wherever they find it. Where the command says otherwise, the reason is written here;
-an entry holds exactly, so one that is no longer needed makes its test fail.
+The index counts every packet that tshark's dissectors call TCP, in any encapsulation. Where the command counts differently, `OTHERWISE` has
+the reason and the exact counts. An entry that is no longer needed makes its test fail.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VALIDATED_CONNECTIONS = 30
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """What the command counts in one capture, and why not as tshark does."""
+    """The command's counts for one capture, and why they differ from tshark's."""
 
     reason: str
     packets: int
@@ -85,8 +85,8 @@ def test_reasons_are_given_for_captures_that_are_there() -> None:
 @needs.shared_captures
 @pytest.mark.parametrize("name", needs.index())
 def test_every_capture_is_analyzed_and_counted_as_tshark_counts(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 0 or 4, and the error line that belongs to it; 3 only where tshark reads no packet either."""
-    needs.program("tshark")  # without it, formats that only Wireshark knows end with 5
+    """Exit code 0 or 4, with an error line for 4. Exit code 3 is allowed only if tshark reads no packet either."""
+    needs.program("tshark")  # without tshark, formats that only Wireshark reads end with exit code 5
     row, reported = needs.index()[name], tmp_path / "result.json"
     code = run(["analyze", str(needs.SHARED / name), "--quiet", "--json", str(reported), "-o", str(tmp_path / "report.html")])
     words = capsys.readouterr().err.splitlines()

@@ -1,4 +1,4 @@
-"""`captures/make.py`: it makes what it says, says what it needs, and leaves nothing behind."""
+"""`captures/make.py` makes the captures that it lists, says what it needs, and leaves nothing behind when it is stopped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def root() -> None:
-    """Captures are made over network namespaces."""
+    """Skip the test without root: captures are made between network namespaces."""
     needs.root()
 
 
@@ -56,7 +56,7 @@ def test_make_remakes_captures(tmp_path: Path) -> None:
         segments = figures.frames(path)
         (connection,) = json.loads(path.with_name(f"{figures.stem(path)}.json").read_text())["connections"]
         info = connection["client"]["tcp_info"]
-        # Before the close the kernel had counted SYN, data and ACKs; the FIN and the last ACK came after.
+        # When TCP_INFO was read before the close, the kernel had counted SYN, data and ACKs. The FIN and the last ACK followed.
         sent = [segment for segment in segments if segment.source_port >= figures.FIRST_CLIENT_PORT]
         assert len(sent) == info["tcpi_segs_out"] + 2
         assert figures.payload_bytes(segments, from_client=True) == info["tcpi_bytes_sent"]
@@ -75,7 +75,7 @@ def test_make_leaves_nothing_behind_when_it_is_asked_to_end(tmp_path: Path) -> N
 
 
 def children(parent: int) -> Iterator[int]:
-    """Children of a process that run dumpcap, waited for."""
+    """Yield the child processes of `parent` that run dumpcap. Wait until there is one."""
     deadline_s = time.monotonic() + 20
     while time.monotonic() < deadline_s:
         for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():

@@ -1,4 +1,4 @@
-"""The set in `captures/`: every capture shows what it claims, with tshark and the kernel's TCP_INFO as the two witnesses."""
+"""Every capture in `captures/` shows what its name claims. tshark and the kernel's TCP_INFO are the two independent sources."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ def setting(path: Path) -> dict[str, Any]:
 
 
 def capture(name: str) -> Path:
-    """The capture of this name, whatever its format."""
+    """Return the path of the capture with this name, whatever its format."""
     (path,) = [path for path in ALL if figures.stem(path) == name]
     return path
 
 
 def is_relayed_ipv4(path: Path) -> bool:
-    """An IPv6 host announces its multicast groups unasked: the relay counts those frames, the capture, which keeps TCP, does not."""
+    """An IPv6 host reports its multicast groups unasked. The relay counts these frames, but the capture contains only TCP."""
     beside = setting(path)
     return beside["relay"] is not None and not beside["medium"]["ipv6"]
 
 
 @functools.cache
 def frames(path: Path) -> list[Frame]:
-    """What tshark sees in a capture, read once."""
+    """Return the frames of a capture as tshark sees them. Each capture is read once."""
     needs.program("tshark")
     return figures.frames(path)
 
 
 def client_info(name: str) -> dict[str, Any]:
-    """The kernel's TCP_INFO of the client of the first connection."""
+    """Return the kernel's TCP_INFO of the client of the first connection."""
     info: dict[str, Any] = setting(capture(name))["connections"][0]["client"]["tcp_info"]
     return info
 
@@ -75,7 +75,10 @@ def from_server(path: Path) -> list[Frame]:
 
 
 def resent(segments: list[Frame]) -> int:
-    """Segments that tshark calls resent; what it takes for out of order at the sender was retransmitted within a round trip."""
+    """Count the segments that tshark calls retransmitted.
+
+    At the sender, it calls one out of order if it was retransmitted within one RTT.
+    """
     return sum(bool({"retransmission", "out_of_order"} & segment.flags) for segment in segments)
 
 
@@ -123,20 +126,20 @@ def test_capture_is_small_and_its_setting_lies_beside_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", ALL, ids=figures.stem)
 def test_stream_bytes_are_those_that_the_kernel_counts(path: Path) -> None:
-    """The union of sequence ranges = the sender's `bytes_acked` = the receiver's `bytes_received`, in both directions."""
+    """In both directions, the union of the sequence ranges equals the sender's `bytes_acked` and the receiver's `bytes_received`."""
     with_data = sorted({frame.stream for frame in frames(path) if frame.payload_bytes})
     accounts = setting(path)["connections"]
     assert len(with_data) == len(accounts)
     for stream, account in zip(with_data, accounts, strict=True):
         for sender, receiver, segments in (("client", "server", from_client(path)), ("server", "client", from_server(path))):
             seen = covered_bytes([frame for frame in segments if frame.stream == stream and frame.payload_bytes])
-            syn_bytes = 1 if sender == "client" else 0  # the client's SYN is acknowledged with its connection up, the server's before
+            syn_bytes = 1 if sender == "client" else 0  # the kernel counts the client's SYN, not the server's
             assert account[sender]["tcp_info"]["tcpi_bytes_acked"] - syn_bytes == seen
             assert account[receiver]["tcp_info"]["tcpi_bytes_received"] == seen
 
 
 def covered_bytes(segments: list[Frame]) -> int:
-    """Bytes of a stream that the segments cover."""
+    """Return how many bytes of the stream these segments cover."""
     covered, end = 0, 0
     for segment in sorted(segments, key=lambda frame: frame.seq):
         segment_end = segment.seq + segment.payload_bytes
@@ -147,7 +150,7 @@ def covered_bytes(segments: list[Frame]) -> int:
 
 @pytest.mark.parametrize("path", [path for path in ALL if setting(path)["vantage"] != "server"], ids=figures.stem)
 def test_resent_segments_are_those_that_the_kernel_counts(path: Path) -> None:
-    """At the sender every resend is in the capture: data, and the SYN."""
+    """A capture at the sender contains every retransmit, of data and of the SYN."""
     kernel = sum(connection["client"]["tcp_info"]["tcpi_total_retrans"] for connection in setting(path)["connections"])
     assert resent(from_client(path)) == kernel
 
@@ -227,11 +230,11 @@ def test_small_send_buffer_bounds_the_bytes_in_flight_below_the_window(medium: s
 def test_slow_reader_closes_the_window_and_is_probed(medium: str) -> None:
     path = capture(f"{medium}-slow-reader")
     assert figures.count(from_server(path), "zero_window") >= 3
-    assert figures.count(from_client(path), "keep_alive") >= 2  # tshark's word for Linux's probe: no data, one before the next byte
+    assert figures.count(from_client(path), "keep_alive") >= 2  # tshark's name for a zero-window probe of Linux
     assert figures.count(from_server(path), "window_update") >= 1
     info = client_info(f"{medium}-slow-reader")
     assert info["tcpi_rwnd_limited"] >= 1.5 * US_PER_S
-    assert info["tcpi_dsack_dups"] == info["tcpi_total_retrans"]  # probes against delayed ACKs; nothing was lost
+    assert info["tcpi_dsack_dups"] == info["tcpi_total_retrans"]  # only probes and delayed ACKs; no loss
 
 
 @pytest.mark.parametrize("name", [f"{medium}-loss" for medium in MEDIA[1:]] + ["ethernet-random-loss", "ethernet-queue-overflow"])
@@ -284,7 +287,7 @@ def test_flights_double_in_slow_start() -> None:
         if after.time_ns - before.time_ns > 0.04 * figures.NS_PER_S:
             flights.append(0)
         flights[-1] += 1
-    assert flights[0] == 10  # the initial window of RFC 6928
+    assert flights[0] == 10  # the initial window of RFC 6928 (segments)
     assert all(after >= 1.8 * before for before, after in pairwise(flights[:4]))
 
 
@@ -308,11 +311,11 @@ def test_short_connections_end_in_every_way() -> None:
     segments = frames(capture("ethernet-short-connections"))
     ends = {stream: {frame.tcp_flags & (FIN | RST) for frame in segments if frame.stream == stream} - {0} for stream in range(4)}
     assert ends == {0: {RST}, 1: {RST}, 2: {FIN}, 3: {FIN}}
-    assert len({frame.source_port for frame in segments if frame.stream in {2, 3}}) == 2  # one pair of ports for two connections
+    assert len({frame.source_port for frame in segments if frame.stream in {2, 3}}) == 2  # both connections use one pair of ports
 
 
 @pytest.mark.parametrize(("name", "encapsulation"), [("ethernet-bulk", 1), ("raw-bulk", 7), ("cooked-bulk", 25), ("cooked-v2-bulk", 210)])
 def test_link_types(name: str, encapsulation: int) -> None:
-    """Numbers of Wireshark's WTAP_ENCAP_*: Ethernet, raw IP, Linux cooked 1 and 2."""
+    """The numbers are Wireshark's WTAP_ENCAP_* values of Ethernet, raw IP, Linux cooked 1 and 2."""
     command = [needs.program("tshark"), "-n", "-r", str(capture(name)), "-c", "1", "-T", "fields", "-e", "frame.encap_type"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(encapsulation)

@@ -1,4 +1,4 @@
-"""The commands as people and programs use them: what they print, where, and what they leave behind."""
+"""The commands as users and scripts call them: their output, its destination, and the files that they leave."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_analyze_prints_the_connections_and_writes_the_default_report(path: Path
     "arguments", [("analyze", "transfer.pcap"), ("analyze", "nothing.pcap"), ("export", "transfer.pcap", "--nonsense")]
 )
 def test_a_new_process_and_this_one_say_the_same_of_a_result_and_of_errors(path: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """Most tests call the command in this process (`tests/support/command.py`)."""
+    """Most tests call the command in their own process (`tests/support/command.py`). The output must equal that of a new process."""
     assert path.parent == tmp_path
     one, other = new_process(*arguments, folder=tmp_path), tcptrace_lab(*arguments, folder=tmp_path)
     assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
@@ -91,7 +91,7 @@ def test_one_connection_of_several(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_counted_and_of_how_many(tmp_path: Path) -> None:
-    """The second connection has five segments of ten."""
+    """The second connection has five of the capture's ten segments."""
     hosts = "host N 10.0.0.3:50000 isn 7"
     one, two = ("\n".join(f"+10ms {client} > S P. {1 + 10 * n}:{11 + 10 * n} ack 1" for n in range(5)) for client in "CN")
     path = packets.capture(tmp_path / "two.pcap", f"{hosts}\n{one}\n{two}")
@@ -124,7 +124,7 @@ def test_a_connection_that_is_reset_later_was_not_refused(tmp_path: Path) -> Non
 
 
 def test_what_can_be_fixed_is_reported_before_what_costs_more_and_cannot(tmp_path: Path) -> None:
-    """The client writes every 5 s, which is its own affair, and a SYN of another connection waits 3 s for an answer."""
+    """The client's application writes every 5 s, which nobody can fix. The SYN of another connection waits 3 s for an answer."""
     writes = (f"+5s C > S P. {at}:{at + 10} ack 1\n+0ms S > C . ack {at + 10}" for at in range(1, 51, 10))
     thinks = "\n".join(writes)
     unanswered = "host N 10.0.0.3:50000 isn 7\n0 N > S S 0:0(0)\n1 N > S S 0:0(0)\n3 N > S S 0:0(0)"

@@ -1,4 +1,4 @@
-"""Errors are one line each, with the documented exit code and without a traceback."""
+"""Each error is one line without a traceback, and has the documented exit code."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_help_on_a_full_disk_is_one_line_and_exits_with_2() -> None:
 def test_a_directory_without_rights_is_said(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)  # root, as CI may be, is allowed everything
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root, which CI may be, may write everywhere
     assert cli.run(["analyze", str(path), "-o", str(tmp_path / "out.html")]) == 2
     assert only_line(capsys.readouterr().err.encode()) == f"tcptrace-lab: no permission to write: {tmp_path}/out.html; choose another place"
 
@@ -197,7 +197,7 @@ def test_control_characters_of_a_file_name_do_not_reach_the_terminal(path: Path,
 def test_a_file_name_that_is_not_utf_8_is_a_name_like_any_other(path: Path, tmp_path: Path) -> None:
     name = b"latin-\xe9.pcap"
     whole = path.read_bytes()
-    with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:  # noqa: PTH118, PTH123  (a name made of bytes)
+    with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:  # noqa: PTH118, PTH123  (the name is bytes)
         file.write(whole)
     command: list[str | bytes | Path] = [PROGRAM, "analyze", name, "-q", "--json", "-"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=TIME_LIMIT_S, check=False)
@@ -225,7 +225,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(path: Path, tmp_path: 
 def test_an_interrupt_ends_the_command_quietly(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     process = subprocess.Popen([PROGRAM, "export", "fifo", "--format", "csv"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with (tmp_path / "fifo").open("wb"):  # opens when the command has opened it, too
+    with (tmp_path / "fifo").open("wb"):  # blocks until the command has opened the fifo, too
         process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIME_LIMIT_S)
     assert (process.returncode, out, err) == (130, b"", b"")

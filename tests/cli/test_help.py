@@ -1,4 +1,4 @@
-"""Help, completion, man page and progress: what people see before and while a command works."""
+"""Help, shell completion, man page and progress display of the command."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_options_in_examples_are_options_of_the_command() -> None:
 
 
 def completed(line: str, shell: str = "bash") -> list[str]:
-    """The completions of `line` that the shell gets."""
+    """Return the completions of `line` that the shell receives."""
     words = line.split(" ")
     asked = {
         "bash": {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)},
@@ -101,7 +101,7 @@ def test_the_shell_completes_with_the_file_that_the_wheel_installs(shell: str) -
 
 @pytest.mark.parametrize("shell", COMPLETIONS)
 def test_the_completions_are_those_that_the_program_prints(shell: str) -> None:
-    """`make completions` renews them. What zsh loads also calls the function that it defines."""
+    """`make completions` renews them. The script that zsh loads also calls the function that it defines."""
     call = {"zsh": '_tcptrace_lab_completion "$@"\n'}.get(shell, "")
     assert COMPLETIONS[shell].read_text() == new_process("--show-completion", shell).stdout.decode() + call
 
@@ -126,7 +126,7 @@ def test_the_man_page_is_clean_and_names_every_command() -> None:
 
 
 def test_pace_and_time_left_are_reported_after_a_second() -> None:
-    """2,000,000 of 8,000,000 segments in 2 s: a million a second, and 6 s to go."""
+    """2,000,000 of 8,000,000 segments are read in 2 s: a million per second, and 6 s remain."""
     seconds = iter([0.0, 0.0, 2.0, 2.0, 2.0])
     shown = terminal.Activity("reading", clock=lambda: next(seconds))
     shown.segments(2_000_000, 0.25)

@@ -1,4 +1,7 @@
-"""What commands import: help imports no slow module; `analyze` imports only what the smallest installation has and its options need."""
+"""Modules that commands import: `--help` imports no slow module.
+
+`analyze` imports only modules of the smallest installation, plus what its options need.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ print(json.dumps([code, sorted(files), sorted({name.split(".")[0] for name, file
 
 
 def listed(*arguments: str) -> tuple[set[str], set[str]]:
-    """Run a command. Returns all modules that it imported, and the top-level packages from site-packages among them."""
+    """Run a command. Return all modules that the command imported, and the top-level packages from site-packages among these modules."""
     command = [sys.executable, "-c", LISTED, sysconfig.get_paths()["platlib"], *arguments]
     done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=True)
     code, modules, packages = json.loads(done.stdout.splitlines()[-1])
@@ -48,13 +51,13 @@ def normal(requirement: str) -> str:
 
 
 def core() -> set[str]:
-    """The distributions that the package requires without extras."""
+    """Return the names of the distributions that the package requires without extras."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         return set(map(normal, tomllib.load(file)["project"]["dependencies"]))
 
 
 def with_their_own(distributions: set[str]) -> set[str]:
-    """Distributions and all that they require, without extras and without requirements of other systems."""
+    """Return these distributions and all their requirements, without extras and without requirements of other operating systems."""
     found, left = set[str](), set(distributions)
     while left:
         found.add(name := left.pop())

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command quietly and at once, at any point, and leaves nothing behind."""
+"""At any point, Ctrl-C ends a command at once and without a message, and leaves no files behind."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def left(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_an_interrupt_while_a_pipe_stays_silent_ends_the_command_quietly(tmp_path: Path, part: int) -> None:
-    """The writer keeps the pipe open: the command must not wait for data that never come."""
+    """The writer keeps the pipe open. The command must end although its input never ends."""
     content = CAPTURE.read_bytes()
     os.mkfifo(tmp_path / "fifo")
     command = (str(PROGRAM), "analyze", "fifo", "-o", "report.html")
     with (
         subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
-        (tmp_path / "fifo").open("wb") as fifo,  # opens when the command has opened it, too
+        (tmp_path / "fifo").open("wb") as fifo,  # blocks until the command has opened the fifo, too
     ):
         fifo.write(content[: len(content) * part // PARTS])
         fifo.flush()
@@ -82,6 +82,6 @@ pl.DataFrame({"a": [1]}).with_columns(pl.col("a").map_batches(interrupted, retur
 
 
 def test_an_interrupt_in_a_callback_of_a_library_is_no_defect(tmp_path: Path) -> None:
-    """Polars panics, and says so, where such a callback raises KeyboardInterrupt."""
+    """If a callback raises KeyboardInterrupt, Polars panics and prints a message. The command must end as after any interrupt."""
     done = subprocess.run([sys.executable, "-c", CALLED_BACK], cwd=tmp_path, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

@@ -1,4 +1,4 @@
-"""Captures that are rewritten as TCP over ATM, and those that are refused."""
+"""Some captures can be rewritten as TCP over ATM; the others are refused with an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXCHANGE = """
 @pytest.mark.parametrize("link", sorted(packets.LINKS))
 @pytest.mark.parametrize("suffix", [".pcap", ".pcapng"])
 def test_every_source_link_gives_the_same_file(tmp_path: Path, link: str, suffix: str) -> None:
-    """The pure IP capture is the measure: tshark and the engine agree on it."""
+    """The result is compared with that of the raw IP capture, on which tshark and the engine agree."""
     hosts = "host C [2001:db8::1]:40000\nhost S [2001:db8::2]:80\n" if link == "ipv6" else ""
     words = hosts + EXCHANGE.format(header="")
     source = packets.capture(tmp_path / f"source{suffix}", words, link=link)
@@ -75,7 +75,7 @@ def test_a_call_that_cannot_be_right_says_why_and_leaves_nothing(tmp_path: Path,
 
 
 def test_a_packet_longer_than_a_pdu_is_refused(tmp_path: Path) -> None:
-    """Loopback packets have up to 65,535 bytes: they fit a PDU only without LLC/SNAP."""
+    """Loopback packets have up to 65,535 bytes. They fit into an AAL5 PDU only without LLC/SNAP."""
     source = CAPTURES / "loopback-bulk.pcapng"
     assert atm.convert(source, tmp_path / "target", AtmForm.FORE_IP).packets == 79
     with pytest.raises(UsageError, match=r"not 65543: .*loopback-bulk\.pcapng, frame 18"):

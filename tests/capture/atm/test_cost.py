@@ -1,4 +1,4 @@
-"""What cells cost: the figures worked out by hand."""
+"""The overhead of ATM cells, worked out by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_a_pdu_takes_as_many_cells_as_payload_and_trailer_fill(pdu_bytes: int, c
 
 
 def test_share_of_the_line_for_an_mss_of_9148() -> None:
-    """9148 + 40 + 8 of LLC/SNAP + 8 of trailer = 9204 bytes: 192 cells, 10,176 bytes on the line."""
+    """An MSS of 9148 + 40 bytes of headers + 8 of LLC/SNAP + 8 of AAL5 trailer = 9204 bytes: 192 cells, 10,176 bytes on the line."""
     assert atm.payload_share(9148, 40) == 9148 / 10_176
     assert round(atm.payload_share(9148, 40), 4) == 0.8990
     assert round(atm.oc3c_payload_bound_mbps(9148, 40), 1) == 134.6
@@ -25,7 +25,7 @@ def test_share_of_the_line_for_an_mss_of_9148() -> None:
 
 
 def test_llc_costs_a_cell_where_it_does_not_fit() -> None:
-    """An ACK of 40 bytes and the trailer fill one cell; with LLC/SNAP they take two."""
+    """An ACK of 40 bytes and the AAL5 trailer fill one cell. With LLC/SNAP, the ACK takes two cells."""
     assert (atm.cells(40), atm.cells(48)) == (1, 2)
     assert atm.payload_share(0, 40) == 0
     assert atm.payload_share(8, 32, llc=False) == 8 / 53
@@ -33,7 +33,7 @@ def test_llc_costs_a_cell_where_it_does_not_fit() -> None:
 
 
 def test_cells_carry_48_of_53_bytes_of_the_line() -> None:
-    """149.76 Mb/s of cells are 135.63 of their payload; no segment gets more."""
+    """A line of 149.76 Mb/s carries 135.63 Mb/s of cell payload. This bounds the throughput for any segment size."""
     assert round(atm.OC3C_LINE_MBPS * 48 / 53, 2) == 135.63
     assert all(atm.oc3c_payload_bound_mbps(mss_bytes, 40) < 135.64 for mss_bytes in range(1, 65_488, 97))
 

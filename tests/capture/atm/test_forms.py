@@ -1,4 +1,4 @@
-"""TCP over ATM: real captures rewritten in every form show tshark and the engine the same TCP."""
+"""tshark and the engine see the same TCP in real captures and in their conversions to every form of TCP over ATM."""
 
 from __future__ import annotations
 
@@ -112,11 +112,11 @@ def test_forms_without_a_header_of_their_own_differ_in_the_link_type_alone(conve
 
 
 def expected_segments(name: str, form: AtmForm, target: Path) -> pl.DataFrame:
-    """The segments of the original with the columns that change."""
+    """Return the segments of the original capture, with the columns changed that the form of ATM changes."""
     segments = source_read(name).segments.drop(LINK_COLUMNS).with_columns(captured_payload_bytes="payload_bytes")
     if not form.is_cells:
         return segments
-    # A PDU's frame is that of its last cell. The captures hold nothing but IP, so frame n is the n-th PDU.
+    # The frame of a PDU is the frame with its last cell. The captures contain only IP packets, so frame n of the original is the n-th PDU.
     ends = [number for number, cell in enumerate(cell_records(target, bare=form.is_bare), 1) if ends_pdu(cell)]
     frames = {str(number): end for number, end in enumerate(ends, 1)}
     return segments.with_columns(
@@ -138,7 +138,10 @@ def test_engine_sees_the_same_segments_in_every_form(converted: Callable[[str, A
 
 @every_form
 def test_engine_shows_channel_and_cells(converted: Callable[[str, AtmForm], Conversion], form: AtmForm) -> None:
-    """Captured cells are counted; if only the PDU is captured, their number follows from its length. Unknown values are null."""
+    """In captures of cells, the engine counts the captured cells.
+
+    In captures of PDUs, the number of cells follows from the length. Unknown values are null.
+    """
     conversion = converted("atm9188-loss.pcapng", form)
     segments = engine.read(conversion.target).segments
     channel = (VPI, VCI) if form in TELLING_CHANNEL else (None, None)
@@ -161,14 +164,14 @@ def test_any_payload_comes_back_from_its_cells(payload: bytes, vpi: int, vci: in
 
 
 def test_crc_of_the_check_string() -> None:
-    """CRC-32/BZIP2, which AAL5's is, in the catalogue of parametrised CRC algorithms."""
+    """AAL5 uses the CRC that the catalogue of parametrised CRC algorithms lists as CRC-32/BZIP2."""
     assert atm.crc32(b"123456789") == 0xFC89_1918
 
 
 def test_cells_of_a_pdu_lie_back_to_back_at_the_rate_of_oc3c(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """424 bits at 149.76 Mb/s are 2831.19658 ns, 191 times that 540,758.5 ns; the last cell has the packet's time.
+    """A cell of 424 bits takes 2831.19658 ns at 149.76 Mb/s, and 191 cells take 540,758.5 ns.
 
-    The packet before left less than 540,758 ns earlier, and no cell precedes it.
+    The last cell has the packet's time. The previous packet was sent less than 540,758 ns earlier. No cell has a time before that packet.
     """
     conversion = converted("atm9188-loss.pcapng", AtmForm.ERF_CELLS)
     with conversion.target.open("rb") as file:

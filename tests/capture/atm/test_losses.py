@@ -1,4 +1,4 @@
-"""Cells that the line lost, and bits that it turned: the right segment is damaged, and no other."""
+"""If the ATM line loses a cell or flips a bit, exactly the affected segments are reported as damaged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADER_COLUMNS = ("conn", "from_client", "seq", "ack", "payload_bytes", "flags",
 
 
 def read_without(cell: int, name: str = LOSSY) -> engine.Read:
-    """The capture as cells, of which one was lost."""
+    """Read the capture as ATM cells, without cell number `cell`."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "lossy.pcap"
         done = atm.convert(CAPTURES / name, target, AtmForm.ERF_CELLS, lose_cells=[cell])
@@ -35,7 +35,10 @@ def read_without(cell: int, name: str = LOSSY) -> engine.Read:
 
 
 def assert_damaged(rows: Sequence[int], lossy: engine.Read, *, without: Sequence[int] = (), name: str = LOSSY) -> None:
-    """The segments are those of the original, without some rows; those of `rows` alone are marked. Rows count from 0 in the original."""
+    """Check that the segments are those of the original without the rows `without`.
+
+    Only the segments in `rows` may be marked as damaged. Row numbers count from 0 in the original.
+    """
     original = source_read(name).segments.with_row_index("row").filter(~pl.col("row").is_in(list(without)))
     headers = lossy.segments.select(HEADER_COLUMNS)
     assert headers.equals(original.select(HEADER_COLUMNS), null_equal=True)
@@ -52,16 +55,19 @@ def test_a_lost_cell_damages_its_segment_and_no_other(behind_first: int) -> None
 
 
 def test_a_lost_last_cell_damages_its_segment_and_the_one_behind_it() -> None:
-    """The receiver takes the cells of both for one PDU, whose CRC is wrong."""
+    """The receiver joins the cells of both segments to one PDU, and the CRC of this PDU is wrong."""
     lossy = read_without(pdu_cells(LOSSY)[LOST_FROM][1])
     assert_damaged([LOST_FROM, LOST_FROM + 1], lossy)
     assert lossy.segments["cells"][LOST_FROM : LOST_FROM + 2].to_list() == [191, 192]
 
 
 def test_a_segment_whose_last_cell_was_lost_keeps_its_time(tmp_path: Path) -> None:
-    """The next PDU on the channel shows that an incomplete one is over, even a second later. Its time is that of its last captured cell."""
+    """An incomplete PDU ends when the next PDU on the channel begins, even a second later.
+
+    The incomplete PDU has the time of its last captured cell.
+    """
     source = packets.capture(tmp_path / "x.pcap", "0 C > S S 0:0(0)\n0.001 C > S . 1:1001 ack 1\n1.001 C > S . 1:1001 ack 1")
-    cells = [2, 22, 22]  # 40, 1040 bytes of IP, with LLC/SNAP and trailer 56 and 1056
+    cells = [2, 22, 22]  # 40 and 1040 bytes of IP; 56 and 1056 with LLC/SNAP and AAL5 trailer
     atm.convert(source, tmp_path / "lossy", AtmForm.ERF_CELLS, lose_cells=[cells[0] + cells[1] - 1])
     lossy = engine.read(tmp_path / "lossy")
     assert lossy.segments["frame"].to_list() == [2, 2 + 21, 2 + 21 + 22]
@@ -74,7 +80,7 @@ def test_a_segment_whose_last_cell_was_lost_keeps_its_time(tmp_path: Path) -> No
 
 
 def test_a_lost_last_cell_is_a_problem_where_the_tcp_header_was_in_it() -> None:
-    """LLC/SNAP and IPv6 headers fill the first cell of two; the next packet keeps its headers, but is damaged as well."""
+    """LLC/SNAP and the IPv6 header fill the first of two cells. The next packet keeps its headers, but is damaged as well."""
     ack = 22
     first, last = pdu_cells(IPV6)[ack]
     assert last - first == 1
@@ -89,11 +95,11 @@ def test_a_lost_first_cell_takes_the_headers_with_it_and_is_a_problem() -> None:
     assert_damaged([], lossy, without=[LOST_FROM])
     (problem,) = lossy.problems
     assert "AAL5 PDU" in problem["what"]
-    assert (problem["count"], problem["frame"]) == (1, last)  # its last cell: counted from 1, one cell before it gone
+    assert (problem["count"], problem["frame"]) == (1, last)  # the PDU's last cell; frames count from 1, and one cell before it is lost
 
 
 def test_a_pdu_that_never_ends_is_a_problem() -> None:
-    """The last cell of the last packet is lost; the captured part of the packet is still reported."""
+    """The last cell of the last packet is lost. The captured part of this packet is still reported."""
     (problem,) = read_without(pdu_cells(LOSSY)[-1][1]).problems
     assert "AAL5 PDU" in problem["what"]
     assert problem["count"] == 1
@@ -101,7 +107,10 @@ def test_a_pdu_that_never_ends_is_a_problem() -> None:
 
 @given(hit=st.integers(0, 66), behind_first=st.integers(0, 3))
 def test_whichever_cell_is_lost_the_right_segments_are_damaged(hit: int, behind_first: int) -> None:
-    """68 packets of 2 to 4 cells. The first cell takes the headers away, the last damages the next packet too."""
+    """The capture has 68 packets of 2 to 4 cells.
+
+    If a packet loses its first cell, its headers are missing. If it loses its last cell, the next packet is damaged too.
+    """
     first, last = pdu_cells(SMALL)[hit]
     lost = min(first + behind_first, last)
     lossy = read_without(lost, SMALL)
@@ -113,7 +122,7 @@ def test_whichever_cell_is_lost_the_right_segments_are_damaged(hit: int, behind_
 
 
 def test_what_is_left_of_a_pdu_without_its_first_cell_is_not_taken_for_a_packet(tmp_path: Path) -> None:
-    """The second cell begins where the TCP payload does, and this payload is an IP packet with TCP in it (a tunnel, a copied capture)."""
+    """The TCP payload, at which the second cell begins, is itself an IP packet with TCP (from a tunnel or a copied capture)."""
     inner = bytes(IP(src="10.9.9.9", dst="10.8.8.8") / TCP(sport=1111, dport=2222, flags="PA") / bytes(500))
     outer = [bytes(IP(src="192.0.2.1", dst="192.0.2.2") / TCP(sport=40_000, dport=80, flags="A", seq=seq) / inner) for seq in (1, 541)]
     packets.write_pcap(tmp_path / "source.pcap", [packets.Frame(packets.BASE_NS, packet, len(packet)) for packet in outer], link="raw")
@@ -124,7 +133,7 @@ def test_what_is_left_of_a_pdu_without_its_first_cell_is_not_taken_for_a_packet(
 
 
 def with_flipped_bit(path: Path, record: int, at: int) -> Path:
-    """The pcap file with one wrong bit, in byte `at` of a record (counted from 0)."""
+    """Flip a bit in byte `at` of a record of the pcap file (records count from 0). Return the path."""
     data = bytearray(path.read_bytes())
     start = 24
     for _ in range(record):
@@ -159,7 +168,7 @@ def test_a_wrong_bit_in_the_llc_header_is_a_problem(converted: Callable[[str, At
 
 
 def test_cells_of_two_channels_are_distinguished(tmp_path: Path) -> None:
-    """Two channels carry equal cells; merged by time, their cells alternate."""
+    """Two ATM channels carry equal cells. Merged by time, the cells of the two channels alternate."""
     for vci in (32, 33):
         atm.convert(CAPTURES / LOSSY, tmp_path / f"{vci}.pcap", AtmForm.ERF_CELLS, vci=vci)
     merged = engine.read(tmp_path / "32.pcap", tmp_path / "33.pcap")

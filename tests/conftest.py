@@ -1,4 +1,7 @@
-"""Rules for all tests: which are left out, and how that is reported. In CI none is: a test that did not run proves nothing."""
+"""Rules for all tests: which tests are not run on this machine, and how that is reported.
+
+In CI, every test must run: a skipped test proves nothing.
+"""
 
 from __future__ import annotations
 
@@ -79,12 +82,12 @@ SLOW = {
 """Files that `make check` leaves out. Each takes 5 s of CPU time or more; of such, a few that a change of words or verdicts often breaks
 stay (`cli/test_commands.py`, `cli/test_answer.py`, `ledger/test_ledger.py`, `report/test_plotted_values.py`)."""
 
-settings.register_profile("without-deadline", deadline=None)  # on a busy machine an example may take any time
+settings.register_profile("without-deadline", deadline=None)  # on a busy machine, a single Hypothesis example may take any time
 settings.load_profile("without-deadline")
 
 
 def _refuse_skip(report: Report) -> Report:
-    """A skipped report becomes a failed one, with the reason kept."""
+    """In CI, turn the report of a skipped test into that of a failed test, with the reason kept."""
     if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         report.outcome = "failed"
@@ -100,12 +103,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Modules that skip as a whole."""
+    """In CI, modules that are skipped as a whole fail, too."""
     return _refuse_skip((yield))
 
 
 def pytest_configure() -> None:
-    """Check that the named test files and the folder of captures exist."""
+    """Check that the test files in `SLOW` and the folder in `CAPTURES` exist."""
     if missing := [name for name in SLOW if not (TESTS / name).is_file()]:
         raise pytest.UsageError(f"conftest.SLOW: not there: {', '.join(missing)}")
     if os.environ.get("CAPTURES") and needs.why_no_captures():
@@ -114,7 +117,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Set the marks for `-m`; deselect tests without their captures, and live tests on machines that cannot run them."""
+    """Set the marks for `-m`. Deselect tests whose captures are missing, and live tests on machines that cannot run them."""
     absent = {
         "shared_captures": ("tests of the shared captures", needs.why_no_captures()),
         "live": ("live tests", needs.why_not_live() if any(item.get_closest_marker("live") for item in items) else None),
@@ -131,7 +134,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
-    """The last lines: how many tests were not run, and why."""
+    """Write in the last lines of the output how many tests were not run, and why."""
     yield
     reports = terminalreporter.stats.get("skipped", [])
     for reason, count in sorted(Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports).items()):
@@ -140,5 +143,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
 
 @pytest.fixture(scope="session")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, AtmForm], atm_captures.Conversion]:
-    """Capture's name and form of TCP over ATM → the conversion, done once."""
+    """Return a function that converts a capture (by name) to a form of TCP over ATM. Each conversion is done once."""
     return atm_captures.converter(tmp_path_factory.mktemp("atm"))

@@ -102,6 +102,6 @@ def test_one_transfer_unlike_its_fellows_is_an_outlier_and_few_have_none(tmp_pat
     odd = outliers(ways).filter(pl.col("metric") == "syn_ns")
     assert set(odd["value"]) == {30_000_000.0}
     assert odd["n"].to_list() == [9] * odd.height
-    # By hand: the spread counts as 5 %, its minimum, so z = 0.6745 · ln(30 / 10) / 0.05.
+    # By hand: the spread has its minimum of 5 % (MIN_SPREAD), so z = 0.6745 · ln(30 / 10) / 0.05.
     assert odd["z"][0] == pytest.approx(0.6745 * math.log(30 / 10) / 0.05)
     assert outliers(ways.head(7)).is_empty()

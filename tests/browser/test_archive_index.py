@@ -50,7 +50,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made_up(count: int, name: str) -> dict[str, pl.LazyFrame]:
-    """Return the tables of an archive with `count` captures. Each has one connection whose handshake took 40 ms too long."""
+    """Return the tables of an archive with `count` captures. Each capture has one connection whose handshake took 40 ms too long."""
     at = pl.int_range(count, eager=True)
     known: dict[str, dict[str, Any]] = {
         "captures": {

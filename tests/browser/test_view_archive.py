@@ -1,4 +1,4 @@
-"""The explorer of an archive: time by cause and month, the list of captures, SQL queries, and links to the explorers of captures."""
+"""The explorer of an archive: causes over time, the list of captures, SQL queries, and links to the explorers of captures."""
 
 from __future__ import annotations
 

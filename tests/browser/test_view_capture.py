@@ -272,7 +272,7 @@ def test_hostile_names_stay_text(explore: Explore, tmp_path: Path) -> None:
 
 
 def request(path: Path) -> Path:
-    """Write a capture of one HTTP exchange. Its request and its answer contain HTML markup."""
+    """Write a capture of one HTTP exchange. The request and the answer contain HTML markup."""
     asked = b"GET /<img/src=x/onerror=alert(1)> HTTP/1.1\r\nHost: </script><script>alert(2)</script>\r\n\r\n"
     answer = b"HTTP/1.1 200 <svg/onload=alert(3)>\r\nContent-Length: 2\r\n\r\nok"
     ends = (bytes([10, 0, 0, 1]), 40_000), (bytes([10, 0, 0, 2]), 80)

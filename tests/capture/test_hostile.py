@@ -262,7 +262,7 @@ def test_random_bytes_behind_a_magic_number_never_crash(folder: Path, data: byte
 
 
 def test_connections_of_damaged_addresses_stay_apart(folder: Path) -> None:
-    """A packet with a flipped bit in its port belongs to another connection. It is not a damaged packet of the first connection."""
+    """A packet with a flipped bit in its port opens another connection. Such a packet is not a damaged row of the first connection."""
     whole = frames("0 C > S P. 1:11 ack 1\n1 C > S P. 11:21 ack 1\n2 C > S P. 21:31 ack 1")
     port = 14 + 20  # Ethernet and IPv4 headers
     damaged = bytearray(whole[1].data)

@@ -85,7 +85,7 @@ def test_reasons_are_given_for_captures_that_are_there() -> None:
 @needs.shared_captures
 @pytest.mark.parametrize("name", needs.index())
 def test_every_capture_is_analyzed_and_counted_as_tshark_counts(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 0 or 4, with an error line for 4. Exit code 3 is allowed only if tshark reads no packet either."""
+    """`analyze` exits with 0, or with 4 and an error line. Exit code 3 is allowed only if tshark reads no packet either."""
     needs.program("tshark")  # without tshark, formats that only Wireshark reads end with exit code 5
     row, reported = needs.index()[name], tmp_path / "result.json"
     code = run(["analyze", str(needs.SHARED / name), "--quiet", "--json", str(reported), "-o", str(tmp_path / "report.html")])

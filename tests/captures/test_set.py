@@ -75,9 +75,9 @@ def from_server(path: Path) -> list[Frame]:
 
 
 def resent(segments: list[Frame]) -> int:
-    """Count the segments that tshark calls retransmitted.
+    """Count the segments that tshark calls retransmitted or out of order.
 
-    At the sender, it calls one out of order if it was retransmitted within one RTT.
+    At the sender, tshark calls a segment out of order if the segment was retransmitted within one RTT.
     """
     return sum(bool({"retransmission", "out_of_order"} & segment.flags) for segment in segments)
 

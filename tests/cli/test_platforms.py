@@ -1,4 +1,4 @@
-"""macOS and Windows: `analyze` neither imports nor calls what Python lacks there. No test runs on them; here the platform is faked."""
+"""On macOS and Windows, `analyze` does not import or call what Python lacks there. The tests run on Linux and fake the platform."""
 
 from __future__ import annotations
 

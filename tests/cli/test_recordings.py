@@ -1,4 +1,4 @@
-"""What the terminal shows, as text, is what is recorded in `tests/golden/terminal/`; renewed by `python -m tests.support.recordings`."""
+"""The terminal output equals the recordings in `tests/golden/terminal/`. `python -m tests.support.recordings` renews them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_terminal_shows_what_is_recorded(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in recordings.RECORDINGS if not name.startswith("piped")])
 def test_no_line_is_wider_than_the_terminal(name: str) -> None:
-    """A frame filter is printed on one line, however long, so that it can be copied."""
+    """A frame filter is printed on one line, however long it is, so that users can copy it."""
     lines = (recordings.FOLDER / f"{name}.txt").read_text().splitlines()
     wide = [line for line in lines if len(line) > recordings.RECORDINGS[name].columns and "frame.number in" not in line]
     assert wide == []

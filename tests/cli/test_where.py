@@ -1,4 +1,4 @@
-"""`--where` selects what is reported; `--fail-on` sets the exit code."""
+"""`--where` selects what is reported. `--fail-on` makes the command exit with 1 if a finding is severe enough."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ Half of the life of that direction, so it is severe.
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Connection 0 (port 80) retransmits a segment; connection 1 (port 443) waits for a delayed ACK. And a UDP flow."""
+    """A capture of two connections and a UDP flow.
+
+    Connection 0 (port 80) retransmits a segment. Connection 1 (port 443) waits for a delayed ACK.
+    """
     return packets.capture(tmp_path / "two.pcap", f"{transfer.TEXT}\n{NAGLE}\n1.2 C > S udp 100")
 
 
@@ -64,7 +67,7 @@ def test_connections_for_which_it_is_true_are_kept(path: Path, where: str, conns
 
 
 def test_what_is_unknown_is_not_true(path: Path) -> None:
-    """Connection 1 has no FIN, and its server's data were never acknowledged."""
+    """Connection 1 has unknown values: it has no FIN, and the data of its server were never acknowledged."""
     assert kept(path, "server_rtt_p50_ns >= 0 or server_rtt_p50_ns < 0") == kept(path, "server_rtt_p50_ns is not null")
 
 
@@ -135,7 +138,7 @@ def test_a_finding_as_severe_as_asked_for_or_more_exits_with_1(path: Path, tmp_p
 
 @pytest.mark.parametrize(("asked", "code"), [("high", 0), ("medium", 0), ("low", 1), ("info", 1)])
 def test_a_finding_that_is_less_severe_exits_with_0(tmp_path: Path, asked: str, code: int) -> None:
-    """The 60.1 ms of the delayed ACK are 6 % of a connection that lives a second: a fault of low severity."""
+    """The delayed ACK takes 60.1 ms, which is 6 % of a connection of one second. The severity of the finding is low."""
     path = packets.capture(tmp_path / "long.pcap", f"{NAGLE}\n2.0 T > N P. 51:101 ack 201")
     assert {"low"} <= set(severities(path, "true")) <= {"low", "info"}
     assert tcptrace_lab("analyze", path.name, "--fail-on", asked, "-q", folder=tmp_path).returncode == code

@@ -1,4 +1,4 @@
-"""Comparison of captures: means, intervals and tests calculated by hand; services matched or named; findings that are new, gone or kept."""
+"""`compare`: statistics equal hand calculations, services are matched or named, and findings are new, gone or kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA = json.loads(importlib.resources.files("tcptrace_lab").joinpath("outputs/
 
 
 def lasting(folder: Path, name: str, *lives_ms: int, port: int = 80) -> Path:
-    """A capture with a connection for each life: 1,000 bytes at its begin, 1,000 at its end."""
+    """Write a capture with one connection for each duration. Each connection sends 1,000 bytes at its start and 1,000 at its end."""
     lines = []
     for number, life in enumerate(lives_ms):
         hosts = f"host C{number} 10.0.0.1:{40_000 + number}\nhost S{number} 10.0.0.2:{port}"
@@ -53,7 +53,10 @@ def test_the_schema_is_a_schema_and_has_the_words_of_the_analysis() -> None:
 
 
 def test_three_captures_before_and_three_after_by_hand(tmp_path: Path) -> None:
-    """100 110 120 ms against 200 210 220: 100 ± 2.776 √(200/3), t = 100 / √(200/3) with 4 degrees of freedom."""
+    """By hand, the change from 100, 110, 120 ms to 200, 210, 220 ms is 100 ± 2.776 √(200/3) ms.
+
+    With 4 degrees of freedom, t is 100 / √(200/3).
+    """
     before = [lasting(tmp_path, f"before{life}", life) for life in (100, 110, 120)]
     after = [lasting(tmp_path, f"after{life}", life) for life in (200, 210, 220)]
     document = valid(compare(before, after).to_dict())
@@ -107,7 +110,10 @@ def test_many_connections_of_one_capture_each_are_samples_of_these_captures_only
 
 
 def test_one_later_capture_is_held_against_the_spread_of_the_earlier(tmp_path: Path) -> None:
-    """100 110 120, and then 150: (150 − 110) / (10 √(1 + 1/3)) with 2 degrees of freedom is no news; 400 is."""
+    """After 100, 110 and 120 ms, a later capture of 150 ms is not significant, and one of 400 ms is.
+
+    For 150 ms and 2 degrees of freedom, t is (150 − 110) / (10 √(1 + 1/3)).
+    """
     before = [lasting(tmp_path, f"before{life}", life) for life in (100, 110, 120)]
     near = figure(compare(before, lasting(tmp_path, "near", 150)).to_dict(), "connection_time")["against_first"][0]
     assert (near["test"]["method"], near["test"]["degrees_of_freedom"]) == ("pooled", 2)
@@ -148,7 +154,10 @@ def test_services_are_matched_by_port_and_others_are_reported(tmp_path: Path) ->
 
 
 def test_many_services_without_counterpart_are_one_note_a_capture(tmp_path: Path) -> None:
-    """Seven services of A: the first five by payload are named (all have the same, so by number), and the page says it once."""
+    """Seven services of capture A have no counterpart.
+
+    One note names the first five by payload; equal payloads are ordered by connection number.
+    """
     shared = "host C 10.0.0.1:40000\nhost S 10.0.0.2:80\n0 C > S P. 1:11 ack 1\n+100ms C > S P. 11:21 ack 1\n"
     others = "".join(
         f"host C{port} 10.0.0.1:{port + 40_000}\nhost S{port} 10.0.0.2:{port}\n"
@@ -176,9 +185,9 @@ def test_connections_stand_side_by_side_by_their_order_where_their_number_is_the
 
 
 def test_nagle_turned_off_is_reported_by_ledger_messages_and_findings() -> None:
-    """One schedule without and with TCP_NODELAY.
+    """The two captures have one schedule, without and with TCP_NODELAY.
 
-    Without it, Nagle's algorithm delays eleven segments for 43 ms each (captures/README.md).
+    Without TCP_NODELAY, Nagle's algorithm delays eleven segments for 43 ms each (captures/README.md).
     """
     comparison = compare(CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "ethernet-nagle-off.pcapng")
     document = valid(comparison.to_dict())

@@ -1,4 +1,4 @@
-"""Student's t, Welch's test and Holm's correction against closed forms, printed tables and hand calculation."""
+"""Student's t, Welch's test and Holm's correction equal closed forms, printed tables and hand calculations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_quantiles_are_those_of_the_printed_table(freedom: int) -> None:
 
 @pytest.mark.parametrize("probability", [0.6, 0.9, 0.975, 0.9995])
 def test_one_and_two_degrees_of_freedom_have_closed_forms(probability: float) -> None:
-    """Cauchy's distribution, and (2p − 1) √(2 / (4 p (1 − p)))."""
+    """The quantile of Student's t is Cauchy's for one degree of freedom, and (2p − 1) √(2 / (4 p (1 − p))) for two."""
     assert t_quantile(probability, 1) == pytest.approx(math.tan(math.pi * (probability - 0.5)), rel=1e-12)
     two = (2 * probability - 1) * math.sqrt(2 / (4 * probability * (1 - probability)))
     assert t_quantile(probability, 2) == pytest.approx(two, rel=1e-12)
@@ -35,7 +35,7 @@ def test_chances_with_two_and_four_degrees_of_freedom_are_their_closed_forms(t: 
 
 
 def test_quantiles_of_whole_degrees_are_those_of_the_finite_sums() -> None:
-    """P(|T| < t) by Abramowitz and Stegun, 26.7.3 and 26.7.4: for an odd and an even number of degrees of freedom."""
+    """P(|T| < t) is the finite sum of Abramowitz and Stegun: 26.7.3 for an odd and 26.7.4 for an even number of degrees of freedom."""
     for freedom in (7, 12):
         angle = math.atan(t_quantile(0.975, freedom) / math.sqrt(freedom))
         sine, cosine = math.sin(angle), math.cos(angle)
@@ -53,14 +53,14 @@ def test_many_degrees_of_freedom_are_the_normal_distribution() -> None:
 
 
 def test_mean_and_interval_of_three_numbers_by_hand() -> None:
-    """10, 12, 14: mean 12, variance 4, standard error √(4/3), and 4.303 of these."""
+    """By hand, 10, 12 and 14 have the mean 12, the variance 4 and the standard error √(4/3). The interval is ± 4.303 standard errors."""
     found = of_numbers([10, 12, 14])
     assert (found.mean, found.variance, found.count) == (12, 4, 3)
     assert found.interval == pytest.approx((12 - 4.3027 * math.sqrt(4 / 3), 12 + 4.3027 * math.sqrt(4 / 3)), abs=1e-3)
 
 
 def test_two_numbers_have_a_range_and_no_interval() -> None:
-    """147 and 697: t is 12.7 with one degree of freedom, and the interval would be 422 ± 3,490."""
+    """For 147 and 697, t would be 12.7 (one degree of freedom) and the interval 422 ± 3,490. Only the range is reported."""
     found = of_numbers([697, 147])
     assert found.interval is None
     assert found.range_of_two == pytest.approx((147, 697))
@@ -74,13 +74,13 @@ def test_one_number_has_no_interval_and_none_has_no_mean() -> None:
 
 
 def test_welch_by_hand() -> None:
-    """1 2 3 against 2 4 6: t = 2 / √(1/3 + 4/3), and (5/3)² / ((1/3)²/2 + (4/3)²/2) degrees of freedom."""
+    """By hand, for 1 2 3 against 2 4 6: t = 2 / √(1/3 + 4/3), with (5/3)² / ((1/3)²/2 + (4/3)²/2) degrees of freedom."""
     found = welch(of_numbers([1, 2, 3]), of_numbers([2, 4, 6]))
     assert found is not None
     assert found.change == 2
     assert found.t == pytest.approx(2 / math.sqrt(5 / 3))
     assert found.degrees_of_freedom == pytest.approx((25 / 9) / (17 / 18))
-    assert 0.19 < found.p < 0.25  # t = 1.55 is the 80 % to 90 % of the tables of 2 and 3 degrees of freedom
+    assert 0.19 < found.p < 0.25  # t = 1.55 is between the tables' 80 % and 90 % for 2 and 3 degrees of freedom
 
 
 def test_numbers_without_any_spread_differ_for_certain_or_not_at_all() -> None:
@@ -91,9 +91,9 @@ def test_numbers_without_any_spread_differ_for_certain_or_not_at_all() -> None:
 
 
 def test_five_percent_of_equal_experiments_are_called_different() -> None:
-    """The test has the error rate that it promises: 4,000 drawn pairs of 5 and 8 numbers, with equal means.
+    """Welch's test finds 5 % of 4,000 random pairs of samples different, as it promises.
 
-    The spreads differ; the tolerance is 3.4 standard errors.
+    The samples have 5 and 8 numbers, with equal means and different spreads. The tolerance of the 5 % is 3.4 standard errors.
     """
     drawn = np.random.default_rng(7)
     pairs = ((drawn.normal(0, 1, 5).tolist(), drawn.normal(0, 3, 8).tolist()) for _ in range(4000))
@@ -102,14 +102,17 @@ def test_five_percent_of_equal_experiments_are_called_different() -> None:
 
 
 def test_holm_by_hand() -> None:
-    """0.01 × 3, then 0.03 × 2, then 0.04 × 1, which may not be less than the one before."""
+    """By hand, Holm's corrected p-values are 0.01 × 3, then 0.03 × 2, then 0.04 × 1. The third value is raised to the second."""
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
     assert holm([0.5, 0.6]) == [1.0, 1.0]
     assert holm([]) == []
 
 
 def test_numbers_that_resemble_the_one_before_count_for_fewer() -> None:
-    """Each of a hundred drawn numbers ten times: neighbours correlate by about 0.9, so a thousand count for about fifty."""
+    """Of a hundred random numbers, each is repeated ten times.
+
+    Neighbours correlate by about 0.9, so the thousand numbers count for about fifty.
+    """
     drawn = np.random.default_rng(1).normal(0, 1, 100)
     alike, shuffled = sample(np.repeat(drawn, 10)), sample(np.random.default_rng(2).permutation(np.repeat(drawn, 10)))
     assert alike.mean == pytest.approx(shuffled.mean)

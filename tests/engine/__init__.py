@@ -1,1 +1,1 @@
-"""The engine's tables, at any size."""
+"""The engine's tables, for captures of any size."""

@@ -1,4 +1,7 @@
-"""More connections and flows than the engine tracks at a time: it returns all of them, in order of number, in bounded memory."""
+"""A capture may have more connections and flows than the engine tracks at a time.
+
+The engine returns all connections and flows in order of their number, in bounded memory.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ FEW = 16_384
 
 
 def said(analysis: Analysis) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The contents of the JSON and the report."""
+    """Return the contents of the JSON and of the report."""
     return analysis.to_dict(), json.loads(json.dumps(report_data(analysis), default=str))
 
 
@@ -49,7 +52,7 @@ def test_json_and_report_are_the_same_when_nothing_stays_in_memory(capture: Path
 
 @pytest.fixture(scope="module")
 def flood(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """SYNs of more clients than the engine tracks; every seventh client repeats its SYN at the end."""
+    """SYNs of more clients than the engine tracks at a time. Every seventh client repeats its SYN at the end of the capture."""
     count = FOLLOWED + 9_000
     again = np.arange(0, count, 7)
     folder = tmp_path_factory.mktemp("flood")
@@ -97,13 +100,13 @@ def test_a_report_of_very_many_connections_counts_those_it_does_not_list(flood: 
 
 
 def others(count: int, at_s: float) -> np.ndarray:
-    """SYNs of this many clients within a second; no other packet has their addresses."""
+    """Return the SYNs of `count` clients within one second. No other packet has their addresses."""
     first = 1_000_000 + int(at_s) * 50_000
     return crowd.tcp(np.arange(first, first + count), at_s + np.linspace(0, 1, count))
 
 
 def exchange(client: int, at_s: float, *, ends: bool) -> np.ndarray:
-    """A handshake, and FINs of both hosts if `ends` is true."""
+    """Return a handshake, followed by FINs of both hosts if `ends` is true."""
     flags = [crowd.SYN, crowd.SYN_ACK, crowd.ACK] + [crowd.FIN_ACK, crowd.FIN_ACK, crowd.ACK] * ends
     from_client = np.array([True, False, True] + [True, False, True] * ends)
     seq = np.array([1_000, 5_000, 1_001] + [1_001, 5_001, 1_002] * ends)
@@ -114,7 +117,7 @@ LATE = 3 * 3_600.0
 
 
 def late_segments_open(folder: Path, crowd_size: int, late_s: float, *, ends: bool) -> tuple[bool, list[str]]:
-    """Whether a late segment opens another connection among many, and the problems that are reported."""
+    """Return whether a late segment opens a new connection in a crowd of other connections, and the problems that are reported."""
     late = crowd.tcp([5], late_s + 2, crowd.ACK, seq=1_002 if ends else 1_001)
     path = crowd.write(folder / "late.pcap", others(crowd_size, 0), exchange(5, 1, ends=ends), others(crowd_size, late_s), late)
     tables = read(path)

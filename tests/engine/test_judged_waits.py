@@ -1,4 +1,4 @@
-"""The engine's tables of judged waits: equal in memory and from temporary files; a clear error if the disk is full."""
+"""The engine's tables of judged waits are equal in memory and from temporary files. A full disk gives a clear error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCH_ROWS = 4096
 
 
 def _worth() -> list[tuple[int, int, float, bool, bool]]:
-    """Every cause, however little time it takes."""
+    """Return limits that accept the waits of every cause, however short they are."""
     return [(code, 1, 0.0, False, False) for code in range(len(schema.CAUSES))]
 
 

@@ -1,4 +1,4 @@
-"""How the command configures the memory of its libraries."""
+"""The command configures how its libraries allocate and free memory."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def test_rows_of_small_files_come_at_once_and_others_in_batches(tmp_path: Path) 
 
 
 def test_pages_that_were_freed_are_given_back() -> None:
-    """325 MB in pieces smaller than a page. All but the last are freed; the last one keeps the heap from shrinking by itself."""
+    """325 MB are allocated in pieces smaller than a page.
+
+    All pieces but the last are freed. The last piece keeps the heap from shrinking by itself.
+    """
     script = """
 import ctypes
 import polars as pl

@@ -1,4 +1,4 @@
-"""`read`: the tables in Python, kept in memory, in temporary files, or read again from the capture."""
+"""`read` returns the engine's tables in Python: kept in memory, in temporary files, or read again from the capture."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ def test_spilled_rows_outlive_everything_but_the_frame_that_scans_them(path: Pat
 
 
 def spilled_files() -> int:
-    """Temporary files without a name that this process has open."""
+    """Count the temporary files without a name (deleted after opening) that this process has open."""
     links = [str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
     return sum(link.startswith(tempfile.gettempdir()) and link.endswith("(deleted)") for link in links)
 
 
 def test_no_room_for_temporary_files_is_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("w+b"))  # noqa: SIM115  (closed by whom it is given to)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("w+b"))  # noqa: SIM115  (the receiver closes it)
     with pytest.raises(errors.OutputUnwritable, match=r"cannot write: .*(room|No space left).*: temporary files in .*; set TMPDIR"):
         read(path, spill_rows=0, reread_bytes=FAR)
 
@@ -156,7 +156,7 @@ def test_a_missing_temporary_directory_is_said(path: Path, tmp_path: Path, monke
 
 
 def together(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Segments and ledger of the first connection, read in one pass."""
+    """Return the segments and the ledger of the first connection, read together in one pass."""
     assert tables.together is not None
     segments, waits = zip(*tables.together([0], ["frame", "kind"], ["conn", "start_ns", "cause"]), strict=True)
     return pl.concat(segments), pl.concat(waits)
@@ -294,7 +294,7 @@ def test_a_cut_capture_gives_what_stands_before_the_cut(path: Path, expected: pl
 
 def test_packets_of_an_unknown_link_type_are_counted_and_named(path: Path) -> None:
     content = bytearray(path.read_bytes())
-    content[20] = 147  # LINKTYPE_USER0, reserved for private use: its meaning is unknown
+    content[20] = 147  # LINKTYPE_USER0 is reserved for private use
     path.write_bytes(content)
     tables = read(path)
     assert tables.info["packets"] == transfer.SEGMENTS

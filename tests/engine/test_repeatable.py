@@ -26,7 +26,10 @@ TIED = costs.MOST + 10
 
 @pytest.fixture(scope="module")
 def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Connections that are equal to the nanosecond: each opens with its second SYN after a second, sends one request, and ends."""
+    """Connections with equal times to the nanosecond.
+
+    Each connection is opened by its second SYN after a second, sends one request, and ends.
+    """
     lines = [f"host C{number} 10.0.1.{number + 1}:40000 isn 1000\nhost S{number} 10.0.0.2:80 isn 5000" for number in range(TIED)]
     for at_s, text in (
         (0.0, "C{n} > S{n} S 0:0(0) win 64240 <mss 1460>"),
@@ -43,7 +46,7 @@ _DIGESTS = "import sys; sys.path.insert(0, sys.argv[1]); from tests.support.dige
 
 
 def test_another_process_with_other_threads_writes_the_same_bytes(tied: Path) -> None:
-    """Polars hashes with another seed in each process, and cuts tables at other rows with other threads."""
+    """In another process, Polars hashes with another seed. With another number of threads, Polars cuts tables at other rows."""
     paths = [str(tied), str(CAPTURES / "ethernet-loss.pcapng")]
     reported = set()
     for threads, rows in (("1", "100000"), ("4", "50")):
@@ -59,7 +62,7 @@ def test_another_process_with_other_threads_writes_the_same_bytes(tied: Path) ->
 
 
 def test_of_connections_that_lose_the_same_time_the_first_are_reported(tied: Path) -> None:
-    """Each lost a second until its SYN was retransmitted, and 40 ms until the answer arrived.
+    """Each connection waits one second until its SYN is retransmitted, and then 40 ms for the answer.
 
     The capture point is 20 ms from both hosts.
     """
@@ -68,7 +71,7 @@ def test_of_connections_that_lose_the_same_time_the_first_are_reported(tied: Pat
 
 
 def test_stalls_come_by_connection_and_in_order_of_time(tied: Path) -> None:
-    """The wait of the client's second SYN, and the time of the server before its first departure, which the ledger itself has last."""
+    """The client's wait before its second SYN comes first. The ledger itself lists the server's wait before its first segment last."""
     tables = judged(tied)
     rows = stalls.stalls(tables.ledger).collect()
     first = rows.filter(pl.col("conn") == 0)

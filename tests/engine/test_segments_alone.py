@@ -1,4 +1,4 @@
-"""A pass for the segments alone, without connections and departures, judges them as one for everything does."""
+"""Without tables of connections and departures, the engine returns the same rows of segments as with them."""
 
 from __future__ import annotations
 

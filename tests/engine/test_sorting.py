@@ -1,4 +1,4 @@
-"""Rows are sorted by number, no matter in which order they came and where they are stored."""
+"""Rows are sorted by number, in whatever order they were added and wherever they are stored."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ QUERIES: dict[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
 
 
 def table(numbers: list[int]) -> pl.DataFrame:
-    """A row for each number, in this order."""
+    """Return a table with one row for each number, in this order."""
     return pl.DataFrame([(number, f"n{number}", number * 7 % 31) for number in numbers], schema=SCHEMA, orient="row")
 
 
 def kept(parts: list[pl.DataFrame], part_rows: int) -> pl.LazyFrame:
-    """The parts, added one after the other."""
+    """Add the parts one after the other. Return the sorted table."""
     ordered = Ordered(SCHEMA, "number", part_rows)
     for part in parts:
         ordered.add(part)

@@ -1,4 +1,4 @@
-"""What the engine gives does not depend on the number of its threads: neither rows, nor their order, nor the numbers of connections."""
+"""The output of the engine does not depend on its number of threads: rows, their order and connection numbers stay the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANY = {"short": 30_000, "syns": 135_000}
 
 @pytest.fixture(scope="module", params=["short", "syns", "several"])
 def paths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A capture of many connections, or several captures as one."""
+    """The paths of one capture with many connections, or of several captures that are read as one."""
     if request.param not in MANY:
         return [str(CAPTURES / name) for name in ("ethernet-loss.pcapng", "ethernet-two-way.pcapng", "ethernet-random-loss.pcapng")]
     path = tmp_path_factory.mktemp("threads") / f"{request.param}.pcap"
@@ -30,7 +30,7 @@ def paths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def tables(paths: list[str], threads: int, *, segments: bool = False) -> dict[str, pl.DataFrame]:
-    """All tables of the engine with this many threads; one thread makes the rows of segments."""
+    """Return all tables of the engine with `threads` threads. The rows of segments are always made by one thread."""
     columns = ["frame", "conn", "kind"] if segments else []
     engine = _core.Engine(paths, columns=columns, ledger=schema.LEDGER.names, worth=causes.worth(), threads=threads)
     pulled = list(reread.pulled_all(engine))
@@ -43,7 +43,7 @@ def tables(paths: list[str], threads: int, *, segments: bool = False) -> dict[st
 
 @pytest.fixture(scope="module")
 def expected(paths: list[str]) -> dict[str, pl.DataFrame]:
-    """All tables of the engine with one thread."""
+    """The tables of the engine with one thread, to which the others are compared."""
     return tables(paths, 1)
 
 

@@ -1,4 +1,8 @@
-"""Connections of several hosts over one line: it is full for each of them. By hand, at the receiver and at the sender."""
+"""Connections of several hosts share one bottleneck.
+
+The bottleneck counts as busy for each connection while data of any connection fill it. The expected times are calculated by hand, for
+captures at the receiver and at the sender.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,10 @@ LASTS_MS = TURN_MS * (TURNS - 1) + WINDOW - 1
 
 
 def uploads(apart_ms: float, *, size: int = FULL, at_sender: bool = False) -> str:
-    """Two hosts upload to a third, the second `apart_ms` after the first. The ACK of each window of data returns at its end.
+    """Two hosts upload to a third host, the second `apart_ms` after the first.
 
-    At the sender both connections are of one host: its data leave at once, and the ACK of each segment comes when the line has carried it.
+    At the receiver, one ACK follows the last segment of each window of data. With `at_sender`, one host has both connections. The host
+    sends each window at once, and each ACK comes when the line has carried the segment.
     """
     others = "10.0.0.1" if at_sender else "10.0.0.3"
     hosts = [f"host C0 10.0.0.1:40000\nhost C1 {others}:40001", "host S0 10.0.0.2:80\nhost S1 10.0.0.2:81"]
@@ -49,7 +54,10 @@ def uploads(apart_ms: float, *, size: int = FULL, at_sender: bool = False) -> st
 
 
 def stop_and_wait(count: int) -> str:
-    """`count` connections send a full segment in each RTT of 20 ms, in turns at even intervals. Each waits for its ACK; at the receiver."""
+    """Return `count` connections that take turns: in each RTT of 20 ms, each connection sends a full segment, at even intervals.
+
+    Each connection waits for the ACK of its segment. The capture point is the receiver.
+    """
     hosts = "\n".join(f"host C{n} 10.0.0.1:{40_000 + n}\nhost S{n} 10.0.0.2:{80 + n}" for n in range(count))
     events: list[tuple[float, str]] = []
     for n in range(count):
@@ -66,32 +74,38 @@ def stop_and_wait(count: int) -> str:
 
 
 def busy_ms(path: Path, text: str) -> dict[int, float]:
-    """For how long the bottleneck was busy while each of the first two clients sent."""
+    """Return how long the bottleneck was busy (ms) while each of the first two clients sent."""
     tables = read(packets.capture(path, text), worth=())
     busy = bottleneck.busy_ns(tables.connections, tables.segments, {(0, True), (1, True)})
     return {conn: ns / MS for (conn, _), ns in busy.items()}
 
 
 def test_a_line_that_the_data_of_two_hosts_fill_is_busy_all_the_time_for_each(tmp_path: Path) -> None:
-    """In each 20 ms, ten segments of the one and ten of the other, a millisecond apart."""
+    """In each 20 ms, ten segments of one connection and ten of the other arrive, one millisecond apart."""
     busy = busy_ms(tmp_path / "x.pcap", uploads(WINDOW))
     assert busy == {0: pytest.approx(LASTS_MS, rel=0.02), 1: pytest.approx(LASTS_MS, rel=0.02)}
 
 
 def test_hosts_whose_data_arrive_at_the_same_time_share_no_line(tmp_path: Path) -> None:
-    """The segments of the one come within those of the other, so each has a line of its own, which is busy for ten ms of 20."""
+    """The segments of both connections arrive at the same times, so each connection has its own bottleneck.
+
+    Each bottleneck is busy for 10 ms of 20.
+    """
     busy = busy_ms(tmp_path / "x.pcap", uploads(0.5))
     assert busy == {0: pytest.approx(LASTS_MS / 2, rel=0.02), 1: pytest.approx(LASTS_MS / 2, rel=0.02)}
 
 
 def test_before_the_line_the_acks_that_return_show_it(tmp_path: Path) -> None:
-    """Each sends ten segments at once; the ACKs of both return a millisecond apart, without a gap."""
+    """Each connection sends ten segments at once. The ACKs of both connections return a millisecond apart, without a gap."""
     busy = busy_ms(tmp_path / "x.pcap", uploads(WINDOW, at_sender=True))
     assert busy == {0: pytest.approx(LASTS_MS, rel=0.02), 1: pytest.approx(LASTS_MS, rel=0.02)}
 
 
 def test_small_segments_on_a_clock_are_no_line(tmp_path: Path) -> None:
-    """Both write 100 bytes each millisecond, in turns: their program's pace. One large segment shows what a full one is."""
+    """Each millisecond, both applications write 100 bytes in turns.
+
+    The pace is set by the applications, not by a bottleneck. One large segment shows how long a full segment is.
+    """
     first = 1 + 100 * WINDOW * TURNS
     text = f"{uploads(WINDOW, size=100)}\n{TURN_MS * TURNS + 100}ms C0 > S0 . {first}:{first + FULL} ack 1"
     assert busy_ms(tmp_path / "x.pcap", text) == {}
@@ -99,7 +113,7 @@ def test_small_segments_on_a_clock_are_no_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [2, 4, 5])
 def test_connections_that_wait_for_each_ack_are_no_line(tmp_path: Path, count: int) -> None:
-    """However evenly their segments come, each RTT has one of each: the RTT is their pace."""
+    """Segments arrive at even intervals, but each RTT has one segment of each connection. The RTT sets the pace."""
     assert busy_ms(tmp_path / "x.pcap", stop_and_wait(count)) == {}
 
 
@@ -110,7 +124,10 @@ def test_a_connection_alone_has_no_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("apart_ms", "saved_ms"), [(WINDOW, 0), (0.5, LASTS_MS / 2)])
 def test_a_larger_window_saves_what_the_line_has_free(tmp_path: Path, apart_ms: float, saved_ms: float) -> None:
-    """The window holds each for half of the time. On a line that the other's data fill meanwhile, a larger one saves nothing."""
+    """The window delays each connection for half of the time.
+
+    If the other connection's data fill the line during that time, a larger window saves nothing.
+    """
     found = tcptrace_lab.analyze(packets.capture(tmp_path / "x.pcap", uploads(apart_ms))).findings
     limited = [one for one in found if one.id == "receiver-window-limited"]
     assert {one.conn for one in limited} == {0, 1}

@@ -1,4 +1,4 @@
-"""A finding is not more certain than the waits it is made of, weighted by their time."""
+"""A finding is at most as certain as its waits, weighted by their time."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("path", needs.each(figures.captures(CAPTURES)))
 def test_a_finding_is_as_sure_as_the_waits_that_make_up_most_of_its_time(path: Path) -> None:
-    """Computed from the intervals of the ledger.
+    """The expected confidence is computed from the intervals of the ledger.
 
-    Only three waits of a kind that one wait cannot prove make a finding surer than that, and evidence about the whole direction (`Doubt`).
+    Two kinds of evidence make a finding surer than its waits: three waits of a kind that one wait cannot prove, and evidence about the
+    whole direction (`Doubt`).
     """
     analysis = tcptrace_lab.analyze(path)
     length, confidence = pl.col("end_ns") - pl.col("start_ns"), pl.col("confidence")

@@ -1,4 +1,4 @@
-"""ECN: marks of the path and reduced windows are counted, shown as a finding, and make a pausing application only possible."""
+"""ECN: path marks and window reductions are counted and reported as a finding. With them, a pause of the application is only possible."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ ECN = """
 
 
 def rounds(marked: int, count: int = 20) -> str:
-    """At the receiver: two segments every 0.2 s. The last of the first `marked` rounds has a mark, and the next segment says CWR."""
+    """Return a capture at the receiver: two segments arrive every 0.2 s.
+
+    In the first `marked` rounds, the last segment has a congestion mark, and the next segment has the CWR flag.
+    """
     lines = []
     for number in range(count):
         at_s, seq = 0.5 + number / 5, 1 + number * 2920
@@ -46,7 +49,7 @@ def test_marks_and_reductions_are_counted_for_the_sender(tmp_path: Path) -> None
     (found,) = (one for one in analysis.findings if one.id == "congestion-marks")
     assert found.title == "ECN: the path marked 4 packets, and the sender reduced its congestion window 4 times"
     assert (found.conn, found.from_client, found.confidence) == (0, False, Confidence.PROVED)
-    assert found.evidence_frames == (6, 8, 9, 11, 12, 14, 15, 17)  # each mark, and the first segment after it
+    assert found.evidence_frames == (6, 8, 9, 11, 12, 14, 15, 17)  # each marked segment, and the segment after it
 
 
 def test_at_the_sender_only_the_reductions_show_the_marks(tmp_path: Path) -> None:
@@ -69,7 +72,7 @@ ALL_SEGMENTS = ECN.replace(SYN_ACK.replace("S.", "SE."), SYN_ACK + " {ecn 3}") +
 
 @pytest.mark.parametrize("exchange", [ECN + rounds(2), ACCURATE, ALL_SEGMENTS], ids=["two marks", "accurate ECN", "all segments"])
 def test_few_marks_and_bits_that_are_no_marks_are_no_finding(exchange: str, tmp_path: Path) -> None:
-    """With accurate ECN (RFC 9768), the flags ECE and CWR are parts of a counter. A SYN cannot be marked."""
+    """With accurate ECN (RFC 9768), the flags ECE and CWR are bits of a counter. A SYN cannot be marked."""
     assert not [one for one in analyze(packets.capture(tmp_path / "x.pcap", exchange)).findings if one.id == "congestion-marks"]
 
 
@@ -77,7 +80,7 @@ def test_few_marks_and_bits_that_are_no_marks_are_no_finding(exchange: str, tmp_
 def test_where_a_tenth_of_the_segments_is_marked_a_pause_is_only_possibly_the_applications(
     marked: int, sure: Confidence, tmp_path: Path
 ) -> None:
-    """20 rounds of two segments: 4 of 40 are a tenth."""
+    """Of 40 segments (20 rounds of two), 4 marked segments are a tenth."""
     analysis = analyze(packets.capture(tmp_path / "x.pcap", ECN + rounds(marked)))
     (found,) = (one for one in analysis.findings if one.id == "application-limited" and not one.from_client)
     assert found.confidence == sure
@@ -88,7 +91,7 @@ def test_where_a_tenth_of_the_segments_is_marked_a_pause_is_only_possibly_the_ap
 
 
 def test_two_marks_in_a_short_transfer_leave_the_pause_to_the_application(tmp_path: Path) -> None:
-    """A tenth of 12 segments is two: as few as one short queue leaves."""
+    """A tenth of 12 segments is two marks, which a single short queue can cause."""
     found = analyze(packets.capture(tmp_path / "x.pcap", ECN + rounds(2, count=6))).findings
     (limited,) = (one for one in found if one.id == "application-limited" and not one.from_client)
     assert limited.confidence == Confidence.CONSISTENT

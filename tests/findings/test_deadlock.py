@@ -1,8 +1,9 @@
-"""Throughput deadlock: rounds that only the delayed-ACK timer ends are reported, with the bytes that the send buffer lacks.
+"""Rounds that only the delayed-ACK timer ends are reported as a throughput deadlock, with the bytes that the send buffer lacks.
 
-The first exchange is the published one of 16 KB send and 24 KB receive buffers over ATM: 8,192 bytes per 200 ms are 0.328 Mb/s (Comer & Lin
-measured 0.322). By hand, M = 9148 and R = W = 24,576: A = min(18,296, ⌈8,601.6⌉) = 8,602, H = min(9,148, 12,288) = 9,148, H + A = 17,750,
-and u + q = 8,192 + 8,192 = 16,384, which is 1,366 less.
+The first exchange is a published deadlock over ATM (Comer & Lin), with a send buffer of 16 KB and a receive buffer of 24 KB. By
+calculation, 8,192 bytes per 200 ms are 0.328 Mb/s; the authors measured 0.322. By hand, for a full segment of M = 9148 and a receive buffer
+and window of R = W = 24,576: the receiver waits for A = min(18,296, ⌈8,601.6⌉) = 8,602 bytes and the sender for H = min(9,148, 12,288) =
+9,148 bytes. H + A = 17,750. The bytes in flight and queued are u + q = 8,192 + 8,192 = 16,384, which is 1,366 less.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def opened(mss: int, window: int, rtt_ms: int = 1) -> str:
 
 
 def rounds(sizes: list[list[int]], window: int, lag_ms: int = 200, answer: int = 0, rtt_ms: int = 1) -> str:
-    """Each list leaves at once, is acknowledged as a whole `lag_ms` later (the first after a round trip), and the next 0.1 ms after."""
+    """Return rounds of segments with these sizes.
+
+    Each round is acknowledged as a whole `lag_ms` later (the first after one RTT); the next round is sent 0.1 ms after that.
+    """
     text, sent, got, now_us = "", 1, 1, 1000 + 1000 * rtt_ms
     for number, burst in enumerate(sizes):
         for size in burst:
@@ -59,7 +63,7 @@ def late(tmp_path: Path, text: str) -> list[Finding]:
 
 
 def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
-    """Frame 4 is acknowledged at once, so that an RTT is known. Six of the next seven segments wait 200.1 ms."""
+    """Frame 4 is acknowledged at once, which shows the RTT. Six of the next seven segments wait 200.1 ms each."""
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
     assert (lock.id, str(lock.confidence), str(lock.severity), lock.from_client) == ("throughput-deadlock", "proved", "high", True)
     assert lock.cost_ns == 6 * 200_100_000
@@ -67,12 +71,15 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
     assert "328 kb/s" in lock.mechanism  # 65,536 bits per 200.1 ms
     assert "17,750" in lock.mechanism
     assert "to at least 17,750 bytes, by at most 1,366" in lock.remedy[0]
-    assert "29,491 bytes, are always enough" in lock.remedy[0]  # 3 × 9,148, and 2,047 that 4.4BSD's socket may leave unused
+    assert "29,491 bytes, are always enough" in lock.remedy[0]  # 3 × 9,148, plus 2,047 that 4.4BSD's socket may leave unused
     assert lock.remedy[1].startswith("set TCP_NODELAY at the sender")
 
 
 def test_a_lock_in_which_no_more_was_ever_in_flight_may_be_that_of_a_full_buffer(tmp_path: Path) -> None:
-    """A NODELAY sender with a buffer of 8,192 bytes produces the same frames; then 17,750 - 8,192 = 9,558 bytes are missing."""
+    """A sender with TCP_NODELAY and a send buffer of 8,192 bytes sends the same frames.
+
+    The send buffer would be 17,750 - 8,192 = 9,558 bytes too small.
+    """
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
     assert "Either the send buffer has no room for more than is in flight, or the sender delays 8,192 queued bytes" in lock.mechanism
     assert "or 9,558 if the buffer has no room for more than is in flight" in lock.remedy[0]
@@ -80,20 +87,26 @@ def test_a_lock_in_which_no_more_was_ever_in_flight_may_be_that_of_a_full_buffer
 
 
 def test_a_lock_of_a_sender_that_had_more_in_flight_before_is_nagles(tmp_path: Path) -> None:
-    """Three full segments at once, 27,444 bytes, show a buffer that 8,192 do not fill."""
+    """Three full segments in flight, 27,444 bytes, show that 8,192 bytes do not fill the send buffer."""
     (lock,) = late(tmp_path, opened(9148, 65535) + rounds([[9148] * 3, *[[8192]] * 8], 65535))
     assert "Either" not in lock.mechanism
     assert lock.remedy[1].startswith("set TCP_NODELAY at the sender; alone it may not be enough: 16,384 bytes")
 
 
 def test_the_frames_of_a_lock_are_the_ends_of_its_waits_and_their_late_acks(tmp_path: Path) -> None:
-    """Data frames are 4, 6, 8 and so on, ACKs between them; the first wait for a late ACK is from 6 to 8."""
+    """Frames 4, 6, 8 and so on carry data; the frames between them are ACKs.
+
+    The first wait for a late ACK lasts from frame 6 to frame 8.
+    """
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
     assert lock.evidence_frames == tuple(range(6, 19))
 
 
 def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_path: Path) -> None:
-    """R = 49,152: A = min(18,296, ⌈17,203.2⌉) = 17,204, H = 9,148: S must grow by 26,352 − 16,384 = 9,968; u + q is below A."""
+    """By hand, for a receive buffer of R = 49,152: A = min(18,296, ⌈17,203.2⌉) = 17,204 and H = 9,148.
+
+    The send buffer must grow by 26,352 − 16,384 = 9,968 bytes. The bytes in flight and queued, u + q, are below A.
+    """
     (lock,) = late(tmp_path, opened(9148, 49152) + rounds([[8192]] * 8, 49152))
     assert lock.id == "throughput-deadlock"
     assert "by at most 9,968" in lock.remedy[0]
@@ -101,9 +114,10 @@ def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_pa
 
 
 def test_a_full_buffer_locks_without_nagle(tmp_path: Path) -> None:
-    """Two segments of 9,148 and 7,236 bytes fill S = 16,384; S is 820 bytes smaller than A = 17,204. No small segment waits: not proved.
+    """Two segments of 9,148 and 7,236 bytes fill the send buffer S = 16,384.
 
-    The round trip is 100 ms, so that 22 more are no queue.
+    S is 820 bytes smaller than A = 17,204. No small segment waits, so the deadlock is not proved. The RTT is 100 ms. A lag that is 22 ms
+    longer is not taken for queueing.
     """
     (lock,) = late(tmp_path, opened(9148, 49152, 100) + rounds([[9148, 7236]] * 8, 49152, lag_ms=122, rtt_ms=100))
     assert (lock.id, str(lock.confidence)) == ("throughput-deadlock", "consistent")
@@ -122,12 +136,15 @@ def test_rounds_of_different_size_are_no_lock(tmp_path: Path) -> None:
 
 
 def test_as_many_bytes_as_let_an_ack_go_are_no_lock(tmp_path: Path) -> None:
-    """R = 16,384: half of it, 4.4BSD's threshold, is 8,192 = u: the receiver of the rule would not have waited."""
+    """By 4.4BSD's rule, a receive buffer of 16,384 bytes is acknowledged at half, which is u = 8,192.
+
+    A receiver with this rule would not have waited.
+    """
     assert "throughput-deadlock" not in {finding.id for finding in late(tmp_path, opened(9148, 16384) + rounds([[8192]] * 8, 16384))}
 
 
 def test_questions_and_answers_in_pieces_are_no_lock(tmp_path: Path) -> None:
-    """Write, write, read: the second piece waits for the ACK of the first, and the answer starts the next."""
+    """Each exchange is write, write, read. The second write waits for the ACK of the first, and the answer starts the next exchange."""
     text, sent, got, now = opened(1460, 24576), 1, 1, 0.002
     for number in range(6):
         text += f"{now:.6f} C > S P. {sent}:{sent + 100} ack {got} win 24576\n"
@@ -146,7 +163,7 @@ def test_data_of_the_other_side_between_the_rounds_is_no_lock(tmp_path: Path) ->
 
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.pcap*")), ids=lambda path: path.name)
 def test_no_transfer_of_this_kernel_is_locked(path: Path) -> None:
-    """None was made with a lock: pieces that wait for an answer, bulk, losses, slow readers."""
+    """None of the captures was made with a deadlock: they have pieces that wait for an answer, bulk, losses, and slow readers."""
     found = judged(path)
     conns = found.connections.select("conn").collect()["conn"].to_list()
     assert not deadlock.locks(found.details(conns).locks)

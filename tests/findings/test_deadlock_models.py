@@ -1,6 +1,7 @@
-"""The published deadlocks of Comer & Lin, by the model of SunOS 4.1: the capture alone shows the lock, its bytes and the buffer that cures.
+"""Modelled captures of Comer & Lin's published deadlocks (SunOS 4.1).
 
-Expected are the study's cells (slow or fast), and S < H + A worked out by hand: M = 9148, A = min(2M, ⌈0.35 R⌉), H = min(M, R/2).
+Each finding shows the deadlock, its bytes and the buffer that fixes it. The expected results are the study's cells (slow or fast), and S <
+H + A worked out by hand: M = 9148, A = min(2M, ⌈0.35 R⌉), H = min(M, R/2).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LOCK = "throughput-deadlock"
 
 @cache
 def written(send_kib: int, receive_kib: int, at: At, folder: Path, *, nodelay: bool) -> Path:
-    """A transfer of 2 MB in writes and reads of 4 KB, over ATM at 100 Mb/s, captured at one host."""
+    """Write a capture at one host of 2 MB over ATM at 100 Mb/s, written and read 4 KB at a time."""
     ends = {"stack": "sunos4", "send_buffer": send_kib * KIB, "receive_buffer": receive_kib * KIB, "phase": "70ms", "nodelay": nodelay}
     setting = declared(
         {
@@ -72,7 +73,7 @@ def test_nodelay_cures_the_lock_that_nagle_makes(tmp_path: Path) -> None:
 
 
 def test_nodelay_leaves_the_lock_of_a_send_buffer_below_what_the_receiver_waits_for(tmp_path: Path) -> None:
-    """35 % of 48 KB is 17,204: more than 16 KB."""
+    """35 % of the receive buffer of 48 KB is 17,204 bytes, more than the send buffer of 16 KB."""
     (lock,) = locks(16, 48, tmp_path, nodelay=True)
     assert lock.confidence == "consistent"
     assert "raise the send buffer (SO_SNDBUF) to at least 17,204 bytes, by at most 820" in lock.remedy[0]

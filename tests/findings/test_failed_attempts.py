@@ -1,4 +1,7 @@
-"""Attempts to connect that fail alike are one finding. A slow handshake names the lost packet and its direction, or the slow host."""
+"""Connection attempts that fail in the same way are one finding.
+
+The finding on a slow handshake names the lost packet and its direction, or the slow host.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def slow(analysis: Analysis) -> list[Finding]:
 
 
 def attempts(count: int, each: str, *, every_s: float, port: int = 80) -> str:
-    """The lines `each` (times relative to the attempt's begin) for each of `count` attempts, from ports of its own."""
+    """Return `count` connection attempts with the lines `each` (times relative to the attempt's start). Each attempt has its own port."""
     events = []
     hosts = "\n".join(f"host C{n} 10.0.0.1:{40000 + n}\nhost S{n} 10.0.0.2:{port} isn 7000" for n in range(count))
     for n in range(count):
@@ -48,7 +51,7 @@ ASKED = """
 
 
 def test_nine_attempts_that_nobody_answers_are_one_finding(tmp_path: Path) -> None:
-    """Each is 3 s long, one each 4 s: 27 s of the 35 from the first SYN to the last, in 27 SYNs."""
+    """Nine attempts last 3 s each, and one starts every 4 s. The 27 SYNs take 27 s of the 35 s from the first SYN to the last."""
     analysis = analyzed(tmp_path, attempts(9, ASKED, every_s=4))
     (reported,) = analysis.findings
     assert (reported.id, reported.title) == ("handshake-slow", "9 connection attempts to 10.0.0.2:80 were not answered, for 27 s")
@@ -61,7 +64,7 @@ def test_nine_attempts_that_nobody_answers_are_one_finding(tmp_path: Path) -> No
 
 
 def test_attempts_at_the_same_time_cost_their_time_once(tmp_path: Path) -> None:
-    """Six that begin half a second apart: from 0 to 5.5 s, all of it in some attempt."""
+    """Six attempts start half a second apart. From 0 to 5.5 s, at least one attempt is in progress."""
     (reported,) = slow(analyzed(tmp_path, attempts(6, ASKED, every_s=0.5)))
     assert (reported.cost_ns, reported.cost_share, reported.connections) == (5_500_000_000, 1.0, 6)
 
@@ -80,7 +83,7 @@ def test_attempts_at_another_port_are_distinguished(tmp_path: Path) -> None:
 
 
 def test_refused_attempts_are_one_finding_however_fast(tmp_path: Path) -> None:
-    """Each is refused after 20 ms, one each second: 5 x 20 ms of 4.02 s."""
+    """One attempt per second is refused after 20 ms: 5 x 20 ms of 4.02 s."""
     text = attempts(5, "0 C > S S 0:0(0) win 64240\n0.02 S > C R. 0:0(0) ack 1 win 0", every_s=1)
     (reported,) = slow(analyzed(tmp_path, text))
     assert reported.title == "10.0.0.2:80 refused 5 connection attempts, for 100 ms"
@@ -96,7 +99,7 @@ def test_one_connection_that_is_refused_at_once_is_no_finding(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("by", "severity", "who"), [("S", Severity.LOW, "the server"), ("C", Severity.INFO, "the client")])
 def test_connections_reset_before_they_carry_data_are_one_finding(tmp_path: Path, by: str, severity: Severity, who: str) -> None:
-    """A server that is overloaded does so; a health check does so on purpose."""
+    """An overloaded server resets connections in this way. The client of a health check does it on purpose."""
     ends = "0.05 S > C R 1:1(0)" if by == "S" else "0.05 C > S R 1:1(0)"
     each = f"0 C > S S 0:0(0) win 64240\n0.02 S > C S. 0:0(0) ack 1 win 64240\n0.021 C > S . ack 1\n{ends}"
     (reported,) = slow(analyzed(tmp_path, attempts(4, each, every_s=1)))
@@ -106,7 +109,7 @@ def test_connections_reset_before_they_carry_data_are_one_finding(tmp_path: Path
 
 
 def test_a_client_that_goes_on_was_answered_though_the_capture_lacks_it(tmp_path: Path) -> None:
-    """One direction alone: the client acknowledges the SYN-ACK that is not there."""
+    """The capture has only one direction. The client acknowledges a SYN-ACK that was not captured."""
     text = "0 C > S S 0:0(0) win 64240\n1 C > S S 0:0(0) win 64240\n1.02 C > S . 1:1(0) ack 1\n1.03 C > S P. 1:101 ack 1"
     assert not [one for one in analyzed(tmp_path, text).findings if "Nobody" in one.title]
 
@@ -197,7 +200,7 @@ IMPATIENT = """
     ids=["syn-lost", "answer-lost", "far-host-slow", "path-long", "path-longer-than-the-timer", "nothing-to-compare"],
 )
 def test_a_slow_handshake_says_what_was_slow(tmp_path: Path, text: str, title: str, mechanism: str, remedy: str, cost_ms: int) -> None:
-    """Expected times are differences of the times in the text; the RTT is that of the data after the handshake."""
+    """The expected times are differences of the times in the text. The RTT is that of the data after the handshake."""
     (reported,) = slow(analyzed(tmp_path, text))
     assert reported.title == title
     assert mechanism in reported.mechanism
@@ -232,7 +235,7 @@ AT_THE_SERVER = """
     ids=["nothing-to-compare", "data-took-as-long"],
 )
 def test_at_the_server_a_late_first_ack_is_not_called_a_late_answer(tmp_path: Path, behind: str, title: str, mechanism: str) -> None:
-    """The SYN-ACK (frame 2) left 0.1 ms after the SYN (frame 1), and its ACK came 800 ms later; the client's data go to frame 4."""
+    """The SYN-ACK (frame 2) is sent 0.1 ms after the SYN (frame 1), and its ACK arrives 800 ms later. Frame 4 has the client's data."""
     (reported,) = slow(analyzed(tmp_path, AT_THE_SERVER + behind))
     assert reported.title == title
     assert mechanism in reported.mechanism
@@ -241,7 +244,10 @@ def test_at_the_server_a_late_first_ack_is_not_called_a_late_answer(tmp_path: Pa
 
 
 def test_a_program_that_speaks_long_after_the_handshake_is_not_taken_for_the_handshake(tmp_path: Path) -> None:
-    """The SYN-ACK comes 0.05 ms after the SYN; its ACK is not captured, and the first data come 15.7 s later. No path is that long."""
+    """The SYN-ACK is sent 0.05 ms after the SYN.
+
+    The ACK of the SYN-ACK is not captured, and the first data arrive 15.7 s later. No path is that long.
+    """
     text = """
         0.00000 C > S S  0:0(0)        win 65535 <mss 1460>
         0.00005 S > C S. 0:0(0) ack 1  win 64240 <mss 1460>

@@ -1,4 +1,4 @@
-"""A finding counts something: one whose own count is zero says that nothing happened, and does not exist."""
+"""A finding whose own count is zero says that nothing happened, so it is not reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_no_finding_counts_nothing(path: Path) -> None:
 
 
 def test_losses_before_the_capture_point_are_counted_by_what_the_sender_numbered(tmp_path: Path) -> None:
-    """Twelve segments arrive, the next after 400 ms: IDs 113 to 115 are missing, and no captured segment is retransmitted."""
+    """Twelve segments arrive, and the next one 400 ms later. IP IDs 113 to 115 are missing, and no captured segment is retransmitted."""
     lines = [
         f"{40 + n}ms C > S . {1 + 1460 * n}:{1461 + 1460 * n} ack 1 {{id {101 + n}}}\n+5us S > C . ack {1461 + 1460 * n}" for n in range(12)
     ]
@@ -53,7 +53,7 @@ def test_losses_before_the_capture_point_are_counted_by_what_the_sender_numbered
 
 @pytest.mark.parametrize("answers", ["", "0.020 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK>"])
 def test_pauses_of_a_server_behind_a_syn_that_was_sent_again_are_no_losses(answers: str, tmp_path: Path) -> None:
-    """The client repeats its SYN after 1 s; the server's program answers after 500 ms each time, and every byte is sent once."""
+    """The client repeats its SYN after 1 s. The server's application pauses 500 ms before each answer, and every byte is sent once."""
     lines = [f"+500ms S > C P. {1 + 1000 * n}:{1001 + 1000 * n} ack 101\n+20us C > S . ack {1001 + 1000 * n}" for n in range(4)]
     text = f"""
         0.000 C > S S 0:0(0) win 64240 <mss 1460, sackOK>

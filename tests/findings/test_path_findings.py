@@ -1,4 +1,4 @@
-"""What the path does beside losing segments, and what a capture itself lacks, as findings with their frames."""
+"""Findings on the path (apart from packet loss) and on what a capture lacks, with their frames."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def found(path: Path, finding: str) -> list[Finding]:
 
 
 def overtaken(times: int) -> str:
-    """At the receiver, `times` times: the second of two segments comes first; its IP ID is one higher."""
+    """Return a capture at the receiver where the second of two segments arrives first, `times` times.
+
+    The IP ID of the second segment is one higher.
+    """
     lines = []
     for number in range(times):
         at_s, seq, ip_id = 0.1 + number / 10, 1 + number * 2920, 100 + number * 2
@@ -44,7 +47,7 @@ def overtaken(times: int) -> str:
 
 
 def test_segments_overtaken_three_times_are_reordering_with_both_frames(tmp_path: Path) -> None:
-    """Frames 6, 10 and 14 follow 4, 8 and 12."""
+    """Frames 4, 8 and 12 overtook frames 6, 10 and 14."""
     (reported,) = found(packets.capture(tmp_path / "late.pcap", OPENED + overtaken(3)), "reordering")
     assert reported.title.startswith("3 of 6 segments arrived out of order")
     assert (reported.conn, reported.from_client, reported.cost_ns) == (0, True, None)
@@ -57,7 +60,7 @@ def test_segments_overtaken_twice_are_no_finding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ethernet-reordering", "ethernet-reordering-at-server"])
 def test_repairs_of_what_was_only_overtaken_are_not_reported_as_losses(name: str) -> None:
-    """By its own log, the relay that made the capture delayed three segments and lost none."""
+    """The log of the relay shows that it delayed three segments and lost none."""
     truth = json.loads((CAPTURES / f"{name}.json").read_text())
     assert truth["relay"]["forward"]["log"]["lost_indexes"] == []
     findings = tcptrace_lab.analyze(CAPTURES / f"{name}.pcapng").findings
@@ -76,7 +79,7 @@ def test_repairs_of_true_losses_are_reported_as_losses() -> None:
 
 
 def test_a_queue_before_a_narrow_link_is_bufferbloat_of_the_size_that_the_relay_had() -> None:
-    """The relay delays by 10 ms in each direction; what a round trip takes longer was spent in its queue."""
+    """The relay delays packets by 10 ms in each direction. The rest of each round trip was spent in the relay's queue."""
     truth = json.loads((CAPTURES / "ethernet-bottleneck.json").read_text())["relay"]
     delay_ms = 1000 * (truth["forward"]["delay_s"] + truth["backward"]["delay_s"])
     (reported,) = found(CAPTURES / "ethernet-bottleneck.pcapng", "bufferbloat")
@@ -90,7 +93,7 @@ def test_a_path_without_a_queue_shows_no_bufferbloat() -> None:
 
 
 def test_what_a_remedy_saves_is_no_more_than_the_path_leaves() -> None:
-    """A full queue drops: the repairs take their time, but the data need most of it on the path nevertheless."""
+    """A full queue drops packets. Loss recovery takes time, but most of this time the path needs for the data anyway."""
     (reported,) = found(CAPTURES / "ethernet-queue-overflow.pcapng", "loss")
     truth = json.loads((CAPTURES / "ethernet-queue-overflow.json").read_text())
     rate_bps, sent_bytes = truth["relay"]["forward"]["rate_bps"], truth["schedule"]["total_bytes"]
@@ -103,7 +106,7 @@ def test_what_a_remedy_saves_is_no_more_than_the_path_leaves() -> None:
 
 
 def test_a_capture_that_holds_packets_twice_says_so_with_the_copies(tmp_path: Path) -> None:
-    """Each data segment is there twice, 20 µs apart: frames 5 and 8 repeat 4 and 7."""
+    """Each data segment is captured twice, 20 µs apart: frames 5 and 8 are copies of frames 4 and 7."""
     lines = []
     for number in range(2):
         at_s, seq = 0.1 + number / 10, 1 + number * 100
@@ -116,7 +119,7 @@ def test_a_capture_that_holds_packets_twice_says_so_with_the_copies(tmp_path: Pa
 
 
 def test_acknowledged_bytes_that_are_not_there_make_a_capture_incomplete(tmp_path: Path) -> None:
-    """Bytes 101 to 200 were never captured; frame 6 acknowledges them."""
+    """Bytes 101 to 200 were never captured, but frame 6 acknowledges them."""
     text = """
     0.100 C > S P. 1:101 ack 1
     0.120 S > C .  ack 101 win 65535
@@ -130,13 +133,13 @@ def test_acknowledged_bytes_that_are_not_there_make_a_capture_incomplete(tmp_pat
 
 
 def test_a_connection_without_its_beginning_or_its_other_half_is_a_part_of_one(tmp_path: Path) -> None:
-    """Neither SYN, nor anything from the server; nothing is known to be missing in between."""
+    """The capture has no SYN and nothing from the server. Between the captured segments, no bytes are known to be missing."""
     text = "0.100 C > S P. 1:101 ack 1\n0.120 C > S P. 101:201 ack 1\n"
     (reported,) = found(packets.capture(tmp_path / "half.pcap", text), "capture-incomplete")
     assert reported.title.startswith("Some connections are captured only in part")
     assert "1 connection of 1 has one direction only" in reported.title
     assert "1 connection of 1 lacks its start" in reported.title
-    assert str(reported.severity) == "medium"  # 0.5 for the direction, 0.9 for the beginning: below half is left of any verdict
+    assert str(reported.severity) == "medium"  # 0.5 (one direction) × 0.9 (no start) halves the confidence of any verdict
 
 
 def test_super_segments_of_offload_are_reported(tmp_path: Path) -> None:

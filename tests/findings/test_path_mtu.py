@@ -1,4 +1,7 @@
-"""Segments too large for the path differ from plain loss: they never arrive, however often they are sent, and smaller ones do."""
+"""Segments too large for the path never arrive, however often they are sent, while smaller segments do.
+
+Packet loss hits segments of any size.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +51,10 @@ def timeouts(analysis: Analysis) -> Finding:
 
 
 def test_a_smaller_segment_that_gets_through_shows_a_path_mtu_black_hole(tmp_path: Path) -> None:
-    """1,460 bytes four times; then the sender probes with 1,024 (as Linux does), which is acknowledged 20 ms later, and continues with it.
+    """A segment of 1,460 bytes is sent four times; then the sender probes with 1,024 bytes (as Linux does).
 
-    Waits of 0.3, 0.6, 1.2 and 2.4 s for the timer.
+    The probe is acknowledged 20 ms later, and the sender continues with this size. The sender waits 0.3, 0.6, 1.2 and 2.4 s for its
+    retransmission timer.
     """
     analysis = analyzed(
         tmp_path,
@@ -84,7 +88,10 @@ def test_a_hole_that_nothing_gets_through_is_only_possibly_one_of_size(tmp_path:
 
 
 def told_of_mtu(request_bytes: int, after: str = "") -> str:
-    """Three full segments are lost; 3 ms later, before any timer, their bytes leave in segments of 1,452, and are acknowledged."""
+    """Three full segments are lost.
+
+    3 ms later, before any timer expires, their bytes are sent in segments of 1,452 bytes and acknowledged.
+    """
     start = 1 + request_bytes
     full = [f"0.060 C > S . {start + 1460 * n}:{start + 1460 * (n + 1)} ack 1" for n in range(3)]
     cut = [
@@ -107,7 +114,7 @@ def told_of_mtu(request_bytes: int, after: str = "") -> str:
 def test_a_sender_that_cuts_its_segments_smaller_has_learned_the_path_mtu(
     tmp_path: Path, request_bytes: int, after: str, *, found: bool
 ) -> None:
-    """As ICMP makes it do at once. The capture need not have the ICMP message."""
+    """An ICMP message makes the sender use smaller segments at once. The capture need not contain this ICMP message."""
     analysis = analyzed(tmp_path, told_of_mtu(request_bytes, after))
     losses = [one for one in analysis.findings if one.id in {"loss", "timeout"}]
     assert losses
@@ -135,6 +142,6 @@ def test_full_segments_that_got_through_before_show_that_size_is_not_why(tmp_pat
 
 
 def test_a_host_that_falls_silent_shows_nothing_of_sizes(tmp_path: Path) -> None:
-    """Without the answer of 0.500 nothing comes from the other side any more."""
+    """Without the answer at 0.500 s, nothing more arrives from the server."""
     text = BLACK_HOLE.replace("    0.500 S > C  .          ack 201\n", "")
     assert "do not get through" not in timeouts(analyzed(tmp_path, text)).title

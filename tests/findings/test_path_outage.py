@@ -1,4 +1,4 @@
-"""Path outages: the finding where the path carried nothing, and no finding where something else explains the silence."""
+"""A path outage is reported if the path carried no packets. A silence that something else explains is not a path outage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def opened(client: str = "C", server: str = "S", at_s: float = 0.0) -> str:
-    """The handshake over a path with an RTT of 20 ms, captured at the client."""
+    """Return a handshake over a path with an RTT of 20 ms, captured at the client."""
     options = "<mss 1460, sackOK, TS val 10 ecr 0>"
     return f"""
     {at_s:.3f} {client} > {server}  S   0:0(0)        win 65535 {options}
@@ -27,7 +27,7 @@ def opened(client: str = "C", server: str = "S", at_s: float = 0.0) -> str:
 
 
 def sent(count: int, *, client: str = "C", server: str = "S", at_s: float = 0.1, lost: int = 0) -> str:
-    """Exchanges of one segment and its ACK, 40 ms apart; each `lost`-th segment is lost and sent again after 220 ms."""
+    """Return `count` exchanges of one segment and its ACK, 40 ms apart. Each `lost`-th segment is lost and retransmitted after 220 ms."""
     lines = []
     for number in range(count):
         seq = 1 + 1000 * number
@@ -44,14 +44,14 @@ def sent(count: int, *, client: str = "C", server: str = "S", at_s: float = 0.1,
 def void(
     *, client: str = "C", server: str = "S", seq: int = 40_001, at_s: float = 2.0, times_s: tuple[float, ...] = (0, 0.22, 0.66, 1.54)
 ) -> str:
-    """Two new segments, and the first of them again by the timer, without an answer to any but the last copy."""
+    """Return two new segments and timeout retransmits of the first. Only the last copy of the first segment is answered, by other lines."""
     first = f"{client} > {server} P. {seq}:{seq + 1000} ack 1 <TS val 40 ecr 30>"
     lines = [f"{at_s:.3f} {first}", f"{at_s + 0.001:.3f} {client} > {server} P. {seq + 1000}:{seq + 2000} ack 1 <TS val 40 ecr 30>"]
     return "\n".join([*lines, *(f"{at_s + later_s:.3f} {first}" for later_s in times_s[1:])])
 
 
 def repaired(*, client: str = "C", server: str = "S", seq: int = 40_001, at_s: float = 3.56) -> str:
-    """The answer to the last copy; then the second segment again."""
+    """Return the answer to the last copy, then the retransmit of the second segment and its ACK."""
     return f"""
     {at_s:.3f} {server} > {client} . ack {seq + 1000} win 65535 <TS val 50 ecr 40>
     {at_s + 0.001:.3f} {client} > {server} P. {seq + 1000}:{seq + 2000} ack 1 <TS val 60 ecr 50>
@@ -68,7 +68,7 @@ LAST_S = 0.1 + 39 * 0.040 + 0.020
 
 
 def test_unanswered_retransmits_by_timer_are_an_outage_with_its_time_and_length(tmp_path: Path) -> None:
-    """The server is silent from 1.680 s to 3.560 s. The client's unanswered segments are those of 2.000 s to 2.660 s."""
+    """The server is silent from 1.680 s to 3.560 s. The client's unanswered segments are those sent from 2.000 s to 2.660 s."""
     (reported,) = outages(tmp_path, opened() + sent(40) + "\n" + void() + repaired())
     assert pytest.approx(1.68) == LAST_S
     assert reported.title == "Path outage at 2023-11-14 22:13:21.680 UTC: no packet got through for 660 ms to 1.88 s"
@@ -85,7 +85,7 @@ def test_the_timeouts_within_an_outage_are_no_finding_of_their_own(tmp_path: Pat
 
 
 def test_losses_outside_of_the_outage_stay_a_finding(tmp_path: Path) -> None:
-    """Three segments of forty are lost once each, long before; each is sent again after 220 ms."""
+    """Long before the outage, three of forty segments are lost once each. Each is retransmitted after 220 ms."""
     text = opened() + sent(40, lost=14) + "\n" + void(at_s=3.0, times_s=(0, 0.22, 0.66, 1.54, 3.3)) + repaired(at_s=6.32)
     analysis = tcptrace_lab.analyze(packets.capture(tmp_path / "path.pcap", text))
     by_id = {one.id: one for one in analysis.findings}
@@ -96,7 +96,7 @@ def test_losses_outside_of_the_outage_stay_a_finding(tmp_path: Path) -> None:
 
 
 def test_data_that_arrives_late_may_be_a_suspended_host(tmp_path: Path) -> None:
-    """The first answer ACKs everything sent during the silence: the path or the peer delayed it."""
+    """The first answer ACKs everything that was sent during the silence, so the path or the peer delayed these segments."""
     text = opened() + sent(40) + "\n" + void() + "\n3.560 S > C . ack 42001 win 65535 <TS val 50 ecr 40>"
     (reported,) = outages(tmp_path, text)
     assert "all had arrived when the answer came" in reported.mechanism
@@ -105,7 +105,10 @@ def test_data_that_arrives_late_may_be_a_suspended_host(tmp_path: Path) -> None:
 
 
 def at_receiver(skipped: int) -> str:
-    """Captured at the server: its ACK of 1.680 s is lost, then `skipped` copies of the last segment; the copy of 3.200 s arrives."""
+    """Return a capture at the server: its ACK sent at 1.680 s and then `skipped` copies of the last segment are lost.
+
+    The copy sent at 3.200 s arrives.
+    """
     lines = [line.strip() for line in (opened() + sent(40)).splitlines() if line.strip()]
     number, numbered = 100, []
     for line in lines:
@@ -123,7 +126,7 @@ def at_receiver(skipped: int) -> str:
 
 
 def test_silence_and_a_retransmit_of_acked_data_are_an_outage_seen_at_the_receiver(tmp_path: Path) -> None:
-    """ACKs of one host and retransmits of the other are missing: neither direction worked."""
+    """ACKs of one host and retransmits of the other host are missing, so neither direction worked."""
     (reported,) = outages(tmp_path, at_receiver(3))
     assert reported.title.endswith("no packet got through for up to 1.52 s")  # from the ACK of 1.680 s to that of 3.200 s
     assert "1 ACK of 10.0.0.2 did not reach 10.0.0.1, which sent the data again" in reported.mechanism
@@ -132,7 +135,7 @@ def test_silence_and_a_retransmit_of_acked_data_are_an_outage_seen_at_the_receiv
 
 
 def test_a_lost_ack_alone_is_no_outage_seen_at_the_receiver(tmp_path: Path) -> None:
-    """The sender's timer may be slow: no segment of it is missing."""
+    """No segment of the sender is missing, so its timer may simply be slow."""
     assert outages(tmp_path, at_receiver(0)) == []
 
 
@@ -195,7 +198,10 @@ def test_no_outage_is_reported_where_something_else_explains_the_silence(tmp_pat
 
 
 def several(servers: tuple[str, ...], *, answers: bool = False) -> str:
-    """A connection of the client to each of these addresses; all of them are silent together, or the last one is not."""
+    """Return one connection of the client to each of these servers.
+
+    The connections are silent together; with `answers`, the last connection goes on.
+    """
     hosts, lines = [], []
     for number, address in enumerate(servers):
         client, server = f"C{number}", f"S{number}"

@@ -1,7 +1,7 @@
-"""Checks by the fields of tshark every finding on the shared captures that is called proved, and others that a person has read.
+"""Every finding that is called proved on the shared captures, and others that a person has read, are checked with tshark's fields.
 
-Only the findings come from our code. Sequence numbers, windows, flags and times are those of tshark.
-`benchmarks/verdicts/proved-findings.md` has the check by hand.
+Only the findings come from tcptrace-lab. The sequence numbers, windows, flags and times are tshark's.
+`benchmarks/verdicts/proved-findings.md` documents the check by hand.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MIN_TIMER_S, MAX_TIMER_S = 0.190, 128.0
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One TCP segment by the fields of tshark."""
+    """One TCP segment with the fields that tshark prints."""
 
     number: int
     ts_ns: int
@@ -66,13 +66,13 @@ class Frame:
 
     @property
     def departs(self) -> bool:
-        """Whether the segment occupies sequence space."""
+        """True if the segment occupies sequence space."""
         return self.end > self.seq
 
 
 @cache
 def frames(name: str) -> dict[int, list[Frame]]:
-    """Stream → its segments, those that an ICMP error quotes left out."""
+    """Return the segments of each stream, without segments that an ICMP error quotes."""
     command = [needs.program("tshark"), "-r", str(needs.SHARED / name), "-Y", "tcp && !icmp", "-T", "fields", "-E", "occurrence=f"]
     command += ["-o", "tcp.relative_sequence_numbers:TRUE", *(word for field in FIELDS for word in ("-e", field))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -98,7 +98,10 @@ def frames(name: str) -> dict[int, list[Frame]]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A finding and the segments of its connection, `sent` those of its sender; `named` those of every connection with a named frame."""
+    """A finding with the segments that its sender sent and received.
+
+    `named` are the segments of every connection that has a named frame.
+    """
 
     finding: Finding
     sent: list[Frame]
@@ -107,12 +110,15 @@ class Case:
 
     @property
     def evidence(self) -> list[Frame]:
-        """What the sender sent of the frames that are named."""
+        """The named frames that the sender of the finding sent."""
         return [frame for frame in self.sent if frame.number in self.finding.evidence_frames]
 
     @property
     def round_trip_ns(self) -> int:
-        """From the capture to the sender and back, by its answer in the handshake, a tenth less; 0 where none was captured."""
+        """The RTT (ns) from the capture point to the sender, measured on the handshake, minus a tenth.
+
+        The value is 0 if the handshake's answer was not captured.
+        """
         asked = [frame for frame in self.heard if frame.flags & SYN]
         answers = [frame for frame in self.sent if asked and frame.number > asked[0].number and frame.flags & ACK]
         return (answers[0].ts_ns - asked[0].ts_ns) * 9 // 10 if answers else 0
@@ -120,7 +126,7 @@ class Case:
 
 @cache
 def cases(name: str) -> list[Case]:
-    """The findings on one capture that the reviewed list has, or should have because they are proved."""
+    """Return the findings on one capture that the reviewed list contains, or must contain because they are proved."""
     tables = judged(needs.SHARED / name)
     ports = {row["conn"]: row for row in tables.connections.select("conn", "client_port", "server_port").collect().iter_rows(named=True)}
     found = []
@@ -136,7 +142,7 @@ def cases(name: str) -> list[Case]:
 
 
 def listed() -> dict[str, list[tuple[str, str, str, str]]]:
-    """Capture → (connection and sender, finding, confidence, verdict) of each line of the reviewed list."""
+    """Return the lines of the reviewed list by capture: (connection and sender, finding, confidence, verdict)."""
     lines: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
     for line in LIST.read_text(encoding="utf-8").splitlines():
         if re.match(r"\| [^ ]+\.(pcap|cap)", line):
@@ -180,7 +186,7 @@ def test_tshark_sees_what_each_finding_says_that_was_read(name: str) -> None:
 
 
 def slow_handshake(case: Case) -> None:
-    """The SYN came again, or its answer late; the time from the first SYN to what ended the handshake is the cost."""
+    """Check that the SYN was sent again or its answer was late. The cost is the time from the first SYN to what ended the handshake."""
     if case.finding.connections > 1:
         (refused if case.heard else unanswered)(case)
         return
@@ -210,7 +216,7 @@ def refused(case: Case) -> None:
 
 
 def unanswered(case: Case) -> None:
-    """Count the connections that contain only SYNs. The cost is the time during which at least one of them was tried."""
+    """Count the connections that contain only SYNs. The cost is the time during which at least one of these attempts was in progress."""
     assert len(case.named) == case.finding.connections
     assert all(frame.flags & (SYN | ACK) == SYN for stream in case.named for frame in stream)
     reached, took_ns = 0, 0
@@ -221,7 +227,7 @@ def unanswered(case: Case) -> None:
 
 
 def timer(case: Case) -> None:
-    """Bytes that were sent before come again after a silence of their sender that a retransmission timer may have."""
+    """Check that bytes are sent again after a silence of the sender that is long enough for a retransmission timer."""
     reached, before, fired = 0, None, 0
     for frame in case.sent:
         if not frame.departs:
@@ -235,7 +241,7 @@ def timer(case: Case) -> None:
 
 
 def loss(case: Case) -> None:
-    """Bytes that were sent before, and that no ACK had covered by then, come again."""
+    """Check that bytes are sent again that no ACK had covered before."""
     reached, repaired = 0, 0
     stream = sorted([*case.sent, *case.heard], key=lambda frame: frame.number)
     acked, mine = 0, {frame.number for frame in case.sent}
@@ -249,7 +255,7 @@ def loss(case: Case) -> None:
 
 
 def full_window(case: Case) -> None:
-    """At a named frame, the sender filled the window up to two segments, given the ACKs that can have reached it."""
+    """Check that the sender had filled the window up to two segments at a named frame, given the ACKs that can have reached it."""
     longest = max(frame.length for frame in case.sent)
     offers = [(frame.ts_ns + case.round_trip_ns, frame.ack + frame.window) for frame in case.heard if not frame.flags & SYN]
     room = [
@@ -261,13 +267,13 @@ def full_window(case: Case) -> None:
 
 
 def closed_window(case: Case) -> None:
-    """The other side offered 0 bytes between the first and the last of the frames that are named."""
+    """Check that the receiver advertised a window of 0 bytes between the first and the last named frame."""
     first, last = case.evidence[0].number, case.evidence[-1].number
     assert any(frame.window == 0 for frame in case.heard if first < frame.number < last)
 
 
 def needless(case: Case) -> None:
-    """Bytes come again that an ACK had covered already, or whose later ACK echoes the timestamp of the first copy."""
+    """Check that retransmits were spurious: an ACK had already covered the bytes, or a later ACK echoes the timestamp of the original."""
     idle = 0
     for frame in case.evidence:
         first = next((one for one in case.sent if one.number < frame.number and one.seq <= frame.seq < one.end), None)
@@ -281,7 +287,10 @@ def needless(case: Case) -> None:
 
 
 def marks(case: Case) -> None:
-    """The receiver reports marks behind the first named frame, and the sender says as often as the finding that it reduced its window."""
+    """Check that the receiver reports marks after the first named frame.
+
+    The sender must report as many window reductions as the finding says.
+    """
     reports = [frame for frame in case.heard if frame.flags & (SYN | ECE) == ECE]
     reductions = [frame for frame in case.sent if frame.flags & (SYN | CWR) == CWR]
     assert reports[0].number > case.finding.evidence_frames[0]

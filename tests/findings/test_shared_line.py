@@ -1,4 +1,4 @@
-"""What a remedy can save on a line that is busy already, alone or with other connections: by hand, at the receiver."""
+"""What a remedy can save on a busy line, with one connection or several. The expected times are calculated by hand, at the receiver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ FULL, PLACES, ROUNDS = 1_460, 20, 100
 
 
 def uploads(count: int, window: int = 10) -> str:
-    """`count` connections between two hosts. Each fills its window of ten segments in each RTT of 20 ms, one after the other."""
+    """`count` connections between two hosts.
+
+    In each RTT of 20 ms, each connection sends its window of ten segments, one connection after the other.
+    """
     events: list[tuple[float, str]] = []
     hosts = [f"host C{n} 10.0.0.1:{40_000 + n}\nhost S{n} 10.0.0.2:{80 + n}" for n in range(count)]
     for n in range(count):
@@ -42,14 +45,14 @@ def limited(path: Path) -> list[Finding]:
 
 
 def test_a_window_on_a_line_that_is_half_busy_can_save_the_other_half(tmp_path: Path) -> None:
-    """100 round trips of 20 ms, of which the data take 10 each: at most about 1 s of 2 s."""
+    """Of 100 round trips of 20 ms, the data take 10 ms each. A larger window can save at most about 1 s of 2 s."""
     (found,) = limited(packets.capture(tmp_path / "x.pcap", uploads(1)))
     assert found.gain_ns is not None
     assert 0.9 * 1000 * MS <= found.gain_ns <= 1.1 * 1000 * MS
 
 
 def test_windows_on_a_line_that_two_connections_fill_save_nothing(tmp_path: Path) -> None:
-    """The window limits each of them for half of the time, while the other one's data occupy the line."""
+    """The window limits each connection for half of the time, while the data of the other connection occupy the line."""
     found = limited(packets.capture(tmp_path / "x.pcap", uploads(2)))
     assert found
     assert all(one.gain_ns is not None and one.gain_ns <= 0.05 * 2_000 * MS for one in found)

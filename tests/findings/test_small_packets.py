@@ -1,6 +1,6 @@
-"""Small-packet trouble: tinygrams that could have left together, and segments cut to silly windows, priced in segments and bytes.
+"""Small-packet trouble: tinygrams that would fit in fewer segments, and segments cut to silly windows.
 
-Headers of these exchanges are 54 bytes: 14 of Ethernet, 20 of IPv4, 20 of TCP.
+The findings give the cost in segments and bytes. The headers of these exchanges have 54 bytes: 14 of Ethernet, 20 of IPv4, 20 of TCP.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def small(tmp_path: Path, text: str) -> list[Finding]:
 
 
 def writes(count: int, size: int, each_ms: int) -> str:
-    """Segments of `size` every `each_ms`, each acknowledged 20 ms later."""
+    """Return segments of `size` bytes, one every `each_ms`, each acknowledged 20 ms later."""
     moments = []
     for number in range(count):
         at_ms = 40 + number * each_ms
@@ -43,7 +43,7 @@ def writes(count: int, size: int, each_ms: int) -> str:
 
 
 def test_writes_faster_than_their_acks_are_tinygrams(tmp_path: Path) -> None:
-    """40 × 100 bytes fit ⌈4000/1460⌉ = 3 segments; headers are 2160 of 6160 bytes, 35 %; the second is after the first."""
+    """40 × 100 bytes fit in ⌈4000/1460⌉ = 3 segments. Headers are 2160 of 6160 bytes, 35 %."""
     (found,) = small(tmp_path, writes(40, 100, 5))
     assert (found.id, str(found.severity), found.conn, found.from_client) == ("tinygrams", "low", 0, True)
     assert (found.cost_ns, found.cost_share) == (None, None)
@@ -77,7 +77,10 @@ def test_a_mean_above_an_eighth_of_a_segment_proves_no_tinygrams(tmp_path: Path)
 
 
 def test_segments_that_fill_tiny_windows_to_the_byte_are_cut(tmp_path: Path) -> None:
-    """Largest window 8192, so that below min(1460, 4096) is silly. 24 × 200 bytes fit ⌈4800/1460⌉ = 4; 20 × 54 bytes of headers."""
+    """The largest window is 8192, so windows below min(1460, 4096) are silly.
+
+    24 × 200 bytes fit in ⌈4800/1460⌉ = 4 segments, which saves 20 × 54 bytes of headers.
+    """
     text, at, end = "", 0.04, 1
     for _ in range(24):
         text += f"{at:.3f} S > C . ack {end} win 200\n{at + 0.001:.3f} C > S . {end}:{end + 200} ack 1 win 8192\n"
@@ -110,13 +113,16 @@ def test_a_window_that_moves_by_full_segments_is_not_silly(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.pcap*")), ids=lambda path: path.name)
 def test_no_transfer_of_this_kernel_has_small_packet_trouble(path: Path) -> None:
-    """Bulk, losses, slow readers, small windows, and pieces that wait for an answer with Nagle's algorithm on and off."""
+    """The captures have bulk, losses, slow readers, small windows, and pieces that wait for an answer with Nagle's algorithm on and off."""
     found = read(path)
     assert small_packets.findings(found.segments, found.connections) == ()
 
 
 def messages(count: int, sizes: list[int], *, wait_ms: int = 0, each_ms: int = 300) -> str:
-    """Messages of segments with these sizes, PSH on the last; with `wait_ms` the last waits that long for the ACK of those before it."""
+    """Return messages of segments with these sizes, PSH on the last.
+
+    With `wait_ms`, the last segment waits that long for the ACK of the earlier ones.
+    """
     moments, end = [], 1
     for number in range(count):
         at_ms = 40.0 + number * each_ms
@@ -131,9 +137,10 @@ def messages(count: int, sizes: list[int], *, wait_ms: int = 0, each_ms: int = 3
 
 
 def test_messages_cut_where_a_buffer_ends_are_priced(tmp_path: Path) -> None:
-    """Mosher's 1025 bytes, of which a buffer of 2048 takes 1024: 20 messages could be 20 segments, and are 40.
+    """By Mosher, a buffer of 2048 bytes cuts a message of 1025 at 1024 bytes.
 
-    (The first three segments of a direction are not followed, which are two messages; the third ends in frame 11.)
+    20 messages take 40 segments and could take 20. The first three segments of a direction, here two messages, are not judged. The third
+    message ends in frame 11.
     """
     (found,) = small(tmp_path, messages(22, [1024, 1]))
     assert (found.id, str(found.severity), str(found.confidence)) == ("tinygrams", "info", "consistent")
@@ -153,8 +160,8 @@ def test_what_is_cut_off_may_wait_for_an_ack(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "sizes",
     [
-        [1460, 1460, 1176, 904],  # sosend hands on 4096 bytes, then the rest of 5000
-        [1460, 1460, 1176, 1460, 444],  # 6,000 bytes, cut in the same way
+        [1460, 1460, 1176, 904],  # sosend passes on 4096 bytes, then the rest of 5000
+        [1460, 1460, 1176, 1460, 444],  # 6,000 bytes, also cut at 4096
     ],
 )
 def test_a_socket_that_hands_on_four_clusters_cuts_at_4096(tmp_path: Path, sizes: list[int]) -> None:
@@ -163,7 +170,7 @@ def test_a_socket_that_hands_on_four_clusters_cuts_at_4096(tmp_path: Path, sizes
 
 
 def test_messages_a_little_longer_than_full_segments_leave_a_packet_for_next_to_nothing(tmp_path: Path) -> None:
-    """2921 bytes: two segments of 1460, and one of 1."""
+    """A message of 2921 bytes takes two segments of 1460 bytes and one of 1 byte."""
     (found,) = small(tmp_path, messages(22, [1460, 1460, 1]))
     assert found.title == "21 messages are cut at 2,920 bytes, which leaves an eighth of a segment or less"
     assert "Full segments of 1,460 bytes end there" in found.mechanism
@@ -172,10 +179,10 @@ def test_messages_a_little_longer_than_full_segments_leave_a_packet_for_next_to_
 @pytest.mark.parametrize(
     "sizes",
     [
-        [1460, 588],  # cut where a full segment ends, and much is left
+        [1460, 588],  # cut at the end of a full segment, with much data left
         [1460, 183],  # more than an eighth
         [1000, 25],  # no buffer of 1000
-        [1024, 1024],  # nothing is cut off: writes of 1024
+        [1024, 1024],  # writes of 1024 bytes: nothing is cut
         [1024],
     ],
 )

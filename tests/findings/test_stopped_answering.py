@@ -43,7 +43,7 @@ def test_only_a_receiver_that_never_answers_again_has_stopped_answering(tmp_path
 
 
 def test_a_receiver_whose_last_ack_did_not_reach_the_sender_has_stopped_answering(tmp_path: Path) -> None:
-    """At the receiver: every retransmit is spurious, because the ACK passed the capture, but nothing answers them."""
+    """Captured at the receiver: every retransmit is spurious, because its ACK passed the capture point. No retransmit is answered."""
     acked = TRANSFER.replace("    0.270 ", "    0.060 S > C  .  ack 1001 win 65535\n    0.270 ")
     analysis = tcptrace_lab.analyze(packets.capture(tmp_path / "t.pcap", acked))
     (found,) = (one for one in analysis.findings if one.id in {"timeout", "path-outage"})
@@ -52,7 +52,7 @@ def test_a_receiver_whose_last_ack_did_not_reach_the_sender_has_stopped_answerin
 
 
 def test_a_receiver_that_the_capture_does_not_show_has_stopped_answering_only_if_no_new_data_follows(tmp_path: Path) -> None:
-    """One direction of `TRANSFER`: new data shows that the sender got answers, although the capture has none."""
+    """Only the sender's direction of `TRANSFER` is captured. New data shows that the sender got answers, although none was captured."""
     own = "\n".join(line for line in TRANSFER.splitlines() if " S > C " not in line)
     for more, stopped in (("", True), ("1.700 C > S  P. 1001:1501 ack 1\n1.800 C > S  P. 1501:2001 ack 1", False)):
         analysis = tcptrace_lab.analyze(packets.capture(tmp_path / "t.pcap", f"{own}\n{more}"))
@@ -60,7 +60,7 @@ def test_a_receiver_that_the_capture_does_not_show_has_stopped_answering_only_if
 
 
 def test_a_receiver_that_answers_in_between_has_only_lost_packets(tmp_path: Path) -> None:
-    """Two losses, each repaired at once by its timer: the path loses packets, and the receiver answers to the end."""
+    """Two segments are lost, and each is repaired by its first timeout. The path loses packets, and the receiver answers to the end."""
     again = """
     2.000 C > S  P. 1001:1501 ack 1
     2.220 C > S  P. 1001:1501 ack 1
@@ -71,7 +71,7 @@ def test_a_receiver_that_answers_in_between_has_only_lost_packets(tmp_path: Path
 
 
 def test_the_capture_is_read_once_for_both_ends_of_a_retransmission(tmp_path: Path) -> None:
-    """0.041 s to 1.590 s without an answer; 500 bytes pass every path, so sizes need no further read."""
+    """From 0.041 s to 1.590 s, no answer arrives. Segments of 500 bytes pass every path, so the check of sizes needs no second read."""
     rows = tcptrace_lab.analyze(packets.capture(tmp_path / "t.pcap", TRANSFER)).segments.collect()
     reads = []
 

@@ -1,4 +1,4 @@
-"""The verdict: one sentence about a capture, true to its numbers, its direction, and how sure they are."""
+"""The verdict: one sentence about a capture, true to its numbers, its direction, and its confidence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KNOWN = {
-    # capture: what it was made to show (captures/README.md), and the program or host that has to change
+    # capture: the cause that it was made to show (captures/README.md), and the program or host that has to change
     "ethernet-nagle-on.pcapng": ("Nagle's algorithm waiting for delayed ACKs took 91%", "TCP_NODELAY on 192.0.2.1"),
     "ethernet-small-receive-window.pcapng": ("A full receive window on 192.0.2.2 took 87%", "a larger receive buffer on 192.0.2.2"),
     "ethernet-small-send-buffer.pcapng": ("Possibly a full send buffer on 192.0.2.1 took 71%", "a larger send buffer on 192.0.2.1"),
@@ -59,14 +59,14 @@ def test_a_capture_of_known_cause_is_reported_with_that_cause_and_who_can_fix_it
     ],
 )
 def test_a_window_that_a_slow_reader_keeps_small_is_distinguished_from_a_small_buffer(name: str, said: str, remedy: str) -> None:
-    """The reader of the first sleeps 0.7 s before each read (captures/README.md): a larger buffer makes it no faster."""
+    """In the first capture, the reader sleeps 0.7 s before each read (captures/README.md). A larger buffer would not make it faster."""
     (found,) = (one for one in analyze(CAPTURES / name).findings if one.id == "receiver-window-limited")
     assert found.title.startswith(said)
     assert found.remedy[0].startswith(remedy)
 
 
 def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> None:
-    """Both vanish if it reads faster, so that what that saves is the sum of both."""
+    """Faster reading removes both findings, so it saves the sum of their costs."""
     analysis = analyze(CAPTURES / "atm9180-slow-reader.pcapng")
     reported = verdict.of(analysis)
     costs = [one.cost_ns or 0 for one in analysis.findings if one.id in {"zero-window", "receiver-window-limited"}]
@@ -80,9 +80,9 @@ def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> N
     ("woken_ms", "said"), [(0.05, "The receive window (at most 11.6 kB)"), (15, "The application on 10.0.0.2 (server) was reading slowly")]
 )
 def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp_path: Path, woken_ms: float, said: str) -> None:
-    """Flights of eight segments fill a window of as many.
+    """Flights of eight segments fill a window of eight segments.
 
-    The ACK offers 1,000 bytes, and the application reads the rest sooner or later.
+    The ACK of each flight offers 1,000 bytes, and the application reads the rest sooner or later.
     """
     full, lines = 1_448, []
     for flight in range(15):
@@ -109,7 +109,10 @@ def test_share_saving_and_life_are_those_of_the_ledger() -> None:
 
 
 def made(*, client: dict[str, int] | None = None, server: dict[str, int] | None = None, **of_second: int) -> HandMade:
-    """An upload of 1,000 bytes with these times (ms) by cause; with `of_second`, a second connection with these times of its client."""
+    """Return an upload of 1,000 bytes with these times (ms) by cause and direction.
+
+    `of_second` adds a second connection with these times of its client.
+    """
     first = Exchange().send(0, "C", 1, 1000, ack=1).send(10, "S", 1, ack=1001)
     second = Exchange(conn=1, client="10.0.0.3", first_frame=3).send(0, "C", 1, 1000, ack=1).send(10, "S", 1, ack=1001)
     found = analysis(first, *([second] if of_second else []))
@@ -155,7 +158,7 @@ def test_what_nobody_can_fix_is_reported_first_where_it_takes_more() -> None:
 
 
 def test_idle_time_is_no_rival_of_a_fault() -> None:
-    """Shares are of the active time: 200 and 300 ms of one fault are more than 400 ms of the network, however long the silence is."""
+    """Shares are of the active time, without idle time. 200 + 300 ms of one fault are more than 400 ms of the network."""
     slow_reader = [fault(cause, ms, cases=frozenset({Case.SLOW_READER})) for cause, ms in (("zero-window", 200), ("receiver-window", 300))]
     found = made(client={"zero_window": 200, "receiver_window": 300, "network": 400, "idle": 2000})
     told = verdict.of(replace(found, findings=tuple(slow_reader)))
@@ -179,7 +182,7 @@ def test_repairs_and_what_follows_a_loss_are_one_story_as_sure_as_its_least_sure
 def test_a_headline_is_less_sure_where_unknown_time_could_make_another_cause_the_largest(
     network_ms: int, unknown_ms: int, said: str
 ) -> None:
-    """The application took 250 ms for certain; with the unknown time, it may have taken as much as the network."""
+    """The application took 250 ms for certain. With the unknown time, the application may have taken as much as the network."""
     times = {"network": network_ms, "unknown": unknown_ms, "application": 250}
     assert verdict.sentence(made(client=times)).startswith(said)
 
@@ -191,7 +194,7 @@ def test_unknown_time_that_could_change_the_order_makes_a_proved_fault_most_like
 
 
 def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
-    """300 + 300 ms of delayed ACKs against 400 ms of a small window in one connection."""
+    """Two connections wait 300 + 300 ms for delayed ACKs. One connection has a small window for 400 ms."""
     times = {"delayed_ack": 300, "receiver_window": 400, "network": 300}
     findings = (fault("receiver-window", 400), fault("delayed-ack", 300), fault("delayed-ack", 299, conn=1))
     said = verdict.sentence(replace(made(client=times, delayed_ack=299, network=1), findings=findings))
@@ -201,7 +204,7 @@ def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
 
 @pytest.mark.parametrize("order", [("timeout", "zero-window"), ("zero-window", "timeout")])
 def test_faults_that_cost_the_same_are_both_reported_in_the_order_of_the_findings(order: tuple[str, str]) -> None:
-    """Two findings of 400 ms in 1 s each: the verdict names the first, and says that the other costs as much."""
+    """Two findings cost 400 ms of 1 s each. The verdict names the first finding and says that the second costs as much."""
     found = replace(made(client={"timeout": 400, "zero_window": 400, "network": 200}), findings=tuple(fault(cause, 400) for cause in order))
     reported = verdict.of(found)
     assert reported.findings[0].id == order[0]
@@ -210,7 +213,7 @@ def test_faults_that_cost_the_same_are_both_reported_in_the_order_of_the_finding
 
 
 def test_the_verdict_is_on_the_direction_with_the_data_and_says_what_the_other_one_did_meanwhile() -> None:
-    """The client's 1,000 bytes are all the data; the server's direction has none."""
+    """The client's 1,000 bytes are all the data of the connection. The server sends no data."""
     found = verdict.of(made(client={"peer": 900, "network": 100}, server={"application": 890, "network": 110}))
     start = "Most likely waiting for messages from 10.0.0.2 took 90% of 1 s"
     assert found.sentence == f"{start}: the application on 10.0.0.2 (server) was not sending; no TCP problem found."
@@ -222,7 +225,7 @@ def test_the_verdict_is_on_the_direction_with_the_data_and_says_what_the_other_o
 
 
 def test_a_silence_of_the_peers_application_has_its_name_in_headline_and_card() -> None:
-    """The client waits 900 ms for the server, whose application was silent for 890 ms, of which one pause is 600 ms."""
+    """The client waits 900 ms for the server, whose application is silent for 890 ms. One pause of the application lasts 600 ms."""
     silent = fault("application", 890, from_client=False, severity=Severity.INFO, confidence=Confidence.CONSISTENT, longest_ns=600 * MS)
     found = made(client={"peer": 900, "network": 100}, server={"application": 890, "network": 110})
     start = "Most likely the application on 10.0.0.2 (server) was not sending for 90% of 1 s"
@@ -243,7 +246,7 @@ def test_a_silence_of_the_peers_application_has_its_name_in_headline_and_card() 
     ],
 )
 def test_a_share_says_whether_one_pause_or_many_made_it_up(pauses_ms: tuple[int, ...], titled: str, said: str, tmp_path: Path) -> None:
-    """An upload of small messages that the server answers after 2 ms, between two ports of one address."""
+    """The capture is an upload of small messages between two ports of one address. The server answers each message after 2 ms."""
     at, seq = 2, 1
     lines = ["host C 127.0.0.1:40000", "host S 127.0.0.1:5001"]
     lines += ["0ms C > S S 0:0(0) win 65535 <mss 1460>", "2ms S > C S. 0:0(0) ack 1 win 65535 <mss 1460>", "2ms C > S . ack 1"]
@@ -259,7 +262,7 @@ def test_a_share_says_whether_one_pause_or_many_made_it_up(pauses_ms: tuple[int,
 
 
 def test_a_fault_of_the_silent_return_path_does_not_hide_that_of_the_upload() -> None:
-    """Both directions lose the 10 s of one outage; only the client sends data."""
+    """One outage costs both directions 10 s, but only the client sends data."""
     of_upload = fault("timeout", 10_000)
     of_return = fault("receiver-window", 10_500, from_client=False)
     times = {"timeout": 10_000, "network": 1_000}
@@ -277,7 +280,10 @@ def test_a_fault_in_little_data_is_reported_if_it_costs_ten_times_as_much() -> N
 
 
 def printed(rtt_ms: float, late_ms: float) -> str:
-    """A sender with two segments of room; the receiver makes room `late_ms` after they arrive. Once, its window is zero for 100 ms."""
+    """Return an upload to a receiver with room for two segments.
+
+    The receiver makes room again `late_ms` after they arrive. Once, the receiver's window is zero for 100 ms.
+    """
     at, seq = 2 * rtt_ms, 1
     lines = [
         "0.000000 C > S  S   0:0(0)        win 65535 <mss 1460>",
@@ -301,7 +307,10 @@ def printed(rtt_ms: float, late_ms: float) -> str:
 def test_a_small_window_is_the_readers_if_the_path_needs_less_and_the_window_was_zero_too(
     rtt_ms: float, late_ms: float, tmp_path: Path, *, is_slow: bool
 ) -> None:
-    """In both, a round takes 7.5 ms. A larger buffer makes the second faster, which the path limits, but not the first."""
+    """In both cases, a round of two segments takes 7.5 ms.
+
+    A larger receive buffer helps only in the second case, where the path is the limit.
+    """
     found = analyze(packets.capture(tmp_path / "printer.pcap", printed(rtt_ms, late_ms)))
     (window,) = (one for one in found.findings if one.id == "receiver-window-limited")
     assert window.title.startswith("The application on 10.0.0.2 (server) was reading slowly") is is_slow
@@ -315,7 +324,7 @@ def test_what_is_only_possible_is_not_said_as_a_fact() -> None:
 
 
 def held_by_nagle(nagle_ms: int, in_doubt: int = 0, **others: int) -> HandMade:
-    """Seven small segments of the client, each delayed by this time."""
+    """Return an analysis where Nagle's algorithm delays seven small segments of the client, for `nagle_ms` in total."""
     found = made(client={"nagle": nagle_ms, **others})
     held = {"nagle_holds": 7, "nagle_holds_over_full": 0, "nagle_holds_ambiguous": in_doubt}
     return replace(found, connections=found.connections.with_columns(**{f"client_{name}": pl.lit(count) for name, count in held.items()}))
@@ -323,7 +332,7 @@ def held_by_nagle(nagle_ms: int, in_doubt: int = 0, **others: int) -> HandMade:
 
 @pytest.mark.parametrize(("nagle_ms", "in_doubt", "reported"), [(140, 0, True), (40, 0, False), (140, 7, False)])
 def test_what_nagle_holds_can_be_fixed_though_more_went_to_a_program(nagle_ms: int, in_doubt: int, *, reported: bool) -> None:
-    """From a twentieth of the time on, and where it is in no doubt."""
+    """Nagle's algorithm is fixable if it takes at least a twentieth of the time and its delays are not in doubt."""
     said = verdict.sentence(held_by_nagle(nagle_ms, in_doubt, application=1000 - nagle_ms))
     fixable = (
         "; 14% is fixable: Nagle's algorithm (small segments delayed by one RTT); "
@@ -370,7 +379,10 @@ def test_time_that_the_capture_does_not_show_is_not_explained() -> None:
     ],
 )
 def test_where_rivals_tie_both_are_named_and_what_distinguishes_them(rivals: str, either: str, told_apart: str) -> None:
-    """design.md, section 2: where the remedies differ, the answer is unknown with both named. A capture that lacks bytes shows neither."""
+    """If two causes with different remedies tie, the verdict is unknown and names both.
+
+    A capture that lacks bytes does not show either cause.
+    """
     found = made(client={"unknown": 700, "network": 300})
     tied = replace(found, accounts=found.accounts.with_columns(client_rivals=pl.lit(rivals)))
     reported = verdict.of(tied)
@@ -386,14 +398,14 @@ def test_where_rivals_tie_both_are_named_and_what_distinguishes_them(rivals: str
 
 @pytest.mark.parametrize(("name", "cause"), [("loopback-small-send-buffer.pcapng", "send-buffer"), ("cooked-bulk.pcapng", "application")])
 def test_the_rivals_of_a_real_transfer_include_what_it_was_made_to_wait_for(name: str, cause: str) -> None:
-    """By the lab (captures/README.md): a send buffer of 16 kB in one, and nothing but the writing program in the other."""
+    """By captures/README.md, the first transfer has a send buffer of 16 kB, and only the writing application limits the second."""
     account = analyze(CAPTURES / name).accounts.collect().row(0, named=True)
     assert account["client_unknown_ns"] > 0
     assert cause in rivals_in_words.names_of(account["client_rivals"])
 
 
 def test_every_rival_that_the_engine_names_has_words() -> None:
-    """The engine's names, read from its source."""
+    """The engine's source code lists the rivals that it names."""
     source = (ROOT / "rust/src/ledger/gates/ambiguous.rs").read_text().split("#[cfg(test)]")[0]
     named = {"-".join(re.findall("[A-Z][a-z]+", cause)).lower() for cause in re.findall(r"\(Cause::(\w+),", source)}
     assert named == set(rivals_in_words.NAMES) <= set(schema.CAUSES)
@@ -427,7 +439,7 @@ WITH_A_HOLE = """
     ],
 )
 def test_the_headline_says_what_a_capture_lacks_that_cannot_show_the_cause(tmp_path: Path, text: str, advice: str) -> None:
-    """Another place would not show more: what is missing is half of the connection, its start, or 5,000 of 5,200 bytes."""
+    """Another capture point would not show more. The capture lacks half of the connection, its start, or 5,000 of 5,200 bytes."""
     said = verdict.sentence(analyze(packets.capture(tmp_path / "lacking.pcap", text)))
     assert said.startswith("The capture does not show what took"), said
     assert said.endswith("; " + advice), said
@@ -465,7 +477,7 @@ FIN = "{} C > S  F. 1001:1001(0) ack 1\n"
 
 
 def test_a_fin_that_had_to_be_repeated_is_no_quiet_close(tmp_path: Path) -> None:
-    """By hand: four FINs in 15.1 s, none of which is acknowledged."""
+    """By hand: the client sends four FINs in 15.1 s, and none of them is acknowledged."""
     text = ENDS + "".join(map(FIN.format, (0.342, 0.942, 15.142)))
     said = verdict.sentence(analyze(packets.capture(tmp_path / "ends.pcap", text)))
     assert said.startswith("Closing the connection took 15.1 s of")
@@ -473,13 +485,13 @@ def test_a_fin_that_had_to_be_repeated_is_no_quiet_close(tmp_path: Path) -> None
 
 
 def test_a_fin_that_comes_again_before_any_timer_is_a_copy(tmp_path: Path) -> None:
-    """A second FIN after 50 ms, as a path with a loop makes it."""
+    """A path with a loop delivers a second FIN after 50 ms."""
     said = verdict.sentence(analyze(packets.capture(tmp_path / "ends.pcap", ENDS + FIN.format(0.092))))
     assert "times" not in said
 
 
 def test_closing_is_not_all_that_the_headline_says(tmp_path: Path) -> None:
-    """The last FIN comes ten seconds after the first: the headline also says what took the time before."""
+    """The last FIN is sent ten seconds after the first. The headline also says what took the time before the first FIN."""
     text = """
     0.000 C > S  S   0:0(0)        win 65535 <mss 1460, sackOK>
     0.020 S > C  S.  0:0(0) ack 1  win 65535 <mss 1460, sackOK>

@@ -1,4 +1,4 @@
-"""Application messages: exchanges written by hand, with the messages that were put into them; expected times are those of the lines."""
+"""Application messages: exchanges written by hand contain known messages. The expected times are those of the lines."""
 
 from __future__ import annotations
 
@@ -93,7 +93,10 @@ def found_in(path: Path) -> pl.DataFrame:
 
 
 def test_a_message_that_nagle_holds_is_one_and_its_stall_is_reported(tmp_path: Path) -> None:
-    """4,096 bytes leave as 1460, 1460, 1176; 904 more wait 40 ms for the delayed ACK: one message of 5,000 in writes of 4,096 and 904."""
+    """A message of 5,000 bytes is written as 4,096 and 904 bytes.
+
+    The first write is sent in 1460, 1460 and 1176 bytes. The second write waits 40 ms for the delayed ACK.
+    """
     exchange = """
         +10ms C > S .  {a}:{b}    ack {k}
         +0us  C > S .  {b}:{c}    ack {k}
@@ -114,7 +117,7 @@ def test_a_message_that_nagle_holds_is_one_and_its_stall_is_reported(tmp_path: P
         assert one["stalled_ns"] == 41_050_000
         assert one["stall_cause"] == "nagle-delayed-ack"
         assert one["writes_inferred"] == [4096, 904]
-        assert one["writes_confidence"] == "possible"  # what was delayed may be several writes
+        assert one["writes_confidence"] == "possible"  # the delayed bytes may be several writes
         assert one["stall_frame"] == one["last_frame"]
 
 
@@ -122,7 +125,7 @@ def test_a_message_that_nagle_holds_is_one_and_its_stall_is_reported(tmp_path: P
 def test_a_wait_of_nagle_that_outlasts_the_round_trip_but_is_no_stall_is_distinguished(
     tmp_path: Path, late_ms: float, held_ms: float
 ) -> None:
-    """Round trips of 1 ms; 904 bytes wait for the ACK of 1,176, which comes at once, or 5 ms later: below the 10 ms of a stall."""
+    """The RTT is 1 ms. 904 bytes wait for the ACK of 1,176 bytes. The ACK comes at once or 5 ms later, and a stall lasts at least 10 ms."""
     exchange = """
         +10ms C > S .  {a}:{b}    ack {k}
         +0us  C > S .  {b}:{c}    ack {k}
@@ -157,7 +160,7 @@ def test_a_pause_of_the_program_ends_a_message(tmp_path: Path) -> None:
 
 
 def test_pieces_written_at_once_are_one_message_of_several_writes(tmp_path: Path) -> None:
-    """Nagle's algorithm off: three writes of 500 after each other."""
+    """With Nagle's algorithm off, three writes of 500 bytes are sent one after the other."""
     table = found(
         tmp_path,
         """
@@ -172,7 +175,7 @@ def test_pieces_written_at_once_are_one_message_of_several_writes(tmp_path: Path
 
 
 def test_a_super_segment_counts_its_small_end_as_the_end_of_a_write(tmp_path: Path) -> None:
-    """TSO: 4,096 and 4,096 bytes as two packets of the capture."""
+    """With TSO, the capture has two packets of 4,096 bytes."""
     table = found(
         tmp_path,
         """
@@ -220,7 +223,7 @@ def test_bytes_that_arrive_out_of_order_belong_to_one_message(tmp_path: Path) ->
 
 
 def test_pipelined_requests_are_not_guessed_apart(tmp_path: Path) -> None:
-    """The second request leaves before the end of the first answer is acknowledged: it is unknown which request has which answer."""
+    """The second request is sent before the ACK of the end of the first answer. It is unknown which answer belongs to which request."""
     table = found(
         tmp_path,
         """
@@ -267,7 +270,7 @@ def test_a_capture_that_begins_in_the_middle_says_so_of_its_first_message_only(t
 
 
 def test_bytes_that_the_capture_misses_make_a_message_of_unknown_size(tmp_path: Path) -> None:
-    """1,460 bytes were acknowledged and never seen: the capture dropped the packet."""
+    """1,460 bytes were acknowledged, but the packet is missing from the capture."""
     table = found(
         tmp_path,
         """
@@ -281,7 +284,7 @@ def test_bytes_that_the_capture_misses_make_a_message_of_unknown_size(tmp_path: 
 
 
 def test_at_the_receiver_the_messages_are_the_same(tmp_path: Path) -> None:
-    """Each line as the other end sees it: 10 ms later from the client, 10 ms earlier from the server."""
+    """Each line has the time at the server: 10 ms later for packets of the client, 10 ms earlier for packets of the server."""
     table = found(
         tmp_path,
         """

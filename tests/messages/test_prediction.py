@@ -1,4 +1,4 @@
-"""`tcptrace-lab predict`: against Comer and Lin's table of buffers, and Liu's ranges; parameters out of a capture."""
+"""`tcptrace-lab predict` agrees with Comer and Lin's table of buffers and with Liu's ranges. A capture can supply its parameters."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_liu_s_atm_ranges_as_json() -> None:
 
 
 def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
-    """The condition is necessary: it holds for every slow cell, and for only six of the 86 fast ones."""
+    """The condition for a deadlock is necessary, not sufficient: it holds for every slow cell, and for only six of the 86 fast cells."""
     cells = predicted(*ATM, "--grid", "16K:51K:4K", "--sizes", "1:1K")["grid"]
     can = {(cell["send_buffer_bytes"] // K, cell["receive_buffer_bytes"] // K) for cell in cells if cell["deadlock_possible"]}
     assert len(cells) == 100
@@ -63,7 +63,10 @@ def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
 
 
 def test_law_s_buffers_lock_as_irix_has_them_in_force() -> None:
-    """4 KB are 2,920 bytes; 5 KB are 4,380, and there only room that writes leave unused could make a lock."""
+    """In IRIX, a buffer of 4 KB holds 2,920 bytes and one of 5 KB holds 4,380.
+
+    With 5 KB, a deadlock is possible only if writes leave room unused.
+    """
     law = ("--stack", "irix6.2", "--mss", "1460", "--copy", "1K", "--sizes", "1:1K")
     four, five = (predicted(*law, "--send-buffer", size, "--receive-buffer", size) for size in ("4K", "5K"))
     assert (four["parameters"]["send_buffer_bytes"], five["parameters"]["send_buffer_bytes"]) == (2920, 4380)
@@ -100,7 +103,7 @@ def test_what_a_capture_shows_is_taken_from_it(tmp_path: Path) -> None:
 
 
 def swept_capture(path: Path, stack: str) -> Path:
-    """Echoes of many sizes over Ethernet between two hosts of a stack, with buffers of 16 KB."""
+    """Write a capture of echoed messages of many sizes over Ethernet, between two hosts with this stack and buffers of 16 KB."""
     sizes = range(500, 30_000, 700)
     asks = tuple(step for size in sizes for step in (Write(size), Read(size)))
     echoes = tuple(step for size in sizes for step in (Read(size), Write(size)))
@@ -114,7 +117,10 @@ def swept_capture(path: Path, stack: str) -> Path:
 
 @pytest.mark.parametrize(("stack", "copy"), [("sunos4", 4096), ("bsd4.4", 2048)])
 def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes(tmp_path: Path, stack: str, copy: int) -> None:
-    """Two segments of 1,460 bytes are less than 35% or half of 16 KB: the receivers' byte rules agree, the senders' pieces differ."""
+    """Two segments of 1,460 bytes are below 35% and below half of 16 KB, so the receivers of both stacks ACK alike.
+
+    The senders' pieces differ in size.
+    """
     capture = swept_capture(tmp_path / "sweep.pcap", stack)
     document = predicted("--from", capture)
     assert (document["stack"]["name"], document["parameters"]["copy_bytes"]) == (stack, copy)

@@ -1,4 +1,4 @@
-"""Sweeps of message sizes by modelled hosts, and by this machine's kernel: the ranges that the rules predict are found, and no others."""
+"""Sweeps of message sizes by modelled hosts, and by this machine's kernel, show exactly the slow ranges that the rules predict."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STEP = 330
 
 
 def simulated(folder: Path, sizes: Sequence[int], *options: str) -> Analysis:
-    """A sweep of echoed messages between two SunOS hosts with buffers of 16 KB, captured at the client."""
+    """Return the analysis of a sweep of echoed messages between two SunOS hosts with buffers of 16 KB, captured at the client."""
     asks = "; ".join(f"write {size}; read {size}" for size in sizes)
     echoes = "; ".join(f"read {size}; write {size}" for size in sizes)
     setting, capture = folder / "sweep.toml", folder / "sweep.pcap"
@@ -48,7 +48,7 @@ def simulated(folder: Path, sizes: Sequence[int], *options: str) -> Analysis:
 
 def swept(last: int, step: int = STEP, times: int = 1) -> list[int]:
     sizes = list(range(150, last, step)) * times
-    random.Random(2).shuffle(sizes)  # noqa: S311  (an order, not a secret)
+    random.Random(2).shuffle(sizes)  # noqa: S311  (random order, not a secret)
     return sizes
 
 
@@ -82,7 +82,11 @@ def test_without_nagles_algorithm_the_sweep_shows_nothing(tmp_path: Path) -> Non
 
 
 def test_a_header_before_a_body_does_not_show_the_size_of_pieces(tmp_path: Path) -> None:
-    """100 bytes and then the rest: only a rest below a segment waits for their ACK. Pieces of 100 would stall at larger sizes, too."""
+    """The application writes 100 bytes and then the rest.
+
+    Only a rest that is smaller than a segment waits for the ACK of the 100 bytes. If the application wrote in pieces of 100 bytes, larger
+    messages would stall, too.
+    """
     sizes = swept(17_000)
     capture = tmp_path / "header.pcap"
     client, server = (
@@ -92,15 +96,16 @@ def test_a_header_before_a_body_does_not_show_the_size_of_pieces(tmp_path: Path)
     done = tcptrace_lab("simulate", "--stack", "linux", "--client", client, "--server", server, "--delay", "20us", "-o", capture)
     assert done.returncode == 0, done.stderr.decode()
     group = of(analyze(capture), from_client=True)
-    assert [(one.from_bytes, one.to_bytes) for one in group.measured] == [(250, 1240)]  # 150, 480, 810, 1140 and the header
+    assert [(one.from_bytes, one.to_bytes) for one in group.measured] == [(250, 1240)]  # sizes 150, 480, 810, 1140 plus the header
     assert (group.parameters.copy_bytes, group.predicted) == (None, ())
 
 
 @pytest.mark.live
 def test_this_kernel_stalls_at_the_sizes_that_the_rules_of_linux_predict(tmp_path: Path) -> None:
-    """4 KB pieces at MTU 1500: an MSS of 1448 with timestamps.
+    """Pieces of 4 KB are sent at an MTU of 1500, which gives an MSS of 1448 with timestamps.
 
-    Which ranges stall depends on when the receiver reads. Not every message in them stalls, because the receiver sends some ACKs at once.
+    Which ranges of sizes stall depends on when the receiver reads. In a slow range, some messages do not stall, because the receiver sends
+    some ACKs at once.
     """
     rules = predicted_ranges(STACKS["linux"], Settings(1448, 4 << 20, 4 << 20, 4096), 1, 17_000)
     found = []

@@ -1,4 +1,4 @@
-"""Slow ranges of sizes among messages with artificial times: exactly the inserted ranges are found."""
+"""Messages have artificial times. Exactly the slow ranges of sizes that were inserted are found."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def within(sizes: NDArray[np.int64], *ranges: tuple[int, int]) -> NDArray[np.boo
 def reported(
     sizes: NDArray[np.int64], stalled: NDArray[np.bool_], extra_ns: float = 40 * MS, per_byte_ns: float = 80
 ) -> tuple[SlowRange, ...]:
-    """Times: a line through size, some jitter, and the stall."""
+    """Return the slow ranges of messages whose time grows linearly with their size, plus jitter and stalls."""
     jitter = np.random.default_rng(1).exponential(50_000, sizes.size)
     held_ns = (stalled * extra_ns).astype(np.int64)
     return slow_ranges(sizes, (sizes * per_byte_ns + jitter).astype(np.int64) + held_ns, held_ns, Look(stalled, STALL_NS))
@@ -44,7 +44,7 @@ def reported(
 
 @pytest.mark.parametrize("step", [97, 341])
 def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
-    """The ranges of TCP over ATM, with 3 and with 10 messages per KB; the edges are those of the sizes that were sent."""
+    """The slow ranges of TCP over ATM are found with 3 and with 10 messages per KB. The edges of the ranges are sizes that were sent."""
     put_in = [(4 * K + 1, 12 * K - 1), (16 * K + 1, 24 * K - 1), (28 * K + 1, 36 * K - 1)]
     sizes = swept(step)
     found = reported(sizes, within(sizes, *put_in))
@@ -59,7 +59,7 @@ def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
 
 
 def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() -> None:
-    """Every second band of 1,460 bytes, as on Ethernet: four or five messages in each."""
+    """Every second band of 1,460 bytes stalls, as on Ethernet. Each band has four or five messages."""
     put_in = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
     sizes = swept(330, 30 * K)
     found = reported(sizes, within(sizes, *put_in))
@@ -69,7 +69,10 @@ def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() 
 
 
 def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall() -> None:
-    """A timer that runs out at once releases a message: no band of four or five shows it alone, but all of them have one share."""
+    """A timer that expires at once releases a message without a stall.
+
+    No band of four or five messages shows this alone, but all bands have the same share of stalls.
+    """
     bands = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
     sizes = swept(330, 30 * K)
     shown = right = 0
@@ -92,7 +95,7 @@ def test_bigger_is_slower_is_no_range() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
-    """As losses do: each byte has its chance."""
+    """Packet losses cause such stalls, because each byte has the same chance to be lost."""
     sizes = swept(100)
     stalled = np.random.default_rng(seed).random(sizes.size) < sizes / sizes.max() * 0.95
     assert reported(sizes, stalled, 200 * MS) == ()
@@ -100,7 +103,7 @@ def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
 
 @pytest.mark.parametrize("most", [0.5, 0.7, 1.0])
 def test_hardly_a_trend_over_few_sizes_is_taken_for_a_range(most: float) -> None:
-    """Three messages in each KB, as a sparse sweep has them: the share of stalls grows evenly from none to `most`."""
+    """As in a sparse sweep, each KB has three messages. The share of stalls grows evenly from none to `most`."""
     sizes = np.arange(150, 30_000, 330)
     chance = most * (sizes - sizes[0]) / (sizes[-1] - sizes[0])
     taken = [reported(sizes, np.random.default_rng(seed).random(sizes.size) < chance, 100 * MS) != () for seed in range(100)]
@@ -133,7 +136,10 @@ def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> 
 
 
 def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its_first_messages_does_not_stall() -> None:
-    """A timer that comes at once releases one message of twenty: alone, this may be a trend; next to ranges that end, it is not."""
+    """A timer that expires at once releases one message of twenty.
+
+    Alone, the range may be a trend; next to ranges with both ends, it is a range.
+    """
     bands = [(4000, 8000), (12_000, 16_000), (20_000, 24_000), (28_000, 30_000)]
     sizes = np.arange(150, 30_000, 330)
     stalled = within(sizes, *bands) & ~within(sizes, (6000, 6200), (28_500, 28_600))
@@ -144,7 +150,7 @@ def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its
 
 
 def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
-    """A stack that copies messages in pieces of 2 KB, and a receiver that ACKs none of them at once: all messages above one piece stall."""
+    """A stack copies messages in pieces of 2 KB, and the receiver ACKs no piece at once. All messages larger than one piece stall."""
     sizes = np.arange(480, 30_000, 330)
     (one,) = reported(sizes, within(sizes, (2049, 30_000)))
     assert (one.min_from_bytes, one.from_bytes, one.to_bytes, one.max_to_bytes) == (1801, 2130, 29_850, None)
@@ -152,20 +158,23 @@ def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
 
 
 def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
-    """Answers of some hundred bytes and of 100 kB: the large ones stall, but sizes in between may stall more and more often."""
+    """Answers have some hundred bytes or 100 kB, and the large ones stall. Sizes in between may stall gradually more often."""
     sizes = np.append(np.arange(100, 300, 20), np.arange(98_000, 99_000, 50))
     assert reported(sizes, within(sizes, (98_000, 99_000))) == ()
 
 
 def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
-    """By chance, three of twenty messages are at one end in 2 of 1,140 cases: too often. Three of forty are in one of 4,940."""
+    """By chance, the three normal messages of twenty are at one end in 2 of 1,140 cases, which is too often.
+
+    Three normal messages of forty are at one end in one of 4,940 cases.
+    """
     few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
     assert reported(few, few > 1200) == ()
     assert [(one.from_bytes, one.to_bytes) for one in reported(more, more > 1200)] == [(1300, 4900)]
 
 
 def test_sizes_that_stall_less_than_half_as_often_belong_to_no_range_beside_them() -> None:
-    """Above a range of which all stall, a third of the messages of any size does: what those are is not known."""
+    """All messages of a range stall. Above the range, a third of the messages of any size stall, for an unknown reason."""
     sizes = np.arange(150, 30_000, 110)
     stalled = within(sizes, (4000, 12_000))
     stalled |= (sizes > 12_000) & (np.arange(sizes.size) % 3 == 2)
@@ -187,7 +196,7 @@ def test_a_range_of_which_most_but_not_all_stall_is_found_with_its_share() -> No
 
 
 def test_stalls_that_cost_nothing_are_no_range() -> None:
-    """The times are what counts in the end."""
+    """Stalls count only if the messages take longer."""
     sizes = swept(200)
     assert reported(sizes, within(sizes, (8000, 12000)), extra_ns=2 * MS) == ()
 
@@ -207,13 +216,16 @@ def test_any_messages_give_ranges_that_do_not_overlap(messages: list[tuple[int, 
 
 
 def test_many_sizes_take_bounded_time() -> None:
-    """A message of every size from 1 byte to 64 KB, slow or not at random: the maximum number of blocks."""
+    """One message of every size from 1 byte to 64 KB stalls or not, at random. Random stalls give the maximum number of blocks."""
     sizes = np.arange(1, 64 * K)
     assert reported(sizes, np.random.default_rng(3).random(sizes.size) < 0.5) == ()
 
 
 def test_intervals_are_those_of_the_textbook() -> None:
-    """Wilson for 8 of 10: 0.490 to 0.943 (Newcombe 1998, method 3, by hand); median of 1 to 100: 40th to 61st value or one wider."""
+    """By hand, Wilson's interval for 8 of 10 is 0.490 to 0.943 (Newcombe 1998, method 3).
+
+    The interval of the median of 1 to 100 goes from the 40th or 41st value to the 60th or 61st.
+    """
     assert list(wilson(8, 10)) == pytest.approx([0.4902, 0.9433], abs=1e-3)
     low, high = median_interval(np.arange(1.0, 101.0))
     assert low in {40, 41}
@@ -221,14 +233,14 @@ def test_intervals_are_those_of_the_textbook() -> None:
 
 
 def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
-    """11 stalled together of 25: 2 runs, 13.32 expected, deviation 2.41."""
+    """11 of 25 messages stall, side by side: 2 runs, where 13.32 are expected with a standard deviation of 2.41."""
     together = np.array([True] * 11 + [False] * 14)
     assert runs_z(together) == pytest.approx((2 - 13.32) / 2.413, abs=0.01)
 
 
 @pytest.mark.parametrize(("ones", "zeros"), [(3, 7), (5, 5), (1, 9)])
 def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zeros: int) -> None:
-    """The likelihood of a deviate that is below the mean is the share of all arrangements that have as few runs or fewer."""
+    """If the number of runs is below the mean, its likelihood is the share of all arrangements with at most as many runs."""
     count = ones + zeros
     ways = [np.isin(np.arange(count), places) for places in combinations(range(count), ones)]
     runs = [int((way[1:] != way[:-1]).sum()) + 1 for way in ways]
@@ -238,7 +250,7 @@ def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zero
 
 
 def test_the_look_comes_first_in_which_stalls_stand_together_by_size() -> None:
-    """Short waits in the gaps of a range belong to it; short waits at any size are jitter of hosts and path."""
+    """Short waits in the gaps of a slow range belong to the range. Short waits at any size are jitter of the hosts and the path."""
     sizes = np.arange(150, 30_000, 330)
     chance = np.random.default_rng(4).random(sizes.size)
     in_range = within(sizes, (4097, 12_000))
@@ -248,7 +260,10 @@ def test_the_look_comes_first_in_which_stalls_stand_together_by_size() -> None:
 
 
 def test_chance_is_reckoned_from_samples() -> None:
-    """3 of 3 after 0 of 10, from Jeffreys' prior: the third moment of Beta(1/2, 21/2), by hand; and all that can happen adds up to 1."""
+    """By hand, from Jeffreys' prior: the chance of 3 of 3 after 0 of 10 is the third moment of Beta(1/2, 21/2).
+
+    The chances of all outcomes add up to 1.
+    """
     assert predictive_tail(3, 3, 0, 10) == pytest.approx(0.5 * 1.5 * 2.5 / (11 * 12 * 13))
     assert predictive_tail(0, 7, 2, 30) == pytest.approx(1)
 
@@ -259,7 +274,7 @@ def test_chance_is_reckoned_from_samples() -> None:
     st.floats(0, 4),
 )
 def test_the_cheapest_states_are_those_that_trying_all_of_them_finds(blocks: list[tuple[float, float, int]], price: float) -> None:
-    """Every part but the first and the last has three messages."""
+    """Every part except the first and the last must have three messages."""
 
     def cost(states: tuple[bool, ...]) -> float:
         runs = [[place for place, _ in run] for _, run in groupby(enumerate(states), key=lambda one: one[1])]

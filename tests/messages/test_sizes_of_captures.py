@@ -1,4 +1,4 @@
-"""Message sizes over several captures of one pair of hosts: no capture alone shows the stalls, but all together do."""
+"""Message sizes in several captures of one pair of hosts: no single capture shows the stalls, but all captures together do."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ HOUR_S = 3600
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A sweep in six captures, each with every sixth of the shuffled sizes: the same addresses, ports, and times in all of them."""
+    """A sweep in six captures. Each capture has every sixth of the shuffled sizes, with the same addresses, ports and times."""
     folder = tmp_path_factory.mktemp("captures")
-    sizes = random.Random(3).sample(SIZES, len(SIZES))  # noqa: S311  (an order, not a secret)
+    sizes = random.Random(3).sample(SIZES, len(SIZES))  # noqa: S311  (random order, not a secret)
     return [captured(folder / f"{number}.pcap", sizes[number::CAPTURES]) for number in range(CAPTURES)]
 
 

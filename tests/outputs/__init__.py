@@ -1,1 +1,1 @@
-"""What is written for other programs."""
+"""Tests of the files that are written for other programs."""

@@ -1,6 +1,7 @@
-"""MultiQC itself, with our plugin and with our files. Its name keeps pytest from collecting it, because MultiQC brings many packages.
+"""MultiQC itself reads our files, with our plugin.
 
-The nightly job installs MultiQC beside this package and runs `pytest tests/outputs/multiqc_itself.py`.
+The file's name keeps pytest from collecting it, because MultiQC installs many packages. The nightly job installs MultiQC beside this
+package and runs `pytest tests/outputs/multiqc_itself.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ NAMES = ["ethernet-loss", "ethernet-nagle-on", "ethernet-short-connections"]
 
 
 def reported(folder: Path) -> dict[str, list[dict[str, str]]]:
-    """Run MultiQC on a folder. Returns the tables that it writes beside its report: name → rows."""
+    """Run MultiQC on a folder. Return the tables that MultiQC writes with its report: name → rows."""
     multiqc = Path(sys.executable).with_name("multiqc")
     done = subprocess.run([multiqc, "--strict", "-o", "out", "."], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -44,7 +45,7 @@ def test_multiqc_shows_captures_connections_and_causes(kind: str, tmp_path: Path
     assert sorted(general) == NAMES
     shown = {key.rpartition("-")[2]: value for key, value in general["ethernet-nagle-on"].items()}
     assert (shown["severity"], shown["connections"], shown["quality"]) == ("high", "1", "good")
-    assert float(shown["cost_share"]) == pytest.approx(91, abs=1)  # the README: 91% of 527 ms
+    assert float(shown["cost_share"]) == pytest.approx(91, abs=1)  # the README says 91% of 527 ms
     connections = {row["Sample"]: row for row in tables["tcptrace_lab_connections_table"]}
     assert "nagle-delayed-ack" in connections["ethernet-nagle-on 0"].values()
     assert "400000" in connections["ethernet-loss 0"].values()  # bytes that the client sent

@@ -1,4 +1,4 @@
-"""The annotated copy is the capture, packet by packet as tshark sees it, with comments at the frames that findings and waits name."""
+"""The annotated copy has the same packets as the capture, as tshark sees them. Comments are at the frames that findings and waits name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PACKET_FIELDS = (
 
 
 def fields(path: Path, *names: str, shown: str = "frame") -> list[list[str]]:
-    """Tshark's output for each frame that the filter `shown` selects."""
+    """Return tshark's output for each frame that the filter `shown` selects."""
     asked = [part for name in names for part in ("-e", name)]
     command: list[str | Path] = [needs.program("tshark"), "-n", "-r", path, "-Y", shown, "-T", "fields", "-E", "aggregator=\x1f", *asked]
     done = subprocess.run(command, capture_output=True, timeout=60, check=True)
@@ -49,7 +49,7 @@ def fields(path: Path, *names: str, shown: str = "frame") -> list[list[str]]:
 
 
 def comments(path: Path) -> dict[int, list[str]]:
-    """Frame → its comments, by tshark."""
+    """Return the comments of each frame, as tshark reads them."""
     found = fields(path, "frame.number", "frame.comment", shown="frame.comment")
     return {int(frame): text.split("\x1f") for frame, text in found}
 
@@ -89,7 +89,7 @@ def as_modified_pcap(folder: Path) -> Path:
 
 
 def pcap_records(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Time, length on the wire, and captured bytes of each record of a little-endian file of nanoseconds."""
+    """Yield the time, the length on the wire and the captured bytes of each record of a little-endian pcap file with nanoseconds."""
     at = 24
     while at < len(data):
         seconds, fraction, captured, original = struct.unpack_from("<IIII", data, at)
@@ -107,7 +107,7 @@ def as_pcap_of_the_other_byte_order(folder: Path) -> Path:
 
 
 def as_pcap_with_a_frame_check_sequence(folder: Path) -> Path:
-    """The last 4 bytes of each frame are said to be its FCS: 2 units of 2 bytes, and the flag that says so."""
+    """The file header says that the last 4 bytes of each frame are its FCS: a length of 2 units of 2 bytes, and a flag."""
     data = bytearray(as_pcap(folder).read_bytes())
     data[20:24] = struct.pack("<I", 1 | 0x0400_0000 | 2 << 28)
     (folder / "fcs.pcap").write_bytes(data)
@@ -134,7 +134,7 @@ def as_snoop(folder: Path) -> Path:
 
 
 def as_erf(folder: Path) -> Path:
-    """Records of type 2 (Ethernet), as long as they need to be, with times in 2^-32 s."""
+    """Write an ERF file with records of type 2 (Ethernet), without padding. The times are in units of 2^-32 s."""
     records = b""
     for ts_ns, original, data in pcap_records(as_pcap(folder).read_bytes()):
         time = (ts_ns << 32) // 10**9
@@ -184,7 +184,7 @@ def test_what_lz4_and_zstd_and_xz_hold_is_copied(tmp_path: Path) -> None:
 
 
 def test_a_wait_is_reported_with_its_length_its_cause_and_the_frame_before(tmp_path: Path) -> None:
-    """By hand: the write of frame 4 is acknowledged after 60 ms instead of 20, and releases frame 6 60.1 ms after it."""
+    """By hand: the write in frame 4 is acknowledged after 60 ms instead of 20 ms. The ACK releases frame 6, 60.1 ms after frame 4."""
     path = packets.capture(tmp_path / "in.pcap", LATE_ACK)
     found = comments(annotated(path, tmp_path))
     proof = (
@@ -217,7 +217,7 @@ def test_a_finding_is_reported_in_full_at_its_first_frame_and_named_at_the_other
 
 
 def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
-    """Three such waits and more prove each of them (docs/how-it-decides.md, 2.4); waits for something else are as sure as before."""
+    """Three or more waits of this kind prove each of them (docs/how-it-decides.md, 2.4). Waits with other causes keep their confidence."""
     found = comments(annotated(CAPTURES / "ethernet-nagle-on.pcapng", tmp_path))
     waits = [words for reported in found.values() for words in reported if words.startswith("waited") and "nagle-delayed-ack" in words]
     assert len(waits) == 11
@@ -228,7 +228,7 @@ def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
 
 
 def test_comments_and_options_that_were_there_stay_and_so_do_interfaces_and_names(tmp_path: Path) -> None:
-    """Two interfaces of different link types, one comment of the user's, a section that says how long it is."""
+    """The capture has two interfaces of different link types, a comment of the user, and a section that states its length."""
     one, two = CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "cooked-bulk.pcapng"
     subprocess.run(
         [needs.program("mergecap"), "-F", "pcapng", "-w", tmp_path / "merged.pcapng", one, two], capture_output=True, timeout=60, check=True
@@ -254,7 +254,7 @@ def test_a_file_of_several_sections_in_both_byte_orders_is_copied(tmp_path: Path
 
 
 def swapped_pcapng(frames: list[packets.Frame]) -> bytes:
-    """A big-endian section with one interface of nanoseconds."""
+    """Return a big-endian pcapng section with one interface whose timestamps are in nanoseconds."""
 
     def block(kind: int, body: bytes) -> bytes:
         return struct.pack(">II", kind, 12 + len(body)) + body + struct.pack(">I", 12 + len(body))

@@ -1,4 +1,7 @@
-"""`batch --anonymize`: no file of an archive holds an address or a name of the captures, and only the key lets another run continue."""
+"""`batch --anonymize`: no file of an archive contains an address or a name of the captures.
+
+Another run can continue only with the same key.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def named(tmp_path: Path) -> Path:
-    """A folder of files that name hosts: a capture, its copy, one that is cut, one that is none, one that cannot be read, and a note."""
+    """A folder of files that name hosts.
+
+    The files are a capture, its copy, a truncated capture, an unreadable file, a file that is not a capture, and a note.
+    """
     folder = tmp_path / "198.51.100.77" / NAMES[0]
     folder.mkdir(parents=True)
     whole = write(folder / f"{NAMES[1]}-203.0.113.45.pcapng")
@@ -34,7 +40,7 @@ def named(tmp_path: Path) -> Path:
 
 
 def run(named: Path, work: Path, *options: str) -> tuple[int, dict[str, bytes]]:
-    """Exit code and all outputs of `batch` into `archive`."""
+    """Run `batch` into `archive`. Return the exit code and all outputs."""
     done = new_process("batch", named, "-o", "archive", "--jobs", "1", *options, folder=work)
     return done.returncode, written(work) | {"stdout": done.stdout, "stderr": done.stderr}
 
@@ -50,7 +56,7 @@ def test_no_file_of_an_archive_holds_an_address_or_a_name(named: Path, tmp_path:
 
 
 def test_without_the_option_an_archive_holds_them(named: Path, tmp_path: Path) -> None:
-    """The search finds what it must find: in pages, parts, tables, the registry and on the terminal."""
+    """Without `--anonymize`, the search for names finds them: in pages, parts, tables, the registry and on the terminal."""
     work = tmp_path / "work"
     work.mkdir()
     _, outputs = run(named, work)

@@ -1,4 +1,4 @@
-"""The profile and the post-dissector, as tshark uses them: columns, colours, filters and sums by cause."""
+"""The Wireshark profile and the post-dissector, as tshark uses them: columns, colours, filters and sums by cause."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAGLE = CAPTURES / "ethernet-nagle-on.pcapng"
 
 
 def tshark(capture: Path, folder: Path, *options: str, fails: bool = False) -> str:
-    """What tshark prints with the profile `profiles/slow` in `folder`."""
+    """Return what tshark prints with the profile `profiles/slow` in `folder`."""
     script = folder / "profiles" / "slow" / "tcptrace_lab.lua"
     command = [needs.program("tshark"), "-n", "-C", "slow", "-X", f"lua_script:{script}", "-r", str(capture), *options]
     environment = os.environ | {"WIRESHARK_CONFIG_DIR": str(folder), "LC_ALL": "C.UTF-8"}
@@ -44,7 +44,7 @@ def fields(capture: Path, folder: Path, shown: str, *names: str) -> list[list[st
 
 
 def with_profile(capture: Path, folder: Path, *options: str) -> Path:
-    """Annotate a capture; return the copy. The profile is `profiles/slow` in `folder`."""
+    """Annotate a capture and return the copy. The command writes the profile to `profiles/slow` in `folder`."""
     (folder / "profiles").mkdir()
     done = tcptrace_lab("annotate", capture, "-o", "copy.pcapng", "--profile", "profiles/slow", *options, folder=folder)
     assert done.returncode == 0, done.stderr.decode()
@@ -61,7 +61,7 @@ def test_a_wait_has_its_cause_and_length_and_the_columns_show_them(tmp_path: Pat
 
 
 def test_the_command_that_is_printed_moves_the_profile_and_opens_the_copy(tmp_path: Path) -> None:
-    """Run by a shell as it stands, with tshark in the place of Wireshark; Wireshark would take the last argument as its file."""
+    """A shell runs the printed command unchanged, with tshark in place of Wireshark. Wireshark would open the last argument as its file."""
     done = tcptrace_lab("annotate", NAGLE, "-o", "copy.pcapng", "--profile", "a profile", folder=tmp_path)
     command = done.stderr.decode().splitlines()[-1].removeprefix("tcptrace-lab: ")
     script = tmp_path / "wireshark"
@@ -86,7 +86,7 @@ def test_the_script_is_for_the_original_as_well_as_for_the_copy(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["ethernet-nagle-on.pcapng", "ethernet-loss.pcapng"])
 def test_the_waits_of_each_cause_add_up_to_the_ledger(tmp_path: Path, name: str) -> None:
-    """Tshark adds up the field; the ledger's departures are the other source."""
+    """The waits in the post-dissector's field, summed by tshark, equal those of the ledger's departures."""
     capture = CAPTURES / name
     copy = with_profile(capture, tmp_path)
     sums = departures(analyze(capture).ledger).group_by("cause").agg(pl.col("wait_ns").sum(), pl.len()).collect()
@@ -122,7 +122,7 @@ def test_every_button_and_graph_is_a_filter_that_tshark_accepts_and_shows_the_fi
 
 
 def table_row(line: str) -> list[str]:
-    r"""The values of one line of a Wireshark table; `\xhh` is a byte."""
+    r"""Return the values in one line of a Wireshark table, where `\xhh` is a byte."""
     return [re.sub(r"\\x(..)", lambda found: chr(int(found[1], 16)), value) for value in re.findall(r'"([^"]*)"', line)]
 
 
@@ -156,7 +156,7 @@ def test_without_its_table_the_script_says_so(tmp_path: Path) -> None:
 
 
 def test_the_table_has_16_bytes_per_frame_and_its_blocks_are_read_on_demand(tmp_path: Path) -> None:
-    """More frames than one block (4,096 records) holds, with a wait in the last block."""
+    """The table has more frames than one block (4,096 records), and the last block has a wait."""
     lines = [line for line in LATE_ACK.splitlines() if line][:3]
     lines += [f"{0.03 + index * 0.0001:.4f} C > S . {1 + index * 10}:{11 + index * 10} ack 1" for index in range(5_000)]
     lines.append("0.9300 C > S P. 50001:50011 ack 1")

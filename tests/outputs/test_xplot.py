@@ -1,8 +1,8 @@
-"""xplot's files, line by line against those that tcptrace 6.6.7 writes with `-S` and `-F`, and in xplot's grammar.
+"""The xplot files equal those that tcptrace 6.6.7 writes with `-S` and `-F`, line by line, and follow xplot's grammar.
 
-Where `golden/tcptrace-deviations.tsv` says that both see a capture with the same eyes, the graphs of time and sequence and of segment
-sizes must be the same, but for the titles (IPv6 addresses), the places of labels, and the marks of third duplicate ACKs, which tcptrace
-counts in its own way. The other three files (`-T`, `-R`, `-N`) must have equal points; each test names the exceptions that tcptrace makes.
+Where `golden/tcptrace-deviations.tsv` shows that both programs read a capture in the same way, the time-sequence and segment-size graphs
+must be equal. Exceptions are titles (IPv6 addresses), the places of labels, and the marks of third duplicate ACKs, which tcptrace counts
+differently. The other three files (`-T`, `-R`, `-N`) must have equal points, except for the deviations of tcptrace that each test names.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _drawn(capture: Path, folder: Path) -> Path:
 
 
 def _compared(path: Path) -> list[str]:
-    """The lines of a graph that must be the same."""
+    """Return the lines of a graph that must be equal in both programs."""
     lines = path.read_text(encoding="utf-8").splitlines()
     kept = [line for number, line in enumerate(lines) if number != 2 and not line.startswith("ltext")]
     thirds = {at for at, line in enumerate(kept) if line == "3" and kept[at - 1].startswith("atext")}
@@ -85,12 +85,12 @@ def _points(path: Path) -> Points:
 
 
 def _same_rate(ours: int, theirs: int) -> bool:
-    """Tcptrace divides by seconds in binary, which cuts a whole number to the one below."""
+    """Tcptrace divides by seconds in binary floating point, which can truncate a whole number to the number below."""
     return ours - theirs in {0, 1} or (theirs == OVERFLOWN <= ours)
 
 
 def _rates_differ(ours: Points, theirs: Points) -> bool:
-    """Rates of each segment (yellow), of ten (red), and of all (blue)."""
+    """Compare the rates of each segment (yellow), of ten segments (red) and of all segments (blue)."""
     return any(
         [time for time, _ in ours.get(colour, [])] != [time for time, _ in points]
         or not all(_same_rate(mine, other) for (_, mine), (_, other) in zip(ours[colour], points, strict=True))
@@ -99,7 +99,7 @@ def _rates_differ(ours: Points, theirs: Points) -> bool:
 
 
 def _round_trips_differ(ours: Points, theirs: Points) -> bool:
-    """Tcptrace leaves round trips of at most 1 µs out."""
+    """Tcptrace omits round trips of at most 1 µs."""
     left = list(theirs.get("red", []))
     for point in ours.get("red", []):
         if left and left[0] == point:
@@ -110,9 +110,9 @@ def _round_trips_differ(ours: Points, theirs: Points) -> bool:
 
 
 def _flights_differ(ours: Points, theirs: Points) -> bool:
-    """Tcptrace counts one outstanding byte too many (red), also in the mean (blue); the window (yellow) is equal.
+    """Tcptrace counts one outstanding byte too many (red), also in the mean (blue).
 
-    Its mean over time (green) is drawn at the previous sample, so the last sample has none.
+    The window (yellow) is equal. Tcptrace draws the mean over time (green) at the previous sample, so the last sample has no mean.
     """
     if ours.get("yellow") != theirs.get("yellow"):
         return True
@@ -146,7 +146,7 @@ def test_points_of_rates_round_trips_and_flights_are_tcptraces(capture: Path, tm
 
 
 def _commands(text: str) -> Iterator[str]:
-    """The commands after the head of a plot, without the words of texts."""
+    """Yield the commands after the header of an xplot file, without the words of labels."""
     lines = iter(text.splitlines())
     head = [next(lines) for _ in range(7)]
     assert head[0] in {"timeval double", "timeval signed"}

@@ -1,4 +1,4 @@
-"""Two clocks placed against each other, on delays made here: the truth is known, and the stated errors must hold it."""
+"""The offset of two clocks is estimated from artificial delays. The true offset is known and must be within the stated error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ MS_NS, S_NS = 1_000_000, 1_000_000_000
 def seen(
     packets: int, *, seconds: float, offset_ns: int = 0, drift: float = 0.0, there_ms: float = 10.0, back_ms: float = 10.0, seed: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Times at which each clock saw packets of both directions in turn; each has its direction's minimum delay and a random one."""
+    """Return the times at which each clock saw packets, whose directions alternate.
+
+    A delay is the minimum of the direction plus a random part.
+    """
     random = np.random.default_rng(seed)
     there = np.arange(packets) % 2 == 0
     sent_ns = np.sort(random.integers(0, int(seconds * S_NS), packets))
@@ -39,7 +42,7 @@ def aligned(*arguments: int, **settings: float) -> Clock:
 
 
 def truth_at(clock: Clock, offset_ns: int, drift: float) -> float:
-    """The second clock's true lead where the estimate applies."""
+    """Return the true lead of the second clock at the time to which the estimate applies."""
     return offset_ns + (clock.reference_ns - START_NS) * drift
 
 
@@ -66,14 +69,17 @@ def test_times_go_there_and_back_between_the_clocks() -> None:
 
 
 def test_unequal_ways_shift_the_offset_by_half_their_difference_and_the_error_says_so() -> None:
-    """Delays of 5 ms and 25 ms: the midpoint is wrong by 10 ms, which nothing in the captures can show."""
+    """The delays of the two directions are 5 ms and 25 ms. The midpoint is wrong by 10 ms, which the captures cannot show."""
     clock = aligned(2_000, seconds=60, there_ms=5, back_ms=25)
     assert abs(clock.offset_ns - -10 * MS_NS) <= clock.symmetric_error_ns
     assert 10 * MS_NS <= clock.error_ns <= 16 * MS_NS
 
 
 def test_queue_that_grows_one_way_is_no_drift() -> None:
-    """Delays there rise by 20 ms over the capture; those back do not, so the clocks cannot be what changes."""
+    """Delays in one direction rise by 20 ms over the capture, and those in the other do not.
+
+    Clock drift would change the delays of both directions.
+    """
     first, second, there = seen(2_000, seconds=20)
     second = second + np.where(there, (first - START_NS) // 1_000, 0)
     clock = align(first, second, there, resolution_ns=1)

@@ -1,8 +1,8 @@
-"""Memory of `analyze --pair`, compared with `analyze` of the same two captures as one.
+"""The memory of `analyze --pair` is compared with that of `analyze` on the same two captures.
 
 Resident memory varies by some megabytes between runs, so a bound in bytes would either fail by chance or prove nothing. The test measures
-the same process on the same packets without `--pair`, and compares the difference with the promised memory of a pair (`pair.packets`). Both
-runs load the code of `--pair` (with NumPy), which needs the same memory for any number of segments.
+the same packets with and without `--pair`, and compares the difference with the promised memory of a pair (`pair.packets`). Both runs load
+the code of `--pair` (with NumPy), which needs the same memory for any number of segments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ As the console script does, it bounds memory before it loads a library: without 
 
 
 def exchange(segments: int) -> Iterator[tuple[int, bool, int, int, int, int]]:
-    """Time at the client in microseconds, whether it sends, number, ACK, flags and bytes of data: each second segment is acknowledged."""
+    """Yield segments: time at the client (µs), whether the client sends it, sequence number, ACK, flags, bytes of data.
+
+    Every second segment is acknowledged.
+    """
     yield 0, True, 0, 0, 0x02, 0
     yield 2 * WAY_US, False, 0, 1, 0x12, 0
     yield 2 * WAY_US, True, 1, 1, 0x10, 0
@@ -59,7 +62,7 @@ def exchange(segments: int) -> Iterator[tuple[int, bool, int, int, int, int]]:
 
 
 def captured(path: Path, *, at_server: bool) -> Path:
-    """The exchange at one of its ends; at the server a thousandth of the data is missing."""
+    """Write the capture of the exchange at one host. At the server, a thousandth of the data is missing."""
     packets = []
     for number, (ts_us, from_client, seq, ack, flags, data) in enumerate(exchange(SEGMENTS)):
         if at_server and data and number % 1_000 == 0:
@@ -77,7 +80,10 @@ def captured(path: Path, *, at_server: bool) -> Path:
 
 
 def peak_bytes(folder: Path, *arguments: str | Path) -> int:
-    """Peak memory of `analyze` with these arguments, in a new process without the environment variables that Polars set in this one."""
+    """Return the peak memory of `analyze` with these arguments.
+
+    The new process lacks the environment variables that Polars set in this process.
+    """
     environment = {name: value for name, value in os.environ.items() if name not in memory.SETTINGS}
     command = [sys.executable, "-c", PEAK, "analyze", "--quiet", "-o", str(folder / "report.html"), *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)

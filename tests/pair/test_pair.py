@@ -1,7 +1,7 @@
-"""Two captures of one transfer: packets matched through NAT, retransmissions and copies, places of losses, clocks and hosts.
+"""Two captures of one transfer: packets matched despite NAT, retransmits and copies; places of losses, clocks and hosts.
 
-Exchanges by hand are written once, with what the path does to each packet, and become two captures; expected values follow from the text.
-The committed pairs of this kernel have the log of their path beside them.
+An exchange is written once by hand, with what the path does to each packet, and becomes two captures. Expected values follow from the text.
+Each committed pair of captures has the log of its path in a JSON file beside it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ NAT = "host C 203.0.113.9:61000 isn 1000\nhost S 198.51.100.7:80 isn 5000\n"
 
 
 def two(folder: Path, text: str, *, at_server: str = "") -> tuple[Path, Path]:
-    """Captures at the client and at the server of an exchange of which each line says, behind its time, what the path does to the packet.
+    """Write the captures of an exchange at the client and at the server.
 
-    `10ms`: it arrives 10 ms later; `10ms,12ms`: it arrives twice; `lost`: it never arrives; `missed`: the receiver's capture misses it;
-    `unsent10ms`: the sender's capture misses it. `at_server` precedes the lines of the server's capture (its hosts, for instance).
+    After its time, each line says what the path does to the packet. `10ms`: the packet arrives 10 ms later; `10ms,12ms`: the packet arrives
+    twice; `lost`: the packet never arrives; `missed`: the receiver's capture misses the packet; `unsent10ms`: the sender's capture misses
+    the packet. The text `at_server` precedes the lines of the server's capture (with its hosts, for instance).
     """
     lines: dict[str, list[tuple[float, str]]] = {"C": [], "S": []}
     for line in filter(None, (line.strip() for line in text.splitlines())):
@@ -67,7 +68,7 @@ def pair(first: Path, second: Path) -> Pair:
 
 
 def reported(found: Pair) -> dict[str, Any]:
-    """The JSON document of a pair of one connection: the connection, and the clock."""
+    """Return the connection and the clock from the JSON document of a pair with one connection."""
     whole = json.loads(json.dumps(document(found)))
     jsonschema.Draft202012Validator(SCHEMA).validate(whole)
     (connection,) = whole["connections"]
@@ -76,7 +77,7 @@ def reported(found: Pair) -> dict[str, Any]:
 
 
 def kinds(direction: dict[str, Any]) -> dict[str, int]:
-    """The counts of a direction that are not 0."""
+    """Return the counts of a direction that are not 0."""
     names = ("matched", "lost", "not_captured", "only_at_receiver", "duplicated", "outside_overlap", "reordered", "uncertain")
     return {name: direction[name] for name in names if direction[name]}
 
@@ -110,7 +111,7 @@ def test_order_of_the_captures_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_ack_delay_of_the_host_is_kept_apart_from_the_path(tmp_path: Path) -> None:
-    """The server holds its ACK for 40 ms; the path takes 10 ms in each direction all the time."""
+    """The server delays its ACK by 40 ms. The path always takes 10 ms in each direction."""
     text = """
     0.100 10ms C > S P. 1:101 ack 1 win 502
     0.150 10ms S > C .  1:1 ack 101 win 501
@@ -145,7 +146,10 @@ def test_lost_original_is_distinguished_from_its_resend_by_ip_identification(tmp
 
 @pytest.mark.parametrize(("fates", "lost_frame"), [(("lost", "10ms"), 4), (("10ms", "lost"), 7)])
 def test_without_marks_time_shows_which_of_two_like_packets_was_lost(fates: tuple[str, str], lost_frame: int, tmp_path: Path) -> None:
-    """No timestamps, and the path rewrites IP identifications to 0: the retransmit has the original's headers."""
+    """The segments have no timestamps, and the path rewrites IP identifications to 0.
+
+    The retransmit has the same headers as the original.
+    """
     text = LOSS.replace("0.100 lost", f"0.100 {fates[0]}").replace("0.122 10ms", f"0.122 {fates[1]}")
     client, server = two(tmp_path, HANDSHAKE + "".join(line.split("{")[0] + "{id 0}\n" for line in text.strip().splitlines()))
     there = reported(pair(client, server))["client_to_server"]
@@ -154,14 +158,14 @@ def test_without_marks_time_shows_which_of_two_like_packets_was_lost(fates: tupl
 
 
 def test_identifications_that_the_path_rewrites_do_not_mislead(tmp_path: Path) -> None:
-    """A NAT gives packets new identifications: none is equal, and still all packets are matched."""
+    """A NAT gives packets new IP identifications. No identification is equal in both captures, but all packets are matched."""
     client, server = two(tmp_path, HANDSHAKE + BULK)
     rewritten = packets.capture(tmp_path / "renumbered.pcap", renumbered(server))
     assert kinds(reported(pair(client, rewritten))["client_to_server"]) == {"matched": 5}
 
 
 def renumbered(path: Path) -> str:
-    """The exchange of `BULK` at the server, with other identifications."""
+    """Return the exchange of `BULK` as the server sees it, with other IP identifications."""
     assert path.exists()
     moved: list[tuple[float, str]] = []
     for line in filter(None, (line.strip() for line in (HANDSHAKE + BULK).splitlines())):
@@ -179,21 +183,21 @@ def test_second_copy_made_by_the_path_is_a_copy_not_a_packet(tmp_path: Path) -> 
 
 
 def test_packet_overtaken_on_the_path_is_reordered_once(tmp_path: Path) -> None:
-    """RFC 4737, 3.3: the one that came late, not the two that passed it."""
+    """By RFC 4737, 3.3, the packet that arrives late is reordered, not the two packets that overtook it."""
     there = reported(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.100 11ms", "0.100 15ms"))))["client_to_server"]
     assert kinds(there) == {"matched": 5, "reordered": 1}
     assert there["one_way_delay_ms"]["max"] == 15.0
 
 
 def test_packet_that_the_receivers_capture_missed_is_not_lost(tmp_path: Path) -> None:
-    """Its bytes were ACKed, and no other packet carried them."""
+    """The packet's bytes were ACKed, and no other packet carried them."""
     there = reported(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 missed"))))["client_to_server"]
     assert kinds(there) == {"matched": 4, "not_captured": 1}
     assert there["not_captured_frames"] == [5]
 
 
 def test_an_ack_is_not_surely_lost_where_the_receivers_capture_missed_others(tmp_path: Path) -> None:
-    """Nobody acknowledges an ACK: it may have been lost, or be missing in the capture like the data that was acknowledged."""
+    """An ACK is not acknowledged itself. A missing ACK may have been lost, or the capture missed the ACK as it missed the data."""
     ack = "    0.1015 missed C > S . 2921:2921 ack 1 win 503 {id 13}\n"
     whole, missing = (
         reported(pair(*two(tmp_path, HANDSHAKE + ack + BULK.replace("0.101 11ms", fate))))["client_to_server"]
@@ -223,7 +227,7 @@ def test_what_was_sent_after_the_other_capture_ended_is_not_lost(tmp_path: Path)
 
 
 def test_captures_that_begin_in_mid_stream_at_different_places_are_laid_on_one_another(tmp_path: Path) -> None:
-    """Without SYNs the client's capture counts its stream from 1 and the server's from 1461 (in truth)."""
+    """Without SYNs, each capture counts stream bytes from its first segment. The server's first byte is the client's byte 1461."""
     late = "\n".join(BULK.strip().splitlines()[1:])
     client = two(tmp_path, BULK)[0].rename(tmp_path / "whole.pcap")
     (tmp_path / "late").mkdir()
@@ -234,7 +238,7 @@ def test_captures_that_begin_in_mid_stream_at_different_places_are_laid_on_one_a
 
 
 def test_segments_that_offload_joined_count_as_the_packets_of_the_wire(tmp_path: Path) -> None:
-    """The client's card cuts 4,380 bytes into three; the second of the packets is lost."""
+    """The client's network card cuts a segment of 4,380 bytes into three packets. The second packet is lost."""
     lost = BULK.replace("0.101 11ms", "0.101 lost").replace("ack 2921", "ack 1461")
     lost = lost.replace("ack 4381 win 501", "ack 1461 win 501 <sack 2921:4381>")
     _, server = two(tmp_path, HANDSHAKE + lost)
@@ -251,14 +255,14 @@ def test_segments_that_offload_joined_count_as_the_packets_of_the_wire(tmp_path:
 
 @pytest.fixture(params=["ethernet-loss", "ethernet-reordering", "ethernet-nagle-on", "ethernet-small-receive-window"])
 def committed(request: pytest.FixtureRequest) -> tuple[Path, Path, dict[str, Any]]:
-    """A committed pair, and what lies beside it."""
+    """A committed pair of captures, and the JSON with the log of its path."""
     name = str(request.param)
     beside: dict[str, Any] = json.loads((CAPTURES / f"{name}.json").read_text())
     return CAPTURES / f"{name}.pcapng", CAPTURES / f"{name}-at-server.pcapng", beside
 
 
 def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, dict[str, Any]]) -> None:
-    """The log counts the client's packets from 0; at the client's capture its packets stand in the same order."""
+    """The log counts the client's packets from 0, in the order of the client's capture."""
     client, server, beside = committed
     found = reported(pair(client, server))
     log = (beside["relay"] or {"forward": {"log": {"lost_indexes": []}}})["forward"]["log"]["lost_indexes"]
@@ -269,7 +273,7 @@ def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, 
 
 
 def test_the_first_screen_of_the_report_says_what_the_pair_found(committed: tuple[Path, Path, dict[str, Any]]) -> None:
-    """Losses are those of the path's log. The delay is that of the path, if nothing queues there."""
+    """The losses are those of the path's log. The delay is that of the path if no packets queue there."""
     client, server, beside = committed
     first, second = analyze(client), analyze(server)
     page = data(first, pair_captures(first, second))
@@ -307,12 +311,15 @@ def test_clock_that_is_ahead_is_found_to_be(committed: tuple[Path, Path, dict[st
 
 @pytest.mark.parametrize("drift", [300e-6, -700e-6])
 def test_clock_that_drifts_is_found_to_drift(drift: float, tmp_path: Path) -> None:
-    """Times rewritten: exact in nanoseconds. The exchange has hardly any delay, so that half a second is enough to see it."""
+    """The timestamps are rewritten exactly, in nanoseconds.
+
+    The exchange has almost no path delay, so half a second is enough to show the drift.
+    """
     client, server = CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "ethernet-nagle-on-at-server.pcapng"
     segments = analyze(server).segments.select("ts_ns").collect()["ts_ns"].to_list()
     drifted = tmp_path / "drifted.pcap"
     with server.open("rb") as file, drifted.open("wb") as out:
-        dpkt.pcap.Writer(out, nano=True)  # for the file's header; its times pass through floats
+        dpkt.pcap.Writer(out, nano=True)  # writes only the file header: dpkt's times are floats
         for (_, frame), ts_ns in zip(dpkt.pcapng.Reader(file), segments, strict=True):
             moved_ns = ts_ns + round((ts_ns - segments[0]) * drift)
             header = dpkt.pcap.LEPktHdr(tv_sec=moved_ns // 10**9, tv_usec=moved_ns % 10**9, caplen=len(frame), len=len(frame))
@@ -377,7 +384,10 @@ def test_report_of_a_pair_draws_delays_and_losses(tmp_path: Path) -> None:
 
 
 def test_the_ladder_of_a_pair_leads_each_packet_from_its_sender_to_its_receiver(tmp_path: Path) -> None:
-    """Times, sizes and frames as in `HANDSHAKE` and `LOSS`: 10 ms each, but for the packet sent at 0.1 s, which has a cross instead."""
+    """The times, sizes and frames are those of `HANDSHAKE` and `LOSS`.
+
+    Each packet takes 10 ms, except the one sent at 0.1 s, which is lost and has a cross.
+    """
     client, server = two(tmp_path, HANDSHAKE + LOSS)
     section = data(analyze(client), pair_captures(analyze(client), analyze(server)))["pair"]
     assert section is not None
@@ -396,7 +406,7 @@ def test_the_ladder_of_a_pair_leads_each_packet_from_its_sender_to_its_receiver(
 
 
 def test_a_long_ladder_has_consecutive_packets_around_the_first_loss() -> None:
-    """A packet that is left out would look like one that was lost."""
+    """An omitted packet would look like a lost packet."""
     count, first_lost = 3 * pair_ladder.PACKETS, 2 * pair_ladder.PACKETS
     fates = ["lost" if place == first_lost else "matched" for place in range(count)]
     delays = [None if fate == "lost" else 10 for fate in fates]
@@ -443,7 +453,7 @@ def test_result_is_the_same_however_few_packets_are_held(name: str, monkeypatch:
 
 
 def test_segments_that_would_be_cut_into_too_many_packets_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An MSS of 1, and a segment of 1,460 bytes: 1,460 packets."""
+    """With an MSS of 1, a segment of 1,460 bytes is cut into 1,460 packets."""
     monkeypatch.setattr("tcptrace_lab.pair.packets.MAX_PIECES", 1_000)
     captures = two(tmp_path, HANDSHAKE.replace("mss 1460", "mss 1") + BULK)
     with pytest.raises(errors.UsageError, match="more than 1,000 packets"):

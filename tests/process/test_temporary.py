@@ -1,4 +1,7 @@
-"""Temporary folders go with their process: at its end, by an interrupt, or, if it was killed, when the next one makes such a folder."""
+"""Temporary folders are removed with their process: at its end or an interrupt.
+
+The folder of a killed process is removed when the next process makes a temporary folder.
+"""
 
 from __future__ import annotations
 
@@ -51,21 +54,21 @@ def started() -> subprocess.Popen[str]:
 
 
 def made(process: subprocess.Popen[str]) -> Path:
-    """The folder of the process, as soon as it exists."""
+    """Wait until the process has made its folder. Return the folder."""
     assert process.stdout is not None
     return Path(process.stdout.readline().strip())
 
 
 @contextlib.contextmanager
 def another() -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Another process that has a folder, and the folder; it ends with the block."""
+    """Yield another process that has a temporary folder, and the folder. The process ends with the block."""
     with started() as process:
         yield process, made(process)
         process.communicate("\n", timeout=TIME_LIMIT_S)
 
 
 def killed(count: int) -> list[Path]:
-    """What killed processes have left, that had their folders at one time."""
+    """Return the folders of killed processes that ran at the same time."""
     with contextlib.ExitStack() as stack:
         all_of_them = [stack.enter_context(another()) for _ in range(count)]
         for process, _ in all_of_them:
@@ -96,7 +99,7 @@ def test_a_folder_stays_while_its_process_lives(place: Path) -> None:
 
 
 def test_a_folder_stays_while_a_child_of_a_killed_process_lives(place: Path) -> None:
-    """The child may still use the folder."""
+    """The child of the killed process may still use the folder."""
     forking = MAKES_ONE.replace("    print(", "    import os\n    if os.fork():\n        os.kill(os.getpid(), 9)\n    print(")
     with subprocess.Popen([sys.executable, "-c", forking], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -109,7 +112,7 @@ def test_a_folder_stays_while_a_child_of_a_killed_process_lives(place: Path) -> 
 
 
 def test_folders_that_nobody_locks_but_that_are_not_ours_stay(place: Path) -> None:
-    """A user's own, a copy of one of ours that was made to keep, one that was renamed, one that is just being made, and a file."""
+    """Five entries are kept: a user's folder, a copied and a renamed folder of ours, a folder that is just being made, and a file."""
     (left,) = killed(1)
     mine, copied, renamed, begun = (place / f"{temporary.PREFIX}{name}" for name in ("captures", "copied", "renamed", "begun"))
     mine.mkdir()
@@ -125,7 +128,7 @@ def test_folders_that_nobody_locks_but_that_are_not_ours_stay(place: Path) -> No
 
 
 def test_links_are_not_followed(place: Path, tmp_path: Path) -> None:
-    """Links are never followed: as a folder, as a lock, or within a folder that is removed."""
+    """Symbolic links are never followed: as a folder, as a lock file, or within a folder that is removed."""
     (left,) = killed(1)
     precious = tmp_path / "precious"
     precious.mkdir()
@@ -157,7 +160,7 @@ def test_what_another_user_left_stays(place: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_many_that_clear_at_once_remove_what_is_left_and_nothing_else(place: Path) -> None:
-    """Each process keeps its own folder until all have made theirs."""
+    """Each process keeps its own folder until all processes have made their folders."""
     left = killed(3)
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(started()) for _ in range(6)]

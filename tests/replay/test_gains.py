@@ -1,4 +1,4 @@
-"""Gains that models predict, compared with captures of the same schedule with the remedy; if no model fits, the rule's bound remains."""
+"""Gains that models predict are compared with captures of the same schedule with the remedy. If no model fits, the rule's bound remains."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_without_time_nothing_is_modelled_and_nothing_changed() -> None:
 
 
 def test_the_report_offers_what_can_be_modelled() -> None:
-    """`MODELLED` are the findings on causes with a modelled remedy; a throughput deadlock is one of Nagle's algorithm or a buffer."""
+    """`MODELLED` are the findings on causes with a modelled remedy. A throughput deadlock is a finding on Nagle's algorithm or a buffer."""
     curable = {cause for family in CURABLE for cause in FAMILIES[family]}
     found = {finding.id for path in sorted(CAPTURES.glob("*.pcapng")) for finding in analyze(path).findings if finding.causes & curable}
     assert found <= {*MODELLED}
@@ -79,7 +79,7 @@ def test_the_report_offers_what_can_be_modelled() -> None:
 
 
 def test_the_reproducer_of_a_modelled_finding_is_a_program(tmp_path: Path) -> None:
-    """The prediction names its source, and its options are those of the remedy."""
+    """The reproducer names the connection and the finding that it comes from, and has the option of the remedy."""
     analysis, _ = modelled(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
     gain = of_kind(analysis.findings, "nagle-delayed-ack").modelled
     assert gain is not None

@@ -1,4 +1,4 @@
-"""Frames of captures, sent to private interfaces: all of them, in order and on time; and the interfaces that are refused."""
+"""Frames of captures are sent to private interfaces: all frames, in order and on time. Other interfaces are refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OURS = "tcp[tcpflags] & tcp-rst == 0"
 
 
 def replayed(path: Path, out: Path, speed: float = 1.0, loops: int = 1, mtu: int = 9_188) -> Sent:
-    """Send a capture from one namespace to another, where it is captured; `speed` 0 is at once."""
+    """Send a capture from one network namespace to another and capture it there. A `speed` of 0 sends all frames at once."""
     with (
         Medium("veth", mtu).network() as network,
         capturing(network.points["server"], out, snaplen_bytes=65_535, capture_filter=OURS) as capture,
@@ -80,19 +80,20 @@ def test_at_once_all_frames_arrive_in_order_and_byte_for_byte_in_every_round(tmp
 
 @pytest.mark.live
 def test_frames_that_the_interface_refuses_are_counted_and_the_others_go(tmp_path: Path) -> None:
-    link = bytes.fromhex("020000000002020000000001") + b"\x88\xb5"  # an EtherType for experiments (IEEE 802), so no answer comes
+    link = bytes.fromhex("020000000002020000000001") + b"\x88\xb5"  # an EtherType for experiments (IEEE 802), so no host answers
     made = [link + bytes([number]) * size for number, size in enumerate((50, 1_600, 60, 0, 70))] + [b"short"]
     with RawPcapWriter(str(tmp_path / "some.pcap"), linktype=1) as writer:
         for data in made:
             writer.write(data)
     with Medium("veth", 1_500).network() as network, network.client.entered():
         done = send(Plan(str(tmp_path / "some.pcap"), "eth0", Pace(0)))
-    # 1,600 bytes do not fit into the MTU of 1,500, 5 are no Ethernet header; 14 are one, without anything behind it (packet(7))
+    # 1,600 bytes do not fit into the MTU of 1,500, and 5 bytes are not an Ethernet header. 14 bytes are a header without payload, which is
+    # allowed (packet(7)).
     assert (done.frames, done.octets, done.refused) == (4, 4 * 14 + 180, 2)
 
 
 def received(network: Network) -> int:
-    """Frames that have come to the server's interface."""
+    """Return the number of frames that arrived at the server's interface."""
     with network.server.entered():
         lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
     return next(int(line.split(":")[1].split()[1]) for line in lines if line.strip().startswith("eth0:"))
@@ -113,15 +114,15 @@ def test_nothing_stays_behind_when_sending_is_ended_in_the_middle(number: signal
         "--loop",
         "100000000",
     ]
-    command += ["--filter", "tcp"]  # tshark's process must not stay either
+    command += ["--filter", "tcp"]  # the tshark process must end, too
     with Medium("veth", 1_500).network() as network:
         with network.client.entered():
             sending = subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)})
         try:
-            while received(network) < 200:  # in the third round at least
+            while received(network) < 200:  # at least in the third loop
                 assert sending.poll() is None, sending.communicate()
                 os.sched_yield()
-            assert list(tmp_path.iterdir()) == []  # what it has laid ready has no name
+            assert list(tmp_path.iterdir()) == []  # its temporary file has no name
             assert Path(f"/proc/{sending.pid}/task/{sending.pid}/children").read_text() == ""
             sending.send_signal(number)
             _, words = sending.communicate(timeout=TIME_LIMIT_S)
@@ -189,7 +190,7 @@ def test_packets_without_a_destination_are_refused_in_one_line(pace: str, tmp_pa
     with short.open("wb") as out, (CAPTURES / "ethernet-nagle-on.pcapng").open("rb") as file:
         writer = dpkt.pcap.Writer(out, snaplen=30)
         for at_s, frame in dpkt.pcapng.Reader(file):
-            writer.writepkt_time(frame[:30], at_s)  # 14 bytes of Ethernet, 16 of IP: the destination is what comes next
+            writer.writepkt_time(frame[:30], at_s)  # 14 bytes of Ethernet and 16 of IP; the IP destination is cut off
     done = tcptrace_lab("replay", "packets", short, "-i", "lo", pace)
     assert done.returncode == 3
     assert "frame 1 is truncated before its IP destination address" in only_line(done.stderr)
@@ -201,7 +202,7 @@ def test_a_dry_run_says_what_would_be_sent() -> None:
 
 
 def test_a_dry_run_writes_what_would_be_sent_as_json() -> None:
-    """In 0.527 s, as capinfos says of the file."""
+    """The file lasts 0.527 s, as capinfos says."""
     done = tcptrace_lab(
         "replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--dry-run", "--loop", "3", "--json", "-", "-q"
     )
@@ -237,7 +238,7 @@ def test_a_compressed_capture_has_the_frames_of_the_plain_one(tmp_path: Path) ->
 
 
 def _pcap(*records: bytes, link: int = 1) -> bytes:
-    """A pcap file of whole Ethernet frames (or of another link), a second apart."""
+    """Return a pcap file of whole Ethernet frames (or frames of another link type), one second apart."""
     header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, link)
     return header + b"".join(struct.pack("<IIII", at, 0, len(data), len(data)) + data for at, data in enumerate(records))
 
@@ -271,13 +272,13 @@ def test_the_frames_before_the_damage_can_be_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("link", [101, 228, 0x3000_0000 | 228])
 def test_bare_ip_packets_are_known_by_any_of_their_link_types(link: int, tmp_path: Path) -> None:
-    """Bits above the link type state the length of the frame check sequence."""
+    """In a pcap header, the bits above the link type state the length of the frame check sequence."""
     (tmp_path / "raw.pcap").write_bytes(_pcap(b"\x45" + bytes(19), link=link))
     assert list(frames(str(tmp_path / "raw.pcap"), None, "")) == [Frame(1, 0, b"\x45" + bytes(19), has_link=False)]
 
 
 def test_only_packets_that_are_longer_than_the_mtu_are_taken_apart() -> None:
-    """This packet is truncated by the snaplen, so its checksums could not be recomputed."""
+    """A packet that was truncated by the snaplen cannot be split for a smaller MTU: its checksums could not be recomputed."""
     packet = bytes(IP(src="192.0.2.1", dst="192.0.2.2") / TCP() / bytes(100))[:60]
     assert rewritten(Frame(1, 0, packet, has_link=False), Rewrite(mtu_bytes=140), ethernet=False) == packet
     with pytest.raises(CaptureInsufficient, match="is truncated"):
@@ -314,6 +315,6 @@ def test_a_rewritten_packet_has_the_checksums_that_its_rfcs_ask_for() -> None:
     made = Ether(rewritten(Frame(1, 0, original, has_link=True), change, ethernet=True))
     assert (made.dst, made[IP].dst, made[TCP].dport, bytes(made[TCP].payload)) == ("02:00:00:00:00:09", "192.0.2.2", 80, b"abc")
     whole = bytes(made[IP])
-    assert sum(int.from_bytes(whole[at : at + 2]) for at in range(0, 20, 2)) % 0xFFFF == 0  # RFC 791: the header's sum is 0
+    assert sum(int.from_bytes(whole[at : at + 2]) for at in range(0, 20, 2)) % 0xFFFF == 0  # RFC 791: the IP header sums to 0
     pseudo = whole[12:20] + bytes((0, 6)) + len(whole[20:]).to_bytes(2) + whole[20:] + bytes(len(whole) % 2)
     assert sum(int.from_bytes(pseudo[at : at + 2]) for at in range(0, len(pseudo), 2)) % 0xFFFF == 0  # RFC 9293, 3.1

@@ -1,4 +1,4 @@
-"""What the programs of a capture did, against the schedules that the captures of `captures/` were made by."""
+"""The schedule reconstructed from a capture equals the schedule by which the capture in `captures/` was made."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_slow_reader_pauses_in_all_as_long_as_it_slept(stem: str) -> None:
     slept_s = program["pause_s"] * program["total_bytes"] / program["read_bytes"]
     found = thoughts_s(schedule_of(stem).server, 0.1)
     assert sum(found) <= slept_s * 1.02
-    assert sum(found) >= slept_s - program["pause_s"] * 1.02  # the last pause may find all data there, and then shows in no window
+    assert sum(found) >= slept_s - program["pause_s"] * 1.02  # the last pause may find all data there, so no window shows it
 
 
 @pytest.mark.parametrize("stem", [path.name for path in SCENARIOS if "small-send-buffer" in path.name and "loopback" not in path.name])
@@ -207,7 +207,7 @@ def test_a_capture_without_tcp_is_not_advised_to_be_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["transfer", "--schedule", "-"], ["whatif"], ["script"]])
 def test_a_capture_without_times_is_reported_in_one_line(command: list[str], tmp_path: Path) -> None:
-    """Simple packet blocks have none (draft-ietf-opsawg-pcapng, section 4.4)."""
+    """Simple packet blocks have no timestamps (draft-ietf-opsawg-pcapng, section 4.4)."""
     with (tmp_path / "untimed.pcapng").open("wb") as out, (CAPTURES / "atm9180-loss.pcap").open("rb") as source:
         reader = dpkt.pcap.Reader(source)
         out.write(struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28))

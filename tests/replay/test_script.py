@@ -1,4 +1,4 @@
-"""Minimal reproducers: the reduced schedule still stalls, no part can be removed, and the generated script does what it says."""
+"""Minimal reproducers: the reduced schedule still stalls, no step can be removed, and the generated script does what it says."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def made(name: str) -> Reproducer:
 
 
 def stalled_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
-    """How long the model's own ledger says that the stall's causes held its sender while it had still to send; None: a program hangs."""
+    """Return how long (ns) the stall's causes delayed a sender that had data to send, by the model's own ledger.
+
+    Return None if a program hangs.
+    """
     run = simulate(setting(schedule, replace(fit, extra_ns=40_000) if schedule.path.loopback else fit), truth=True)
     if not (run.client.done and run.server.done):
         return None
@@ -75,7 +78,10 @@ def stalled_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
 
 
 def without(schedule: Schedule, is_client: bool, number: int) -> Schedule:  # noqa: FBT001  (of which end)
-    """The schedule without one step. If that step is a write, the reads that had its bytes become shorter by them."""
+    """Return the schedule without one step.
+
+    If the step is a write, the reads that received its bytes become shorter.
+    """
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     by_write = {
         side: [at for at, step in enumerate(task) if isinstance(step, Write) for _ in range(step.size_bytes)]
@@ -131,7 +137,7 @@ def test_no_step_of_what_is_left_can_be_left_out(name: str) -> None:
     for is_client, end in ((True, one.schedule.client), (False, one.schedule.server)):
         for number, step in enumerate(end.tasks[0]):
             if isinstance(step, Read) and step.size_bytes:
-                continue  # what is read is what is written
+                continue  # reads follow from the writes
             smaller = without(one.schedule, is_client, number)
             held = [stalled_ns(one, smaller, fit) for fit in question.fits]
             shown = question.shows(smaller)
@@ -142,7 +148,7 @@ def test_no_step_of_what_is_left_can_be_left_out(name: str) -> None:
 
 
 def _is_nothing(one: Reproducer, schedule: Schedule) -> bool:
-    """The remedy would save nothing, or `analyze` sees no stall."""
+    """Return whether the remedy would save nothing or `analyze` sees no stall."""
     assert one.oracle is not None
     fit = one.oracle.fits[0]
     seen = modelled("", schedule, replace(fit, extra_ns=40_000) if schedule.path.loopback else fit)
@@ -153,7 +159,7 @@ def _is_nothing(one: Reproducer, schedule: Schedule) -> bool:
 
 
 def test_twelve_questions_in_two_writes_become_one_and_a_warm_up_over_loopback() -> None:
-    """Linux acknowledges the first data at once, so that a first exchange has to go before the one that stalls (TCP_MAX_QUICKACKS)."""
+    """Linux acknowledges the first data at once (TCP_MAX_QUICKACKS), so one exchange must precede the one that stalls."""
     one = made("ethernet-nagle-on.pcapng")
     assert one.shrunk is not None
     assert (one.shrunk.before.writes, one.shrunk.before.written_bytes) == (36, 3_600)
@@ -172,7 +178,7 @@ def test_shrinking_is_the_same_every_time() -> None:
 
 
 class Asked:
-    """Shows the stall where some writes of the client are, each of its least size."""
+    """An oracle that shows the stall if the client's schedule has certain writes, each with at least a given size."""
 
     def __init__(self, least: dict[int, int]) -> None:
         self.least, self.runs = least, 0
@@ -185,7 +191,7 @@ class Asked:
 
 
 def conversation(count: int) -> Schedule:
-    """The client writes 1001, 1002, … bytes; each is answered by one."""
+    """Return a schedule where the client writes 1001, 1002, … bytes and the server answers each write with one byte."""
     client = tuple(step for number in range(count) for step in (Write(1_001 + number), Think(7), Read(1)))
     server = tuple(step for number in range(count) for step in (Read(1_001 + number), Write(1)))
     return Schedule(End((client,)), End((server,)), Between())
@@ -220,7 +226,7 @@ def test_a_smaller_write_takes_its_last_bytes_from_the_reads_that_had_them() -> 
 
 
 def parts(text: str) -> list[str]:
-    """What the program does, without where it stands and what its comments say."""
+    """Return the syntax trees of a program's statements, without positions and comments."""
     return [ast.dump(node) for node in ast.parse(text, feature_version=(3, 8)).body]
 
 
@@ -236,7 +242,7 @@ def test_the_program_is_python_3_8_and_needs_the_standard_library_alone(name: st
 
 
 def facts(text: str) -> dict[str, Any]:
-    """The literals at the top of a program."""
+    """Return the literals that a program assigns to annotated names at its top level."""
     return {
         node.target.id: ast.literal_eval(node.value)
         for node in ast.parse(text).body
@@ -330,7 +336,7 @@ def test_an_interrupted_program_leaves_no_word_and_no_relay_behind() -> None:
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         _, words = process.communicate(timeout=30)
     assert (process.returncode, words) == (130, "")
-    with pytest.raises(ProcessLookupError):  # the relay was of this group, too
+    with pytest.raises(ProcessLookupError):  # the relay was in this process group, too
         os.killpg(process.pid, 0)
 
 
@@ -358,7 +364,7 @@ def test_a_server_that_is_not_there_is_one_line_and_no_traceback(tmp_path: Path)
 
 @pytest.mark.parametrize("name", REMEDIES)
 def test_the_packetdrill_script_adds_up(name: str) -> None:
-    """All bytes of the schedule leave once, in order, after they were written, and within the advertised window."""
+    """All bytes of the schedule are sent once, in order, after they were written, and within the advertised window."""
     one = made(name)
     script = packetdrill.read(one.packetdrill())
     is_client = DIRECTIONS[one.stall.direction]
@@ -392,7 +398,7 @@ def test_the_packetdrill_script_adds_up(name: str) -> None:
             case _:
                 pass
     assert written == sent == acked
-    # A pause that is cut to 150 ms, before the kernel probes the window, needs half as much data to show.
+    # If a pause is shortened to 150 ms, before the kernel probes the window, half as much data shows the stall.
     assert written == own.written_bytes // (2 if "slow-reader" in name else 1)
     assert (came, read) == (other.written_bytes,) * 2
 
@@ -412,7 +418,7 @@ PLAYED = [name for name in REMEDIES if name != "ethernet-small-send-buffer.pcapn
 
 
 def played(script: Path) -> subprocess.CompletedProcess[str]:
-    """By the small player, in a network namespace of its own."""
+    """Run the script with the small packetdrill player, in a network namespace of its own."""
     command = ["unshare", "--net", sys.executable, packetdrill.__file__, str(script)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
@@ -422,7 +428,7 @@ def played(script: Path) -> subprocess.CompletedProcess[str]:
 def test_this_machine_s_kernel_does_what_the_packetdrill_script_says(name: str, tmp_path: Path) -> None:
     place = tmp_path / "reproduce.pkt"
     place.write_text(made(name).packetdrill())
-    for _ in range(2 * ATTEMPTS):  # a player that is 200 ms late makes the kernel send again
+    for _ in range(2 * ATTEMPTS):  # if the player is 200 ms late, the kernel sends again
         done = played(place)
         if done.returncode == 0:
             return
@@ -531,7 +537,7 @@ def test_it_is_proved_over_real_sockets() -> None:
 
 
 def test_the_example_in_the_package_is_the_smallest_of_its_kind() -> None:
-    from tcptrace_lab.replay.reproducers import standalone  # noqa: PLC0415  (a program: it is imported by nobody else)
+    from tcptrace_lab.replay.reproducers import standalone  # noqa: PLC0415  (a program that nobody else imports)
 
     assert Changes(nodelay=True).words() == standalone.REMEDY
     assert json.loads(json.dumps(standalone.CLIENT)) == {

@@ -1,4 +1,7 @@
-"""Replayed stalls: the stall comes back, and disappears with the remedy of its finding. An aborted replay leaves nothing behind."""
+"""A replayed transfer stalls like the original, and the remedy of the finding removes the stall.
+
+An aborted replay leaves no processes, network namespaces or files behind.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +117,7 @@ def test_the_command_lays_original_replay_and_cure_side_by_side(tmp_path: Path) 
     assert "fixed it" in page
     shown = [one["capture"] for one in (laid["original"], *laid["replays"])]
     assert all(html.escape(path) in page for path in shown)
-    assert re.search(r"C is \d+% faster: ", page)  # what `compare` says of the same captures
+    assert re.search(r"C is \d+% faster: ", page)  # as `compare` says for the same captures
     nagle = sum(laid["replays"][1]["ledger_s"]["client_to_server"].get(cause, 0) for cause in ("nagle", "nagle-delayed-ack"))
     assert nagle < 0.1 * laid["stall"]["original_stalled_s"]
 
@@ -182,7 +185,7 @@ def test_an_end_that_closes_too_soon_is_reported_with_what_is_missing() -> None:
 
 
 def namespaces(processes: set[int] | None = None) -> set[str]:
-    """Every network namespace that one of these processes is in, or any of this machine."""
+    """Return every network namespace of these processes, or of all processes on this machine."""
     found = set()
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and (processes is None or int(process.name) in processes):
@@ -228,7 +231,7 @@ def test_nothing_stays_behind_an_abort(number: signal.Signals, code: int, tmp_pa
     assert b"Traceback" not in words
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in dumpcap), "dumpcap is still there")
     until(lambda: not namespaces() & private, "a namespace is still there")
-    if number == signal.SIGKILL:  # what that left goes with the next command that makes a temporary folder
+    if number == signal.SIGKILL:  # the next command with a temporary folder removes what SIGKILL left
         temporary.clear(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
@@ -242,7 +245,10 @@ def test_a_transfer_that_is_given_up_leaves_no_part_of_a_capture(tmp_path: Path)
 
 
 def test_a_longer_or_slower_path_is_given_more_time() -> None:
-    """12 turns with 1 s of delay per direction, and 400,000 bytes at 10 kb/s (320 s), take more than three times half a second."""
+    """12 exchanges with 1 s of delay per direction take 24 s, and 400,000 bytes at 10 kb/s take 320 s.
+
+    The time limit of a replay allows for this.
+    """
     questions = reconstruct(gather([str(CAPTURES / "ethernet-nagle-on.pcapng")]))
     assert patience_s(Changes(delay_ns=10**9).applied(questions)) > 24
     bulk = reconstruct(gather([str(CAPTURES / "ethernet-loss.pcapng")]))
@@ -251,7 +257,7 @@ def test_a_longer_or_slower_path_is_given_more_time() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_that_waits_is_ended_at_once_and_its_port_is_free(number: signal.Signals, tmp_path: Path) -> None:
-    """With the congestion control that every kernel lets everybody use."""
+    """The test uses reno, the congestion control that every kernel allows to every user."""
     command = [sys.executable, "-m", "tcptrace_lab", "replay", "transfer", str(CAPTURES / "ethernet-nagle-on.pcapng")]
     with subprocess.Popen(
         [*command, "--serve", "127.0.0.1:0", "--congestion", "reno"], stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}

@@ -1,4 +1,7 @@
-"""What a model predicts for a change, compared with captures of the same schedule with and without it; and what it refuses."""
+"""The prediction of a model for a change is compared with captures of the same schedule with and without the change.
+
+Some changes are refused.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,8 @@ def test_nodelay_takes_as_long_as_the_capture_of_the_same_schedule_with_it(mediu
 def test_twice_the_send_bound_takes_half_of_the_rounds() -> None:
     found = foretold("ethernet-small-send-buffer.pcapng", Changes(send_buffer_bytes=32_768))
     (one,) = found.predictions
-    # 200,000 bytes in rounds of 20.4 ms: 13 with 16,384 bytes, 7 with 32,768; the handshake, the program's begin and the end stay.
+    # 200,000 bytes take 13 rounds of 20.4 ms with a buffer of 16,384 bytes, and 7 rounds with 32,768. The handshake, the start and the end
+    # stay the same.
     assert one.saved_s == pytest.approx(6 * 0.0204, rel=0.2)
 
 
@@ -60,7 +64,7 @@ def test_a_model_that_takes_longer_with_a_larger_buffer_predicts_nothing(monkeyp
     capture, larger, smaller = "ethernet-small-send-buffer.pcapng", Changes(send_buffer_bytes=32_768), Changes(send_buffer_bytes=8_192)
     (slower,) = foretold(capture, smaller).predictions
     assert slower.saved_s < -0.1  # a smaller buffer may take longer
-    real, asked = whatif._duration_ns, {8_192, 32_768}  # noqa: SLF001  (no capture makes a model go wrong for sure)
+    real, asked = whatif._duration_ns, {8_192, 32_768}  # noqa: SLF001  (no capture is sure to make a model go wrong)
     monkeypatch.setattr(
         whatif, "_duration_ns", lambda schedule, *rest: 10**10 if schedule.client.send_buffer_bytes in asked else real(schedule, *rest)
     )
@@ -70,7 +74,10 @@ def test_a_model_that_takes_longer_with_a_larger_buffer_predicts_nothing(monkeyp
 
 
 def test_a_transfer_that_no_model_makes_again_is_refused_with_by_how_much() -> None:
-    """No model's path reorders: an old stack takes about as long, by waits that the capture does not have."""
+    """The models' paths do not reorder packets.
+
+    An old stack takes about as long as the capture, but with waits that the capture does not have.
+    """
     with pytest.raises(CaptureInsufficient) as refused:
         foretold("ethernet-reordering-at-server.pcapng", Changes(nodelay=True))
     words = r"no model fits connection 0: the best fit \(\w+\) gives (\d+)% of a direction's time to other causes than the capture"
@@ -88,7 +95,8 @@ def test_ends_that_send_at_once_are_refused() -> None:
     ("asked", "mss", "least", "most"), [(8_192, 1_448, 10_136, 11_584), (16_384, 1_448, 20_272, 21_720), (65_536, 9_128, 82_152, 100_408)]
 )
 def test_a_receive_buffer_takes_what_linux_offered_of_it(asked: int, mss: int, least: int, most: int) -> None:
-    # The largest windows of ethernet-small-receive-window, ethernet-slow-reader and atm9180-slow-reader: whole segments, one or two less.
+    # The bounds come from the largest windows of ethernet-small-receive-window, ethernet-slow-reader and atm9180-slow-reader: whole
+    # segments, one or two fewer.
     assert least <= capacity_bytes(asked, mss) < most
 
 

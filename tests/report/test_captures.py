@@ -1,4 +1,4 @@
-"""The report's own arithmetic against the engine's, on every capture of the project."""
+"""The report's own arithmetic agrees with the engine's, on every capture of the project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ SENDER_MARKS = {*schema.KINDS} - {"duplicate_ack"}
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
 def test_figures_add_up_to_the_table(capture: Path) -> None:
-    """Throughput adds up to the unique bytes, flight peaks as in the table, every data segment is drawn, and every retransmit is marked."""
+    """The throughput adds up to the unique bytes, and the flight has the peaks of the table.
+
+    Every data segment is drawn, and every retransmit is marked.
+    """
     analysis = analyze(capture)
     chosen = selection.chosen(analysis.connections).drawn
     found = series.read(analysis, selection.requests(chosen))
@@ -55,6 +58,6 @@ SMALL_PAGE_BYTES = 700_000
 
 @pytest.mark.parametrize("name", ["ethernet-random-loss", "ethernet-reordering-at-server", "ethernet-short-connections"])
 def test_the_report_of_a_small_capture_is_small(name: str) -> None:
-    """The largest reports of the project's captures: 669 packets, the most marks, and three connections with figures."""
+    """The three captures have the largest reports: 669 packets, the most marks, and three connections with figures."""
     page = report.render(report.data(analyze(ROOT / "captures" / f"{name}.pcapng")))
     assert len(page.encode()) <= SMALL_PAGE_BYTES

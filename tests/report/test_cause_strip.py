@@ -1,4 +1,4 @@
-"""Each cause has as many pixels of the strip as its share of the ledger (tables: `rust/src/figures/strip.rs`)."""
+"""In the strip of causes, the pixels of each cause are its share of the ledger. Examples in tables are in `rust/src/figures/strip.rs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page as plain data: which connections, which numbers, and what is omitted."""
+"""The data of the report page: which connections and which numbers it has, and what is omitted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def facts(values: list[Value]) -> dict[str, Any]:
 
 
 def table(**columns: list[Any]) -> pl.LazyFrame:
-    """Connections of which only some columns matter; counts are 0, the rest is null."""
+    """Return connections with these columns. All other counts are 0, and all other columns are null."""
     rows = len(next(iter(columns.values())))
     zeros = {column.name: [0] * rows for column in schema.CONNECTIONS if column.dtype == "Int64" and "_ns" not in column.name}
     values: dict[str, list[Any]] = {"conn": list(range(rows)), "first_ts_ns": [BASE_NS] * rows, "last_ts_ns": [BASE_NS + MS] * rows}
@@ -73,7 +73,7 @@ def test_connection_row_has_the_numbers_of_the_table() -> None:
         "server_bytes": 0,
         "resent": 1,
         "initial_rtt_ns": None,
-        "rtt_min_ns": None,  # the client answers nothing, so the RTT to it is unknown
+        "rtt_min_ns": None,  # the client sends no ACKs, so the RTT to it is unknown
         "throughput_bps": pytest.approx(10_000 * 8 / 0.090),
         "closed_by": "still open",
         "findings": "",
@@ -182,7 +182,7 @@ def test_one_segment_at_one_instant_is_a_picture_too() -> None:
 
 
 def storm(segments: int) -> HandMade:
-    """New data, retransmissions and zero windows without end: `segments` data segments, every second one sent twice."""
+    """Return an analysis of `segments` data segments with zero windows, every second segment sent twice."""
     exchange = Exchange()
     exchange.send(0, "C", 1, 1000, ack=1)
     made = analysis(exchange.send(1, "S", 1, ack=1001, flags=FIN))
@@ -212,7 +212,7 @@ def test_what_is_left_away_is_said() -> None:
 
 
 def test_runs_of_segments_lose_no_byte() -> None:
-    """Strokes of merged segments together hold every new segment and its bytes."""
+    """A stroke merges several segments. All strokes together contain every new segment and all its bytes."""
     figure = report.data(storm(40_000))["drawn"][0]["figures"][0]["figure"]
     strokes = next(trace for trace in figure["data"] if trace["name"].startswith("data"))
     runs = strokes["customdata"][::3]
@@ -222,7 +222,7 @@ def test_runs_of_segments_lose_no_byte() -> None:
 
 
 def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speaks_of() -> None:
-    """The server sends and waits, so it comes first, as in the name of its direction."""
+    """The server sends and waits, so the server comes first, as in the name of its direction."""
     account = {column.name: 0 if column.dtype == "Int64" else None for column in schema.ACCOUNTS} | {
         "conn": 0,
         "server_receiver_window_ns": 9 * MS,

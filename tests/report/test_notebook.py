@@ -1,4 +1,4 @@
-"""An analysis in a notebook: its summary, and its figures as Plotly objects."""
+"""In a notebook, an analysis shows its summary and returns its figures as Plotly objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def slow() -> Analysis:
 
 
 class Tags(html.parser.HTMLParser):
-    """The names of all tags, and that each is closed."""
+    """Collects the names of all tags, and checks that each tag is closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ def test_a_capture_with_nothing_in_it_shows_itself_too(tmp_path: Path, text: str
 
 @pytest.mark.parametrize("name", ["time-sequence", "flight", "rtt", "throughput"])
 def test_figures_are_objects_of_plotly(tmp_path: Path, name: str) -> None:
-    """The server sends most: 4,380 bytes in 4 segments, one of them twice."""
+    """The server sends most of the data: 4,380 bytes in 4 segments, one of them twice."""
     figure = analyze(packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)).figure(name)
     assert isinstance(figure, go.Figure)
     assert len(figure.data) > 0
@@ -80,7 +80,7 @@ def test_figures_are_objects_of_plotly(tmp_path: Path, name: str) -> None:
 
 
 def test_the_figure_is_of_the_direction_that_was_asked_for(tmp_path: Path) -> None:
-    """The request is one stroke of 100 bytes, the answer ends at offset 4,381."""
+    """The client's request is one stroke of 100 bytes. The server's answer ends at offset 4,381."""
     analysis = analyze(packets.capture(tmp_path / "transfer.pcap", transfer.TEXT))
 
     def last_byte(*, from_client: bool | None) -> int:

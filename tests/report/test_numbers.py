@@ -1,4 +1,4 @@
-"""Numbers as people say them; expected texts written by hand."""
+"""Numbers are formatted as people write them. The expected texts are written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The RTT of a connection is that of its path, wherever it was captured: as tshark has it, and by hand."""
+"""The RTT of a connection is that of its path, wherever it was captured. Expected values come from tshark and from hand calculation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ MS = 1_000_000
 
 
 def download(to_server_ms: float, to_client_ms: float) -> str:
-    """A path of 90 ms, captured somewhere on it; the handshake takes 4 ms longer to the server, and 2 ms longer to the client."""
+    """Return a download over a path with an RTT of 90 ms, captured between the hosts.
+
+    In the handshake, the server takes 4 ms longer to answer and the client 2 ms longer.
+    """
     moments = [
         (0.0, "C > S S 0:0(0) win 64240 <mss 1460>"),
         (to_server_ms + 4, "S > C S. 0:0(0) ack 1 win 65160 <mss 1460>"),
@@ -44,7 +47,7 @@ def test_the_rtt_is_that_of_the_path_at_both_ends_and_between(to_server_ms: floa
 
 
 def test_a_window_probe_is_no_round_trip(tmp_path: Path) -> None:
-    """The client's ACK comes 29 µs after the data; the server's next segments are window probes after 3.4 s and 6.8 s."""
+    """The client ACKs the data after 29 µs. The server's next segments are window probes after 3.4 s and 6.8 s."""
     text = """
     0.000000 S > C  P. 1:1345 ack 1 win 108
     0.000029 C > S  .  ack 1345 win 0

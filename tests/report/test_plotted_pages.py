@@ -1,4 +1,4 @@
-"""What figures of pairs, predictions and experiments plot, read back: compared with tshark, a published rule, and a hand calculation."""
+"""The figures of pairs, predictions and experiments are read back and compared with tshark, a published rule, and a hand calculation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T_OF_2 = 4.303
 
 
 def by_tshark(path: Path) -> dict[tuple[str, ...], tuple[int, int]]:
-    """What a packet carries → its frame and time."""
+    """Return the frame and the time of each packet, by the fields that identify the packet."""
     return {
         tuple(row[name] for name in FIELDS[2:]): (int(row["frame.number"]), tshark.time_ns(row["frame.time_epoch"]) or 0)
         for row in tshark.frames(path, FIELDS)
@@ -50,8 +50,8 @@ def pair() -> Mapping[str, Any]:
 def test_delays_and_losses_of_a_pair_are_the_differences_that_tshark_sees(pair: Mapping[str, Any]) -> None:
     """A packet that tshark sees only at its sender is lost.
 
-    The offset of the clocks is estimated, the same for all packets, with opposite signs in the two directions. Both captures are of one
-    machine, so it is nearly 0.
+    The estimated clock offset is the same for all packets, with opposite signs in the two directions. Both captures were made on one
+    machine, so the clock offset is nearly 0.
     """
     offsets = []
     at_client, at_server = by_tshark(SENDER), by_tshark(RECEIVER)
@@ -75,7 +75,7 @@ def test_delays_and_losses_of_a_pair_are_the_differences_that_tshark_sees(pair: 
 
 
 def test_the_sizes_that_a_prediction_draws_as_stalling_are_those_of_the_paper() -> None:
-    """Liu and others, for ATM with buffers of 16 KB: (12n+4)K+1 to 12(n+1)K-1. Per 12K sizes, 8K-1 stall."""
+    """By Liu and others, the slow sizes for ATM with buffers of 16 KB are (12n+4)K+1 to 12(n+1)K-1. Per 12K sizes, 8K-1 stall."""
     k = 1024
     asked = prediction.Asked(stack="sunos4", mss_bytes=9148, send_buffer_bytes=16 * k, receive_buffer_bytes=16 * k)
     found = prediction.document(*prediction.completed(asked), (1, 48 * k), (16 * k,), None)
@@ -93,7 +93,7 @@ def test_the_sizes_that_a_prediction_draws_as_stalling_are_those_of_the_paper() 
 
 
 def measured(elapsed_ms: tuple[float, ...]) -> Mapping[str, Any]:
-    """The results of an experiment whose transfers of 40,960 bytes took these times, at each of its four points."""
+    """Return the results of an experiment. At each of its four points, the transfers of 40,960 bytes took these times."""
     declared = experiment_file.parse("writes.toml", experiment.TEXT, short=False)
     count = len(elapsed_ms)
     runs = []
@@ -105,7 +105,7 @@ def measured(elapsed_ms: tuple[float, ...]) -> Mapping[str, Any]:
 
 
 def test_the_lines_of_an_experiment_are_means_and_their_intervals() -> None:
-    """By hand: the mean of three rates, and Student's t times their standard deviation over the root of three."""
+    """By hand: the mean of three rates, and Student's t times the standard deviation divided by the root of three."""
     elapsed_ms = (8.0, 10.0, 12.8)
     lines, *_ = experiment_page.data(measured(elapsed_ms))["drawn"]
     drawn = [point for trace in lines["figure"]["data"] for point in zip(trace["x"], trace["y"], trace["error_y"]["array"], strict=True)]
@@ -118,7 +118,7 @@ def test_the_lines_of_an_experiment_are_means_and_their_intervals() -> None:
 
 
 def test_the_grid_of_an_experiment_is_shaded_from_its_best_to_its_worst_cell() -> None:
-    """Latencies of 1, 2, 3 and 4 times 10 ms. Where all cells are equal, none is worse."""
+    """The latencies are 1, 2, 3 and 4 times 10 ms. If all cells are equal, no cell is worse than another."""
     (grid,) = (one["grid"] for one in experiment_page.data(measured((10.0,)))["drawn"] if one.get("grid"))
     cells = [(cell["text"], cell["share"]) for row in grid["rows"] for cell in row["cells"]]
     assert sorted(cells) == [("10 ms", 0.0), ("20 ms", pytest.approx(1 / 3)), ("30 ms", pytest.approx(2 / 3)), ("40 ms", 1.0)]

@@ -1,4 +1,4 @@
-"""What the figures plot, read back and compared with tshark, and against the kernel where only the kernel knows."""
+"""The values that figures plot are read back and compared with tshark, or with the kernel where only the kernel knows them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIELDS = (
 
 
 class Seen(NamedTuple):
-    """One frame by tshark; `t_s` is since the first frame, values that it does not have are None."""
+    """One frame by tshark. `t_s` is the time since the first frame; values that tshark does not have are None."""
 
     t_s: float
     from_client: bool
@@ -71,7 +71,7 @@ def report_of(name: str) -> Mapping[str, Any]:
 
 
 def look(name: str, finding_id: str, key: str) -> dict[str, Any]:
-    """The figure that shows a finding best."""
+    """Return the figure that shows a finding best."""
     found = next(one["zoom"]["look"] for one in report_of(name)["findings"] if one["id"] == finding_id)
     assert found["key"] == key
     return dict(found["figure"])
@@ -97,7 +97,10 @@ def connection_figure(name: str, key: str) -> dict[str, Any]:
     ],
 )
 def test_flight_and_window_are_those_of_tshark(name: str, finding_id: str) -> None:
-    """Bytes in flight are compared at frames with data, except after SACK blocks, whose bytes tshark subtracts; windows at ACKs."""
+    """Bytes in flight are compared at frames with data, but not after SACK blocks, whose bytes tshark subtracts.
+
+    Windows are compared at ACKs.
+    """
     seen, figure = by_tshark(name), look(name, finding_id, "flight")
     in_flight = trace(figure, "bytes in flight")
     compared = 0
@@ -117,7 +120,10 @@ def test_flight_and_window_are_those_of_tshark(name: str, finding_id: str) -> No
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-queue-overflow"])
 def test_estimates_of_the_sender_are_those_of_its_kernel(name: str) -> None:
-    """`tcpi_snd_ssthresh` and `tcpi_snd_cwnd` of the sender, read when all data was ACKed, in segments of `tcpi_snd_mss`."""
+    """The expected values are `tcpi_snd_ssthresh` and `tcpi_snd_cwnd` of the sender, in segments of `tcpi_snd_mss`.
+
+    The kernel's values were read when all data was ACKed.
+    """
     (connection,) = json.loads((CAPTURES / f"{name}.json").read_text())["connections"]
     kernel = connection["client"]["tcp_info"]
     figure = look(name, "loss", "flight")
@@ -129,7 +135,7 @@ def test_estimates_of_the_sender_are_those_of_its_kernel(name: str) -> None:
 
 
 def test_a_sawtooth_is_seen() -> None:
-    """Each loss takes the window below its peak. Between two recoveries, the window is known."""
+    """After each loss, the congestion window is below its earlier peak. Between two recoveries, the congestion window is known."""
     window = trace(look("ethernet-queue-overflow", "loss", "flight"), "congestion window")["y"]
     teeth = [list(part) for is_known, part in groupby(window, key=lambda y: y is not None) if is_known]
     assert len(teeth) >= 3
@@ -177,7 +183,7 @@ def test_the_ladder_has_the_exchange_of_tshark() -> None:
 
 
 def test_writes_are_the_data_of_tshark() -> None:
-    """The server paused 50 ms between 16 writes of 20,000 bytes (`schedule` in the capture's JSON)."""
+    """By `schedule` in the capture's JSON, the server made 16 writes of 20,000 bytes with pauses of 50 ms."""
     schedule = json.loads((CAPTURES / "ethernet-application-limited.json").read_text())["schedule"]
     seen = by_tshark("ethernet-application-limited")
     stems = trace(look("ethernet-application-limited", "application-limited", "writes"), "written")
@@ -190,7 +196,7 @@ def test_writes_are_the_data_of_tshark() -> None:
 
 
 def test_sack_blocks_and_duplicate_acks_are_those_of_tshark() -> None:
-    """A duplicate ACK repeats the last ACK number and has SACK blocks (RFC 6675, 2); tshark's own flag also asks for an equal window."""
+    """A duplicate ACK repeats the last ACK number and has SACK blocks (RFC 6675, 2). The flag of tshark also requires an equal window."""
     seen, figure = by_tshark("ethernet-loss"), connection_figure("ethernet-loss", "time-sequence")
     blocks = trace(figure, "SACK block")
     drawn = {
@@ -206,7 +212,7 @@ def test_sack_blocks_and_duplicate_acks_are_those_of_tshark() -> None:
 
 
 def strokes(figure: Mapping[str, Any]) -> set[tuple[int, int, int]]:
-    """Frame, first byte and end of each data segment that a sequence graph draws: as a stroke of `data`, or as a mark."""
+    """Return frame, first byte and end of each data segment in a sequence graph, drawn as a stroke of `data` or as a mark."""
     data = trace(figure, "data")
     drawn = {
         (frame, low, high)
@@ -238,7 +244,7 @@ def test_the_sequence_graph_has_the_data_acks_and_window_of_tshark(name: str) ->
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-bottleneck"])
 def test_round_trips_are_those_of_tshark(name: str) -> None:
-    """All samples are also tshark's. It has more: after a retransmit, too, which Karn's rule excludes."""
+    """All samples are also tshark's. tshark has more samples than the figure: also after a retransmit, which Karn's rule excludes."""
     seen, samples = by_tshark(name), trace(connection_figure(name, "rtt"), "round-trip time")
     assert len(samples["x"]) > 100
     for t_s, rtt_s, frame in zip(samples["x"], samples["y"], samples["customdata"], strict=True):
@@ -257,7 +263,10 @@ def test_segment_sizes_are_those_of_tshark(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-two-way"])
 def test_throughput_is_the_new_data_of_tshark_in_each_bin(name: str) -> None:
-    """New are the bytes beyond the highest sequence number so far; both captures are from the sender, where nothing is lost before."""
+    """New data are the bytes beyond the highest sequence number so far.
+
+    Both captures are from the sender, so no data were lost before the capture point.
+    """
     seen, figure = by_tshark(name), connection_figure(name, "throughput")
     for line, from_client in (("client", True), ("server", False)):
         try:

@@ -1,4 +1,4 @@
-"""The page as a file: nothing from a capture becomes markup, nothing is fetched, and the file stays small."""
+"""The report page as a file: text from a capture is escaped, nothing is fetched, and the file stays small."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REPORT_BYTES = 6_000_000
 
 @pytest.fixture(scope="module")
 def hostile_page() -> Page:
-    """The page of a capture in which every string from outside is hostile."""
+    """The page of a capture in which every string from outside contains an attack."""
     exchange = lossy_upload()
     exchange.client = exchange.server = HOSTILE
     links = [{"id": 1, "name": HOSTILE, "packets": 1}, {"id": 2, "name": HOSTILE, "packets": 1}]
@@ -86,7 +86,7 @@ def test_plotly_is_there_once(hostile_page: Page) -> None:
 
 
 def test_plotly_is_the_published_bundle_unchanged() -> None:
-    """The hash is that of plotly-basic.min.js in the package of the npm registry; `static/README.md` has the integrity of its tarball."""
+    """The hash is that of plotly-basic.min.js in the npm package. `static/README.md` has the integrity of the package's tarball."""
     (script,) = report.shared_scripts().values()
     assert hashlib.sha256(script).hexdigest() == "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
 
@@ -159,7 +159,10 @@ def test_any_list_of_numbers_survives_packing(values: list[float | None]) -> Non
 
 
 def busiest() -> dict[str, Any]:
-    """The data of a report that fills every budget: as many rows, lines and marks as are allowed, of numbers that pack badly."""
+    """Return the data of a report that reaches every limit.
+
+    The report has as many rows, lines and marks as are allowed, with numbers that compress badly.
+    """
     dice = random.Random(7)  # noqa: S311
     made = report.data(analysis(lossy_upload()))
     endpoint = "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535"

@@ -1,4 +1,4 @@
-"""Segments → lines and marks: what a reader sees follows from the exchange, whether it is read at once or in slices."""
+"""Segments become lines and marks. The figures follow from the exchange, whether the segments are read at once or in slices."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def read(made: HandMade, room: selection.Room = selection.ALONE) -> dict[int, dict[bool, Direction]]:
-    """The series of the connections that the report would draw."""
+    """Return the series of the connections that the report would draw."""
     return series.read(made, selection.requests(selection.chosen(made.connections).drawn, room))
 
 
 def upload(made: HandMade, room: selection.Room = selection.ALONE) -> Direction:
-    """Connection 0, data of the client."""
+    """Return the series of the client's data in connection 0."""
     return read(made, room)[0][True]
 
 
@@ -42,7 +42,7 @@ def test_ack_line_rises_only_when_new_data_is_acknowledged() -> None:
 
 
 def test_flight_rises_with_data_and_falls_with_acks() -> None:
-    """By hand: from 70 ms on nothing is acknowledged while a segment leaves every 10 ms, until the retransmitted one fills the hole."""
+    """By hand: from 70 ms on, a segment is sent every 10 ms and nothing is acknowledged, until the retransmitted segment fills the hole."""
     flight = dict(steps(upload(analysis(lossy_upload())), "flight"))
     assert (flight[30], flight[40], flight[80], flight[120], flight[141]) == (1000, 2000, 3000, 7000, 0)
     assert flight[160] == 1, "a FIN takes one offset"
@@ -54,7 +54,7 @@ def test_flight_is_unknown_before_the_first_ack() -> None:
 
 
 def test_flight_is_unknown_while_acks_run_ahead_of_the_capture() -> None:
-    """The capture missed offsets 501 to 1500, but the receiver acknowledges them."""
+    """The capture misses offsets 501 to 1500, but the receiver acknowledges them."""
     holed = Exchange().send(0, "C", 1, 500, ack=1).send(10, "S", 1, ack=1501).send(20, "C", 1501, 500, ack=1)
     assert steps(upload(analysis(holed)), "flight") == [(20, 500)]
 
@@ -114,7 +114,7 @@ def test_throughput_bins_are_round_and_few() -> None:
 
 @pytest.mark.parametrize("slice_rows", [1, 2, 7, 25])
 def test_slices_change_nothing(monkeypatch: pytest.MonkeyPatch, slice_rows: int) -> None:
-    """State is carried from slice to slice: the same pictures as when read at once, for interleaved connections."""
+    """State is carried from slice to slice. Interleaved connections have the same figures as when all segments are read at once."""
     first, second = lossy_upload(), lossy_upload(conn=1)
     for place, row in enumerate(first.rows):
         row["frame"] = 2 * place + 1
@@ -157,7 +157,10 @@ def test_segments_without_a_time_are_left_out_of_the_pictures() -> None:
 
 
 def test_a_resent_segment_that_the_capture_had_not_seen_counts_as_new_payload() -> None:
-    """Captured at the receiver: offsets 1001 to 2000 were lost before the capture point; half of them is retransmitted twice."""
+    """Captured at the receiver: offsets 1001 to 2000 were lost before the capture point.
+
+    The first half of these bytes is retransmitted twice.
+    """
     exchange = Exchange().send(0, "C", 1, 1000, ack=1).send(10, "C", 2001, 1000, ack=1)
     exchange.send(20, "C", 1001, 500, ack=1, kind="retransmit").send(30, "C", 1001, 500, ack=1, kind="retransmit").send(
         40, "S", 1, ack=1501

@@ -1,4 +1,4 @@
-"""All statistics of a connection in the report and in the JSON: the same numbers as in the table, with the schema's words."""
+"""The report and the JSON have all statistics of a connection, with the same numbers as the table and the words of the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled templates: kept beside them like Python's own bytecode, and taken only where they are those of the text."""
+"""Compiled templates are stored beside the templates, like Python's bytecode. A compiled template is used only if it matches the text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(folder: Path, *, trim_blocks: bool = True) -> str:
-    """What the template in a folder says, by an environment of its own, as a new process has one."""
+    """Render the template in a folder with a new environment, as a new process does."""
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, trim_blocks=trim_blocks)
     environment.bytecode_cache = Compiled(environment)
     return environment.get_template("page.j2").render(value="<b>")
@@ -74,7 +74,10 @@ def test_without_a_place_for_bytecode_pages_are_made_all_the_same(tmp_path: Path
 def test_bytecode_goes_to_the_users_cache_where_python_writes_none_beside_the_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`PYTHONDONTWRITEBYTECODE` keeps source folders (images of containers) as they are. Compiling at each start would double its time."""
+    """`PYTHONDONTWRITEBYTECODE` keeps source folders unchanged, for example in container images.
+
+    Compiling the templates at each start would double the start time.
+    """
     package, cache = tmp_path / "package", tmp_path / "cache"
     package.mkdir()
     cache.mkdir()

@@ -1,4 +1,4 @@
-"""The table of UDP flows in the report: as plain data, and on the page."""
+"""The table of UDP flows in the report: its data, and the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN_FLOW: dict[str, Any] = {column.name: 0 if column.dtype == "Int64" and no
 
 
 def flows(*changes: dict[str, Any]) -> pl.LazyFrame:
-    """Rows of `schema.FLOWS`: a value that is not given is 0 if the column is never null, and null otherwise."""
+    """Return rows of `schema.FLOWS`. A value that is not given is 0 if the column is never null, and null otherwise."""
     who = {"client_addr": "10.0.0.1", "client_port": 40_000, "server_addr": "10.0.0.2", "server_port": 53}
     rows = [UNKNOWN_FLOW | who | {"flow": number, **change} for number, change in enumerate(changes)]
     return pl.LazyFrame(rows, schema=schema.FLOWS.polars_schema(), orient="row")

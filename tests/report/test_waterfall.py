@@ -1,4 +1,4 @@
-"""All connections on one time axis: when each lived, the cause that took most of it, and how to see it."""
+"""The waterfall shows all connections on one time axis: when each one lived, its main cause, and how to open it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ TWO = """
 
 
 def test_lanes_have_the_place_of_their_connection_and_its_main_cause(tmp_path: Path) -> None:
-    """The first connection lasts from 0 to 0.41 s of 1 s, mostly its application's; the second 0.6 to 1, mostly the handshake."""
+    """The first connection lasts from 0 to 0.41 s of 1 s, mostly for the application.
+
+    The second connection lasts from 0.6 to 1 s, mostly for the handshake.
+    """
     analysis = analyze(packets.capture(tmp_path / "my two.pcap", TWO))
     first, second = waterfall.lanes(analysis.connections.collect(), analysis.accounts, {1}, {0}, "my two.pcap")
     assert (first["conn"], round(first["left"], 4), round(first["width"], 4), first["cause"]) == (0, 0, 0.41, "application")

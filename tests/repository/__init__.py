@@ -1,1 +1,1 @@
-"""The repository: documents, layers, public names."""
+"""Tests of the repository: documents, layers, public names."""

@@ -1,4 +1,7 @@
-"""Commands in the docs name options, files and targets that exist, and run as written unless they need root, a network or a cluster."""
+"""Commands in the docs name options, files and targets that exist.
+
+Each command runs as written, unless it needs root, a network or a cluster.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ def without_comment(line: str) -> str:
 
 
 def lines() -> list[Line]:
-    """Indented commands, with lines that continue a quotation; and the commands in the README's table."""
+    """Return the indented commands (with the lines that continue a quotation) and the commands in the README's table."""
     found = []
     for path in pages():
         page, open_line = path.relative_to(ROOT).as_posix(), ""
@@ -97,7 +100,7 @@ def lines() -> list[Line]:
 
 
 def ours(line: Line) -> list[list[str]]:
-    """The arguments of each call of tcptrace-lab in a line."""
+    """Return the arguments of each call of tcptrace-lab in a line."""
     words = shlex.shlex(line.text, posix=True, punctuation_chars="();<>|&")
     words.whitespace_split = True
     words.commenters = ""
@@ -129,7 +132,7 @@ def test_the_docs_have_commands() -> None:
 
 @pytest.mark.parametrize("line", COMMANDS, ids=lambda line: f"{line.page}: {line.text[:60]}")
 def test_options_and_arguments_are_accepted(line: Line) -> None:
-    """Parsed as the program does, without running it."""
+    """The program's own parser accepts each command; the command is not run."""
     for words in ours(line):
         command, name, rest = get_command(app()), "tcptrace-lab", words
         while commands := getattr(command, "commands", None):
@@ -141,7 +144,7 @@ def test_options_and_arguments_are_accepted(line: Line) -> None:
 
 @pytest.mark.parametrize("line", SCRIPTS, ids=lambda line: f"{line.page}: {line.text[:60]}")
 def test_scripts_and_their_options_exist(line: Line) -> None:
-    """An option counts as existing if the script, or a module beside it, has it as a string."""
+    """An option exists if the script, or a module in the same folder, contains the option as a string."""
     match = re.search(r"\bpython3? (?:-m (tcptrace_lab[\w.]*)|([\w/]+\.py))(.*)", line.text)
     assert match
     module, script, arguments = match.groups()
@@ -165,7 +168,7 @@ def test_targets_of_make_exist() -> None:
 
 
 def test_paths_that_contributing_names_exist() -> None:
-    """Words in capitals stand for any name."""
+    """In CONTRIBUTING.md, words in capitals stand for any name."""
     text = re.sub(
         r"```.*?```",
         "",
@@ -178,7 +181,7 @@ def test_paths_that_contributing_names_exist() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files that examples name, and an archive of two captures."""
+    """A folder with the files that the examples name, and an archive of two captures."""
     path = tmp_path_factory.mktemp("examples")
     for name, capture in FILES.items():
         shutil.copy(CAPTURES / f"{capture}.pcapng", path / name)
@@ -192,7 +195,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
-    """Runs a command: in this process if it needs no shell, otherwise in bash."""
+    """Run a command: in this process if it needs no shell, otherwise in bash."""
     if command.startswith("tcptrace-lab ") and not SHELL_SIGNS & set(command):
         return tcptrace_lab(*shlex.split(command)[1:], folder=folder)
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

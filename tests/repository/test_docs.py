@@ -1,4 +1,4 @@
-"""The docs are true: pages made from the package are up to date, examples in Python run, links lead somewhere."""
+"""The docs are true: generated pages are up to date, examples in Python run, and links lead to existing places."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_pages_that_are_made_from_the_package_are_up_to_date(name: str) -> None:
 
 @pytest.mark.parametrize("name", pages.SCHEMAS)
 def test_json_schemas_list_the_causes_that_there_are(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make docs` renews them, and leaves the rest as it is."""
+    """`make docs` renews the lists of causes and leaves the rest of a JSON Schema unchanged."""
     text = Path("tcptrace_lab/outputs/schemas", name).read_text(encoding="utf-8")
     assert pages.with_lists(text) == text
     monkeypatch.setitem(schema.CAUSES, "invented", "for this test")

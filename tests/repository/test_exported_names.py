@@ -1,4 +1,4 @@
-"""The public names of the package: adding or losing one is a decision, and this test is where it is taken."""
+"""The public names of the package are listed here. A name is added or removed only together with this test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_public_name_is_there_and_says_what_it_is() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'anlyze'"):
-        tcptrace_lab.anlyze  # noqa: B018  (the looking-up is the test)
+        tcptrace_lab.anlyze  # noqa: B018  (the attribute access is the test)
 
 
 def test_importing_the_package_imports_nothing_else() -> None:

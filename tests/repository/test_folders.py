@@ -1,4 +1,4 @@
-"""Folders that a reader can take in, and scripts and tests whose imports form no cycle."""
+"""No folder has too many files, and the imports of scripts and tests form no cycle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PICTURES = {".png", ".svg"}
 
 
 def crowded(files: Iterable[PurePosixPath]) -> dict[str, int]:
-    """The folders of sources with too many files, each with their number."""
+    """Return the source folders with too many files, each with its number of files."""
     counts = Counter(str(file.parent) for file in files if file.suffix not in PICTURES and not any(map(file.is_relative_to, DATA)))
     return {folder: count for folder, count in counts.items() if count > MAX_FILES}
 
@@ -45,7 +45,7 @@ def test_pictures_and_captures_do_not_count() -> None:
 
 @pytest.mark.parametrize("folder", ["tests", "benchmarks", "captures", "docs"])
 def test_scripts_and_tests_import_each_other_in_one_direction(folder: str) -> None:
-    """A script imports others of its folder by their names alone."""
+    """A script imports other scripts of its folder by their bare names."""
     sources = {ROOT / file for file in tracked(f"{folder}/*.py")}
     graph: dict[Path, set[Path]] = {}
     for file in sources:

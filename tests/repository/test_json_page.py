@@ -1,4 +1,4 @@
-"""`docs/json.md`: every old name is gone and every new one exists, in the JSON Schemas and in the tables."""
+"""`docs/json.md` is true: every old name is gone and every new one exists, in the JSON Schemas and in the tables."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ PLACES = {
 
 
 def described(name: str) -> dict[str, Any]:
-    """The JSON Schema of a document."""
+    """Return the JSON Schema of a document."""
     text = resources.files("tcptrace_lab").joinpath(f"outputs/schemas/{FILES.get(name, name)}.schema.json").read_text(encoding="utf-8")
     parsed: dict[str, Any] = json.loads(text)
     return parsed
 
 
 def rows(heading: str, cells: int) -> list[tuple[str, ...]]:
-    """Rows of the table below a heading, without their backticks."""
+    """Return the rows of the table below a heading, without backticks."""
     (section,) = (part for part in PAGE.split("\n## ") if part.startswith(heading))
     found = (tuple(cell.strip(" `") for cell in line.strip("|").split("|")) for line in section.splitlines() if line.startswith("|"))
     return [row for row in found if len(row) == cells][2:]
 
 
 def resolved(whole: dict[str, Any], part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A part of a JSON Schema and all that it refers to."""
+    """Yield a part of a JSON Schema and all parts that it refers to."""
     yield part
     if "$ref" in part:
         target: Any = whole
@@ -65,7 +65,7 @@ def resolved(whole: dict[str, Any], part: dict[str, Any]) -> Iterator[dict[str, 
 
 
 def has(whole: dict[str, Any], path: str) -> bool:
-    """Whether a JSON Schema has a key at this path."""
+    """Return whether a JSON Schema has a key at this path."""
     parts = [whole]
     for name in path.split("."):
         key, lists = name.removesuffix("[]" * name.count("[]")), name.count("[]")

@@ -1,4 +1,4 @@
-"""The published JSON Schemas: valid, of one version, and without room for keys that they do not name."""
+"""The published JSON Schemas are valid, have one version, and allow only keys that they name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSION = 2
 
 
 def objects(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401  (JSON)
-    """Each object that a schema describes, with its path."""
+    """Yield each object that a schema describes, with its path."""
     if isinstance(part, dict):
         if "properties" in part:
             yield place, part
@@ -43,6 +43,6 @@ def test_an_object_has_no_key_that_its_schema_does_not_name(name: str) -> None:
         if name == "verify" and place in {"/$defs/counts", "/properties/items/items"}:
             continue  # `items` has the keys of `counts` and two more (`unevaluatedProperties`)
         if name == "packets" and not place:
-            continue  # one of two objects, which follow
+            continue  # a choice of two objects, which are checked on their own
         assert part.get("additionalProperties") is False, place
         assert set(part.get("required", ())) <= set(part["properties"]), place

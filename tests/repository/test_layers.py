@@ -1,4 +1,4 @@
-"""Imports point in one direction, and only where rows and frames come from is the engine known."""
+"""Imports point in one direction. Only the modules that provide rows and frames import the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captures that the models write: their ledger equals the model's own ledger. All 300: `benchmarks/roundtrip/run.py`."""
+"""The ledger of a capture that a model writes equals the model's own ledger. `benchmarks/roundtrip/run.py` checks all 300 captures."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_ranges_that_once_were_missed_are_found(seed: int, what: str, *, pauses:
 
 
 def test_sweeps_with_random_pauses_show_nearly_every_predicted_range_and_hardly_another_size() -> None:
-    """One stall in fifty is too short to be seen."""
+    """One stall in fifty is too short to be detected."""
     found = [sweep(seed, pauses=True) for seed in range(7005, 7020)]
     ranges = sum(one.ranges for one in found)
     assert ranges >= 30

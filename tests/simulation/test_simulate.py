@@ -1,4 +1,7 @@
-"""Captures of the models: tshark reports no problem, and the engine reads what the model did; and the contents of a setting file."""
+"""In captures of the models, tshark reports no problem, and the engine reads what the model did.
+
+The contents of a setting file are tested, too.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def captured(what: Mapping[str, Any], path: Path, **where: Any) -> tuple[Run, Se
 
 
 def complaints(path: Path) -> list[str]:
-    """Expert messages of tshark above "chat" and "note", and the retransmits, losses and reorderings that it reports."""
+    """Return tshark's expert messages above "chat" and "note", and the retransmits, losses and reorderings that tshark reports."""
     names = ["_ws.expert.message", "_ws.expert.severity", "tcp.analysis.retransmission", "tcp.analysis.lost_segment"]
     found = []
     for row in tshark.frames(path, names):
@@ -111,7 +114,7 @@ def test_engine_reads_the_segments_that_the_model_sent(tmp_path: Path, at: At) -
 
 
 def test_payload_is_the_stream_whatever_was_resent(tmp_path: Path) -> None:
-    """Reassembled by tshark, the client's stream is its offsets modulo 251."""
+    """Reassembled by tshark, each byte of the client's stream is its offset modulo 251."""
     path = tmp_path / "run.pcap"
     run, _ = captured(EXCHANGES | {"forward": EXCHANGES["forward"] | PATHS["named"]}, path, at=At.SERVER)
     assert any(packet.resent_for for packet in run.packets)
@@ -145,7 +148,7 @@ def test_every_medium_carries_the_same_segments(tmp_path: Path, medium: Medium) 
 
 
 def test_cells_of_both_directions_are_in_time_order(tmp_path: Path) -> None:
-    """The ACKs of a bulk transfer go between its segments, which take 190 cells and more on the line."""
+    """The ACKs of a bulk transfer are sent between its segments, each of which takes 190 or more cells on the line."""
     done = tcptrace_lab(
         "simulate",
         "--link",

@@ -1,4 +1,4 @@
-"""Labels of connections: by hand-written first bytes, by hostile ones, and in all outputs."""
+"""Labels of connections: from first bytes written by hand, from hostile bytes, and in all outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def hello(name: bytes | None, session: bytes = b"") -> bytes:
-    """A ClientHello with two cipher suites, a padding extension, and a server name (RFC 8446, 4.1.2; RFC 6066, 3)."""
+    """Return a ClientHello with two cipher suites, a padding extension and a server name (RFC 8446, 4.1.2; RFC 6066, 3)."""
     names = b"" if name is None else struct.pack("!HHHBH", 0, len(name) + 5, len(name) + 3, 0, len(name)) + name
     extensions = struct.pack("!HH", 21, 3) + bytes(3) + names
     body = b"\3\3" + bytes(32) + bytes((len(session),)) + session + struct.pack("!H", 4) + bytes(4) + b"\1\0"
@@ -91,7 +91,7 @@ def test_control_characters_are_escaped_and_long_names_are_cut() -> None:
 
 
 def capture(folder: Path, request: bytes, name: str = "web.pcap", **options: int) -> Path:
-    """A connection whose first request these bytes are."""
+    """Write a capture of a connection whose first request is `request`."""
     path = packets.capture(
         folder / name,
         f"""
@@ -133,7 +133,10 @@ def test_a_connection_without_data_has_no_label(tmp_path: Path) -> None:
 
 
 def test_a_capture_cut_by_its_snap_length_gives_what_is_there(tmp_path: Path) -> None:
-    """54 bytes of headers and 20 of the request, its first line; then only 10, without the version that makes it HTTP."""
+    """With 54 bytes of headers and 20 of the request, the capture has the request's first line.
+
+    With 10 bytes of the request, the version that makes it HTTP is missing.
+    """
     assert analyze(capture(tmp_path, REQUEST, snaplen_bytes=54 + 20)).labels == {0: "HTTP GET /data"}
     assert analyze(capture(tmp_path, REQUEST, snaplen_bytes=54 + 10)).labels == {}
 

@@ -1,4 +1,4 @@
-"""Transactions of HTTP/1 and FTP: conversations written by hand with their times, tshark's view of them, and bytes that break rules."""
+"""Transactions of HTTP/1 and FTP: conversations written by hand with their times, as tshark sees them, and with bytes that break rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
 class Talk:
-    """Builds a capture of one connection with Scapy: who says what at which millisecond."""
+    """Builds a capture of one connection with Scapy: which host sends which bytes at which millisecond."""
 
     def __init__(self, server_port: int = 80, client_port: int = 40_000, client: str = "192.0.2.1", server: str = "192.0.2.2") -> None:
         self.frames: list[Any] = []
@@ -41,7 +41,7 @@ class Talk:
         self._next = {True: 1_000, False: 5_000}
 
     def opened(self, at_ms: float = 0) -> Talk:
-        """The three segments of the handshake."""
+        """Add the three segments of the handshake."""
         self._add(at_ms, "S", b"", from_client=True)
         self._add(at_ms + 1, "SA", b"", from_client=False)
         return self._add(at_ms + 2, "A", b"", from_client=True)
@@ -55,7 +55,7 @@ class Talk:
         return self._add(at_ms, "PA", data, from_client=False, **options)
 
     def closed(self, at_ms: float) -> Talk:
-        """Both send FIN, the server first."""
+        """Add the FINs of both hosts, the server's first."""
         self._add(at_ms, "FA", b"", from_client=False)
         self._add(at_ms + 1, "FA", b"", from_client=True)
         return self._add(at_ms + 2, "A", b"", from_client=False)
@@ -77,7 +77,7 @@ class Talk:
 
 
 def found(tmp_path: Path, *talks: Talk, snaplen: int | None = None) -> list[dict[str, Any]]:
-    """Rows of the table for a capture of these conversations, in order of time."""
+    """Return the rows of the table for a capture of these conversations, in order of time."""
     frames = sorted((frame for talk in talks for frame in talk.frames), key=lambda frame: float(frame.time))
     path = tmp_path / "talk.pcap"
     wrpcap(str(path), frames)
@@ -100,7 +100,7 @@ def test_the_parts_of_a_get_are_those_of_its_segments(tmp_path: Path) -> None:
     (row,) = found(tmp_path, talk)
     assert (row["method"], row["target"], row["status"], row["state"]) == ("GET", "/index.html", 200, "whole")
     assert (row["request_bytes"], row["answer_bytes"], row["body_bytes"]) == (len(GET), len(OK), 5)
-    assert parts_ms(row) == [2, 8, 3, 27, 15, 45]  # SYN at 0, ACK at 2, asked 10 to 13, answered 40 to 55
+    assert parts_ms(row) == [2, 8, 3, 27, 15, 45]  # SYN at 0, ACK at 2, request 10 to 13, answer 40 to 55 (ms)
     assert (row["request_frame"], row["answer_frame"], row["last_frame"]) == (4, 6, 7)
 
 
@@ -118,7 +118,7 @@ def test_pipelined_requests_have_their_answers_in_order(tmp_path: Path) -> None:
         ("/index.html", 200, 10),
         ("/other.html", 404, 20),
     ]
-    assert second["client_think_ns"] is None  # the request came before the answer to the first one
+    assert second["client_think_ns"] is None  # the request was sent before the first answer
 
 
 def test_chunks_are_put_together_and_their_framing_is_no_body(tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_chunks_are_put_together_and_their_framing_is_no_body(tmp_path: Path) ->
 
 
 def test_answers_without_a_body_are_distinguished_from_those_with(tmp_path: Path) -> None:
-    """Answers to HEAD, and 304 and 204, have no body, no matter what their length header says.
+    """Answers to HEAD and answers 304 and 204 have no body, whatever their Content-Length header says.
 
-    100 is not a final answer (RFC 9112, 6.3).
+    The status 100 is not a final answer (RFC 9112, 6.3).
     """
     promised = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"
     talk = Talk().opened().asks(10, GET.replace(b"GET", b"HEAD")).says(11, promised)
@@ -146,7 +146,7 @@ def test_answers_without_a_body_are_distinguished_from_those_with(tmp_path: Path
         ("GET", 304, "whole", 0),
         ("POST", 204, "whole", 4),
     ]
-    assert parts_ms(rows[2])[2:] == [5, 0, 8, 9]  # the answer began before the request was whole
+    assert parts_ms(rows[2])[2:] == [5, 0, 8, 9]  # the answer began before the request was complete
 
 
 def test_behind_connect_and_upgrade_nothing_is_read(tmp_path: Path) -> None:
@@ -362,7 +362,10 @@ def tshark(path: Path, show: str, *fields: str, more: Sequence[str] = ()) -> lis
 
 
 def test_a_real_servers_files_are_seen_as_tshark_sees_them(tmp_path: Path) -> None:
-    """Requests, statuses, and the time from a request's last segment to its answer's, which tshark calls http.time."""
+    """Requests, statuses and the time of each answer equal tshark's.
+
+    tshark's http.time lasts from a request's last segment to the last segment of its answer.
+    """
     talk = Talk().opened()
     for number in range(12):
         head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (number * 400)

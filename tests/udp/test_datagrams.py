@@ -1,4 +1,4 @@
-"""The table of UDP datagrams: which datagrams are rows, in every storage mode, and all rows of real captures compared with tshark's."""
+"""The table of UDP datagrams: which datagrams are rows, in every storage mode. All rows of real captures equal tshark's."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_progress_is_reported_in_datagrams(path: Path) -> None:
 
 
 def capture(folder: Path, *made: Packet) -> Path:
-    """The packets as a capture, one millisecond apart."""
+    """Write the packets as a capture, one millisecond apart."""
     frames = [packets.Frame(packets.BASE_NS + at * 1_000_000, bytes(packet), len(packet)) for at, packet in enumerate(made)]
     packets.write_pcap(folder / "made.pcap", frames)
     return folder / "made.pcap"
@@ -215,14 +215,14 @@ FIELDS = ("frame.number", "frame.protocols", "frame.time_epoch", "udp.stream", "
 
 
 def real() -> list[Path]:
-    """The shared captures that hold more than TCP and that both can open."""
+    """Return the shared captures that contain more than TCP and that both programs can open."""
     names = [name for name, row in needs.index().items() if int(row["packets"]) > int(row["tcp_packets"])]
     neither = {"seladb-PcapPlusPlus__solaris.snoop", "the-tcpdump-group-tcpdump__brcm-tag.pcap", "the-tcpdump-group-tcpdump__dsa.pcap"}
     return [needs.SHARED / name for name in names if not name.startswith("malformed/") and name not in neither]
 
 
 def their_datagrams(path: Path) -> Iterator[dict[str, Any]]:
-    """One row per datagram that tshark shows, outside of ICMP errors and of what TCP carries, inside of tunnels."""
+    """Yield one row per datagram that tshark shows, also inside tunnels, but not in ICMP errors or inside TCP."""
     for fields in tshark.frames(path, FIELDS):
         layers = fields["frame.protocols"].split(":")
         end = min((layers.index(layer) for layer in ("icmp", "icmpv6", "tcp") if layer in layers), default=len(layers))
@@ -241,12 +241,12 @@ def their_datagrams(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def is_entered(layers: list[str], place: int) -> bool:
-    """Whether the datagram at `place` of the layers carries another packet."""
+    """Return whether the datagram at index `place` of `layers` carries another packet."""
     return bool(TUNNELS & set(layers[place + 1 : place + 2])) and len(layers) > place + 2
 
 
 def by_first_appearance(names: list[Any]) -> list[int]:
-    """Names → numbers from 0 in the order in which they first appear."""
+    """Number the names from 0 in the order in which they first appear."""
     numbers: dict[Any, int] = {}
     return [numbers.setdefault(name, len(numbers)) for name in names]
 

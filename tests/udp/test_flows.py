@@ -1,4 +1,4 @@
-"""What a UDP flow did, by hand calculation on small exchanges, and beside a second, plain reckoning on any."""
+"""The figures of a UDP flow equal hand calculations on small exchanges, and a second, simple calculation on any exchange."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ MS = 1_000_000
 
 
 def flow(folder: Path, text: str) -> dict[str, Any]:
-    """The only flow of an exchange."""
+    """Return the only flow of an exchange."""
     table = read_datagrams(packets.capture(folder / "exchange.pcap", text)).flows.collect()
     assert table.height == 1
     return table.row(0, named=True)
 
 
 def numbered(*ip_ids: int) -> str:
-    """Datagrams of the client with these identifications."""
+    """Return datagrams of the client with these IP identifications."""
     return "\n".join(f"+1ms C > S udp 100 {{id {ip_id % 65_536}}}" for ip_id in ip_ids)
 
 
 def reported(folder: Path, text: str) -> tuple[int | None, int | None, str | None]:
-    """Missing and reordered datagrams of the client, and what shows them."""
+    """Return the missing and reordered datagrams of the client, and what shows them."""
     found = flow(folder, text)
     return found["client_missing_datagrams"], found["client_reordered_datagrams"], found["client_loss_known_by"]
 
@@ -56,7 +56,7 @@ def test_amounts_sizes_pace_and_rate_of_three_datagrams(tmp_path: Path) -> None:
         "gap_p50_ns": 10 * MS,
         "gap_p95_ns": 20 * MS,
         "gap_max_ns": 20 * MS,
-        "gap_variation": pytest.approx(5 / 15, abs=1e-6),  # gaps of 10 and 20 ms deviate by 5 from 15
+        "gap_variation": pytest.approx(5 / 15, abs=1e-6),  # gaps of 10 and 20 ms deviate by 5 ms from their mean of 15
         "missing_datagrams": None,
         "reordered_datagrams": None,
         "loss_known_by": None,
@@ -107,7 +107,7 @@ def test_a_datagram_that_was_overtaken_is_late_and_not_missing(tmp_path: Path) -
 
 
 def test_two_datagrams_behind_a_third_are_both_late(tmp_path: Path) -> None:
-    """RFC 4737, 3.3: every datagram below the next expected number counts, not every step back."""
+    """By RFC 4737, 3.3, every datagram below the next expected number counts as reordered, not only every step back."""
     assert reported(tmp_path, numbered(*range(20), 22, 20, 21, *range(23, 80))) == (0, 2, "ip_id")
 
 
@@ -120,7 +120,7 @@ def test_a_datagram_captured_twice_hides_no_loss(tmp_path: Path) -> None:
 
 
 def test_datagrams_captured_twice_are_not_reordered(tmp_path: Path) -> None:
-    """By hand: at two points of a switch, each datagram is captured twice, the second time after the next two."""
+    """By hand: a switch is captured at two points, so each datagram is captured twice, the second time after the next datagram."""
     twice = [0, 1, 0, *(number for n in range(2, 60) for number in (n, n - 1))]
     assert reported(tmp_path, numbered(*twice)) == (0, 0, "ip_id")
 
@@ -206,7 +206,7 @@ SNAPLEN = 62
 
 
 def frame(flow: int, size: int, ip_id: int, *, from_client: bool) -> bytes:
-    """A datagram, truncated to `SNAPLEN`; flow 2 is IPv6."""
+    """Return a datagram, truncated to `SNAPLEN`. Flow 2 uses IPv6."""
     ports = (5_000 + flow, 53) if from_client else (53, 5_000 + flow)
     udp = struct.pack("!HHHH", *ports, 8 + size, 0) + bytes(min(size, SNAPLEN))
     hosts = (1, 2) if from_client else (2, 1)
@@ -218,12 +218,12 @@ def frame(flow: int, size: int, ip_id: int, *, from_client: bool) -> bytes:
 
 
 def block(kind: int, body: bytes) -> bytes:
-    """A block of pcapng, whose body is a whole number of 32-bit words."""
+    """Return a pcapng block whose body is a whole number of 32-bit words."""
     return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
 
 
 def capture_of(datagrams: list[tuple[int, bool, int, int, int]], *, timeless: bool) -> bytes:
-    """A pcap file with times in nanoseconds, or a pcapng file of Simple Packet Blocks, which have no times."""
+    """Return a pcap file with times in nanoseconds or, if `timeless`, a pcapng file of Simple Packet Blocks, which have no times."""
     now_ns = packets.BASE_NS
     last_id: dict[tuple[int, bool], int] = {}
     if timeless:
@@ -262,7 +262,7 @@ def test_figures_are_those_of_a_plain_reckoning(
 
 
 def test_the_reference_counts_as_its_definitions_say() -> None:
-    """The second reckoning itself, on what can be counted on fingers."""
+    """The second calculation itself is checked with small counts that can be verified by hand."""
     assert reference_udp.told_by([*range(15), *range(16, 30)]) == (1, 0)
     assert reference_udp.told_by([*range(15), 16, 15, *range(17, 60)]) == (0, 1)
     assert reference_udp.nearest_rank([4, 1, 3, 2], 0.50) == 2

@@ -1,4 +1,4 @@
-"""Captures without TCP: the sentence, the terminal and the page describe their contents."""
+"""For captures without TCP, the sentence, the terminal and the page describe what the capture contains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOSTS = """
 
 
 def call(count: int = 100, *, pause_s: float = 1.0) -> str:
-    """`count` datagrams of 160 bytes, 20 ms apart, with a pause in the middle."""
+    """Return `count` datagrams of 160 bytes, 20 ms apart, with a pause in the middle."""
     return HOSTS + "\n".join(f"{number * 0.02 + (pause_s if number >= count // 2 else 0):.3f} A > B udp 160" for number in range(count))
 
 
@@ -53,7 +53,7 @@ def test_a_single_datagram_over_ipv6_has_no_rate_and_no_gap(tmp_path: Path) -> N
 
 
 def test_a_capture_of_other_protocols_and_an_empty_one_say_so(tmp_path: Path) -> None:
-    """An ARP request, by hand; and a file with nothing but its header."""
+    """One capture has only an ARP request, written by hand. The other file has only its header."""
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)
     arp = b"\xff" * 6 + b"\x02" * 6 + b"\x08\x06" + struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1) + bytes(20)
     other, empty = tmp_path / "arp.pcap", tmp_path / "empty.pcap"
@@ -64,7 +64,7 @@ def test_a_capture_of_other_protocols_and_an_empty_one_say_so(tmp_path: Path) ->
 
 
 def test_a_snaplen_that_cuts_tcp_headers_is_named(tmp_path: Path) -> None:
-    """Three segments of which 40 bytes each were kept: Ethernet and IPv4 end at byte 34, and TCP's header has 20 more."""
+    """Each of three segments is truncated to 40 bytes. Ethernet and IPv4 end at byte 34, and the TCP header has 20 more bytes."""
     whole = packets.capture(tmp_path / "whole.pcap", "0 C > S S 0:0(0)\n0.1 S > C S. 0:0(0) ack 1\n0.2 C > S . ack 1").read_bytes()
     cut, at = whole[:24], 24
     while at < len(whole):
@@ -89,7 +89,10 @@ def test_the_terminal_lists_the_flows(tmp_path: Path) -> None:
 
 
 def test_the_terminal_shortens_addresses_and_no_figure(tmp_path: Path) -> None:
-    """The middle of a long address is left out; its port stays complete. Datagrams over IPv6 have no ID, so none is known to be missing."""
+    """The terminal omits the middle of a long address and keeps the port complete.
+
+    Datagrams over IPv6 have no IP ID, so no datagram is known to be missing.
+    """
     hosts = "host G [2001:db8:1111:2222::3333]:50001\nhost H [2001:db8:4444::5555]:5060\n"
     text = hosts + "\n".join(f"{number * 0.02:.3f} G > H udp 160" for number in range(100))
     done = tcptrace_lab("analyze", packets.capture(tmp_path / "call.pcap", text), folder=tmp_path)
@@ -104,7 +107,7 @@ def test_the_terminal_shortens_addresses_and_no_figure(tmp_path: Path) -> None:
 
 
 def parts(page: Page) -> set[str | None]:
-    """The ids of the page's sections."""
+    """Return the ids of the page's sections."""
     return {attributes.get("id") for tag, attributes in page.elements if tag == "section"}
 
 

@@ -1,8 +1,8 @@
-"""Every figure of every connection of every capture that tcptrace 6.6.7 can read, against its long listing.
+"""Every figure of every connection is compared with the long listing of tcptrace 6.6.7, for every capture that tcptrace can read.
 
-A figure equals tcptrace's, or what tcptrace makes of it (`tcptrace_rules.printed`), or there is a reason; then how often it is not the same
-is kept in `golden/tcptrace-deviations.tsv`, and a deviation that vanishes, grows or is new makes its test fail. To renew the file:
-`TCPTRACE_RENEW=1 pytest tests/verify/test_against_tcptrace.py`.
+A figure equals tcptrace's figure, or the value that tcptrace makes of it (`tcptrace_rules.printed`), or there is a reason for the
+difference. `golden/tcptrace-deviations.tsv` counts the differences with a reason. A deviation that vanishes, grows or is new makes its test
+fail. To renew the file: `TCPTRACE_RENEW=1 pytest tests/verify/test_against_tcptrace.py`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ Pair = tuple[tuple[Direction, "Mapping[str, str]"], tuple[Direction, "Mapping[st
 
 
 def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed], counts: dict[str, Counter[str]]) -> Iterator[Pair]:
-    """The connections of the same ends, in order; where their numbers are not the same, none of these ends."""
+    """Yield pairs of connections with the same ends, in order. Ends whose numbers of connections differ yield no pairs."""
     mine: dict[frozenset[tcptrace.End], list[Mapping[str, Any]]] = defaultdict(list)
     for row in ours:
         mine[frozenset([(row["client_addr"], row["client_port"]), (row["server_addr"], row["server_port"])])].append(row)
@@ -95,7 +95,7 @@ def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed],
 
 
 def _differences(pair: Pair) -> Iterator[tuple[str, str]]:
-    """Reason and figure, wherever one is not the same."""
+    """Yield the reason and the figure for each figure that is not the same."""
     if any(_reads_otherwise(direction, theirs) for direction, theirs in pair):
         yield tcptrace_rules.COPIES if _copies(pair) else tcptrace_rules.READ, "connections"
         return
@@ -109,7 +109,7 @@ def _differences(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _copies(pair: Pair) -> bool:
-    """Whether it is the copies of packets that we leave out."""
+    """Return whether the programs differ by the copies of packets, which tcptrace-lab does not count."""
     copies = [direction["capture_duplicates"] + direction["network_duplicates"] for direction, _ in pair]
     return any(copies) and all(
         direction["segments"] + count == int(theirs["total_packets"]) for (direction, theirs), count in zip(pair, copies, strict=True)

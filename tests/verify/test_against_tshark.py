@@ -1,7 +1,8 @@
-"""Every segment of every real capture against tshark: header fields, and conclusions from them. Each difference is explained.
+"""Every segment of every real capture is compared with tshark: header fields, and conclusions from them.
 
-The captures are those of `../shared/captures`, whatever their link type, and those of `captures/`. Verdicts may differ where a rule of
-`tcptrace_lab.verify.rules` explains it; what headers say differs only where `deviations` lists it, and just as often.
+Each difference is explained. The captures are those of `../shared/captures`, whatever their link type, and those of `captures/`.
+Conclusions may differ if a rule of `tcptrace_lab.verify.rules` explains the difference. Header fields may differ only where `deviations`
+lists the difference, and exactly as often.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ HEADER_ITEMS = {*OURS, *ONLY}
 
 
 def malformed() -> list[Path]:
-    """The captures that are damaged, or none."""
+    """Return the damaged captures, or none without the shared captures."""
     return [needs.SHARED / name for name in needs.index() if name.startswith("malformed/")]
 
 
@@ -95,7 +96,10 @@ def test_deviations_name_real_captures() -> None:
 @needs.shared_captures
 @pytest.mark.parametrize("path", needs.each(malformed()))
 def test_malformed_capture_is_read_or_refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The engine reads what it can; `analyze` says by its exit code whether that was all (0), a part (4) or nothing (3)."""
+    """The engine reads what it can.
+
+    The exit code of `analyze` says whether the engine read all of the capture (0), a part (4) or nothing (3).
+    """
     ours = _read_or_refusal(path)
     if isinstance(ours, EngineError):
         assert (ours.path, bool(ours.what)) == (str(path), True)

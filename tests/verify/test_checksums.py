@@ -1,6 +1,6 @@
 """TCP checksums in `verify`: segments that the path damaged, and segments whose checksum the network card fills in later.
 
-tshark reckons the checksums; frames are damaged by a flipped bit in the last byte of their data.
+tshark calculates the checksums. A damaged frame has a flipped bit in the last byte of its data.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LOSS = f"""{HANDSHAKE}
 
 
 def damaged(path: Path, *frames: int) -> Path:
-    """`path` with a bit flipped in the last byte of some frames."""
+    """Flip a bit in the last byte of these frames of the capture. Return the path."""
     with path.open("rb") as file:
         packets = list(dpkt.pcap.Reader(file))
     with path.open("wb") as file:
@@ -54,7 +54,7 @@ def damaged(path: Path, *frames: int) -> Path:
 
 
 def reported(path: Path) -> dict[str, Any]:
-    """What the JSON says of checksums."""
+    """Return what the JSON says about checksums."""
     needs.program("tshark")
     stream = io.BytesIO()
     done = verify(path, ["tshark"])
@@ -79,7 +79,7 @@ def test_segment_that_was_damaged_and_sent_again_is_a_loss_by_corruption(tmp_pat
 
 
 def test_segments_that_arrive_with_wrong_checksums_are_the_cards(tmp_path: Path) -> None:
-    """Both of the client's segments with data are wrong, and acknowledged without a retransmit."""
+    """Both data segments of the client have wrong checksums, and both are acknowledged without a retransmit."""
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101    ack 1
         0.030 S > C .  ack 101  win 65160
@@ -92,7 +92,7 @@ def test_segments_that_arrive_with_wrong_checksums_are_the_cards(tmp_path: Path)
 
 
 def test_resend_of_another_segment_does_not_make_a_wrong_checksum_corruption(tmp_path: Path) -> None:
-    """Frame 4 is wrong and arrives; frame 6 is lost, and right."""
+    """Frame 4 has a wrong checksum and arrives. Frame 6 has a right checksum and is lost."""
     found = reported(damaged(capture(tmp_path / "both.pcap", LOSS), 4))
     assert [(one["retransmitted"], one["verdict"]) for one in found["directions"]] == [(0, "offload")]
 

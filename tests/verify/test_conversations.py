@@ -1,4 +1,4 @@
-"""Frames, bytes and duration of each connection against Wireshark's conversations (`tshark -z conv,tcp`), on our own captures."""
+"""Frames, bytes and duration of each connection equal those of Wireshark's conversations (`tshark -z conv,tcp`), on our own captures."""
 
 from __future__ import annotations
 

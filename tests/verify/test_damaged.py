@@ -26,7 +26,7 @@ SEEDS = range(27)
 
 
 def plain_captures() -> list[Path]:
-    """Small ones in the format that `damage` reads."""
+    """Return small captures in the file format that `damage` reads."""
     files = (path for path in sorted(needs.SHARED.glob("*.pcap")) if 2_000 < path.stat().st_size < LARGEST_BYTES)
     return [path for path in files if path.read_bytes()[:4] in LITTLE_ENDIAN_PCAP]
 
@@ -44,7 +44,7 @@ def test_damage_leaves_nothing_unexplained(seed: int, tmp_path: Path) -> None:
 
 
 def test_an_ack_that_came_late_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """The late ACK's sequence number is one below the highest, because it was sent before the FIN. Only one direction has one."""
+    """The late ACK was sent before the FIN, so its sequence number is one below the highest. Only the client's direction was captured."""
     text = """
         0.0000 C > S S  0:0(0)         win 64240 <mss 1460>
         0.0110 C > S .  1:1(0) ack 1
@@ -56,7 +56,10 @@ def test_an_ack_that_came_late_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
 
 
 def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_against(tmp_path: Path) -> None:
-    """Frame 6 is older than 5 and has another window, frame 7 repeats 5: tshark compares with 6, whose ACK is another."""
+    """Frame 6 is older than frame 5 and has another window; frame 7 repeats frame 5.
+
+    tshark compares frame 7 with frame 6, whose ACK number differs.
+    """
     text = f"""{HANDSHAKE}
         0.0200 S > C P. 1:101   ack 1
         0.0201 S > C P. 101:201 ack 1
@@ -70,7 +73,7 @@ def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_aga
 
 
 def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
-    """A RST's window of 0 counts as an advertised window for tshark."""
+    """To tshark, the window of 0 in a RST is an advertised window."""
     text = f"""{HANDSHAKE}
         0.0200 C > S F. 1:1(0) ack 1
         0.0300 S > C R. 1:1(0) ack 2 win 0
@@ -81,7 +84,10 @@ def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
 
 
 def test_an_option_that_the_capture_cut_is_shown_by_tshark_as_far_as_it_goes(tmp_path: Path) -> None:
-    """62 bytes: headers of 54, two no-operations, kind and length of the timestamps, and the value; the echo is missing."""
+    """62 bytes are captured: 54 of headers, two no-operations, kind and length of the timestamps option, and its value.
+
+    The echo is missing.
+    """
     text = f"{HANDSHAKE}\n0.0200 C > S . 1:1(0) ack 1 <nop, nop, TS val 77 ecr 5> {{snap 62}}"
     assert reported(tmp_path, text, "tshark-reads-cut-options") == {
         (4, "tsval"): "62 of 66 bytes were captured, and the option extends beyond them"
@@ -100,7 +106,7 @@ def test_a_scale_cut_off_a_syn_is_unknown_to_us_and_none_to_tshark(tmp_path: Pat
 
 
 def test_sack_blocks_that_the_capture_cut_are_shown_by_tshark_as_far_as_they_go(tmp_path: Path) -> None:
-    """66 bytes: headers of 54, two no-operations, kind and length of the option, and the first of two blocks."""
+    """66 bytes are captured: 54 of headers, two no-operations, kind and length of the SACK option, and the first of two blocks."""
     text = f"""{HANDSHAKE}
         0.020 S > C . 1:1(0) ack 1
         0.030 C > S . 1:1(0) ack 1 <nop, nop, sack 1001:2001 3001:4001> {{snap 66}}
@@ -119,7 +125,10 @@ def test_a_syn_on_used_ports_with_cut_options_is_counted_by_tshark_and_not_repor
 
 
 def test_fragments_of_which_the_capture_cut_one_are_no_segment_to_tshark(tmp_path: Path) -> None:
-    """The first fragment is whole and has the header. Only 24 bytes of the last fragment are left: the IP header and 4 bytes of data."""
+    """The first fragment is complete and has the TCP header.
+
+    Only 24 bytes of the last fragment are captured: the IP header and 4 bytes of data.
+    """
     needs.tshark_4_0()
     frames = exchange()
     whole = frames[DATA_FRAME]
@@ -148,7 +157,10 @@ def test_the_first_fragment_alone_is_a_segment_to_tcptrace(tmp_path: Path) -> No
 
 
 def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: Path) -> None:
-    """A packet's second fragment is missing. To us it is no segment; tcptrace counts it in the connection."""
+    """The second fragment of a packet is missing.
+
+    To tcptrace-lab, the first fragment is not a segment; tcptrace counts the fragment in the connection.
+    """
     needs.program("tcptrace")
     frames = exchange()
     whole = frames[DATA_FRAME]
@@ -162,7 +174,7 @@ def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: P
 
 
 def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path: Path) -> None:
-    """32 bytes of header that say they are 40; the window has the scale of 7 to us, and none to tshark."""
+    """A header of 32 bytes says that it has 40 bytes. tcptrace-lab applies the window scale of 7, and tshark applies no scale."""
     handshake = HANDSHAKE.replace("wscale 7", "wscale 7, TS val 5 ecr 0")
     text = f"{handshake}\n0.020 C > S . 1:1(0) ack 1 win 502 <nop, nop, TS val 77 ecr 5> {{doff 10}}"
     assert set(reported(tmp_path, text, "ours-reads-no-options-of-false-headers")) == {(4, "tsval"), (4, "tsecr")}
@@ -170,7 +182,10 @@ def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path:
 
 
 def test_an_option_of_half_a_sack_block_ends_tsharks_analysis(tmp_path: Path) -> None:
-    """Kind 5 with a length of 6: one edge. The round trip of the segment that the ACK covers is ours alone."""
+    """A SACK option (kind 5) with a length of 6 bytes has only one edge.
+
+    Only tcptrace-lab measures the RTT of the segment that the ACK covers.
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101 ack 1
         0.030 S > C .  ack 101 win 509 <nop, nop, opt 5 00000bb9, nop, nop>
@@ -197,7 +212,10 @@ def test_a_header_shorter_than_any_is_a_segment_to_us_alone(tmp_path: Path) -> N
     ids=["behind timestamps", "alone"],
 )
 def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path, snap: int, asked: str, answered: str) -> None:
-    """RFC 7323, 2.2: it may offer a scale only in answer to one, which the capture cut off the SYN; what stands before it was captured."""
+    """By RFC 7323, 2.2, a SYN-ACK may offer a scale only if the SYN offered one.
+
+    The scale is cut off the captured SYN; the options before it were captured.
+    """
     needs.program("tcptrace")
     text = f"""
         0.000 C > S  S   0:0(0)        win 64240 <mss 1460{asked}, nop, wscale 7> {{snap {snap}}}
@@ -212,7 +230,7 @@ def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path,
 
 
 def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_path: Path) -> None:
-    """Each packet is there twice, the first time cut in its TCP header: 52 bytes hold the flags, and not the urgent pointer."""
+    """Each packet is captured twice, the first time truncated in its TCP header. 52 bytes contain the flags, but not the urgent pointer."""
     text = """
         0.000 C > S S  0:0(0)       win 8192 {snap 52}
         0.001 C > S S  0:0(0)       win 8192
@@ -223,7 +241,10 @@ def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_pa
 
 @needs.shared_captures
 def test_numbers_that_come_round_leave_less_than_nothing_outstanding_to_tcptrace(tmp_path: Path) -> None:
-    """One side of a stream that begins at 4,294,964,796: nothing acknowledges, and its mean over time is no count of bytes."""
+    """One direction of a stream that begins at sequence number 4,294,964,796 is captured.
+
+    No ACK is captured, and tcptrace's mean of outstanding bytes over time is not a count of bytes.
+    """
     source = needs.SHARED / "seladb-PcapPlusPlus__one_tcp_stream_max_seq.pcap"
     needs.program("tcptrace")
     link_type, packets = read(source)
@@ -244,7 +265,10 @@ def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> No
 
 
 def test_a_sack_block_cut_behind_its_left_edge_is_none(tmp_path: Path) -> None:
-    """62 bytes: headers of 54, two no-operations, kind and length of the option, and a left edge. The data after it are reported alike."""
+    """62 bytes are captured: 54 of headers, two no-operations, kind and length of the SACK option, and a left edge.
+
+    Both programs report the data after the truncated SACK block alike.
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1
         0.030 S > C . 1:1(0)    ack 1461 win 509 <nop, nop, sack 2921:4381> {{snap 62}}

@@ -1,4 +1,7 @@
-"""Other programs as `verify` runs them: file names are never options or shell words, and no program can make us wait or fill memory."""
+"""`verify` runs other programs safely.
+
+File names are never options or shell words, and no program can make `verify` wait or fill its memory.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ EXCHANGE = "0.0 C > S S 0:0(0)\n0.1 S > C S. 0:0(0) ack 1\n0.2 C > S . ack 1"
 
 
 def _installed(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """A program named tshark that does what `script` says, and no other program."""
+    """Install a shell script named tshark, which runs `script`, before all other programs on the PATH."""
     program = folder / "tshark"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
@@ -79,14 +82,14 @@ def test_a_program_is_ended_with_its_reader(tmp_path: Path, monkeypatch: pytest.
     _installed(tmp_path, monkeypatch, f"echo $$ > {tmp_path}/pid; yes line")
     lines = analyzers.lines("tshark", [])
     assert next(lines) == "line"
-    lines.close()  # type: ignore[attr-defined]  # it is a generator
+    lines.close()  # type: ignore[attr-defined]  # `lines` is a generator
     process = int((tmp_path / "pid").read_text())
     with pytest.raises(ProcessLookupError):
         __import__("os").kill(process, 0)
 
 
 def _drained(program: str) -> tuple[list[str], str]:
-    """The lines of a program that fails, and its words."""
+    """Return the lines that a failing program printed, and the words of its refusal."""
     found: list[str] = []
     with pytest.raises(analyzers.Refused) as refusal:
         found.extend(analyzers.lines(program, []))

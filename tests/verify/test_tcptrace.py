@@ -1,6 +1,6 @@
-"""What tcptrace is known to do otherwise: exchanges in which it really does, and the explanation with its numbers.
+"""Known differences of tcptrace: each exchange shows a difference, which a rule explains with numbers.
 
-tcptrace itself lists each exchange; a test fails if it prints something else than the rule says, or if anything is left unexplained.
+tcptrace itself lists each exchange. A test fails if tcptrace prints something other than the rule says, or if a difference is unexplained.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLOSE = """
 
 
 def held(folder: Path, text: str) -> Verification:
-    """The exchange `text` compared with tcptrace; nothing is left unexplained."""
+    """Compare the exchange `text` with tcptrace. No difference may be left unexplained."""
     needs.program("tcptrace")
     done = verify(capture(folder / "exchange.pcap", text), ["tcptrace"])
     assert done.refused == {}
@@ -39,7 +39,7 @@ def held(folder: Path, text: str) -> Verification:
 
 
 def reported(folder: Path, text: str, rule: str) -> dict[tuple[str, bool | None], tuple[object, object, str]]:
-    """The differences that one rule explains: (figure, from client) → our value, tcptrace's value, text."""
+    """Return the differences that one rule explains: (figure, from client) → our value, tcptrace's value, text."""
     listed = held(folder, text).account.differences.get(rule, [])
     return {(one.item, one.from_client): (one.ours, one.theirs, one.words) for one in listed}
 
@@ -59,7 +59,7 @@ def test_figures_that_mean_the_same_are_equal(tmp_path: Path) -> None:
 
 
 def test_constant_identifications_are_hardware_duplicates_to_tcptrace(tmp_path: Path) -> None:
-    """RFC 6864, 4: the identification of a packet that is not fragmented may be anything, here 7. TCP timestamps show a retransmission."""
+    """By RFC 6864, 4, the identification of an unfragmented packet may have any value, here 7. TCP timestamps show a retransmission."""
     handshake = HANDSHAKE.replace("wscale 7", "wscale 7, TS val 1 ecr 0")
     text = f"""{handshake}
         0.020 C > S P. 1:101 ack 1 <nop, nop, TS val 20 ecr 1> {{id 7}}
@@ -73,7 +73,10 @@ def test_constant_identifications_are_hardware_duplicates_to_tcptrace(tmp_path: 
 
 
 def test_a_packet_that_comes_again_and_again_is_remembered_once_by_tcptrace(tmp_path: Path) -> None:
-    """One that comes five times is one of the eight that it remembers: seven others between leave the first in it."""
+    """One packet takes one of eight places in tcptrace's memory, however often it is repeated.
+
+    Seven other packets do not displace the repeated packet.
+    """
     others = "\n".join(f"0.03{at} C > S . ack 1 win {500 - at} {{id {20 + at}}}" for at in range(7))
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101 ack 1 {{id 7}}
@@ -88,7 +91,10 @@ def test_a_packet_that_comes_again_and_again_is_remembered_once_by_tcptrace(tmp_
 
 
 def test_a_clock_that_goes_back_by_more_than_it_went_on_leaves_tcptrace_no_time(tmp_path: Path) -> None:
-    """From 2 s to 1.5 s: no time to divide by. Our first and last are those of the clock, 1 s apart: 100 bytes in 1 s."""
+    """The timestamps run backwards from 2 s to 1.5 s, so tcptrace has no time to divide by.
+
+    tcptrace-lab takes the first and the last time of the clock, 1 s apart: 100 bytes in 1 s.
+    """
     text = """
         2.000 C > S  S   0:0(0)        win 64240
         2.010 S > C  S.  0:0(0) ack 1  win 65160
@@ -104,7 +110,10 @@ def test_a_clock_that_goes_back_by_more_than_it_went_on_leaves_tcptrace_no_time(
 
 
 def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_path: Path) -> None:
-    """101 bytes from 1 s to 0.5 s count needlessly, the 101 from there to 2 s for 1.5 s: 1 · 1 + 151 over 4 s, cut."""
+    """From 1 s to 0.5 s, 101 outstanding bytes count for no time.
+
+    From 0.5 s to 2 s, 101 outstanding bytes count for 1.5 s: (1 · 1 + 151) / 4 s, truncated.
+    """
     text = """
         0.000 C > S  S   0:0(0)        win 64240
         0.000 S > C  S.  0:0(0) ack 1  win 65160
@@ -119,7 +128,10 @@ def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_pat
 
 
 def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_path: Path) -> None:
-    """Frame 5 is 2^30 ahead, as one damaged bit makes it: what continues where frame 4 ended lies below the highest number to us."""
+    """Frame 5 is 2^30 ahead, as one damaged bit makes it.
+
+    To tcptrace-lab, data that continue after frame 4 are below the highest sequence number.
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101   ack 1
         0.021 C > S P. {1 + (1 << 30)}:{101 + (1 << 30)} ack 1
@@ -133,27 +145,27 @@ def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_pa
 
 
 def test_data_of_a_header_longer_than_its_packet_is_less_than_nothing_to_tcptrace(tmp_path: Path) -> None:
-    """20 bytes of header that say they are 40: no pure ACK to tcptrace, for which its data has -20 bytes."""
+    """A header of 20 bytes says that it has 40 bytes. To tcptrace, the segment has -20 bytes of data and is not a pure ACK."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500 {{doff 10}}\n0.031 S > C . ack 101 win 501"
     assert reported(tmp_path, text, "tcptrace-believes-headers")["pure_acks_sent", False][:2] == (2, "1")
 
 
 def test_mean_size_is_a_byte_less_to_tcptrace(tmp_path: Path) -> None:
-    """100 bytes in 1 segment: 100 / 1.001, cut."""
+    """For 100 bytes in 1 segment, tcptrace computes 100 / 1.001 and truncates the result."""
     found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-mean-size")
     assert found["avg_segm_size", True][:2] == (100, "99")
 
 
 def test_mss_above_32767_wraps_to_tcptrace(tmp_path: Path) -> None:
-    """65495 is the MSS of Linux on loopback: 65495 - 65536 + 2^32 = 4294967255."""
+    """Linux has an MSS of 65495 on loopback. tcptrace prints 65495 - 65536 + 2^32 = 4294967255."""
     found = reported(tmp_path, HANDSHAKE.replace("1460", "65495"), "tcptrace-wraps-mss")
     assert found["mss_requested", True][:2] == (65495, "4294967255")
 
 
 def test_late_segment_and_resent_one(tmp_path: Path) -> None:
-    """To tcptrace, everything that fills a gap is out of order, even a retransmit after 800 ms.
+    """To tcptrace, every segment that fills a gap is out of order, even a retransmit after 800 ms.
 
-    Here the bytes were lost before the capture point.
+    In this exchange, the bytes were lost before the capture point.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1001    ack 1 {{id 100}}
@@ -168,7 +180,7 @@ def test_late_segment_and_resent_one(tmp_path: Path) -> None:
 
 
 def test_full_size_of_a_syn(tmp_path: Path) -> None:
-    """A SYN is one sequence number: to tcptrace 2^32 bytes, so that no sample of data is full-sized."""
+    """A SYN takes one sequence number. To tcptrace, a SYN has 2^32 bytes, so no RTT sample of data is full-sized."""
     found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.045 S > C . ack 101 win 500", "tcptrace-full-size")
     assert found["RTT_full_sz_max", True][1] == "10.0"
     assert "4,294,967,296 bytes" in found["RTT_full_sz_max", True][2]
@@ -180,7 +192,7 @@ def test_windows_without_handshake_are_taken_as_they_are(tmp_path: Path) -> None
 
 
 def test_idle_time_goes_to_the_end_of_the_capture(tmp_path: Path) -> None:
-    """The first connection is not closed; the capture continues with another one for 5 s."""
+    """The first connection is not closed. The capture continues for 5 s with another connection."""
     text = f"""{HANDSHAKE}
         host D 10.0.0.3:40000 isn 7000
         host T 10.0.0.2:80 isn 9000
@@ -198,7 +210,7 @@ def test_segments_in_a_tunnel_of_tags_are_not_read(tmp_path: Path) -> None:
 
 
 def test_probes_with_data_go_into_a_closed_window(tmp_path: Path) -> None:
-    """Bytes that were in transit when the window shut are probes to tcptrace."""
+    """Bytes that were in transit when the window closed are window probes to tcptrace."""
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1001    ack 1
         0.030 S > C . ack 1001  win 0
@@ -211,7 +223,11 @@ def test_probes_with_data_go_into_a_closed_window(tmp_path: Path) -> None:
 
 
 def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
-    """100 bytes after an ACK of the SYN: 101 - (1 - 1) to tcptrace. Its pure ACK before counts as 1, ours as nothing in flight."""
+    """100 bytes are sent after an ACK of the SYN.
+
+    tcptrace counts 101 - (1 - 1) bytes as outstanding. The pure ACK before the data counts as 1 outstanding byte in tcptrace, and as
+    nothing in flight in tcptrace-lab.
+    """
     found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-outstanding")
     assert found["max_owin", True][:2] == (100, "101")
     assert found["min_non-zero_owin", True][1] == "1"
@@ -219,7 +235,10 @@ def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
 
 
 def test_sample_of_what_is_outstanding_lasts_until_the_next(tmp_path: Path) -> None:
-    """101 bytes from 1 s to 3 s of 4 s, though acknowledged at once, and 1 byte too many before: (1 · 1 + 101 · 2) / 4, cut."""
+    """To tcptrace, 101 bytes are outstanding from 1 s to 3 s of 4 s, although they are acknowledged at once.
+
+    Before, 1 byte too many is outstanding: (1 · 1 + 101 · 2) / 4, truncated.
+    """
     text = """
         0.000 C > S  S   0:0(0)        win 64240
         0.000 S > C  S.  0:0(0) ack 1  win 65160
@@ -233,7 +252,10 @@ def test_sample_of_what_is_outstanding_lasts_until_the_next(tmp_path: Path) -> N
 
 
 def test_repeated_acks_are_duplicates_to_tcptrace_with_nothing_outstanding(tmp_path: Path) -> None:
-    """RFC 5681, 2 asks for outstanding data. Three in a row are an event to tcptrace; data between begins the count again."""
+    """By RFC 5681, 2, an ACK is a duplicate ACK only if data are outstanding.
+
+    Three repeated ACKs in a row are an event to tcptrace. Data between the ACKs restart the count.
+    """
     quiet = "\n".join(f"0.04{digit} S > C . ack 101 win 500" for digit in range(3))
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500\n{quiet}"
     found = reported(tmp_path, text, "tcptrace-repeated-acks")
@@ -250,7 +272,10 @@ def test_acks_of_a_side_that_sent_but_its_syn_are_no_duplicates_to_tcptrace(tmp_
 
 
 def test_repeated_acks_of_unknown_windows_are_not_distinguished(tmp_path: Path) -> None:
-    """Without SYNs our windows are unknown; tcptrace takes 500 and 501 unchanged in the header, so that one ACK of two is left."""
+    """Without SYNs, tcptrace-lab does not know the windows.
+
+    tcptrace takes 500 and 501 unscaled from the headers and counts one of two repeated ACKs.
+    """
     text = """
         0.000 C > S P. 1:101   ack 1   win 502
         0.010 S > C .  ack 101         win 500
@@ -270,7 +295,7 @@ def test_first_flight_is_counted_in_mid_stream_too(tmp_path: Path) -> None:
 
 
 def test_stream_ends_at_the_last_segment_of_a_connection_with_a_reset(tmp_path: Path) -> None:
-    """FIN at sequence number 101, and a RST at 102: tcptrace computes 102 - 0 - 1 = 101 bytes."""
+    """The FIN is at sequence number 101, and a RST at 102. tcptrace computes 102 - 0 - 1 = 101 bytes."""
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101   ack 1
         0.021 C > S F. 101:101 ack 1
@@ -283,14 +308,14 @@ def test_stream_ends_at_the_last_segment_of_a_connection_with_a_reset(tmp_path: 
 
 
 def test_scale_that_was_only_asked_for_is_shown_by_tcptrace(tmp_path: Path) -> None:
-    """A SYN that is refused: no segment without SYN comes but a RST, which tcptrace takes for one."""
+    """No SYN-ACK answers the SYN, so no window scale is in use. tcptrace shows the scale that the SYN offers."""
     text = "0.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>\n1.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>"
     ours, theirs, _ = reported(tmp_path, text, "tcptrace-scale")["adv_wind_scale", True]
     assert (ours, theirs) == (None, "7")
 
 
 def test_a_segment_between_the_syns_makes_tcptrace_forget_the_scale(tmp_path: Path) -> None:
-    """The SYN-ACK came late: the ACK of it before it has no SYN, and the scale of the SYN is forgotten."""
+    """The SYN-ACK is captured late. The ACK before the SYN-ACK is not a SYN, so tcptrace forgets the scale of the first SYN."""
     text = """
         0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
         0.011 C > S .  1:1(0) ack 1 win 502
@@ -303,7 +328,10 @@ def test_a_segment_between_the_syns_makes_tcptrace_forget_the_scale(tmp_path: Pa
 
 
 def test_probes_are_counted_by_tcptrace_where_the_scale_is_unknown(tmp_path: Path) -> None:
-    """A window of 0 is 0 at any scale: tcptrace calls all that arrives after it a probe, even a flight that had left before."""
+    """A window of 0 is 0 at any scale.
+
+    To tcptrace, all data that arrive after a window of 0 are probes, even a flight that was sent before.
+    """
     text = """
         0.000 S > C . 1:1(0)    ack 1    win 0
         0.001 C > S . 1:1461    ack 1    win 500
@@ -316,7 +344,7 @@ def test_probes_are_counted_by_tcptrace_where_the_scale_is_unknown(tmp_path: Pat
 
 
 def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_path: Path) -> None:
-    """The ACK was captured before the data that it acknowledges: 1561 - 3000 is near 2^64, and held 1.96 s."""
+    """The ACK was captured before the data that it acknowledges. To tcptrace, 1561 - 3000 outstanding bytes are near 2^64, for 1.96 s."""
     text = f"""{HANDSHAKE}
         0.020 S > C P. 1:1461    ack 1
         5.030 C > S .  1:1(0)    ack 3001
@@ -328,7 +356,7 @@ def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_pat
 
 
 def test_a_second_syn_gives_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Path) -> None:
-    """Three windows follow the SYN-ACK. To tcptrace, they are 500, 501 × 128 and 502 × 128."""
+    """Three windows follow the SYN-ACK. To tcptrace, the three windows after the SYN-ACK are 500, 501 × 128 and 502 × 128."""
     text = """
         0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
         0.011 C > S .  1:1(0) ack 1 win 502
@@ -343,7 +371,7 @@ def test_a_second_syn_gives_tcptrace_the_scale_that_it_had_forgotten(tmp_path: P
 
 
 def test_the_byte_of_a_keepalive_that_comes_first_is_new_to_it(tmp_path: Path) -> None:
-    """The byte of a keepalive was sent before the capture began (RFC 9293, 3.8.4)."""
+    """The byte of the keepalive was first sent before the capture began (RFC 9293, 3.8.4)."""
     text = """
         0.00 C > S . 800:801(1) ack 5001
         0.02 S > C . 5001:5001(0) ack 801

@@ -34,7 +34,10 @@ def test_plain_transfer_is_reported_alike(tmp_path: Path) -> None:
 
 
 def test_fast_retransmission_within_the_round_trip_is_late_to_tshark(tmp_path: Path) -> None:
-    """RFC 5681, 3.2: three duplicate ACKs. New data 0.1 ms before makes it out of order for tshark, unless two repeated ACKs came."""
+    """Three duplicate ACKs cause a fast retransmit (RFC 5681, 3.2).
+
+    If new data were sent 0.1 ms before, the retransmit is out of order to tshark, unless two repeated ACKs came.
+    """
     text = f"""{HANDSHAKE}{FOUR_AND_A_HOLE}
         0.0301 S > C . ack 1461 win 509 <sack 2921:4381>
         0.0302 S > C . ack 1461 win 512 <sack 2921:5841>
@@ -49,7 +52,10 @@ def test_fast_retransmission_within_the_round_trip_is_late_to_tshark(tmp_path: P
 
 
 def test_late_segment_after_the_round_trip_is_resent_to_tshark(tmp_path: Path) -> None:
-    """By the IP identifications, 1461:2921 was sent before 2921:4381. It arrives 40 ms later; the handshake took 11 ms."""
+    """The IP identifications show that 1461:2921 was sent before 2921:4381.
+
+    The segment 1461:2921 arrives 40 ms after 2921:4381; the handshake took 11 ms.
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1 {{id 100}}
         0.021 C > S . 2921:4381 ack 1 {{id 102}}
@@ -68,7 +74,7 @@ def test_resend_below_the_last_ack_is_spurious_to_tshark(tmp_path: Path) -> None
 
 
 def test_fast_retransmission_by_sack_is_a_plain_one_to_tshark(tmp_path: Path) -> None:
-    """RFC 6675, 4: three segments are in SACK blocks; the windows differ, so tshark counts no repeated ACK."""
+    """Three segments are in SACK blocks (RFC 6675, 4). The windows differ, so tshark counts no repeated ACK."""
     text = f"""{HANDSHAKE}{FOUR_AND_A_HOLE}
         0.0301 S > C . ack 1461 win 510 <sack 2921:4381>
         0.0302 S > C . ack 1461 win 511 <sack 2921:5841>
@@ -93,7 +99,7 @@ def test_fast_retransmission_after_20_ms_is_a_plain_one_to_tshark(tmp_path: Path
 
 
 def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_path: Path) -> None:
-    """1461 and 4381 are lost. The sender does not repair the second with the partial ACK, but once three more ACKs repeat it (RFC 5681)."""
+    """1461 and 4381 are lost. The sender does not repair 4381 at the partial ACK, but after three more ACKs repeat that ACK (RFC 5681)."""
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461     ack 1
         0.020 C > S . 2921:4381  ack 1
@@ -121,7 +127,7 @@ def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_p
 
 
 def test_repeated_ack_with_sack_and_another_window_is_a_window_update_to_tshark(tmp_path: Path) -> None:
-    """RFC 6675, 2: with SACK, an ACK with a new block is a duplicate ACK, whatever its window."""
+    """With SACK, an ACK with a new block is a duplicate ACK, whatever its window (RFC 6675, 2)."""
     text = f"{HANDSHAKE}{FOUR_AND_A_HOLE}\n0.0301 S > C . ack 1461 win 515 <sack 2921:4381>"
     found = reported(tmp_path, text, "tshark-ignores-sack")
     assert set(found) == {(9, "duplicate_ack"), (9, "window_update")}
@@ -147,7 +153,7 @@ def test_repeated_ack_with_a_closed_window_is_no_duplicate_to_tshark(tmp_path: P
 
 
 def test_round_trip_of_a_resent_segment_is_measured_by_tshark(tmp_path: Path) -> None:
-    """Karn: which copy the ACK answers is unknown. tshark measures from the first, 510 ms before."""
+    """By Karn's rule, it is unknown which copy the ACK answers. tshark measures the RTT from the first copy, 510 ms before the ACK."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1461 ack 1\n0.520 C > S P. 1:1461 ack 1\n0.530 S > C .  ack 1461 win 500"
     found = reported(tmp_path, text, "tshark-ignores-karn")
     assert set(found) == {(6, "ack_rtt_ns")}
@@ -207,7 +213,7 @@ def test_a_keepalive_with_a_byte_that_comes_first_is_data_to_tshark(tmp_path: Pa
 
 
 def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """Linux probes with a segment without data, one below the next number (RFC 9293, 3.8.6.1 leaves the form open)."""
+    """Linux probes a zero window with an empty segment, one below the next sequence number (RFC 9293, 3.8.6.1 leaves the form open)."""
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:1461 ack 1
         0.03 S > C .  ack 1461 win 0
@@ -248,7 +254,10 @@ def test_windows_are_scaled_by_one_syn_to_tshark(tmp_path: Path) -> None:
 
 
 def test_same_number_after_a_reset_is_the_old_stream_to_tshark(tmp_path: Path) -> None:
-    """RFC 9293, 3.10.7.4: the first connection was refused; the second SYN opens another one, by chance with the same number."""
+    """The first connection was refused.
+
+    By RFC 9293, 3.10.7.4, the second SYN opens a new connection, by chance with the same sequence number.
+    """
     text = "0.0 C > S S 0:0(0) win 500\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.5 C > S S 0:0(0) win 500\n0.6 S > C R. 0:0(0) ack 1 win 0"
     found = reported(tmp_path, text, "tshark-joins-same-numbers")
     assert {(3, "conn"), (4, "conn"), (3, "reused_ports")} <= set(found)
@@ -289,7 +298,10 @@ def test_retransmission_timeout_is_reported_alike(tmp_path: Path) -> None:
 
 
 def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_path: Path) -> None:
-    """Both are lost; the timer retransmits the first at 220 ms, and the second follows in recovery, by no timer of its own."""
+    """Two segments are lost.
+
+    The timer retransmits the first at 220 ms. The second is retransmitted in recovery, not by a timer of its own.
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1
         0.021 C > S . 1461:2921 ack 1
@@ -304,7 +316,7 @@ def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_pat
 
 
 def test_completeness_is_reported_alike_of_a_whole_connection(tmp_path: Path) -> None:
-    """SYN 1, SYN-ACK 2, ACK 4, data 8, FIN 16: six steps of one connection."""
+    """A complete connection has SYN (1), SYN-ACK (2), ACK (4), data (8) and FIN (16). Both programs agree on all six compared values."""
     needs.tshark_4_0()
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:11  ack 1
@@ -325,21 +337,24 @@ def test_first_segment_of_a_stream_counts_for_tshark_only_if_it_is_a_syn(tmp_pat
 
 
 def test_ack_of_a_reset_opens_a_connection_to_tshark(tmp_path: Path) -> None:
-    """A refused SYN and another one from its port: the RST's ACK is counted, as if it answered a SYN-ACK."""
+    """A RST refuses a SYN, and another RST follows. tshark counts the ACK of a RST as if the ACK answered a SYN-ACK."""
     text = "0.0 C > S S 0:0(0) win 64240\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.2 S > C R. 0:0(0) ack 1 win 0"
     found = reported(tmp_path, text, "tshark-counts-acks-of-resets")
     assert "tshark counts the ACK of a RST" in found[3, "completeness"]
 
 
 def test_numbers_below_the_first_one_are_large_to_tshark(tmp_path: Path) -> None:
-    """A FIN, and late behind it the data before it: 0 - 341 is near 2^32 to tshark, which shows the byte of the FIN alone."""
+    """The FIN is captured before the data that precede it. To tshark, 0 - 341 is near 2^32, so only the byte of the FIN is in flight."""
     text = "0.000 S > C F. 1342:1342(0) ack 1\n0.001 S > C P. 1001:1342 ack 1"
     found = reported(tmp_path, text, "tshark-counts-from-the-first")
     assert "tshark numbers this direction from 0; lower bytes are in flight" in found[2, "bytes_in_flight"]
 
 
 def test_a_syn_ack_in_mid_stream_moves_the_zero_of_tshark(tmp_path: Path) -> None:
-    """Segments of a connection, and then the SYN-ACK that came long before them: tshark counts again, we from where the side began."""
+    """The SYN-ACK is captured long after segments of its connection.
+
+    From the SYN-ACK on, tshark counts bytes from the SYN-ACK; tcptrace-lab keeps its first offset.
+    """
     text = """
         0.000 S > C .  3001:4449 ack 137
         0.001 C > S .  137:137(0) ack 4449
@@ -352,7 +367,7 @@ def test_a_syn_ack_in_mid_stream_moves_the_zero_of_tshark(tmp_path: Path) -> Non
 
 
 def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path) -> None:
-    """RFC 7323, 2.2: without a scale in the SYN-ACK no window is scaled."""
+    """Without a scale in the SYN-ACK, no window is scaled (RFC 7323, 2.2)."""
     handshake = """
         {0}.000 C > S S  0:0(0)       win 65535 <mss 1460, wscale 5>
         {0}.010 S > C S. 0:0(0) ack 1 win 4380  <mss 1460>
@@ -364,14 +379,14 @@ def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path)
 
 
 def test_the_number_of_a_reset_is_sent_data_to_tshark(tmp_path: Path) -> None:
-    """A RST that overtook the data before it, which the capture shows behind it for the first time."""
+    """A RST overtook data that were sent before it. The capture shows these data for the first time after the RST."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:606 ack 1\n0.030 S > C R. 22:22(0) ack 606\n0.050 S > C P. 1:22 ack 606"
     found = reported(tmp_path, text, "tshark-counts-numbers-of-resets")
     assert "frame 5 is a RST with a higher sequence number" in found[6, "retransmission"]
 
 
 def test_a_segment_seen_later_by_the_files_times_lets_the_ack_go(tmp_path: Path) -> None:
-    """The timestamps are not in capture order: the ACK answers two segments, and the one that was sent first was captured last."""
+    """The timestamps are not in capture order. The ACK answers two segments, and the segment that was sent first was captured last."""
     text = f"""{HANDSHAKE}
         0.0205 C > S . 1:1461    ack 1
         0.0200 C > S . 1461:2921 ack 1
@@ -395,14 +410,17 @@ def test_one_below_the_highest_with_the_other_side_not_captured_may_be_anything(
 
 
 def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
-    """No SYN was captured: the window is 0 nevertheless, and what comes again ends just there."""
+    """No SYN was captured, but a window of 0 is 0 at any scale. The retransmitted data end exactly at the edge of the window."""
     text = "0.000 S > C P. 1:1001 ack 1 win 500\n0.010 C > S . 1:1(0) ack 1001 win 0\n1.000 S > C P. 1:1001 ack 1 win 500"
     found = reported(tmp_path, text, "tshark-knows-no-edge-without-scale")
     assert "a zero window ends at its ACK 1,001 whatever the scale" in found[3, "window_full"]
 
 
 def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:
-    """The receiver took its window back (RFC 9293, 3.8.6): the probe asks below the ACK, 1,460 bytes below the highest number."""
+    """The receiver shrank its window (RFC 9293, 3.8.6).
+
+    The probe has a sequence number below the ACK, 1,460 bytes below the highest number.
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S .  1:1461    ack 1
         0.021 C > S P. 1461:2921 ack 1
@@ -415,7 +433,7 @@ def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:
 
 
 def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """Frame 6 has a number one too high, as a damaged bit makes it, and is acknowledged by another such."""
+    """The sequence number of frame 6 is one too high, as a damaged bit makes it. Frame 7 acknowledges this number."""
     text = f"""{HANDSHAKE}
         0.020 S > C P. 1:1001    ack 1
         0.021 S > C P. 1001:2001 ack 1
@@ -427,7 +445,10 @@ def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path
 
 
 def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
-    """RFC 9293, 3.10.7: bytes of a RST are words about it. What continues behind them jumps over 100 bytes to us."""
+    """Bytes in a RST are a text about the reset, not data (RFC 9293, 3.10.7).
+
+    To tcptrace-lab, the data after the RST leave a hole of 100 bytes.
+    """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.021 C > S R. 101:201 ack 1\n0.022 C > S P. 201:301 ack 1"
     assert (
         "frame 5 is a RST with a higher sequence number" in reported(tmp_path, text, "tshark-sees-no-hole-behind-resets")[6, "lost_segment"]
@@ -435,7 +456,7 @@ def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark(tmp_path: Path) -> None:
-    """The handshake took -10 ms, which is very long to tshark; so is -20 ms since the highest number, but less long."""
+    """The handshake took -10 ms, which is a very long time to tshark. To tshark, -20 ms since the highest sequence number is shorter."""
     text = """
         0.100 C > S S  0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
         0.095 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
@@ -449,7 +470,7 @@ def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark
 
 
 def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Path) -> None:
-    """RFC 9293, 3.10.7.4: a RST updates no window."""
+    """A RST does not update the window (RFC 9293, 3.10.7.4)."""
     text = f"""{HANDSHAKE}
         0.015 S > C .  1:1(0) ack 1 win 509
         0.020 S > C R. 1:1(0) ack 1 win 0
@@ -460,7 +481,10 @@ def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Pa
 
 
 def test_the_ack_of_a_reset_is_the_answer_to_tshark(tmp_path: Path) -> None:
-    """A RST acknowledges more than was seen; the ACK after it, which we measure, answers nothing more to tshark."""
+    """A RST acknowledges more than was captured.
+
+    tcptrace-lab measures the RTT at the ACK after the RST; to tshark, that ACK answers nothing more.
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101    ack 1
         0.030 S > C R. 1:1(0)   ack 201 win 0
@@ -472,7 +496,7 @@ def test_the_ack_of_a_reset_is_the_answer_to_tshark(tmp_path: Path) -> None:
 
 
 def test_more_than_half_of_the_numbers_ahead_is_back_to_tshark(tmp_path: Path) -> None:
-    """RFC 9293, 3.4: behind 1,461 the capture holds one segment, 2^31 further on, and an ACK of what lies 2^29 beyond it."""
+    """After 1,461, the capture has one segment 2^31 further on, and an ACK of data 2^29 beyond that segment (RFC 9293, 3.4)."""
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461 ack 1
         0.040 C > S . {(1 << 31) - 100}:{1 << 31} ack 1
@@ -483,7 +507,10 @@ def test_more_than_half_of_the_numbers_ahead_is_back_to_tshark(tmp_path: Path) -
 
 
 def test_copies_of_an_ack_make_a_resend_fast_to_tshark(tmp_path: Path) -> None:
-    """The capture holds each ACK three times (equal IP identification): tshark counts two repeated ACKs, we none."""
+    """The capture has each ACK three times, with equal IP identifications.
+
+    tshark counts two repeated ACKs, and tcptrace-lab counts none.
+    """
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0300 S > C . 1:1(0)    ack 1461 win 509 {{id 7}}

@@ -1,1 +1,1 @@
-"""Tests of the explorer: its server, its tables, and who may ask."""
+"""Tests of the explorer: its server, its tables, and which requests it allows."""

@@ -1,4 +1,4 @@
-"""The explorer of an archive: its sums, its captures, and what SQL can and cannot do."""
+"""The explorer of an archive: its sums, its list of captures, and which SQL queries it allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the explorer says about a capture, compared with `export`, `analyze --json` and tshark."""
+"""The values that the explorer shows for a capture equal those of `export`, `analyze --json` and tshark."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_window_has_the_segments_within_it(shown: explorer.Explorer, analysis:
     wanted = set(rows["frame"][20:41].to_list())
     resent = {detail[0] for trace in sequence["data"] if "retransm" in trace["name"] for detail in trace["customdata"]}
     assert wanted <= drawn | resent
-    assert len(drawn | resent) <= len(wanted) + 2  # and one segment beside each edge
+    assert len(drawn | resent) <= len(wanted) + 2  # at most one more segment at each edge
 
 
 def test_bytes_of_a_window_are_counted_once(shown: explorer.Explorer, analysis: Analysis) -> None:
@@ -129,7 +129,7 @@ def test_a_large_connection_is_drawn_as_a_small_one(tmp_path: Path, monkeypatch:
 
 
 def _points(drawings: Drawings, window_ns: tuple[int, int]) -> dict[tuple[str, str], set[tuple[float, float]]]:
-    """The points of each trace within a window."""
+    """Return the points of each trace within a time window."""
     return {
         (figure["key"], trace["name"]): {
             (x, y)

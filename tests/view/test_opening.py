@@ -1,4 +1,7 @@
-"""Opening captures of an archive: once each, without stopping the archive's pages, and given up when others take their place."""
+"""Captures of an archive are opened once each, without blocking the archive's pages.
+
+Opening is given up when other captures take the place.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def names(archive: ArchiveApi) -> list[str]:
 
 
 def together(count: int, work: Callable[[], object]) -> list[object]:
-    """The results of `count` threads that do the same."""
+    """Run `work` in `count` threads at once. Return the results."""
     results: list[object] = []
     threads = [threading.Thread(target=lambda: results.append(work())) for _ in range(count)]
     for thread in threads:
@@ -103,7 +106,7 @@ def test_after_a_failure_a_capture_can_be_opened(root: Path) -> None:
 
 
 def locked(folder: Path) -> bool:
-    """Whether another holder keeps the tables in `folder` from being removed."""
+    """Return whether another holder's lock keeps the tables in `folder` from being removed."""
     with (folder / "lock").open("r+b") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Attacks on the explorer, one test each."""
+"""Each test is one attack on the explorer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The explorer of two captures: what `analyze --pair` and `compare` say, and the explorer of each."""
+"""The explorer of two captures shows what `analyze --pair` and `compare` say, and leads to the explorer of each capture."""
 
 from __future__ import annotations
 

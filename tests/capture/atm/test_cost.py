@@ -33,7 +33,7 @@ def test_llc_costs_a_cell_where_it_does_not_fit() -> None:
 
 
 def test_cells_carry_48_of_53_bytes_of_the_line() -> None:
-    """A line of 149.76 Mb/s carries 135.63 Mb/s of cell payload. This bounds the throughput for any segment size."""
+    """A line of 149.76 Mb/s carries 135.63 Mb/s of cell payload. No segment size gives a higher throughput."""
     assert round(atm.OC3C_LINE_MBPS * 48 / 53, 2) == 135.63
     assert all(atm.oc3c_payload_bound_mbps(mss_bytes, 40) < 135.64 for mss_bytes in range(1, 65_488, 97))
 

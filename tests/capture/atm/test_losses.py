@@ -109,7 +109,7 @@ def test_a_pdu_that_never_ends_is_a_problem() -> None:
 def test_whichever_cell_is_lost_the_right_segments_are_damaged(hit: int, behind_first: int) -> None:
     """The capture has 68 packets of 2 to 4 cells.
 
-    If a packet loses its first cell, its headers are missing. If it loses its last cell, the next packet is damaged too.
+    If a packet loses its first cell, its headers are missing. If a packet loses its last cell, the next packet is damaged, too.
     """
     first, last = pdu_cells(SMALL)[hit]
     lost = min(first + behind_first, last)

@@ -7,9 +7,9 @@
 //! a pause. PSH on a segment below the MSS ends a write, not a message: an application may write one message in pieces.
 //!
 //! If a host sends bytes while data of the peer are in flight (pipelined requests, full duplex), message boundaries are
-//! unknown. Overlapping messages of both directions, and those right after them, are marked, and nothing is concluded
-//! from them. A message has a special state if it starts before the capture, or if some of its bytes are missing from
-//! the capture.
+//! unknown. If message boundaries are unknown, the messages of both directions and the next ones are marked as
+//! overlapping, and nothing is concluded from them. A message has a special state if it starts before the capture, or
+//! if some of its bytes are missing from the capture.
 //!
 //! Segments come in batches. Between two batches, the last message of each direction and all messages that are not yet
 //! acknowledged are kept.
@@ -89,7 +89,7 @@ pub enum State {
     Whole,
     /// Data of the peer were in flight while the message was sent, so its end is unknown.
     Overlapping,
-    /// The direction of the message starts before the capture.
+    /// The message is the first of its direction, and the bytes before it are missing from the capture.
     StartMissing,
     /// Some bytes of the message are missing from the capture.
     BytesMissing,
@@ -209,8 +209,8 @@ impl Message {
         }
     }
 
-    /// Adds a segment with data. `inside` is false for the first segment of any message but the first, because a wait
-    /// before this segment is not part of the message.
+    /// Adds a segment with data. `inside` is false for the first segment of every message except the first one, because
+    /// a wait before this segment is not part of the message.
     fn add(&mut self, segment: &Segment, noted: &Noted, inside: bool) {
         let (frame, end) = (segment.frame, segment.end());
         self.segments += 1;

@@ -58,7 +58,7 @@ impl Nullable {
         if self.is_some() && (self.0 < other.0 || !other.is_some()) { self } else { other }
     }
 
-    /// `self - earlier`; null if one of them is null.
+    /// Returns `self - earlier`; null if one of them is null.
     #[inline]
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {

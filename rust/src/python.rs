@@ -35,8 +35,8 @@ fn known_connection((conn, one, other, frames): KnownTuple) -> Known {
     Known { conn, ends: [one, other], frames }
 }
 
-/// Locks the engine for one batch. The lock is poisoned if a thread panicked while it had the lock; Python has already
-/// received that panic.
+/// Locks the engine for one batch. A lock is poisoned if a thread panicked while it had the lock; Python has already
+/// received the panic.
 fn lock(engine: &Shared) -> MutexGuard<'_, Pass> {
     engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -386,8 +386,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// A call of `pull` reads at most this many segments per requested row, so that it returns regularly even in a pass
-    /// with few segment rows or none.
+    /// Maximum number of segments that a call of `pull` reads per requested row. The limit makes `pull` return
+    /// regularly even in a pass with few segment rows or none.
     const SEEN_PER_ROW: u64 = 4;
 
     /// Reads the capture to its end, and returns the stored batches of a table.

@@ -1,4 +1,4 @@
-//! 32-bit sequence numbers, and the 64-bit stream offsets that replace them (RFC 9293, 3.4).
+//! Converts 32-bit sequence numbers to 64-bit stream offsets (RFC 9293, 3.4).
 
 /// Returns the offset whose low 32 bits are `number - base` and that lies within 2^31 of `near`.
 ///

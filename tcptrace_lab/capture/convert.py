@@ -200,7 +200,10 @@ def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: 
 
 
 class _Files:
-    """The files of a capture: those to convert, and streams. The first bytes of a stream are kept in case it has to be converted."""
+    """The files of a capture, some of which have to be converted or are streams.
+
+    The first bytes of each stream are kept in case the stream has to be converted.
+    """
 
     def __init__(self, paths: list[str], kept: contextlib.ExitStack) -> None:
         self._paths = paths
@@ -290,7 +293,7 @@ class _Files:
         return editcap.File(descriptor=file.fileno())
 
     def _unpacked(self, packed: editcap.File) -> tuple[editcap.File, str | None]:
-        """Decompress a file to a temporary file. Also return why the decompression ended early, or None."""
+        """Decompress a file to a temporary file. Also return why the decompression ended early; None if it did not."""
         with self._temporary() as file:
             try:
                 fault = unpack(packed.argument, f"/dev/fd/{file.fileno()}")

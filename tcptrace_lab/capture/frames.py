@@ -46,7 +46,7 @@ _OPTION_RESOLUTION = 9
 
 
 class Frame(NamedTuple):
-    """One frame: its time in ps (an exact integer, used only to merge files) and its captured bytes; empty if these were not requested."""
+    """One frame: its time in ps (an exact integer, used only to merge files), and its captured bytes if they were requested."""
 
     at: int
     data: bytes

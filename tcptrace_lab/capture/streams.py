@@ -1,7 +1,8 @@
 """Lets the engine read a stream (standard input, a pipe, a FIFO) from its start a second time, although a stream can be read only once.
 
 The engine reads the first bytes of all files before it reads any of them to its end. If the engine refuses one file, it has already read
-the start of the others, and a converter needs the refused file from its start. Therefore the first bytes of each stream are kept.
+the start of the others, and a converter needs the refused file from its start. The first bytes of each stream are kept, so that a converter
+can read the stream from its start.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _OBJECTS: Final = 100_000
 def bound() -> None:
     """Set Polars, numpy and the C library to keep little free memory.
 
-    User settings stay. This function must be called before Polars and numpy are imported.
+    User settings stay. `bound` must be called before Polars and numpy are imported.
     """
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -62,9 +62,9 @@ _whole = False
 def at_hand(paths: Sequence[str]) -> Iterator[None]:
     """While the block runs, queries use Polars' in-memory engine, and `batches` returns one batch, if the files are small.
 
-    The files must not be compressed either. Polars' streaming engine and batches limit the memory of a query, but to start their threads
-    takes longer than a whole query on a few rows. The setting applies to the whole process, so the process must analyze only one capture at
-    a time.
+    `at_hand` has no effect on compressed files. Polars' streaming engine and batches limit the memory of a query, but to start their
+    threads takes longer than a whole query on a few rows. `at_hand` changes settings of the whole process, so the process must analyze only
+    one capture at a time.
     """
     global _whole  # noqa: PLW0603  (a global, because Polars' setting is global)
     if not _are_small(paths):

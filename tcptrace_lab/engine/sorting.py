@@ -1,7 +1,7 @@
 """Collects rows that arrive out of order and may exceed memory, and returns them as one lazy frame, sorted by number.
 
 The engine returns a connection or flow when it is over, so a long one comes after thousands that were opened later. Up to a limit, rows are
-kept in memory and sorted at the end. Beyond the limit, they are written to temporary files in sorted parts. A query processes one range of
+kept in memory and sorted at the end. Rows beyond the limit are written to temporary files in sorted parts. A query processes one range of
 numbers after the other, and reads from each file only the rows in the range. Only a few parts contain rows with much lower numbers than
 their other rows, so nearly everything is read once.
 """

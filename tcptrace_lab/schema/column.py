@@ -112,6 +112,6 @@ def _no_rows(table: Table, names: tuple[str, ...]) -> pl.DataFrame:
 
 
 def table(name: str, row: str, columns: Iterable[Column]) -> Table:
-    """Return a table of these columns."""
+    """Return a table with the given columns."""
     return Table(name, row, tuple(columns))
 

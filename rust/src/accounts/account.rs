@@ -24,7 +24,7 @@ pub(crate) struct DirectionAccount {
     pub rates: Option<Box<Rates>>,
 }
 
-/// The state that classifies the segments of one direction, and the account of this direction.
+/// One direction: the state by which its segments are classified, and its account.
 #[derive(Debug)]
 pub(crate) struct AccountedDirection<'a> {
     pub direction: &'a DirectionState,
@@ -256,7 +256,8 @@ fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     }
 }
 
-/// From a segment of the receiver of the data, measures how many bytes arrived there and how many the application read.
+/// Measures from a segment that the receiver of data sends how many bytes have arrived there, and how many of them the
+/// application has read.
 #[inline]
 fn drains(
     arrival: &Arrival,

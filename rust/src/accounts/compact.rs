@@ -2,8 +2,8 @@
 
 use super::account::DirectionAccount;
 
-/// Accounts that need more than 2,048 bytes after serialization are not serialized. The limit does not affect short
-/// connections, of which a capture may have very many.
+/// Accounts that need more than 2,048 bytes after serialization are not serialized. The accounts of short connections,
+/// of which a capture may have very many, never exceed this limit.
 const MAX_COMPACT_BYTES: usize = 2048;
 
 /// The accounts of the two directions of a connection, the client's direction first. Uncompressed they take 2.7 KB.

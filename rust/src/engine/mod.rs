@@ -87,11 +87,11 @@ pub struct Options {
     pub most: usize,
     /// Number of connections in the whole capture, for a second pass in which `only` excludes some; 0 if unknown. In a
     /// capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS) connections, all connections
-    /// between the same two hosts are judged together, because each shows something about their path. In such a
-    /// capture, `only` must contain all connections between these hosts.
+    /// between the same two hosts are judged together, because each shows something about their path. If connections
+    /// between the same hosts are judged together, `only` must contain all of them.
     pub in_capture: usize,
     /// Memory limit for the waits of all open connections together, and a second limit of the same size for the waits
-    /// of ended connections. Beyond the limit, waits are written to a temporary file.
+    /// of ended connections. Waits beyond the memory limit are written to a temporary file.
     pub waits_memory_bytes: usize,
     /// Number of worker threads if no segment rows are requested; `None` for one per processor.
     pub threads: Option<NonZeroUsize>,
@@ -263,8 +263,8 @@ impl Engine {
     /// The next batch of rows; `None` at the end.
     ///
     /// # Errors
-    /// Waits cannot be stored in temporary files ([`ArrowError::IoError`]). Other errors do not occur in practice, see
-    /// [`Segments::batch`].
+    /// Waits cannot be stored in temporary files ([`ArrowError::IoError`]). Errors other than these do not occur in
+    /// practice, see [`Segments::batch`].
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
             if let Some(batch) = self.judged.next_batch()? {
@@ -344,7 +344,7 @@ impl Engine {
     /// At the end of the capture, returns the remaining connections and flows.
     fn rest(&mut self) -> Result<Rest, ArrowError> {
         if let Some(threads) = self.threads.take() {
-            // A worker may be blocked because nobody receives its rows. Dropping the receivers ends such a worker.
+            // Dropping the receivers ends a worker that is blocked because nobody receives its rows.
             self.rows.clear();
             self.ended = Ended::of(threads);
         }

@@ -10,8 +10,8 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
-/// Maximum number of different reasons why packets were not read that are counted separately. Beyond the maximum, all
-/// further unknown link types are counted as one reason.
+/// Maximum number of different reasons why packets were not read that are counted separately. When there are more
+/// reasons, all further unknown link types are counted as one reason.
 const MAX_STOPS: usize = 64;
 
 /// The reading thread.
@@ -121,7 +121,7 @@ impl FrameReader {
         }
         for (stop, number) in self.dissector.asides() {
             if !matches!(stop, Stop::NotTcp | Stop::Fragment) {
-                // For earlier frames, the place in the file is not known any more.
+                // The place in the file is known for the current frame, but not for earlier ones.
                 stopped(&mut self.stops, stop, number, self.capture.place().filter(|_| number == frame.number));
             }
         }

@@ -41,12 +41,12 @@ pub(super) struct Epoch {
     pub segments: u64,
     /// Number of datagrams; 0 if neither datagrams nor flows are requested.
     pub datagrams: u64,
-    /// Indices of the packets that opened connections. The index counts all packets of these chunks, also those of
-    /// other workers.
+    /// Indices of the packets that opened connections, among all packets of these chunks (those of other workers
+    /// included).
     pub opened: Vec<u32>,
     /// Finished connections.
     pub over: Vec<Over>,
-    /// The error that prevented waits from being stored; the worker stops after it.
+    /// The error because of which waits could not be stored. The worker stops after this error.
     pub failure: Option<io::Error>,
 }
 

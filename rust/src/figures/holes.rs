@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The result is compared with a set of single byte offsets.
+        /// In this test, the number of filled bytes is compared with the result of a set of single byte offsets.
         #[test]
         fn a_segment_fills_exactly_the_bytes_that_were_missing(
             segments in prop::collection::vec((0_i64..60, 1_i64..9), 0..40)

@@ -3,7 +3,7 @@
 //!
 //! Segments and waits are added in batches, in the order of the capture. Between batches, each series keeps a limited
 //! number of points and an exact count of all points. A connection of any length therefore needs limited memory, and
-//! the page can state how many points are not drawn. The result does not depend on the size of the batches.
+//! the page can state how many points are not drawn. The resulting figures do not depend on the size of the batches.
 
 mod holes;
 mod points;
@@ -21,8 +21,8 @@ pub use strip::{Band, Strip};
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Number of points of one line or mark that are kept between two batches. Several times as many points are kept as are
-/// drawn, so that reducing them twice has no visible effect.
+/// Number of points of one line or mark that are kept between two batches. Between batches, several times as many
+/// points are kept as are drawn, so that reducing the points twice has no visible effect.
 const HELD_POINTS: usize = 20_000;
 
 /// Names of the lines, in order.
@@ -130,7 +130,7 @@ impl<T> Held<T> {
 #[derive(Debug)]
 struct Steps {
     line: Held<Point>,
-    /// The last point, if the value did not change there.
+    /// The last point of the line, if its value did not change there.
     last: Option<Point>,
     y: Option<i64>,
 }
@@ -330,8 +330,8 @@ impl Series {
         }
     }
 
-    /// Opens a hole if the segment starts above the expected offset; fills the holes that it covers if it starts below.
-    /// Returns how many bytes of the segment were missing before.
+    /// Opens a hole if the segment starts above the expected offset. If the segment starts below, fills the holes that
+    /// it covers. Returns how many bytes of the segment were missing before.
     fn fill_hole(&mut self, segment: &Segment, tracked: &Tracked) -> i64 {
         match tracked.sent_before {
             Some(before) if segment.seq > before => self.holes.open(before, segment.seq),

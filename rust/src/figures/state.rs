@@ -115,8 +115,8 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Starts before a segment of the connection: `state` is the state before this segment, and `first_ts_ns` the time
-    /// of the connection's first segment.
+    /// Starts before a segment of the connection: `state` is the state of the direction before this segment, and
+    /// `first_ts_ns` the time of the connection's first segment.
     #[must_use]
     pub fn new(first_ts_ns: i64, from_client: bool, state: State) -> Self {
         Self { first_ts_ns, from_client, state }

@@ -8,8 +8,8 @@
 //! - Nearly all steps are small and forward: a counter. A datagram with a lower value than an earlier one was
 //!   reordered.
 //! - A repeated value is a copy of the datagram, and not a step.
-//! - Nearly all steps are 1: a counter of this flow alone. With such a counter, a value that never appears is a missing
-//!   datagram.
+//! - Nearly all steps are 1: a counter of this flow alone. With a counter of this flow alone, a value that never
+//!   appears is a missing datagram.
 
 /// Largest step of a counter. Nmap's OS detection treats larger steps as random (Nmap Network Scanning, TCP/IP
 /// fingerprinting, test TI).
@@ -36,7 +36,8 @@ pub(super) struct DatagramIds {
     position: i64,
     lowest: i64,
     highest: i64,
-    /// The last positions as bits, set if the position was seen. The lowest bit stands for the position `highest`.
+    /// The last positions as bits: a bit is set if the position was seen. The lowest bit stands for the position
+    /// `highest`.
     seen: u64,
     steps: u64,
     steps_of_one: u64,

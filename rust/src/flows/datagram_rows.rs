@@ -32,7 +32,7 @@ pub struct FlowRow {
     pub server: (IpAddr, u16),
     /// Response times of the server.
     pub echoes: Echoes,
-    /// The figures of what the client sent, and of what the server sent.
+    /// The figures of the datagrams that the client sent, and of those that the server sent.
     pub directions: [FlowDirection; 2],
 }
 

@@ -13,11 +13,11 @@ use super::histogram::{BUCKET_BITS, MAX_BUCKETS};
 use crate::nullable::Nullable;
 use crate::wire::{Datagram, FlowKey};
 
-/// Maximum number of flows that are tracked at the same time, which take about 80 MB. When the maximum is reached, each
-/// new flow closes an old one, whose row is then emitted.
+/// Maximum number of flows that are tracked at the same time, which take about 80 MB. When this number of flows is
+/// tracked, each new flow closes an old one, whose row is then emitted.
 const MAX_LIVE: usize = 1 << 17;
-/// Maximum number of pairs of direction and datagram size that are stored at the same time (100 MB). Beyond the
-/// maximum, different sizes are no longer counted.
+/// Maximum number of pairs of direction and datagram size that are stored at the same time (100 MB). When there are
+/// more such pairs, different sizes are no longer counted.
 const MAX_SIZES: usize = if cfg!(test) { 1 << 10 } else { 8_000_000 };
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 4096;
@@ -71,7 +71,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Number of flows that were closed to make room. Later datagrams of such a flow belong to a new flow.
+    /// Number of flows that were closed to make room. Later datagrams of a flow that was closed belong to a new flow.
     #[must_use]
     pub fn closed_early(&self) -> u64 {
         self.closed_early
@@ -111,7 +111,7 @@ impl Flows {
     }
 
     /// If there are too many histogram buckets, makes them wider until at most half of the allowed number is used. If
-    /// there are too many sizes, removes all sizes.
+    /// there are too many different datagram sizes, removes all sizes.
     fn stay_within_bounds(&mut self) {
         if self.buckets > MAX_BUCKETS {
             while self.buckets > MAX_BUCKETS / 2 && self.widened_bits < BUCKET_BITS {

@@ -23,7 +23,7 @@ use crate::nullable::Nullable;
 use crate::wire::Segment;
 
 /// Maximum number of connections that are tracked at the same time by all tables together, which take about 520 MB.
-/// When the maximum is reached, each new connection closes an old one.
+/// When this number of connections is tracked, each new connection closes an old one.
 const MAX_LIVE: usize = 1 << 17;
 /// Number of tracked connections (in all tables together, about 65 MB) below which no connection is closed before the
 /// capture ends.
@@ -82,7 +82,7 @@ pub struct Connections {
     count: usize,
     /// Number of the next connection.
     next: u32,
-    /// Each of 2^`shared_bits` tables gets the same share of the limits; this table is one of them.
+    /// This table is one of 2^`shared_bits` tables, which share the limits equally.
     shared_bits: u32,
     /// Free places in `live`.
     vacant: Vec<u32>,
@@ -220,8 +220,8 @@ impl Connections {
         (self.closed.len() >= rows).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(rows)))
     }
 
-    /// Returns some of the remaining rows at the end of the capture; `None` if there are no more. Also frees the memory
-    /// of these connections.
+    /// Returns some of the remaining rows at the end of the capture; `None` if there are no more. The memory of the
+    /// returned connections is freed.
     pub fn take_rest(&mut self) -> Option<Vec<ConnectionRow>> {
         if !self.closed.is_empty() {
             return Some(std::mem::take(&mut self.closed));
@@ -230,7 +230,8 @@ impl Connections {
         Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
-    /// Index of the segment's connection. If there is none, opens a connection, with this `number` if one is given.
+    /// Index of the segment's connection. If the segment's connection does not exist, opens it, with this `number` if
+    /// one is given.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
         let live = &self.live;

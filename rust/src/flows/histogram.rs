@@ -17,7 +17,7 @@ pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
 /// The factor that distributes bucket numbers over the hash table: 2^64 divided by the golden ratio (Fibonacci
 /// hashing).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Maximum number of buckets of all histograms together (16 bytes each). When the maximum is exceeded, all buckets
+/// Maximum number of buckets of all histograms together (16 bytes each). When there are more buckets, all buckets
 /// become twice as wide.
 pub(super) const MAX_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
@@ -43,7 +43,8 @@ impl Bucket {
     #[inline]
     fn hash(key: u32) -> u64 {
         let product = u64::from(key).wrapping_mul(SPREAD);
-        // The hash table uses the low bits of a hash. Those of wide buckets are equal, so the high bits are mixed in.
+        // The hash table uses the low bits of a hash. Wide buckets would have equal low bits, so the high bits are
+        // mixed in.
         product ^ product >> 32
     }
 }
@@ -85,7 +86,7 @@ impl Histogram {
         }
     }
 
-    /// Makes the buckets wider. After the call, bucket numbers omit their `bits` low bits.
+    /// Makes the buckets wider. After this call, the numbers of the histogram's buckets omit their lowest `bits` bits.
     #[cold]
     pub(super) fn widen(&mut self, bits: u32) {
         self.widened_bits = bits;

@@ -55,7 +55,7 @@ impl Times {
         }
     }
 
-    /// Makes the buckets wider. After the call, bucket numbers omit their `bits` low bits.
+    /// Makes the buckets wider. After this call, the numbers of the histogram's buckets omit their lowest `bits` bits.
     pub(super) fn widen(&mut self, bits: u32) {
         self.0.widen(bits);
     }

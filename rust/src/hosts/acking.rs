@@ -12,15 +12,15 @@ const MIN_DELAYED: i64 = 3;
 /// The delays of a fixed timer differ by at most 20 ms, because of its ticks (Linux 4 or 10 ms) and the path's jitter
 /// (a heuristic).
 const FIXED_SPREAD_MS: i64 = 20;
-/// Period of the timer of BSD and its descendants (`tcp_fasttimo`). With this timer, ACK delays are 0 to 200 ms, and
-/// all delayed ACKs are sent at the same phase of the period.
+/// Period of the timer of BSD and its descendants (`tcp_fasttimo`). With the timer of BSD, ACK delays are 0 to 200 ms,
+/// and all delayed ACKs are sent at the same phase of the period.
 const HEARTBEAT_MS: i64 = 200;
 /// A heartbeat (one periodic timer) is assumed if chance would concentrate the delayed ACKs as much at one phase with a
 /// probability of less than 0.1% (Rayleigh's test).
 const HEARTBEAT_CHANCE: f64 = 0.001;
-/// If at least 80% of the ACKs cover one segment each, the host acknowledges every segment. If fewer do, ACKs of one
-/// segment have other reasons: some stacks acknowledge the first segments of a connection at once (Linux: 16), the
-/// application sends data, or a message ends (a heuristic).
+/// If at least 80% of the ACKs cover one segment each, the host acknowledges every segment. If fewer than 80% of the
+/// ACKs cover one segment, these ACKs have other reasons: some stacks acknowledge the first segments of a connection at
+/// once (Linux: 16), the application sends data, or a message ends (a heuristic).
 const EARLY: f64 = 0.8;
 /// An ACK rule is accepted if at least half of the ACKs follow it (a heuristic).
 const MOST: f64 = 0.5;
@@ -48,11 +48,11 @@ pub(crate) fn fixed_timer_ms(delay_ms: i64) -> Option<i64> {
 pub enum AckPolicy {
     /// Every segment.
     PerSegment,
-    /// Every second segment, whatever its size.
+    /// An ACK is sent for every second segment, whatever the segment's size.
     PerTwoSegments,
-    /// Each time two full-sized segments' worth of bytes has arrived.
+    /// An ACK is sent when bytes worth two full-sized segments have arrived.
     PerTwoMss,
-    /// Every second full-sized segment. Whether the host counts segments or bytes is unknown.
+    /// An ACK is sent for every second full-sized segment. Whether the host counts segments or bytes is unknown.
     PerTwo,
     /// 35% of the receive buffer.
     Buffer35,
@@ -191,8 +191,8 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
 /// Returns the rule by the number of segments that each ACK covers. `prompt` is the number of ACKs that were not
 /// delayed.
 ///
-/// Delayed ACKs of several segments count as ACKs of two or more. This count can hide [`AckPolicy::PerTwo`], but never
-/// produces it wrongly.
+/// Delayed ACKs of several segments count as ACKs of two or more. Counting in this way can hide [`AckPolicy::PerTwo`],
+/// but never suggests [`AckPolicy::PerTwo`] wrongly.
 fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
     let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));
     let [of_one, of_two, ..] = acking.by_segments.map(i64::from);

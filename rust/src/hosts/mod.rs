@@ -1,4 +1,4 @@
-//! Conclusions from a whole connection about its two hosts and about its capture.
+//! Draws conclusions from a whole connection about its two hosts and about its capture.
 //!
 //! The layers below count. This layer draws conclusions from the counts in the row of a finished connection. If the
 //! counts do not decide a case, the result is unknown, because a guess would be mistaken for a measurement.

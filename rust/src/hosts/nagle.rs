@@ -3,13 +3,13 @@
 use crate::accounts::Nagle;
 use crate::connection::Confidence;
 
-/// Nagle's algorithm is judged to be on if more than a quarter of the opportunities have a wait that it explains.
-/// Chance produces such a wait in at most 1/16 of the opportunities.
+/// Nagle's algorithm is judged to be on if more than a quarter of the opportunities have a wait that Nagle's algorithm
+/// explains. By chance, at most 1/16 of the opportunities have a wait that looks like Nagle's algorithm.
 const HELD_SHARE: f64 = 0.25;
 /// Number of waits that prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;
-/// Number of events that cannot be chance: waits, if Nagle's algorithm is on, or small segments sent after
-/// unacknowledged small ones, if it is off.
+/// Number of events that cannot be chance. The events are waits, if Nagle's algorithm is on, or small segments sent
+/// after unacknowledged small ones, if it is off.
 const CONSISTENT_HOLDS: i64 = 2;
 
 /// The setting of Nagle's algorithm, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.

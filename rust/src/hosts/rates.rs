@@ -15,7 +15,7 @@ use crate::connection::DirectionFigures;
 use crate::flows::ConnectionRow;
 use crate::sender::SenderTotals;
 
-/// A rate needs at least this many samples (a heuristic).
+/// Minimum number of samples of a rate (a heuristic).
 const MIN_SAMPLES: i64 = 10;
 /// The segments of bursts count as equal in size if their average is at least 80% of the largest (a heuristic). A
 /// common rate of small and large segments, as in a dialogue before a bulk transfer, describes neither of them.
@@ -43,12 +43,12 @@ const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];
 const ATM_BPS: [f64; 4] = [25_600_000.0, 100_000_000.0, 149_760_000.0, 599_040_000.0];
 /// A measured rate is taken for the rate of a link if it differs by at most [`LINE_SHARE`] and has at least
 /// [`LINE_SAMPLES`] samples, and if the average segment has at least [`FULL_SHARE`] of the payload of a full-sized one.
-/// These limits are heuristics; the clock of a link is exact to 0.01 %.
+/// The limits for recognizing a link rate are heuristics; the clock of a link is exact to 0.01 %.
 const LINE_SHARE: f64 = 0.01;
 const LINE_SAMPLES: i64 = 50;
 const FULL_SHARE: f64 = 0.98;
 
-/// The bound of a direction's rate, in the order of `BOUND_BY` in `tcptrace_lab/schema/`.
+/// The cause of a direction's bound, in the order of `BOUND_BY` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BoundBy {
@@ -267,8 +267,8 @@ fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f6
 }
 
 /// Returns a bound, raised to the delivered rate if it is slightly lower; `None` if it is lower by more than
-/// [`NOISE_SHARE`]. If data was delivered faster, this bound did not limit it: a few long RTTs can look like a queue
-/// that drains.
+/// [`NOISE_SHARE`]. If data was delivered faster than a bound, the bound did not limit it: a few long RTTs can look
+/// like a queue that drains.
 fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
     let bound_bps = bound_bps?;
     let Some(delivered_bps) = delivered_bps else { return Some(bound_bps) };

@@ -1,12 +1,13 @@
 //! The capture point: where on the path a connection was captured (`docs/how-it-decides.md`, 2.1).
 //!
 //! The time from the capture of a packet to the capture of the answer is a round trip from the capture point to the
-//! host. The shortest such round trip, over all answers that *prove* the arrival of the packet, is the **turnaround**
-//! of the host. A capture at one host shows a turnaround near 0 for this host, and a full RTT for the other host. Four
-//! kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps, and data beyond the
-//! window that was offered before. Data that follows an ACK closely proves nothing, because the host may have sent it
-//! before the ACK arrived. Timestamps echoed in data that a host sends on its own initiative give only an upper bound
-//! of its turnaround: an application that writes once a second echoes a timestamp up to a second late, at any distance.
+//! host. The shortest of these round trips, over all answers that *prove* the arrival of the packet, is the
+//! **turnaround** of the host. A capture at one host shows a turnaround near 0 for this host, and a full RTT for the
+//! other host. Four kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps,
+//! and data beyond the window that was offered before. Data that follows an ACK closely proves nothing, because the
+//! host may have sent it before the ACK arrived. Timestamps echoed in data that a host sends on its own initiative give
+//! only an upper bound of its turnaround: an application that writes once a second echoes a timestamp up to a second
+//! late, at any distance.
 
 use std::net::IpAddr;
 
@@ -64,8 +65,8 @@ pub enum KnownBy {
 pub struct Vantage {
     /// The place.
     pub place: Place,
-    /// Proved: the handshake and all answers together show the same host. Consistent: only other answers show a host,
-    /// or the handshake also shows a point in the middle (both hosts may just be slow). Possible: the handshake
+    /// Proved: the handshake and all answers together show the same host. Consistent: answers other than the handshake
+    /// show a host, or all answers show a point in the middle (both hosts may just be slow). Possible: the handshake
     /// contradicts the other answers, or only ACKs show a point in the middle (all of them may have been delayed).
     /// `None`: the place is unknown.
     pub confidence: Option<Confidence>,
@@ -125,7 +126,7 @@ fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
 
 /// Returns the turnaround of host `side` (0 client, 1 server): the shortest time from the capture point to this host
 /// and back; `None` without proof. If this host never had to answer anything, only the timestamps echoed in its own
-/// data remain, and their times include the delay of its application. If these timestamps are the only evidence and
+/// data remain, and their times include the delay of its application. If echoed timestamps are the only evidence and
 /// routers lie only on the other side of the capture point, the turnaround is 0. Two kinds of answer are ignored: a
 /// single one that took longer than any path, because the immediate ACK was lost or not captured, and one that is
 /// faster than `min_ns`, the tick of the clock.
@@ -164,7 +165,7 @@ pub(crate) fn is_loopback(row: &ConnectionRow) -> bool {
 }
 
 /// Whether the capture was taken at the host whose turnaround is `to_it_ns`; the other host's is `to_other_ns`. The
-/// result is also true if both turnarounds are too short to be distinguished.
+/// function also returns true if both turnarounds are too short to be distinguished.
 pub(crate) fn is_near(to_it_ns: i64, to_other_ns: i64) -> bool {
     to_it_ns < NO_DISTANCE_NS || (to_it_ns as f64) < NEAR_SHARE * (to_it_ns.saturating_add(to_other_ns)) as f64
 }

@@ -27,7 +27,10 @@ _MAX_UINT16 = 0xFFFF
 
 
 def erf_record(ts_ns: int, erf_type: int, body: bytes) -> bytes:
-    """Return an ERF record without the padding to a multiple of 8 bytes. Raises ValueError if the length needs more than 16 bits."""
+    """Return an ERF record without the padding to a multiple of 8 bytes.
+
+    Raises ValueError if the length of the record needs more than 16 bits.
+    """
     record_bytes = _aligned(_ERF_HEADER_BYTES + len(body))
     if record_bytes > _MAX_UINT16:
         raise ValueError(f"an ERF record of {record_bytes} bytes would be longer than {_MAX_UINT16}")

@@ -1,4 +1,4 @@
-"""Reads the IP packets of a pcap or pcapng file. Supported link types need no reassembly."""
+"""Reads the IP packets of a pcap or pcapng file. Only link types that need no reassembly are supported."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _ip_offset(frame: Frame) -> int | None:
     match frame.link_type:
         case 0 | 108:  # NULL, LOOP
             return 4
-        case 12 | 14 | 101 | 228 | 229:  # RAW (which has three numbers), IPV4, IPV6
+        case 12 | 14 | 101 | 228 | 229:  # link types RAW (which has three numbers), IPV4 and IPV6
             return 0
         case 1:  # Ethernet
             at = 12

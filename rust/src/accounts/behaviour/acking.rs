@@ -15,8 +15,8 @@ const PROMPT_NS: i64 = 2_000_000;
 const MIN_FULL_BYTES: u32 = 536;
 /// Width of a histogram bucket of ACK delays.
 const BUCKET_NS: i64 = 2_000_000;
-/// Number of histogram buckets. The last bucket counts all delays above 250 ms, because no known delayed-ACK timer runs
-/// for longer.
+/// Number of histogram buckets. The last bucket of the histogram counts all delays above 250 ms, because no known
+/// delayed-ACK timer runs for longer.
 const BUCKETS: usize = 128;
 /// Period of the one timer (200 ms) with which BSD and its derivatives send the delayed ACKs of all connections
 /// (`tcp_fasttimo`).
@@ -116,8 +116,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
-    // An ACK soon after another ACK may have waited in a queue, so its delay is not counted. If a timer triggers an
-    // ACK, the host was silent before it for at least 3/4 of the delay.
+    // An ACK soon after another ACK may have waited in a queue, so its delay is not counted. Before an ACK that was
+    // triggered by a timer, the host sent nothing for at least 3/4 of the delay.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
         acking.delayed(lag_ns.saturating_sub(min_ns), acked.segments, bytes, now);

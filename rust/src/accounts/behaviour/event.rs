@@ -23,7 +23,7 @@ pub(crate) struct Event<'a> {
     pub window_bytes: Option<u32>,
     /// Time since the sender's previous segment.
     pub since_previous: Nullable,
-    /// The segment exceeds the window that was offered before the latest one, so it needed the latest window.
+    /// The segment exceeds the window that was offered before the latest one, so the sender needed the latest window.
     pub needed_window: bool,
     /// The segment immediately follows another data segment of its sender.
     pub in_burst: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Event<'a> {
     pub acked: Acked,
 }
 
-/// What an ACK shows about the data that it is the first to acknowledge.
+/// What an ACK shows about the data that was not acknowledged before.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acked {
     /// Number of sequence numbers.

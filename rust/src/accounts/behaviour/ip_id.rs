@@ -17,11 +17,11 @@ const MIN_STEPS: u32 = 10;
 /// Missing numbers count as missing packets if at least 9 of 10 numbers are present (a heuristic). If fewer numbers are
 /// present, the counter may also number packets to other hosts.
 const COUNTED_TENTHS: i64 = 9;
-/// A gap in the numbers may be a loss if at least 6 of 10 numbers are present (a heuristic). The limit of 6 of 10
-/// allows for a path that loses a fifth of the packets and also some of their retransmissions.
+/// A gap in the numbers may be a loss if at least 6 of 10 numbers are present (a heuristic). With a limit of 6 of 10
+/// numbers, the path may lose a fifth of the packets and also some of their retransmissions.
 const POSSIBLE_TENTHS: i64 = 6;
-/// Largest step of a counter. A packet with a larger step is not numbered by the counter; Linux sends such packets
-/// without a socket (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
+/// Largest step of a counter. A packet with a larger step is not numbered by the counter; Linux numbers the packets
+/// that it sends without a socket differently (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
 const SMALL_STEP: u16 = 1_000;
 
 /// The identifications of one direction.
@@ -63,7 +63,7 @@ impl Numbering {
             }
         }
         let at = self.place.saturating_add(i32::from(step));
-        // A packet that is captured late was counted as missing before, so it is subtracted.
+        // A packet that is captured late was counted as missing before, so it is subtracted from the missing packets.
         let left_out = if at < self.high { -(pieces as i32) } else { at - self.high };
         self.left_out = self.left_out.saturating_add(left_out).max(0);
         self.low = self.low.min(at);

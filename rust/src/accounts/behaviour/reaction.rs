@@ -1,5 +1,5 @@
-//! How fast a host answers, measured at the capture point. The shortest such time shows where on the path the capture
-//! was taken.
+//! How fast a host answers, measured at the capture point. The shortest reaction time shows where on the path the
+//! capture was taken.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +30,8 @@ pub struct Reaction {
 }
 
 impl Reaction {
-    /// Measures a reaction time if this segment of the host proves the arrival of an earlier segment. Returns whether
-    /// the segment exceeds the window that the peer offered before the latest one.
+    /// Measures a reaction time if the segment, which the host sent, proves the arrival of an earlier segment. Returns
+    /// whether the segment exceeds the window that the peer offered before the latest one.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()

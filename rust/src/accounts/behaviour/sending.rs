@@ -89,8 +89,8 @@ impl Sending {
 /// Whether a captured segment with `bytes` of payload ends, on the wire, in a segment that is smaller than full-sized.
 ///
 /// Full-sized is the MSS. If the path MTU keeps segments below the MSS, segments as long as the longest one count as
-/// full-sized too. If no segment is longer than half of the MSS, segments below half of the MSS are small. A segment of
-/// at least half of the largest window ever offered is always full-sized (RFC 9293, 3.8.6.2.1).
+/// full-sized too. If no segment is longer than half of the MSS, all segments below half of the MSS count as small. A
+/// segment of at least half of the largest window ever offered is always full-sized (RFC 9293, 3.8.6.2.1).
 #[inline]
 fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
@@ -138,8 +138,9 @@ impl Sending {
         self.emptied_ts_ns = Nullable::default();
     }
 
-    /// Counts a segment in the initial window if it was sent before the first ACK of data can have arrived. An ACK
-    /// counts as arrived when 7/8 of this host's fastest reaction time have passed since the capture of the ACK.
+    /// Counts a segment in the initial window if the sender cannot have received the first ACK of data before it sent
+    /// the segment. An ACK counts as arrived when 7/8 of this host's fastest reaction time have passed since the
+    /// capture of the ACK.
     fn initial_window(&mut self, kind: Kind, bytes: u32, pieces: u32, now: Nullable, turnaround_ns: Option<i64>) {
         let acked_for = now.since(self.first_ack_ts_ns).get();
         let reaction_ns = turnaround_ns.filter(|least| *least > HOST_NS).map_or(0, |least| least - least / 8);
@@ -183,8 +184,8 @@ impl Sending {
             return;
         }
         let emptied = self.emptied_ts_ns;
-        // If a segment exceeds the window before that ACK, it waited for the window and not because of Nagle's
-        // algorithm.
+        // If a segment exceeds the window that was open before the last ACK, the segment waited for the window and not
+        // because of Nagle's algorithm.
         if !emptied.is_some() || last_ack != emptied || waited_ns < MIN_HOLD_NS || event.needed_window {
             return;
         }

@@ -31,8 +31,8 @@ impl Answering {
 }
 
 /// Whether there are routers between the capture point and the peer, but none between the capture point and the host.
-/// In this case the host is on the same link as the capture point. Timestamps that the host echoes in data of its own
-/// initiative then show only how long its application waited.
+/// If only the path to the peer has routers, the host is on the same link as the capture point. On that link,
+/// timestamps that the host echoes in data of its own initiative show only how long its application waited.
 fn is_on_the_link(ttl: u8, other_ttl: u8) -> bool {
     other_ttl > 0 && INITIAL_TTLS.contains(&ttl) && !INITIAL_TTLS.contains(&other_ttl)
 }

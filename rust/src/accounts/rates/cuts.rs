@@ -31,9 +31,9 @@ pub struct Cuts {
     /// Number of cuts in messages: a cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`, or a
     /// full-sized segment before a tiny rest of the message.
     pub segments: u32,
-    /// The offset of the first cut from the start of its message, if it is the same in all messages; otherwise 0.
+    /// Offset of the first cut from the start of its message, if this offset is the same in all messages; otherwise 0.
     pub at_bytes: u32,
-    /// The frame of the last segment of the first cut message.
+    /// The last frame of the first message that was cut.
     pub frame: Nullable,
     /// Time that the pieces after a cut waited for the ACK of earlier data.
     pub waited_ns: i64,

@@ -79,8 +79,8 @@ pub(crate) struct Advertised {
 }
 
 /// Bytes that the application read, and the time, in periods that begin with a window of less than half of the largest
-/// one. After such a small window, unread bytes fill most of the receive buffer, so the right edge of the window moves
-/// at the rate at which the application reads.
+/// one. After a window below half of the largest, unread bytes fill most of the receive buffer, so the right edge of
+/// the window moves at the rate at which the application reads.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reading {
     pub sum: Passed,

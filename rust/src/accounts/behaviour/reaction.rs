@@ -20,7 +20,7 @@ pub struct Reaction {
     /// Capture time of the oldest segment of the peer whose timestamp is not echoed yet, and this timestamp.
     awaited_ts_ns: Nullable,
     awaited_tsval: u32,
-    /// The latest TCP timestamp (TSval) of the peer.
+    /// The latest TCP timestamp (`TSval`) of the peer.
     peer_tsval: u32,
     /// The highest right edge of the peer's window, the highest right edge before that, and the time when it changed.
     /// While the window scale of the peer is unknown, the edge is known only for a zero window.

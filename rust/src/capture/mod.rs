@@ -92,7 +92,8 @@ pub struct Capture {
 impl Capture {
     /// Opens `paths` (`-` is stdin) and reads the file headers.
     ///
-    /// # Errors `Io` if a path is missing, unreadable or a directory, if there is no path, and if stdin is given twice.
+    /// # Errors
+    /// `Io` if a path is missing, unreadable or a directory, if there is no path, and if stdin is given twice.
     /// `NotACapture` if a file is empty, text or of an unknown format. `Unsupported` for a known format that this
     /// engine does not read. `Cut` or `Damaged` if a file header is incomplete.
     pub fn open(paths: &[impl AsRef<OsStr>]) -> Result<Self, CaptureError> {
@@ -147,8 +148,9 @@ impl Capture {
 
     /// Moves to the next frame; false at the end.
     ///
-    /// # Errors The error that ended one of the files early. An error is returned once; the next call continues with
-    /// the other files. The frame number in the error counts the frames of that file only.
+    /// # Errors
+    /// The error that ended one of the files early. An error is returned once; the next call continues with the other
+    /// files. The frame number in the error counts the frames of that file only.
     #[inline]
     pub fn advance(&mut self) -> Result<bool, CaptureError> {
         match (&mut self.merge, self.readers.as_mut_slice()) {

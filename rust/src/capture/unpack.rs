@@ -16,7 +16,8 @@ pub struct Unpacker {
 impl Unpacker {
     /// Opens a compressed file.
     ///
-    /// # Errors `Io` if the file cannot be opened, `NotACapture` if its compression is not known.
+    /// # Errors
+    /// `Io` if the file cannot be opened, `NotACapture` if its compression is not known.
     pub fn open(path: &OsStr) -> Result<Self, CaptureError> {
         let source = open_source(path).map_err(|error| CaptureError::io(path, &error))?;
         let mut blocks = Blocks::new(Input::Plain(Box::new(source)), BLOCK_BYTES);
@@ -29,7 +30,8 @@ impl Unpacker {
 
     /// Writes the next bytes. Returns the number of bytes; 0 means the end of the file.
     ///
-    /// # Errors An error that writing to `sink` returned.
+    /// # Errors
+    /// An error that writing to `sink` returned.
     pub fn write_some(&mut self, sink: &mut impl Write) -> std::io::Result<usize> {
         self.blocks.fill_to(1);
         let ready = self.blocks.available();

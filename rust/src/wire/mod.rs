@@ -127,7 +127,8 @@ impl Dissector {
     /// was lost, the PDU is recognized only when the next PDU of its channel ends. The PDU still has the frame number
     /// and time of its own last captured cell.
     ///
-    /// # Errors A [`Stop`] with the reason why the frame gives no packet.
+    /// # Errors
+    /// A [`Stop`] with the reason why the frame gives no packet.
     #[inline]
     pub fn read(&mut self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };

@@ -200,7 +200,7 @@ fn multilink(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop>
     Ok(Layer::Ppp { sent })
 }
 
-/// Reads a header of Ethernet in IP (EtherIP, RFC 3378).
+/// Reads a header of Ethernet in IP (`EtherIP`, RFC 3378).
 pub(super) fn ether_ip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const VERSION: u8 = 3;
     let header = cursor.take::<2>("EtherIP header")?;

@@ -48,7 +48,8 @@ pub(super) struct Pcap {
 impl Pcap {
     /// Reads the file header.
     ///
-    /// # Errors `Cut` if the file ends in its header, `Unsupported` for format versions before 2.
+    /// # Errors
+    /// `Cut` if the file ends in its header, `Unsupported` for format versions before 2.
     pub(super) fn open(stream: &mut Stream, magic: Magic, order: Order) -> Result<Self, Stop> {
         let Stream { blocks, notes, .. } = stream;
         let header_bytes = FILE_HEADER_BYTES + magic.extra_bytes();

@@ -73,8 +73,9 @@ pub(super) struct Pcapng {
 impl Pcapng {
     /// Reads the first section header.
     ///
-    /// # Errors `Cut` or `Damaged` if the section header is incomplete or contradictory, `Unsupported` if its major
-    /// version is not 1.
+    /// # Errors
+    /// `Cut` or `Damaged` if the section header is incomplete or contradictory, `Unsupported` if its major version is
+    /// not 1.
     pub(super) fn open(blocks: &mut Blocks) -> Result<Self, Stop> {
         let mut pcapng = Self {
             order: Order::Little,

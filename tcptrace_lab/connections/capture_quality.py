@@ -55,6 +55,7 @@ CAUSES: Mapping[str, str] = {
     "start_missing": "its start is missing from the capture",
     "not_captured": "a few of its bytes are missing from the capture",
     "much_not_captured": "many of its bytes are missing from the capture",
+    "acks_missing": "ACKs are missing from the capture: more bytes were in flight than the receiver's window ever allowed",
     CLOCK_JUMP: "its clock jumped: it contains a silence of more than 24 days",
     "reordered": "the capture has segments after their ACKs",
     "duplicated": "the capture has segments twice",
@@ -85,7 +86,7 @@ class CaptureQuality:
         factor_of_connections: the share that faults of single connections leave, weighted by bytes.
         reasons: the faults, and harmless facts worth stating.
         counts: counts by name: `drops_suspected` (segments that were ACKed but are missing from the capture), `duplicates`,
-            `late_segments`, `super_segments`, `one_direction`, `start_missing`, `clock_jump` (connections).
+            `late_segments`, `super_segments`, `one_direction`, `start_missing`, `acks_missing`, `clock_jump` (connections).
     """
 
     factor_of_capture: float
@@ -182,7 +183,7 @@ def _counts() -> Mapping[str, pl.Expr]:
         "duplicates": both("capture_duplicates").sum(),
         "late_segments": both("late_segments").sum(),
         "super_segments": both("super_segments").sum(),
-        **{name: reasons.contains(name).sum() for name in ("one_direction", "start_missing", CLOCK_JUMP)},
+        **{name: reasons.contains(name).sum() for name in ("one_direction", "start_missing", "acks_missing", CLOCK_JUMP)},
     }
 
 
@@ -225,6 +226,12 @@ def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]
             "segment",
             "was ACKed but is missing from the capture (estimate)",
             "were ACKed but are missing from the capture (estimate)",
+        ),
+        (
+            "acks_missing",
+            "connection",
+            f"of {connections:,} lacks ACKs: more in flight than the window",
+            f"of {connections:,} lack ACKs: more in flight than the window",
         ),
         ("duplicates", "captured segment", "is a copy of another", "are copies of others"),
         ("late_segments", "segment", "was captured after its ACK", "were captured after their ACKs"),

@@ -70,15 +70,16 @@ FAULTS = (
     ),
     Fault(
         finding="capture-incomplete",
-        reasons=("one_direction", "start_missing"),
+        reasons=("one_direction", "start_missing", "acks_missing"),
         title="Some connections are captured only in part",
         mechanism=(
-            "Without the handshake, the window scale, the TCP options and the client are unknown. Without one direction, the "
-            "capture does not show what arrived."
+            "Without the handshake, the window scale, the TCP options and the client are unknown. Without one direction, or without "
+            "its ACKs, the capture does not show what arrived."
         ),
         refuted_by="a capture from another point that has no more of these connections",
         remedy=(
             "start the capture before the connection, and capture both directions: both links of a bond, both directions of a SPAN port",
+            "capture without a filter on flags or sizes, which drops ACKs",
         ),
         source="RFC 7323, 2.2 (only SYNs carry the scale)",
     ),

@@ -129,7 +129,17 @@ VANTAGE_KNOWN_BY = ("handshake", "answers", "loopback", "short", "one_side", "no
 """What shows the capture point: the handshake, or only ACKs, echoed timestamps and windows. Or why it is unknown: both ends are one host;
 both answer too fast to distinguish them; only one end answered; neither did. The engine's `hosts::KnownBy` has the same order."""
 
-CAPTURE_FAULTS = ("one_direction", "start_missing", "not_captured", "much_not_captured", "clock_jump", "reordered", "duplicated", "offload")
+CAPTURE_FAULTS = (
+    "one_direction",
+    "start_missing",
+    "not_captured",
+    "much_not_captured",
+    "acks_missing",
+    "clock_jump",
+    "reordered",
+    "duplicated",
+    "offload",
+)
 """Faults in the capture of a connection (`connections.capture_quality` words them). The engine's `hosts::Fault` has the same order."""
 
 ACK_POLICIES = ("per-segment", "per-2-segments", "per-2-mss", "per-2", "buffer-35", "buffer-50", "stretch", "timer", "unknown")

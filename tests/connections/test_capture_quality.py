@@ -83,6 +83,21 @@ def test_one_direction_alone_is_half_a_capture(tmp_path: Path) -> None:
     assert (found.counts["one_direction"], found.factor, found.rating) == (1, 0.5, "limited")
 
 
+@pytest.mark.parametrize(("segments", "reasons"), [(4, []), (5, ["acks_missing"])])
+def test_more_bytes_in_flight_than_the_window_allows_show_that_acks_are_missing(segments: int, reasons: list[str], tmp_path: Path) -> None:
+    """The receiver's window is 2,000 bytes. With 4 or 5 segments of 1,000 bytes, twice as many bytes or more are in flight."""
+    data = "\n".join(f"0.0{20 + at} C > S . {1 + 1000 * at}:{1001 + 1000 * at} ack 1" for at in range(segments))
+    exchange = f"""
+        0.000 C > S S  0:0(0)        win 64240 <mss 1000>
+        0.010 S > C S. 0:0(0) ack 1  win 2000 <mss 1000>
+        0.010 C > S .         ack 1
+        {data}
+        0.040 S > C .         ack {1 + 1000 * segments} win 2000
+    """
+    found = quality_of_text(tmp_path, exchange)
+    assert (names(found), found.factor) == (reasons, 0.5 if reasons else 1)
+
+
 def test_a_connection_without_a_beginning_is_reported(tmp_path: Path) -> None:
     found = quality_of_text(tmp_path, "\n".join(TRANSFER.splitlines()[4:]))
     assert (found.counts["start_missing"], found.factor, names(found)) == (1, 0.9, ["start_missing"])

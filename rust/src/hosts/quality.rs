@@ -22,6 +22,8 @@ pub enum Fault {
     NotCaptured,
     /// Many bytes are missing.
     MuchNotCaptured,
+    /// ACKs are missing: more bytes were in flight than the receiver's window ever allowed.
+    AcksMissing,
     /// The connection is silent for longer than TCP allows, so the clock jumped.
     ClockJump,
     /// Segments were captured after their ACKs.
@@ -41,6 +43,7 @@ impl Fault {
             Self::StartMissing => "start_missing",
             Self::NotCaptured => "not_captured",
             Self::MuchNotCaptured => "much_not_captured",
+            Self::AcksMissing => "acks_missing",
             Self::ClockJump => "clock_jump",
             Self::Reordered => "reordered",
             Self::Duplicated => "duplicated",
@@ -54,7 +57,7 @@ impl Fault {
     pub fn factor(self) -> f64 {
         match self {
             Self::ClockJump => 0.1,
-            Self::OneDirection | Self::MuchNotCaptured => 0.5,
+            Self::OneDirection | Self::MuchNotCaptured | Self::AcksMissing => 0.5,
             Self::Reordered => 0.8,
             Self::StartMissing | Self::NotCaptured | Self::Duplicated | Self::Offload => 0.9,
         }
@@ -78,6 +81,7 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
         (Fault::StartMissing, figures(|figures| figures.syn_segments.into()) == 0),
         (Fault::NotCaptured, missing > 0 && few),
         (Fault::MuchNotCaptured, missing > 0 && !few),
+        (Fault::AcksMissing, lacks_acks(row)),
         (Fault::ClockJump, has_jumped(row)),
         (Fault::Reordered, sending(|sending| sending.late_segments) > 0),
         (Fault::Duplicated, figures(|figures| figures.capture_duplicates.into()) > 0),
@@ -86,6 +90,16 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     .into_iter()
     .filter_map(|(fault, holds)| holds.then_some(fault))
     .collect()
+}
+
+/// Whether one host had more than twice as many bytes in flight as the other host's largest window. A sender stays within
+/// the window, so ACKs are missing; twice, because an ACK can be captured a little late.
+fn lacks_acks(row: &ConnectionRow) -> bool {
+    [(0, 1), (1, 0)].into_iter().any(|(sender, receiver)| {
+        let in_flight = row.directions[sender].max_in_flight_bytes.get();
+        let window = row.counts[receiver].max_window_bytes;
+        in_flight.zip(window).is_some_and(|(in_flight, window)| in_flight > 2 * i64::from(window))
+    })
 }
 
 /// Whether the connection is silent for longer than TCP allows, so that its times are meaningless.

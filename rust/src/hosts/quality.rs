@@ -95,10 +95,9 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
 /// Whether one host had more than twice as many bytes in flight as the other host's largest window. A sender stays within
 /// the window, so ACKs are missing; twice, because an ACK can be captured a little late.
 fn lacks_acks(row: &ConnectionRow) -> bool {
-    [(0, 1), (1, 0)].into_iter().any(|(sender, receiver)| {
-        let in_flight = row.directions[sender].max_in_flight_bytes.get();
-        let window = row.counts[receiver].max_window_bytes;
-        in_flight.zip(window).is_some_and(|(in_flight, window)| in_flight > 2 * i64::from(window))
+    row.directions.iter().zip(row.counts.iter().rev()).any(|(sender, receiver)| {
+        let known = sender.max_in_flight_bytes.get().zip(receiver.max_window_bytes);
+        known.is_some_and(|(in_flight, window)| in_flight > 2 * i64::from(window))
     })
 }
 

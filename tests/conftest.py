@@ -79,8 +79,11 @@ SLOW = {
     "view/test_two.py",
     "wire/test_links.py",
 }
-"""Files that `make check` leaves out. Each takes 5 s of CPU time or more; of such, a few that a change of words or verdicts often breaks
-stay (`cli/test_commands.py`, `cli/test_answer.py`, `ledger/test_ledger.py`, `report/test_plotted_values.py`)."""
+"""Test files that `make check` does not run, because each takes 5 s of CPU time or more.
+
+`make check` runs four slow files that a change of words or verdicts often breaks (`cli/test_commands.py`, `cli/test_answer.py`,
+`ledger/test_ledger.py`, `report/test_plotted_values.py`).
+"""
 
 settings.register_profile("without-deadline", deadline=None)  # on a busy machine, a single Hypothesis example may take any time
 settings.load_profile("without-deadline")
@@ -97,7 +100,7 @@ def _refuse_skip(report: Report) -> Report:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tests that skip."""
+    """In CI, tests that are skipped fail."""
     return _refuse_skip((yield))
 
 

@@ -1,4 +1,4 @@
-"""An archive depends only on its captures: failed, repeated and killed runs change nothing in its tables."""
+"""The tables of an archive depend only on its captures. Failed, repeated and killed runs change nothing in these tables."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CAPTURES = 10
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
-"""Dask leaves sockets to the garbage collector."""
+"""The filter is needed because Dask leaves open sockets to the garbage collector."""
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ class KillsOne:
         """Nothing."""
 
     def done(self, result: Result) -> None:
-        """Count, and kill."""
+        """Count the captures that are done. After `after` captures, kill a worker process."""
         self._left -= isinstance(result, Done)
         if not self._left and not self.killed:
             with Client(self._scheduler, set_as_default=False) as client:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 GENERATOR = ROOT / "benchmarks" / "traffic" / "make_captures.py"
 DIVISOR = 500
-"""20,000 packets of the captures that have 10 million."""
+"""The full captures have 10 million packets; divided by 500, they have 20,000."""
 NAMES = (f"mixed-96-{DIVISOR}th", f"full-{DIVISOR}th", f"single-96-{DIVISOR}th", f"short-96-{DIVISOR}th")
 LOSSY_NAMES = NAMES[:3]
 FIN, SYN = 1, 2
 EXPECTED_ANALYSIS = {"retransmission", "fast_retransmission", "duplicate_ack"}
-"""What tshark may remark: the intended losses and what follows from them."""
+"""The analysis flags that tshark may set: the intended losses and their consequences."""
 
 
 def make(folder: Path) -> None:

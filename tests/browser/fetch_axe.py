@@ -19,10 +19,10 @@ SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuF
 """The registry's `dist.integrity` of this version."""
 
 MAX_BYTES = 20_000_000
-"""The tarball has 3 MB."""
+"""Maximum size of the download; the tarball has 3 MB."""
 
 PLACE = Path(__file__).parents[2] / ".ci" / "cache" / f"axe-core-{VERSION}.min.js"
-"""Inside the checkout, and ignored by git."""
+"""The script is stored inside the checkout, and git ignores it."""
 
 
 def fetch() -> Path:
@@ -30,9 +30,7 @@ def fetch() -> Path:
 
     Download the script if it is missing.
 
-    Raises:
-        OSError: the registry could not be reached.
-        ValueError: what came is not what the registry's hash says.
+    Raises: OSError: the registry could not be reached. ValueError: the download does not match the registry's hash.
     """
     if PLACE.is_file():
         return PLACE

@@ -150,7 +150,7 @@ def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: st
 def test_all_figures_have_the_ledger_along_their_foot_and_one_time_axis(visit: Open) -> None:
     """The capture has eleven waits for delayed ACKs.
 
-    The figures of the client's direction and the figure of both directions show them at the same times.
+    The figures of the client's direction and the figure of both directions show the waits at the same times.
     """
     opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))
     opened.draw_all()

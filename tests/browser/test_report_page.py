@@ -138,7 +138,7 @@ def test_zooming_one_figure_zooms_all_of_its_connection(visit: Open) -> None:
 
 
 def test_height_follows_what_is_left_in_sight(visit: Open) -> None:
-    """In the first 30 ms, no data is sent. Zoomed to this time, the sequence axis shrinks to the handshake."""
+    """In the first 30 ms, no data is sent. If a figure is zoomed to the first 30 ms, the sequence axis shrinks to the handshake."""
     opened = visit(page_of(two_way()))
     opened.draw_all()
     tall = opened.axis("yaxis", "client")[0]

@@ -33,7 +33,7 @@ pytest_plugins = ("tests.support.pages.visits",)
 
 NAGLE = CAPTURES / "ethernet-nagle-on.pcapng"
 QUICK = 100_000
-"""Quick connections around the slow one: a handshake and its end."""
+"""Number of fast connections around the slow one. Each fast connection has a handshake and a close."""
 
 ETHERNET_BYTES = 14
 
@@ -43,7 +43,7 @@ SAID = """() => {
     const button = document.querySelector('#list td .copy');
     new MutationObserver(() => window.said.push(button.textContent)).observe(button, {childList: true});
 }"""
-"""Notes what the button says from now on: it says that it copied for two seconds only, which a busy machine can miss."""
+"""Records each text of the button. The text after copying is shown for two seconds only, which a busy machine can miss."""
 
 DRAWN = "document.querySelector('#figures').ariaBusy === 'false' && document.querySelector('#figures .plot.js-plotly-plot')"
 
@@ -185,7 +185,7 @@ def test_a_packet_shows_why_it_left_and_a_zoom_keeps_the_points_until_the_new_on
     opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})
     opened.until(DRAWN)
     page = opened.page
-    page.route("**/figures?*", lambda _: None)  # neither answered nor sent on
+    page.route("**/figures?*", lambda _: None)  # the request is delayed until unroute
     page.get_by_role("button", name="zoom in", exact=True).click()
     opened.until("document.querySelector('#figures').ariaBusy === 'true'")
     assert page.evaluate("document.querySelector('#figures .plot').data.length") > 2

@@ -34,16 +34,16 @@ SNOOP = ROOT / "tests" / "data" / "solaris.snoop"
 ORIGINAL = ROOT / "captures" / "ethernet-reordering.pcapng"
 
 EXACT = ("snoop", "netmon2")
-"""Formats that keep microseconds and lengths."""
+"""File formats that keep timestamps in microseconds and the original lengths of packets."""
 
 COARSE = ("lanalyzer", "netmon1", "ngsniffer")
-"""Formats that round times."""
+"""File formats that round timestamps."""
 
 PER_PACKET = ("commview-ncf", "k12text", "nettl")
-"""Formats that state the link type of each packet."""
+"""File formats that state the link type of each packet."""
 
 SNOOP_HEADER = b"snoop\0\0\0" + (2).to_bytes(4, "big") + (4).to_bytes(4, "big")
-"""Version 2, Ethernet (RFC 1761)."""
+"""The file header of snoop version 2 for Ethernet (RFC 1761)."""
 
 
 @pytest.fixture(scope="module", autouse=True)

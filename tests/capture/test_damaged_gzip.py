@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 PLAIN = (CAPTURES / "ethernet-loss.pcapng").read_bytes()
 PARTS = [gzip.compress(PLAIN[place : place + 20_000], mtime=0) for place in range(0, len(PLAIN), 20_000)]
-"""The capture as several members, of which no boundary is one of frames."""
+"""The capture as several gzip members. No member ends at the end of a frame."""
 MIDDLE = len(PARTS[1]) // 2
 
 SURE = 50
-"""Frames that are before the damage in each file."""
+"""At least this many frames precede the damage in each file."""
 
 
 def damaged(part: bytes, place: int, count: int = 4) -> bytes:

@@ -58,7 +58,7 @@ BIG_ENDIAN_MARK = b"\x1a\x2b\x3c\x4d"
 SMALLEST_BLOCK_BYTES = 12
 XZ_MAGIC = b"\xfd7zXZ\0"
 LOOK_AHEAD_BYTES = 20
-"""Bytes that a decoder may need before it returns another symbol (LZMA_REQUIRED_INPUT_MAX of the LZMA SDK)."""
+"""Number of bytes that a decoder may need before it returns another symbol (LZMA_REQUIRED_INPUT_MAX of the LZMA SDK)."""
 NUMBERED_BLOCKS = {2, 3, 6, 0x0BAD, 0x4000_0BAD}
 """Obsolete, simple and enhanced packet blocks (pcapng, 4.3, 4.4 and appendix A), and custom blocks, which Wireshark numbers too."""
 
@@ -184,7 +184,7 @@ def test_prefix_of_a_real_capture_gives_the_rows_before_the_cut(folder: Path, na
 
 
 FLIPS = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_size=1, max_size=12)
-"""Offsets (modulo the length), and the values that are XORed there."""
+"""Offsets (modulo the length of the data), and the values that are XORed to the bytes at these offsets."""
 
 
 def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:
@@ -198,7 +198,7 @@ def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:
 def check_sane(read: engine.Read | EngineError) -> None:
     """Check what must be true for the engine's result on any bytes."""
     if isinstance(read, engine.Read):
-        in_order = read.segments.filter(pl.col("kind") != "link_damaged")  # these may come late
+        in_order = read.segments.filter(pl.col("kind") != "link_damaged")  # damaged segments may have late frames
         assert in_order["frame"].is_sorted()
         assert read.segments["conn"].n_unique() == read.connections.height
         assert read.segments.filter(~pl.col("captured_payload_bytes").is_between(0, pl.col("payload_bytes"))).is_empty()

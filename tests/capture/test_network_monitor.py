@@ -1,7 +1,7 @@
 """Network Monitor captures with link types that pcapng does not support are read through tshark and keep Wireshark's frame numbers.
 
-Wireshark converts a real capture to Network Monitor 2; the test gives each record its own network type (format 2.3), as The expected values
-are tshark's for the same file.
+Wireshark converts a real capture to Network Monitor 2; the test gives each record its own network type (format 2.3), as Network Monitor
+does when it captures on several adapters. The expected values are tshark's for the same file.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 ORIGINAL = ROOT / "captures" / "ethernet-reordering.pcapng"
 
 ETHERNET, WIFI, TUNNEL, EVENT, INFORMATION = 1, 6, 7, 0xFFE0, 0xFFFB
-"""Networks of a record: of the packets, and of records that Network Monitor adds."""
+"""Network types of records: three of packets, and two of records that Network Monitor adds."""
 
 HEADER_BYTES, RECORD = 128, struct.Struct("<QII")
-"""Size of the file header; time since its start in µs, length and captured length of a record."""
+"""Size of the file header, and the header of a record: time since the start in µs, length, and captured length."""
 
 MAC_BYTES, LLC = 14, bytes.fromhex("aaaa03000000")
 RADIO = struct.pack("<BHIIIIiBQ", 2, 32, 0, 0, 0, 0, 0, 0, 0)
-"""Network Monitor's header of an 802.11 frame, with nothing known."""
+"""Network Monitor's header of an 802.11 frame, with all fields unknown."""
 
 
 class Packet(NamedTuple):
@@ -48,7 +48,7 @@ class Packet(NamedTuple):
 
 @pytest.fixture(name="ethernet", scope="module")
 def _ethernet(tmp_path_factory: pytest.TempPathFactory) -> list[Packet]:
-    """The packets of the original."""
+    """The packets of the original Ethernet capture."""
     made = tmp_path_factory.mktemp("netmon") / "original.cap"
     subprocess.run([needs.program("editcap"), "-F", "netmon2", ORIGINAL, made], check=True, capture_output=True)
     content = made.read_bytes()
@@ -90,7 +90,7 @@ def write(path: Path, packets: list[Packet]) -> Path:
 
 
 INFO = Packet(0, INFORMATION, struct.pack("<HI", 1, 0) + bytes(40))
-"""What Network Monitor 3 writes first: its adapters."""
+"""Network Monitor 3 first writes a record with its adapters."""
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 SENTENCE = re.compile(r"(?P<what>[^:;]+(?:\(.*\))?)[:;] (?P<done>[^:;]+)")
 DONE = re.compile(r"(is|are) (not )?analyzed|was read|was given up|was closed|is taken|were? left out|read as|carried into|ignored")
-"""Each says what became of the bytes concerned."""
+"""Each reported problem says what was done with the bytes concerned."""
 
 
 def names() -> list[str]:
-    """The malformed captures."""
+    """Return the names of the malformed captures."""
     return sorted(name for name in needs.index() if name.startswith("malformed/"))
 
 

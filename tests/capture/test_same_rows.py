@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def written(folder: Path, data: bytes) -> Path:
-    """A file with these bytes."""
+    """Write `data` to a new file and return its path."""
     path = folder / f"{next(_numbers)}.bin"
     path.write_bytes(data)
     return path
@@ -49,7 +49,7 @@ def in_format(form: str, name: str, folder: Path) -> Path:
     """Convert the capture to another of Wireshark's formats."""
     path = folder / f"{name}.{form}"
     if not path.exists():
-        needs.program("tshark")  # editcap comes with it
+        needs.program("tshark")  # editcap is installed with tshark
         subprocess.run([needs.program("editcap"), "-F", form, CAPTURES / name, path], check=True, capture_output=True)
     return path
 
@@ -99,7 +99,7 @@ def assert_merged(folder: Path, name: str, parts: Sequence[Sequence[bytes]]) -> 
 @FEW
 @given(data=st.data())
 def test_a_capture_in_two_files_one_after_the_other_gives_the_same_rows(folder: Path, name: str, data: st.DataObject) -> None:
-    """A ring buffer writes such files, one after the other.
+    """The capture is cut into two files that follow each other, as a ring buffer writes files.
 
     The cut is where all earlier timestamps precede all later ones, because files are merged by time.
     """
@@ -116,7 +116,7 @@ def test_a_capture_in_two_files_one_after_the_other_gives_the_same_rows(folder: 
 @FEW
 @given(data=st.data())
 def test_a_capture_dealt_out_to_two_files_gives_the_same_rows(folder: Path, name: str, data: st.DataObject) -> None:
-    """Two interfaces capture packets like this.
+    """The packets are distributed over two files, as if two interfaces had captured them.
 
     Packets with equal timestamps, and those around a timestamp that runs backwards, are written to the same file.
     """

@@ -1,4 +1,4 @@
-"""Streams that can be read again from the start: their content, and how they end."""
+"""Some streams can be read again from the start. The tests check their content and how they end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_of_a_stream_only_the_beginning_is_kept() -> None:
 def test_a_stream_that_breaks_gives_what_came_and_keeps_the_reason() -> None:
     """The stream is the master of a terminal whose slave is closed.
 
-    Reading it fails with EIO, where a pipe would end. EIO, where a pipe would end.
+    Reading the stream fails with EIO, where a pipe would end.
     """
     master, slave = pty.openpty()
     tty.setraw(slave)

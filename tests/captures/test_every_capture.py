@@ -23,14 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FIGURES = {"packets": "packets", "tcp_segments": "tcp_packets", "connections": "tcp_streams"}
-"""Key of the JSON → column of the index."""
+"""For each key of the JSON, the column of the index with the same count."""
 
 NO_CAPTURES = {"INDEX.tsv", "README.md"}
 
 
 VALID = jsonschema.Draft202012Validator(json.loads((Path(errors.__file__).parent / "outputs/schemas/analysis.schema.json").read_text()))
 VALIDATED_CONNECTIONS = 30
-"""The JSON of captures with no more connections is compared with its schema: 10 ms for each of them."""
+"""The JSON is validated against its schema only for captures with at most this many connections.
+
+Validation takes 10 ms for each connection.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ OTHERWISE: Mapping[str, Otherwise] = {
     "the-tcpdump-group-tcpdump__sflow_expanded.pcap": Otherwise(SAMPLED, 1, 0, 0),
     "zeek-zeek__smtp.pcap": Otherwise(QUOTED, 125, 118, 6),
 }
-"""File of the index → what is counted in it instead."""
+"""For files of the index, the counts of tcptrace-lab that differ from the index."""
 
 
 @needs.shared_captures

@@ -75,11 +75,11 @@ def test_make_leaves_nothing_behind_when_it_is_asked_to_end(tmp_path: Path) -> N
 
 
 def children(parent: int) -> Iterator[int]:
-    """Yield the child processes of `parent` that run dumpcap. Wait until there is one."""
+    """Yield the child processes of `parent` that run dumpcap. Wait until such a child process exists."""
     deadline_s = time.monotonic() + 20
     while time.monotonic() < deadline_s:
         for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            with suppress(FileNotFoundError, ProcessLookupError):  # the child has ended meanwhile
                 if Path(f"/proc/{child}/comm").read_text().strip() == "dumpcap":
                     yield int(child)
         time.sleep(0.01)

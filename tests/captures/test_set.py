@@ -36,7 +36,7 @@ US_PER_S = 1_000_000
 
 
 def setting(path: Path) -> dict[str, Any]:
-    """The JSON beside a capture."""
+    """Return the contents of the JSON file beside a capture."""
     loaded: dict[str, Any] = json.loads(path.with_name(f"{figures.stem(path)}.json").read_text())
     return loaded
 

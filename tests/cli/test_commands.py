@@ -21,7 +21,7 @@ from tests.support.terminals import on_terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
-"""The design's promise for `--help`."""
+"""Time limit of `--help`, as the design promises."""
 
 COLUMNS = 80
 
@@ -45,7 +45,10 @@ def test_analyze_prints_the_connections_and_writes_the_default_report(path: Path
     "arguments", [("analyze", "transfer.pcap"), ("analyze", "nothing.pcap"), ("export", "transfer.pcap", "--nonsense")]
 )
 def test_a_new_process_and_this_one_say_the_same_of_a_result_and_of_errors(path: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """Most tests call the command in their own process (`tests/support/command.py`). The output must equal that of a new process."""
+    """Most tests call the command in their own process (`tests/support/command.py`).
+
+    The output of a command in this process must equal that in a new process.
+    """
     assert path.parent == tmp_path
     one, other = new_process(*arguments, folder=tmp_path), tcptrace_lab(*arguments, folder=tmp_path)
     assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
@@ -91,7 +94,7 @@ def test_one_connection_of_several(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_counted_and_of_how_many(tmp_path: Path) -> None:
-    """The second connection has five of the capture's ten segments."""
+    """The selected second connection has five of the capture's ten segments."""
     hosts = "host N 10.0.0.3:50000 isn 7"
     one, two = ("\n".join(f"+10ms {client} > S P. {1 + 10 * n}:{11 + 10 * n} ack 1" for n in range(5)) for client in "CN")
     path = packets.capture(tmp_path / "two.pcap", f"{hosts}\n{one}\n{two}")

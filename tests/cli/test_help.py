@@ -23,7 +23,7 @@ COMPLETIONS = {
     "fish": SHARE / "fish/vendor_completions.d/tcptrace-lab.fish",
     "zsh": SHARE / "zsh/site-functions/_tcptrace-lab",
 }
-"""Shell → the file that the wheel installs where this shell looks for completions."""
+"""For each shell, the file that the wheel installs in the shell's folder of completions."""
 
 COMMANDS = dict(guide.commands(app()))
 
@@ -81,7 +81,7 @@ ASKED = {
     "zsh": """compdef() {{ }}; _arguments() {{ print -r -- "$@" }}
               words=(tcptrace-lab ver); CURRENT=2; fpath=({folder} $fpath); autoload -Uz {name}; {name}""",
 }
-"""Shell → a script that prints the completions of `tcptrace-lab ver` at the first Tab."""
+"""For each shell, a script that prints the completions of `tcptrace-lab ver` at the first Tab."""
 
 OFFERED = {
     "bash": "verify",
@@ -101,13 +101,13 @@ def test_the_shell_completes_with_the_file_that_the_wheel_installs(shell: str) -
 
 @pytest.mark.parametrize("shell", COMPLETIONS)
 def test_the_completions_are_those_that_the_program_prints(shell: str) -> None:
-    """`make completions` renews them. The script that zsh loads also calls the function that it defines."""
+    """`make completions` renews the completion scripts. The script that zsh loads also calls the function that it defines."""
     call = {"zsh": '_tcptrace_lab_completion "$@"\n'}.get(shell, "")
     assert COMPLETIONS[shell].read_text() == new_process("--show-completion", shell).stdout.decode() + call
 
 
 def test_the_man_page_is_that_of_the_help() -> None:
-    """`make man` renews it."""
+    """`make man` renews the man page."""
     assert MAN_PAGE.read_text(encoding="utf-8") == man.page()
 
 

@@ -16,7 +16,7 @@ from tests.support.places import ROOT
 CAPTURE = ROOT / "captures" / "ethernet-loss.pcapng"
 
 PARTS = 6
-"""Places in the capture at which the command is interrupted."""
+"""Number of places in the capture at which the command is interrupted."""
 
 
 def left(folder: Path) -> list[str]:

@@ -63,7 +63,7 @@ LACKS: dict[str, dict[str, object]] = {
         },
     },
 }
-"""Platform → modules and names that the documentation of Python 3.11 says are not available there ("Availability: Unix", "Linux")."""
+"""For each platform, the modules and names that the platform lacks by Python 3.11's documentation ("Availability: Unix", "Linux")."""
 
 
 def run(platform: str, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:

@@ -30,7 +30,7 @@ NAGLE = """
 """
 """A second connection, in which the client's second write waits 60.1 of 120.1 ms for a delayed ACK.
 
-Half of the life of that direction, so it is severe.
+The wait takes half of the direction's life, so the finding is severe.
 """
 
 

@@ -11,7 +11,7 @@ from tcptrace_lab.comparison.run import sample
 from tcptrace_lab.comparison.t_test import Sample, holm, of_numbers, t_quantile, two_sided_p, welch
 
 TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 10: 2.228, 20: 2.086, 29: 2.045, 30: 2.042, 60: 2.000, 120: 1.980}
-"""Degrees of freedom → 97.5 % quantile as printed in every table of t (Fisher and Yates, table III)."""
+"""For each number of degrees of freedom, the 97.5 % quantile of Student's t as printed in tables (Fisher and Yates, table III)."""
 
 
 @pytest.mark.parametrize("freedom", TABLE)
@@ -60,7 +60,10 @@ def test_mean_and_interval_of_three_numbers_by_hand() -> None:
 
 
 def test_two_numbers_have_a_range_and_no_interval() -> None:
-    """For 147 and 697, t would be 12.7 (one degree of freedom) and the interval 422 ± 3,490. Only the range is reported."""
+    """For the two numbers 147 and 697, t would be 12.7 (one degree of freedom) and the interval 422 ± 3,490.
+
+    For two numbers, only the range is reported.
+    """
     found = of_numbers([697, 147])
     assert found.interval is None
     assert found.range_of_two == pytest.approx((147, 697))
@@ -102,7 +105,7 @@ def test_five_percent_of_equal_experiments_are_called_different() -> None:
 
 
 def test_holm_by_hand() -> None:
-    """By hand, Holm's corrected p-values are 0.01 × 3, then 0.03 × 2, then 0.04 × 1. The third value is raised to the second."""
+    """By hand, Holm's corrected p-values are 0.01 × 3, then 0.03 × 2, then 0.04 × 1. The third corrected value is raised to the second."""
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
     assert holm([0.5, 0.6]) == [1.0, 1.0]
     assert holm([]) == []

@@ -27,14 +27,17 @@ if TYPE_CHECKING:
 
 CAPTURES = sorted(path for path in ROOT.joinpath("captures").iterdir() if ".pcap" in path.name)
 LINES_OF_WHOLE_NS = needs.SHARED / "zeek-zeek__206_example_c.pcap"
-"""Its lines carry a full segment in a whole number of nanoseconds: a quotient that is wrong in its last bit is one less."""
+"""In this capture, the bottleneck carries a full segment in a whole number of nanoseconds.
+
+A quotient with a wrong last bit would be 1 ns less.
+"""
 FAR = 10**12
-"""A bound that no test reaches, in rows or bytes."""
+"""A limit (rows or bytes) that no test reaches."""
 
 FOLLOWED = 131_072
-"""Connections, and flows, that the engine follows at a time (`MAX_LIVE`)."""
+"""Number of connections, and of flows, that the engine tracks at a time (`MAX_LIVE`)."""
 FEW = 16_384
-"""Connections at a time from which the engine closes those that are over (`FEW`)."""
+"""From this number of tracked connections on, the engine closes those that have ended (`FEW`)."""
 
 
 def said(analysis: Analysis) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -89,7 +92,7 @@ def test_one_connection_of_very_many_is_found_in_every_table(flood: Path) -> Non
         analysis = analyze(flood, connection=70_000, reread_bytes=reread_bytes)
         (connection,) = analysis.to_dict()["connections"]
         assert connection["id"] == 70_000
-        assert connection["client"] == {"addr": "20.1.17.112", "port": crowd.CLIENT_PORT}  # 70,000 = 0x11170
+        assert connection["client"] == {"addr": "20.1.17.112", "port": crowd.CLIENT_PORT}  # the address encodes 70,000 = 0x11170
         assert analysis.segments.select("frame").collect().row(0) == (70_001,)
 
 

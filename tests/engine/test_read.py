@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.segments import Tables
 
 FAR = 10**12
-"""A bound that no test reaches, in rows or bytes."""
+"""A limit (rows or bytes) that no test reaches."""
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_codes_of_the_engine_get_their_names(expected: pl.DataFrame) -> None:
     assert (kinds[4], kinds[3], kinds[9]) == ("new", "ack", "duplicate_ack")
     assert kinds[10] in schema.RESENT
     released = dict(expected.select("frame", "released_by").iter_rows())
-    assert released[3] is None  # it carries no data
+    assert released[3] is None  # frame 3 carries no data
     assert released[6] == "burst"
 
 

@@ -1,4 +1,4 @@
-"""Output is equal byte for byte in each run, no matter how threads are scheduled. The connection number breaks ties."""
+"""Output is equal byte for byte in each run, no matter how threads are scheduled. Connection numbers decide the order of equal rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIED = costs.MOST + 10
-"""More connections with equal costs than are reported."""
+"""Number of connections with equal costs; fewer findings are reported."""
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,10 @@ from tests.support.places import CAPTURES, ROOT
 STREAM = ROOT / "benchmarks" / "traffic" / "stream.py"
 
 MANY = {"short": 30_000, "syns": 135_000}
-"""Connections that end, and such as do not: both more than the engine follows at a time before it closes some."""
+"""Number of connections that end, and of connections that do not.
+
+Both numbers are higher than what the engine tracks before it closes connections.
+"""
 
 
 @pytest.fixture(scope="module", params=["short", "syns", "several"])

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 MS = 1_000_000
 FULL, WINDOW, TURN_MS, TURNS = 1_460, 10, 20, 100
-"""The line carries a full segment each millisecond. Each connection fills its window of ten of them in each round trip of 20 ms."""
+"""The line carries a full segment each millisecond. Each connection fills its window of ten full segments in each round trip of 20 ms."""
 LASTS_MS = TURN_MS * (TURNS - 1) + WINDOW - 1
-"""From the first segment of a connection to its last."""
+"""Time from the first to the last segment of a connection, in ms."""
 
 
 def uploads(apart_ms: float, *, size: int = FULL, at_sender: bool = False) -> str:

@@ -1,4 +1,7 @@
-"""ECN: path marks and window reductions are counted and reported as a finding. With them, a pause of the application is only possible."""
+"""ECN: path marks and window reductions are counted and reported as a finding.
+
+In a direction with many marks, a pause of the application is only possible.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ ACCURATE = ECN.replace("SEW", "SEWe").replace("SE.", "SW.") + rounds(3).replace(
 
 SYN_ACK = "S. 0:0(0) ack 1  win 65535 <mss 1460, sackOK>"
 ALL_SEGMENTS = ECN.replace(SYN_ACK.replace("S.", "SE."), SYN_ACK + " {ecn 3}") + rounds(0).replace("ecn 2", "ecn 3")
-"""A router that overwrites the field of all packets of the server, which refused ECN."""
+"""The server refused ECN. A router overwrites the ECN field of all packets of the server."""
 
 
 @pytest.mark.parametrize("exchange", [ECN + rounds(2), ACCURATE, ALL_SEGMENTS], ids=["two marks", "accurate ECN", "all segments"])

@@ -3,7 +3,7 @@
 The first exchange is a published deadlock over ATM (Comer & Lin), with a send buffer of 16 KB and a receive buffer of 24 KB. By
 calculation, 8,192 bytes per 200 ms are 0.328 Mb/s; the authors measured 0.322. By hand, for a full segment of M = 9148 and a receive buffer
 and window of R = W = 24,576: the receiver waits for A = min(18,296, ⌈8,601.6⌉) = 8,602 bytes and the sender for H = min(9,148, 12,288) =
-9,148 bytes. H + A = 17,750. The bytes in flight and queued are u + q = 8,192 + 8,192 = 16,384, which is 1,366 less.
+9,148 bytes, so H + A = 17,750. The bytes in flight and queued are u + q = 8,192 + 8,192 = 16,384, which is 1,366 less than H + A.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def judge(path: Path) -> tuple[Finding, ...]:
 
 
 def late(tmp_path: Path, text: str) -> list[Finding]:
-    """The findings on late ACKs."""
+    """Return the findings on late ACKs in an exchange."""
     return [finding for finding in judge(packets.capture(tmp_path / "exchange.pcap", text)) if finding.id in LATE]
 
 
@@ -68,7 +68,7 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
     assert (lock.id, str(lock.confidence), str(lock.severity), lock.from_client) == ("throughput-deadlock", "proved", "high", True)
     assert lock.cost_ns == 6 * 200_100_000
     assert "8,602 bytes" in lock.mechanism
-    assert "328 kb/s" in lock.mechanism  # 65,536 bits per 200.1 ms
+    assert "328 kb/s" in lock.mechanism  # 8,192 bytes are 65,536 bits per 200.1 ms
     assert "17,750" in lock.mechanism
     assert "to at least 17,750 bytes, by at most 1,366" in lock.remedy[0]
     assert "29,491 bytes, are always enough" in lock.remedy[0]  # 3 × 9,148, plus 2,047 that 4.4BSD's socket may leave unused
@@ -105,7 +105,8 @@ def test_the_frames_of_a_lock_are_the_ends_of_its_waits_and_their_late_acks(tmp_
 def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_path: Path) -> None:
     """By hand, for a receive buffer of R = 49,152: A = min(18,296, ⌈17,203.2⌉) = 17,204 and H = 9,148.
 
-    The send buffer must grow by 26,352 − 16,384 = 9,968 bytes. The bytes in flight and queued, u + q, are below A.
+    The send buffer must grow by 26,352 − 16,384 = 9,968 bytes. The bytes in flight and queued, u + q, are below the A bytes that the
+    receiver waits for.
     """
     (lock,) = late(tmp_path, opened(9148, 49152) + rounds([[8192]] * 8, 49152))
     assert lock.id == "throughput-deadlock"
@@ -116,8 +117,8 @@ def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_pa
 def test_a_full_buffer_locks_without_nagle(tmp_path: Path) -> None:
     """Two segments of 9,148 and 7,236 bytes fill the send buffer S = 16,384.
 
-    S is 820 bytes smaller than A = 17,204. No small segment waits, so the deadlock is not proved. The RTT is 100 ms. A lag that is 22 ms
-    longer is not taken for queueing.
+    The send buffer S is 820 bytes smaller than the A = 17,204 bytes that the receiver waits for. No small segment waits, so the deadlock is
+    not proved. The RTT is 100 ms. A lag that is 22 ms longer is not taken for queueing.
     """
     (lock,) = late(tmp_path, opened(9148, 49152, 100) + rounds([[9148, 7236]] * 8, 49152, lag_ms=122, rtt_ms=100))
     assert (lock.id, str(lock.confidence)) == ("throughput-deadlock", "consistent")

@@ -99,7 +99,7 @@ def test_one_connection_that_is_refused_at_once_is_no_finding(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("by", "severity", "who"), [("S", Severity.LOW, "the server"), ("C", Severity.INFO, "the client")])
 def test_connections_reset_before_they_carry_data_are_one_finding(tmp_path: Path, by: str, severity: Severity, who: str) -> None:
-    """An overloaded server resets connections in this way. The client of a health check does it on purpose."""
+    """An overloaded server resets connections in this way. The client of a health check resets connections on purpose."""
     ends = "0.05 S > C R 1:1(0)" if by == "S" else "0.05 C > S R 1:1(0)"
     each = f"0 C > S S 0:0(0) win 64240\n0.02 S > C S. 0:0(0) ack 1 win 64240\n0.021 C > S . ack 1\n{ends}"
     (reported,) = slow(analyzed(tmp_path, attempts(4, each, every_s=1)))
@@ -246,7 +246,7 @@ def test_at_the_server_a_late_first_ack_is_not_called_a_late_answer(tmp_path: Pa
 def test_a_program_that_speaks_long_after_the_handshake_is_not_taken_for_the_handshake(tmp_path: Path) -> None:
     """The SYN-ACK is sent 0.05 ms after the SYN.
 
-    The ACK of the SYN-ACK is not captured, and the first data arrive 15.7 s later. No path is that long.
+    The ACK of the SYN-ACK is not captured, and the first data arrive 15.7 s later. No path has an RTT of 15.7 s.
     """
     text = """
         0.00000 C > S S  0:0(0)        win 65535 <mss 1460>

@@ -1,4 +1,4 @@
-"""A finding whose own count is zero says that nothing happened, so it is not reported."""
+"""A finding whose own count is zero is not reported, because nothing happened."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_a_path_without_a_queue_shows_no_bufferbloat() -> None:
 
 
 def test_what_a_remedy_saves_is_no_more_than_the_path_leaves() -> None:
-    """A full queue drops packets. Loss recovery takes time, but most of this time the path needs for the data anyway."""
+    """A full queue drops packets. Loss recovery takes time, but the path needs most of this time to send the data anyway."""
     (reported,) = found(CAPTURES / "ethernet-queue-overflow.pcapng", "loss")
     truth = json.loads((CAPTURES / "ethernet-queue-overflow.json").read_text())
     rate_bps, sent_bytes = truth["relay"]["forward"]["rate_bps"], truth["schedule"]["total_bytes"]

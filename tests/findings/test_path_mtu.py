@@ -90,7 +90,7 @@ def test_a_hole_that_nothing_gets_through_is_only_possibly_one_of_size(tmp_path:
 def told_of_mtu(request_bytes: int, after: str = "") -> str:
     """Three full segments are lost.
 
-    3 ms later, before any timer expires, their bytes are sent in segments of 1,452 bytes and acknowledged.
+    3 ms after the loss, before any timer expires, the lost bytes are sent in segments of 1,452 bytes and acknowledged.
     """
     start = 1 + request_bytes
     full = [f"0.060 C > S . {start + 1460 * n}:{start + 1460 * (n + 1)} ack 1" for n in range(3)]
@@ -114,7 +114,7 @@ def told_of_mtu(request_bytes: int, after: str = "") -> str:
 def test_a_sender_that_cuts_its_segments_smaller_has_learned_the_path_mtu(
     tmp_path: Path, request_bytes: int, after: str, *, found: bool
 ) -> None:
-    """An ICMP message makes the sender use smaller segments at once. The capture need not contain this ICMP message."""
+    """An ICMP message makes the sender use smaller segments at once. The capture need not contain the ICMP message."""
     analysis = analyzed(tmp_path, told_of_mtu(request_bytes, after))
     losses = [one for one in analysis.findings if one.id in {"loss", "timeout"}]
     assert losses

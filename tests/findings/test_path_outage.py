@@ -44,7 +44,7 @@ def sent(count: int, *, client: str = "C", server: str = "S", at_s: float = 0.1,
 def void(
     *, client: str = "C", server: str = "S", seq: int = 40_001, at_s: float = 2.0, times_s: tuple[float, ...] = (0, 0.22, 0.66, 1.54)
 ) -> str:
-    """Return two new segments and timeout retransmits of the first. Only the last copy of the first segment is answered, by other lines."""
+    """Return two new segments and timeout retransmits of the first. The answer to the last copy is not included."""
     first = f"{client} > {server} P. {seq}:{seq + 1000} ack 1 <TS val 40 ecr 30>"
     lines = [f"{at_s:.3f} {first}", f"{at_s + 0.001:.3f} {client} > {server} P. {seq + 1000}:{seq + 2000} ack 1 <TS val 40 ecr 30>"]
     return "\n".join([*lines, *(f"{at_s + later_s:.3f} {first}" for later_s in times_s[1:])])
@@ -64,7 +64,7 @@ def outages(path: Path, text: str) -> list[Finding]:
 
 
 LAST_S = 0.1 + 39 * 0.040 + 0.020
-"""Time of the last ACK of `sent(40)`."""
+"""Time (s) of the last ACK in `sent(40)`."""
 
 
 def test_unanswered_retransmits_by_timer_are_an_outage_with_its_time_and_length(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_the_timeouts_within_an_outage_are_no_finding_of_their_own(tmp_path: Pat
 
 
 def test_losses_outside_of_the_outage_stay_a_finding(tmp_path: Path) -> None:
-    """Long before the outage, three of forty segments are lost once each. Each is retransmitted after 220 ms."""
+    """Long before the outage, three of forty segments are lost once each. Each lost segment is retransmitted after 220 ms."""
     text = opened() + sent(40, lost=14) + "\n" + void(at_s=3.0, times_s=(0, 0.22, 0.66, 1.54, 3.3)) + repaired(at_s=6.32)
     analysis = tcptrace_lab.analyze(packets.capture(tmp_path / "path.pcap", text))
     by_id = {one.id: one for one in analysis.findings}

@@ -40,7 +40,7 @@ FIELDS = (
 NS_PER_S = 1_000_000_000
 FIN, SYN, RST, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x10, 0x40, 0x80
 MIN_TIMER_S, MAX_TIMER_S = 0.190, 128.0
-"""No stack's timer is shorter (Linux and Windows: 200 ms) or longer (Linux 120 s, BSD 64 s)."""
+"""No TCP stack has a shorter retransmission timer (Linux and Windows: 200 ms) or a longer one (Linux 120 s, BSD 64 s)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Frame:
 
     @property
     def end(self) -> int:
-        """Behind its last sequence number."""
+        """The sequence number after the last one of the segment."""
         return self.seq + self.length + bool(self.flags & SYN) + bool(self.flags & FIN)
 
     @property
@@ -110,7 +110,7 @@ class Case:
 
     @property
     def evidence(self) -> list[Frame]:
-        """The named frames that the sender of the finding sent."""
+        """The named frames of the finding that its sender sent."""
         return [frame for frame in self.sent if frame.number in self.finding.evidence_frames]
 
     @property

@@ -1,4 +1,7 @@
-"""What a remedy can save on a busy line, with one connection or several. The expected times are calculated by hand, at the receiver."""
+"""The tests calculate what a remedy can save on a busy line, with one connection or several.
+
+The expected times are calculated by hand, for captures at the receiver.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 MS = 1_000_000
 FULL, PLACES, ROUNDS = 1_460, 20, 100
-"""The line carries a full segment each millisecond; a round trip takes 20 of them."""
+"""The line carries a full segment each millisecond. A round trip takes 20 ms."""
 
 
 def uploads(count: int, window: int = 10) -> str:

@@ -71,7 +71,7 @@ def test_messages_of_two_pieces_are_no_stream_of_tinygrams(tmp_path: Path, piece
 
 
 def test_a_mean_above_an_eighth_of_a_segment_proves_no_tinygrams(tmp_path: Path) -> None:
-    """1460 / 8 = 182.5."""
+    """An eighth of a segment is 1460 / 8 = 182.5 bytes."""
     assert [finding.id for finding in small(tmp_path, writes(40, 182, 5))] == ["tinygrams"]
     assert small(tmp_path, writes(40, 183, 5)) == []
 
@@ -151,7 +151,7 @@ def test_messages_cut_where_a_buffer_ends_are_priced(tmp_path: Path) -> None:
 
 
 def test_what_is_cut_off_may_wait_for_an_ack(tmp_path: Path) -> None:
-    """20 times 200 ms."""
+    """The waits take 20 times 200 ms."""
     (found,) = small(tmp_path, messages(22, [1024, 1], wait_ms=200, each_ms=500))
     assert str(found.severity) == "low"
     assert "The rest of the messages waited for the ACK of the earlier data, 4 s in total" in found.mechanism
@@ -180,8 +180,8 @@ def test_messages_a_little_longer_than_full_segments_leave_a_packet_for_next_to_
     "sizes",
     [
         [1460, 588],  # cut at the end of a full segment, with much data left
-        [1460, 183],  # more than an eighth
-        [1000, 25],  # no buffer of 1000
+        [1460, 183],  # the rest is more than an eighth of a segment
+        [1000, 25],  # no stack has buffers of 1000 bytes
         [1024, 1024],  # writes of 1024 bytes: nothing is cut
         [1024],
     ],

@@ -59,7 +59,10 @@ def test_a_capture_of_known_cause_is_reported_with_that_cause_and_who_can_fix_it
     ],
 )
 def test_a_window_that_a_slow_reader_keeps_small_is_distinguished_from_a_small_buffer(name: str, said: str, remedy: str) -> None:
-    """In the first capture, the reader sleeps 0.7 s before each read (captures/README.md). A larger buffer would not make it faster."""
+    """In the first capture, the reader sleeps 0.7 s before each read (captures/README.md).
+
+    A larger buffer would not make the transfer faster.
+    """
     (found,) = (one for one in analyze(CAPTURES / name).findings if one.id == "receiver-window-limited")
     assert found.title.startswith(said)
     assert found.remedy[0].startswith(remedy)
@@ -282,7 +285,7 @@ def test_a_fault_in_little_data_is_reported_if_it_costs_ten_times_as_much() -> N
 def printed(rtt_ms: float, late_ms: float) -> str:
     """Return an upload to a receiver with room for two segments.
 
-    The receiver makes room again `late_ms` after they arrive. Once, the receiver's window is zero for 100 ms.
+    The receiver makes room again `late_ms` after two segments arrive. Once, the receiver's window is zero for 100 ms.
     """
     at, seq = 2 * rtt_ms, 1
     lines = [

@@ -1,4 +1,4 @@
-"""Application messages: exchanges written by hand contain known messages. The expected times are those of the lines."""
+"""Application messages: exchanges written by hand contain known messages. The expected times are those in the text of the exchange."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_a_capture_that_begins_in_the_middle_says_so_of_its_first_message_only(t
         """,
         opened="",
     )
-    assert [one["state"] for one in rows(table, from_client=True)] == ["whole", "whole"]  # offsets begin with the capture
+    assert [one["state"] for one in rows(table, from_client=True)] == ["whole", "whole"]  # stream offsets begin with the capture
 
 
 def test_bytes_that_the_capture_misses_make_a_message_of_unknown_size(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_one_direction_alone_has_messages_by_pauses(tmp_path: Path) -> None:
 
 
 def test_a_second_message_in_flight_of_the_same_connection_number_does_not_mix(tmp_path: Path) -> None:
-    """Two connections, interleaved."""
+    """The packets of two connections are interleaved."""
     table = found(
         tmp_path,
         """

@@ -1,4 +1,7 @@
-"""`tcptrace-lab predict` agrees with Comer and Lin's table of buffers and with Liu's ranges. A capture can supply its parameters."""
+"""`tcptrace-lab predict` agrees with Comer and Lin's table of buffers and with Liu's ranges.
+
+`predict` can also take its parameters from a capture.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ COMER_LIN_SLOW = [
     *((20, receive) for receive in (40, 44, 48, 51)),
     *((24, receive) for receive in (48, 51)),
 ]
-"""Send and receive buffers, in KB, below 2 Mb/s in Comer and Lin's Table 2."""
+"""Send and receive buffers (KB) of the cells below 2 Mb/s in Comer and Lin's Table 2."""
 
 
 def predicted(*arguments: str | Path) -> dict[str, Any]:
@@ -50,7 +53,7 @@ def test_liu_s_atm_ranges_as_json() -> None:
     ]
     assert {one["stalls"] for one in document["ranges"]} == {"always"}
     assert document["deadlock"]["possible"] is False
-    assert len(document["assumptions"]) == 1  # the size of the pieces
+    assert len(document["assumptions"]) == 1  # the only assumption is the size of the pieces
 
 
 def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:

@@ -68,7 +68,7 @@ def test_sizes_that_were_sent_in_one_stretch_of_time_may_have_stalled_by_the_tim
 def test_waits_of_a_timer_that_always_comes_soon_show_the_range(tmp_path: Path) -> None:
     """The timers of both hosts are 6 ms apart, so no wait is long enough for a stall.
 
-    Exactly the sizes that Nagle's algorithm delays wait.
+    Only messages of the sizes that Nagle's algorithm delays wait.
     """
     messages = [Message(size, held_ms=6.0 if SLOW[0] <= size <= SLOW[1] else 0.0) for size in SIZES]
     analysis = analyzed(tmp_path, exchange(shuffled(messages)))

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 ETHERNET = [(4 * K + 1, 4 * K + 1459), *((4 * K + (2 * n + 1) * 1460 + 1, 4 * K + (2 * n + 2) * 1460 - 1) for n in range(9))]
-"""Ranges of sizes that stall over Ethernet, by the published sentence and its formula."""
+"""Ranges of message sizes that stall over Ethernet, by the published formula."""
 
 SWEEPS = 8
-"""Sweeps of this kernel until one stalls: its receiver may acknowledge everything at once for one connection (mostly it does not)."""
+"""Maximum number of sweeps of this kernel until one stalls. In some connections, the receiver acknowledges everything at once."""
 
 STEP = 330
-"""Bytes from one size to the next: three messages per KB."""
+"""Bytes from one message size to the next, which gives three messages per KB."""
 
 
 def simulated(folder: Path, sizes: Sequence[int], *options: str) -> Analysis:

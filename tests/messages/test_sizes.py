@@ -71,7 +71,7 @@ def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() 
 def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall() -> None:
     """A timer that expires at once releases a message without a stall.
 
-    No band of four or five messages shows this alone, but all bands have the same share of stalls.
+    No band of four or five messages is conclusive alone, but all bands have the same share of stalls.
     """
     bands = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
     sizes = swept(330, 30 * K)
@@ -164,9 +164,9 @@ def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
 
 
 def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
-    """By chance, the three normal messages of twenty are at one end in 2 of 1,140 cases, which is too often.
+    """Of twenty messages, three normal ones are at one end by chance in 2 of 1,140 cases, which is too often.
 
-    Three normal messages of forty are at one end in one of 4,940 cases.
+    Of forty messages, three normal ones are at one end by chance in one of 4,940 cases.
     """
     few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
     assert reported(few, few > 1200) == ()

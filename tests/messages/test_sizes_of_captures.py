@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUFFER_BYTES, MSS_BYTES = 16_384, 9148
-"""Liu et al.: over ATM."""
+"""The buffer and the MSS of Liu et al. over ATM."""
 
 CAPTURES = 6
 SIZES = list(range(150, 30_000, 330))

@@ -50,4 +50,4 @@ def test_multiqc_shows_captures_connections_and_causes(kind: str, tmp_path: Path
     assert "nagle-delayed-ack" in connections["ethernet-nagle-on 0"].values()
     assert "400000" in connections["ethernet-loss 0"].values()  # bytes that the client sent
     (bars,) = (row for row in tables["tcptrace_lab_time_plot"] if row["Sample"] == "ethernet-nagle-on")
-    assert float(bars["nagle-delayed-ack"]) == pytest.approx(0.477, abs=0.001)  # the README: 477 ms
+    assert float(bars["nagle-delayed-ack"]) == pytest.approx(0.477, abs=0.001)  # the README says 477 ms

@@ -55,7 +55,7 @@ def comments(path: Path) -> dict[int, list[str]]:
 
 
 def octets(path: Path) -> list[str]:
-    """Every frame's bytes, by tshark."""
+    """Return the bytes of every frame, as tshark prints them."""
     done = subprocess.run([needs.program("tshark"), "-n", "-r", path, "-x"], capture_output=True, timeout=60, check=True)
     return [line[:54] for line in done.stdout.decode().splitlines()]
 

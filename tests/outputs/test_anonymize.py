@@ -185,7 +185,7 @@ def test_no_output_of_replay_holds_an_address_or_a_name(stalled: Path, tmp_path:
     assert any(b"capture" in data for data in outputs.values())
     shown = tcptrace_lab("replay", command, stalled, *options, folder=work)
     assert shown.returncode == 0
-    assert leaks(written(work)) or what == "whatif"  # its JSON has durations only
+    assert leaks(written(work)) or what == "whatif"  # the JSON of `whatif` has durations only
 
 
 @pytest.mark.live

@@ -31,7 +31,7 @@ SHARED = [
     "the-tcpdump-group-tcpdump__empty.pcapng",
     "seladb-PcapPlusPlus__microsecs_big_endian.pcap",
 ]
-"""Stalls and snaplen, zero windows, IPv6, many connections, disorder, nothing at all, an unknown link type."""
+"""The captures have stalls, a snaplen, zero windows, IPv6, many connections, reordering, no packets, or an unknown link type."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_schema_is_a_schema(published: dict[str, Any]) -> None:
 
 
 OPEN = {"/$defs/statistics", "/$defs/direction/properties/ledger_s"}
-"""Objects with many like values: their keys are pinned by a list and a number of them."""
+"""Objects with many values of one kind. A list of allowed keys and their number fix the keys."""
 
 
 def test_every_object_of_the_schema_names_all_its_keys_and_admits_no_other(published: dict[str, Any]) -> None:
@@ -113,7 +113,7 @@ def test_counts_and_times_are_those_of_tshark(name: str) -> None:
     for connection in document["connections"]:
         own = opinion.filter(pl.col("conn") == connection["id"]).sort("frame")
         assert (connection["first_frame"], connection["last_frame"]) == (own["frame"][0], own["frame"][-1])
-        times_ns: list[int] = own["ts_ns"].sort().to_list()  # the clock may go back
+        times_ns: list[int] = own["ts_ns"].sort().to_list()  # timestamps may run backwards
         assert connection["duration_s"] == pytest.approx((times_ns[-1] - times_ns[0]) / 1e9, abs=1e-9)
         sent = {"client_to_server": connection["client"]["port"], "server_to_client": connection["server"]["port"]}
         for key, port in sent.items():
@@ -123,7 +123,7 @@ def test_counts_and_times_are_those_of_tshark(name: str) -> None:
 
 
 def capinfos(path: Path, option: str) -> str:
-    """One figure of Wireshark's capinfos."""
+    """Return one figure that Wireshark's capinfos prints."""
     command = [needs.program("capinfos"), "-T", "-r", "-M", option, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return done.stdout.split("\t")[1].strip()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIELD = re.compile(r"     (?P<label>\S.{0,17}?): *(?P<value>\S+) (?P<unit>bytes|pkts|times|segs|secs|ms|Bps|) *(?=     |$)")
-"""One figure of one direction: its label, value and unit, as far apart as tcptrace puts them."""
+"""One figure of one direction in the listing: label, value and unit, with the spaces that tcptrace prints."""
 
 ONLY_THEIRS = re.compile(
     r"\d+ arg|Ostermann's|elapsed wallclock|\t  (?:For the following|multiply-|considered|of a segment)|       \*\*|no traced"
@@ -28,7 +28,7 @@ ONLY_THEIRS = re.compile(
 ONLY_OURS = re.compile(r"\t  (?:The next 5|their times)|       \*\*")
 
 NOT_LISTED_ALIKE = {"hardware dups", "ambiguous acks", "RTT min (last)", "RTT max (last)", "RTT avg (last)", "RTT sdv (last)"}
-"""Labels that are listed only if their count is not 0, and whose values `tcptrace_rules` compares."""
+"""Labels that are listed only if their count is not 0. `tcptrace_rules` compares the values."""
 
 
 def _ours(capture: Path) -> list[str]:

@@ -2,7 +2,7 @@
 
 Where `golden/tcptrace-deviations.tsv` shows that both programs read a capture in the same way, the time-sequence and segment-size graphs
 must be equal. Exceptions are titles (IPv6 addresses), the places of labels, and the marks of third duplicate ACKs, which tcptrace counts
-differently. The other three files (`-T`, `-R`, `-N`) must have equal points, except for the deviations of tcptrace that each test names.
+differently. The files of `-T`, `-R` and `-N` must have equal points, except for the deviations of tcptrace that each test names.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MARKS = "dot|diamond|box|plus|[udlrhv]arrow|[udlrhv]tick"
 COLOURS = "white|green|red|blue|yellow|purple|orange|magenta|pink"
 TIME = r"-?\d+\.\d{6}"
 COMMAND = re.compile(rf"(?:{COLOURS}|go|line {TIME} -?\d+ {TIME} -?\d+|(?:{MARKS}|(?P<text>[ablr]text)) {TIME} -?\d+(?: (?:{COLOURS}))?)")
-"""The part of xplot's language that tcptrace uses; the line after a text command has its words."""
+"""The commands of xplot that tcptrace uses. The line after a text command contains the text."""
 
 
 def _drawn(capture: Path, folder: Path) -> Path:
@@ -66,10 +66,10 @@ def test_graphs_equal_tcptraces(capture: Path, tmp_path: Path) -> None:
 
 
 Points = dict[str, list[tuple[str, int]]]
-"""Colour → time and value of each dot of its curve, in order."""
+"""For each colour, the time and the value of each dot of the curve, in order."""
 
 OVERFLOWN = 1 << 31
-"""What tcptrace prints of a rate that its 32-bit integer does not hold."""
+"""The number that tcptrace prints for a rate that overflows its 32-bit integer."""
 
 
 def _points(path: Path) -> Points:
@@ -112,7 +112,8 @@ def _round_trips_differ(ours: Points, theirs: Points) -> bool:
 def _flights_differ(ours: Points, theirs: Points) -> bool:
     """Tcptrace counts one outstanding byte too many (red), also in the mean (blue).
 
-    The window (yellow) is equal. Tcptrace draws the mean over time (green) at the previous sample, so the last sample has no mean.
+    The receive window (yellow) is equal in both programs. Tcptrace draws the mean over time (green) at the previous sample, so the last
+    sample has no mean.
     """
     if ours.get("yellow") != theirs.get("yellow"):
         return True
@@ -126,7 +127,7 @@ def _flights_differ(ours: Points, theirs: Points) -> bool:
 
 
 CURVES: Mapping[str, Callable[[Points, Points], bool]] = {"tput": _rates_differ, "rtt": _round_trips_differ, "owin": _flights_differ}
-"""Graph → whether its points differ by more than tcptrace's habits."""
+"""For each graph, a function that returns whether the points differ by more than tcptrace's known deviations."""
 
 UNSEEN = {"zeek-zeek__mixed-vlan-mpls.pcap"}
 """Captures whose first connection tcptrace does not see."""

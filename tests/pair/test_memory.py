@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEGMENTS = 120_000
-"""Segments in each capture: enough for half a kB each to exceed the noise of a run, and few enough to stay in memory."""
+"""Number of segments in each capture. Half a kB for each segment exceeds the noise of a run, and all segments fit in memory."""
 
 PROMISED_BYTES = 1_050_000_000 / MAX_PACKETS
-"""Memory limit of a whole pair, per segment of each capture. It includes both analyses, so it is generous for what a pair adds."""
+"""Memory limit of a whole pair, per segment of each capture.
+
+The limit includes both analyses, so the memory that a pair adds is far below.
+"""
 
 DATA_BYTES, HEADERS_BYTES, WAY_US = 1_000, 54, 5_000
 
@@ -40,9 +43,10 @@ code = run(sys.argv[1:])
 with open("/proc/self/status", encoding="ascii") as status:
     print(code, next(line.split()[1] for line in status if line.startswith("VmHWM:")))
 """
-"""Maximum resident memory since the process began its program. `getrusage` of a child may report its parent's (fork).
+"""Prints the maximum resident memory since the process began its program.
 
-As the console script does, it bounds memory before it loads a library: without that, pages that one step freed stay beside the next step's.
+`getrusage` of a child may report the memory of its parent (fork). Like the console script, the program limits memory before it loads a
+library. Without the limit, pages that one step freed would stay in memory during the next step.
 """
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 LITTLE_BYTES = 2_000
-"""Holds the lock of a folder, and no capture."""
+"""Maximum file size (bytes): enough for the lock of a folder, too little for a capture."""
 
 MAKES_ONE = """
 from pathlib import Path
@@ -41,7 +41,7 @@ with temporary.folder() as folder:
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary folders go meanwhile."""
+    """The folder in which temporary folders are made during the test."""
     folder = tmp_path / "tmp"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -103,7 +103,7 @@ def test_a_folder_stays_while_a_child_of_a_killed_process_lives(place: Path) -> 
     forking = MAKES_ONE.replace("    print(", "    import os\n    if os.fork():\n        os.kill(os.getpid(), 9)\n    print(")
     with subprocess.Popen([sys.executable, "-c", forking], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        left = Path(process.stdout.readline().strip())  # the child's words
+        left = Path(process.stdout.readline().strip())  # printed by the child
         process.wait(TIME_LIMIT_S)
         temporary.clear(str(place))
         assert (left / "capture").exists()
@@ -152,7 +152,7 @@ def test_links_are_not_followed(place: Path, tmp_path: Path) -> None:
 
 
 def test_what_another_user_left_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root could remove it."""
+    """Root could remove the folder of another user."""
     left = killed(1)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     temporary.clear(str(place))

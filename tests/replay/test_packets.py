@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 3
 OURS = "tcp[tcpflags] & tcp-rst == 0"
-"""The receiving kernel knows nothing of these connections, and answers with RSTs."""
+"""A filter without RSTs: the receiving kernel has no such connections and answers with RSTs."""
 
 
 def replayed(path: Path, out: Path, speed: float = 1.0, loops: int = 1, mtu: int = 9_188) -> Sent:
@@ -122,7 +122,7 @@ def test_nothing_stays_behind_when_sending_is_ended_in_the_middle(number: signal
             while received(network) < 200:  # at least in the third loop
                 assert sending.poll() is None, sending.communicate()
                 os.sched_yield()
-            assert list(tmp_path.iterdir()) == []  # its temporary file has no name
+            assert list(tmp_path.iterdir()) == []  # the command's temporary file has no name
             assert Path(f"/proc/{sending.pid}/task/{sending.pid}/children").read_text() == ""
             sending.send_signal(number)
             _, words = sending.communicate(timeout=TIME_LIMIT_S)
@@ -202,7 +202,7 @@ def test_a_dry_run_says_what_would_be_sent() -> None:
 
 
 def test_a_dry_run_writes_what_would_be_sent_as_json() -> None:
-    """The file lasts 0.527 s, as capinfos says."""
+    """The capture lasts 0.527 s, as Wireshark's capinfos prints."""
     done = tcptrace_lab(
         "replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--dry-run", "--loop", "3", "--json", "-", "-q"
     )

@@ -49,10 +49,10 @@ REMEDIES = {
     "ethernet-small-receive-window.pcapng": "--receive-buffer 4194304",
     "ethernet-application-limited.pcapng": "--no-thinking",
 }
-"""One capture of each kind → what fixes its stall, as `captures/README.md` says."""
+"""For one capture of each kind, the option that fixes its stall, by `captures/README.md`."""
 
 ATTEMPTS = 3
-"""On a busy machine, packets may be delayed; that is no failure."""
+"""Attempts per test, because a busy machine may delay packets."""
 
 
 @functools.cache
@@ -333,7 +333,7 @@ def test_an_interrupted_program_leaves_no_word_and_no_relay_behind() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("transfer 1: ")
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(process.pid, signal.SIGINT)  # a terminal sends Ctrl-C to the process group
         _, words = process.communicate(timeout=30)
     assert (process.returncode, words) == (130, "")
     with pytest.raises(ProcessLookupError):  # the relay was in this process group, too
@@ -414,7 +414,10 @@ def test_the_packetdrill_script_has_the_wait(name: str) -> None:
 
 
 PLAYED = [name for name in REMEDIES if name != "ethernet-small-send-buffer.pcapng"]
-"""A sender that keeps to a bound makes a hundred calls to the millisecond, which this player of Python's cannot on a busy machine."""
+"""The player in Python cannot keep the times of the omitted capture on a busy machine.
+
+The sender in ethernet-small-send-buffer makes a hundred calls on time to the millisecond.
+"""
 
 
 def played(script: Path) -> subprocess.CompletedProcess[str]:

@@ -60,10 +60,10 @@ STALLS = {
     "ethernet-tail-loss.pcapng": "loss",
     "ethernet-application-limited.pcapng": "application",
 }
-"""Capture → its family of causes (`side_by_side.FAMILIES`), by `captures/README.md`."""
+"""For each capture, its family of causes (`side_by_side.FAMILIES`), by `captures/README.md`."""
 
 ATTEMPTS = 3
-"""On a busy machine, packets may be delayed; that is no failure."""
+"""Attempts per test, because a busy machine may delay packets."""
 
 
 @pytest.mark.live
@@ -247,7 +247,7 @@ def test_a_transfer_that_is_given_up_leaves_no_part_of_a_capture(tmp_path: Path)
 def test_a_longer_or_slower_path_is_given_more_time() -> None:
     """12 exchanges with 1 s of delay per direction take 24 s, and 400,000 bytes at 10 kb/s take 320 s.
 
-    The time limit of a replay allows for this.
+    The time limit of a replay allows for these times.
     """
     questions = reconstruct(gather([str(CAPTURES / "ethernet-nagle-on.pcapng")]))
     assert patience_s(Changes(delay_ns=10**9).applied(questions)) > 24

@@ -19,7 +19,7 @@ CAPTURES = sorted(path for path in ROOT.joinpath("captures").iterdir() if ".pcap
 
 
 SENDER_MARKS = {*schema.KINDS} - {"duplicate_ack"}
-"""Marks that are kinds of the sender's segments."""
+"""Marks of figures that are kinds of the sender's segments."""
 
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
@@ -53,7 +53,7 @@ def test_figures_add_up_to_the_table(capture: Path) -> None:
 
 
 SMALL_PAGE_BYTES = 700_000
-"""The largest report of a small capture. Three quarters of it are Plotly, compressed."""
+"""Maximum size of the report of a small capture. Compressed Plotly is three quarters of the report."""
 
 
 @pytest.mark.parametrize("name", ["ethernet-random-loss", "ethernet-reordering-at-server", "ethernet-short-connections"])

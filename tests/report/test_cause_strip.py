@@ -1,4 +1,7 @@
-"""In the strip of causes, the pixels of each cause are its share of the ledger. Examples in tables are in `rust/src/figures/strip.rs`."""
+"""In the strip of causes, the pixels of each cause are its share of the ledger.
+
+`rust/src/figures/strip.rs` has the tests of single examples.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ TOLERANCE = 0.02
 
 
 def lengths(bands: Sequence[Band]) -> Counter[str]:
-    """Cause → total length."""
+    """Return the total length of the bands of each cause."""
     found: Counter[str] = Counter()
     for band in bands:
         found[band["cause"]] += band["end_ns"] - band["start_ns"]

@@ -38,7 +38,7 @@ def table(**columns: list[Any]) -> pl.LazyFrame:
 
 
 def all_figures(made: HandMade) -> Iterator[Figure]:
-    """Every figure of the report."""
+    """Yield every figure of the report."""
     for connection in report.data(made)["drawn"]:
         yield from connection["figures"]
 

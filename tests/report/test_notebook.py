@@ -33,14 +33,14 @@ class Tags(html.parser.HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """No tag makes a request."""
+        """Record the tag. A tag must not make a request."""
         self.names.append(tag)
         if tag != "br":
             self.open.append(tag)
         assert not [value for name, value in attrs if name in {"src", "href"}]
 
     def handle_endtag(self, tag: str) -> None:
-        """Tags are closed in order."""
+        """Check that tags are closed in order."""
         assert self.open.pop() == tag
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SENDER, RECEIVER = CAPTURES / "ethernet-loss.pcapng", CAPTURES / "ethernet-loss-at-server.pcapng"
 FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "ip.id", "tcp.len", "tcp.seq", "tcp.ack", "tcp.options.timestamp.tsval")
 T_OF_2 = 4.303
-"""Student's t for 95% and two degrees of freedom, from a table."""
+"""The value of Student's t for 95% and two degrees of freedom, from a table."""
 
 
 def by_tshark(path: Path) -> dict[tuple[str, ...], tuple[int, int]]:
@@ -75,7 +75,7 @@ def test_delays_and_losses_of_a_pair_are_the_differences_that_tshark_sees(pair: 
 
 
 def test_the_sizes_that_a_prediction_draws_as_stalling_are_those_of_the_paper() -> None:
-    """By Liu and others, the slow sizes for ATM with buffers of 16 KB are (12n+4)K+1 to 12(n+1)K-1. Per 12K sizes, 8K-1 stall."""
+    """By Liu and others, the slow sizes for ATM with buffers of 16 KB are (12n+4)K+1 to 12(n+1)K-1. Of each 12K sizes, 8K-1 stall."""
     k = 1024
     asked = prediction.Asked(stack="sunos4", mss_bytes=9148, send_buffer_bytes=16 * k, receive_buffer_bytes=16 * k)
     found = prediction.document(*prediction.completed(asked), (1, 48 * k), (16 * k,), None)

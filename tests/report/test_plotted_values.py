@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 US = 1e-6
-"""Plotted times are rounded to microseconds where the clock is no finer."""
+"""Tolerance of plotted times (s), which are rounded to the microseconds of the capture's clock."""
 
 FIELDS = (
     *("frame.number", "frame.time_epoch", "tcp.dstport", "tcp.len", "tcp.seq", "tcp.window_size", "tcp.ack", "tcp.options.sack_le"),
@@ -244,7 +244,10 @@ def test_the_sequence_graph_has_the_data_acks_and_window_of_tshark(name: str) ->
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-bottleneck"])
 def test_round_trips_are_those_of_tshark(name: str) -> None:
-    """All samples are also tshark's. tshark has more samples than the figure: also after a retransmit, which Karn's rule excludes."""
+    """All RTT samples of the figure are also tshark's.
+
+    tshark has more samples than the figure: also after a retransmit, which Karn's rule excludes.
+    """
     seen, samples = by_tshark(name), trace(connection_figure(name, "rtt"), "round-trip time")
     assert len(samples["x"]) > 100
     for t_s, rtt_s, frame in zip(samples["x"], samples["y"], samples["customdata"], strict=True):

@@ -52,7 +52,7 @@ def test_every_cause_is_in_one_term_of_rfc_4898_or_outside() -> None:
 
 
 def test_the_terms_of_rfc_4898_are_sums_of_the_ledger() -> None:
-    """By hand: windows take 5 + 7, and congestion takes 1 + 2 + 3. The rest, without the handshake, is the sender's."""
+    """By hand: windows take 5 + 7, and congestion takes 1 + 2 + 3. The remaining time, without the handshake, is the sender's."""
     account: dict[str, int | None] = {f"client_{cause.replace('-', '_')}_ns": 0 for cause in schema.CAUSES}
     account |= {"client_receiver_window_ns": 5, "client_zero_window_ns": 7, "client_timeout_ns": 1, "client_network_ns": 2}
     account |= {

@@ -25,7 +25,7 @@ def upload(made: HandMade, room: selection.Room = selection.ALONE) -> Direction:
 
 
 def steps(direction: Direction, line: str) -> list[tuple[float, int]]:
-    """A line as (milliseconds, value)."""
+    """Return a line of a figure as points (milliseconds, value)."""
     return [(t_ns / MS, y) for t_ns, y, _ in direction.lines[line].rows()]
 
 

@@ -137,9 +137,11 @@ MULTIQC_RULES = {
         },
     ],
 }
-"""What MultiQC documents of custom content (docs.seqera.io/multiqc/custom_content and .../development/plots), as far as it is used here; an
-unknown key of a configuration is an error there. MultiQC itself brings many packages and pins others, so a nightly job runs it
-(`tests/outputs/multiqc_itself.py`)."""
+"""The keys of MultiQC's custom content that are used here, as documented (docs.seqera.io/multiqc/custom_content and .../development/plots).
+
+MultiQC rejects unknown keys of a configuration. MultiQC installs many packages and pins the versions of others, so only a nightly job runs
+MultiQC (`tests/outputs/multiqc_itself.py`).
+"""
 
 
 @pytest.mark.parametrize("name", ["ethernet-nagle-on.pcapng", "ethernet-short-connections.pcapng", "atm9180-loss.pcap"])
@@ -187,7 +189,10 @@ def rounded(row: dict[str, Any]) -> dict[str, Any]:
     "name", ["ethernet-loss.pcapng", "ethernet-nagle-on.pcapng", "ethernet-short-connections.pcapng", "ethernet-slow-reader.pcapng"]
 )
 def test_the_plugin_of_multiqc_has_the_rows_of_the_files(name: str) -> None:
-    """The plugin reads the JSON; the files are made from the tables. The plugin in MultiQC itself: `tests/outputs/multiqc_itself.py`."""
+    """The plugin reads the JSON; the files are made from the tables.
+
+    `tests/outputs/multiqc_itself.py` tests the plugin in MultiQC itself.
+    """
     analysis = analyze(CAPTURES / name)
     rows = multiqc_documents.rows(json.dumps(analysis.to_dict()))
     assert rows is not None

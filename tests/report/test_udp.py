@@ -1,4 +1,4 @@
-"""The table of UDP flows in the report: its data, and the page."""
+"""The report's table of UDP flows, tested as data and on the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MS = 1_000_000
 
 UNKNOWN_FLOW: dict[str, Any] = {column.name: 0 if column.dtype == "Int64" and not column.limits else None for column in schema.FLOWS}
-"""A flow of which nothing is known."""
+"""A row of a UDP flow whose values are all 0 or unknown."""
 
 
 def flows(*changes: dict[str, Any]) -> pl.LazyFrame:

@@ -32,16 +32,16 @@ NOT_RUN = {
     "tcptrace-lab view ": "serves until Ctrl-C; tests/view and tests/browser run it",
     "lab run": "needs root; tests/lab runs it",
 }
-"""Part of a command → why the command is only parsed."""
+"""For parts of commands, the reason why a command with this part is parsed but not run."""
 
 MADE_ELSEWHERE = {"docs/findings.md"}
-"""Pages whose commands `make docs` runs to make them (`docs/pages.py`)."""
+"""Generated pages whose commands `make docs` runs (`docs/pages.py`)."""
 
 EXIT_CODES = {"--fail-on": {0, 1}, "--baseline": {0, 1}, "verify": {0, 5}}
-"""Part of a command → allowed exit codes; 0 for others. `verify` says 5 if tshark is not installed."""
+"""For parts of commands, the allowed exit codes; other commands must exit with 0. `verify` exits with 5 if tshark is not installed."""
 
 SHELL_SIGNS = set("*?[|&;<>$`(){}~\\")
-"""Characters of commands that need a shell."""
+"""A command with one of these characters needs a shell."""
 
 FILES = {
     "slow.pcap": "ethernet-nagle-on",
@@ -58,7 +58,7 @@ FILES = {
     "server.pcap": "ethernet-nagle-on-at-server",
     "at-server.pcap": "ethernet-nagle-on-at-server",
 }
-"""File in an example → capture of `captures/` that stands for it."""
+"""For each file that an example names, the capture of `captures/` that the test uses."""
 
 
 class Line(NamedTuple):

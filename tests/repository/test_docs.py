@@ -26,7 +26,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 
 @pytest.mark.parametrize("name", pages.PAGES)
 def test_pages_that_are_made_from_the_package_are_up_to_date(name: str) -> None:
-    """`make docs` renews them."""
+    """`make docs` renews the generated pages."""
     assert Path("docs", name).read_text(encoding="utf-8") == pages.PAGES[name]()
 
 

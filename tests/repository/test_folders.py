@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_FILES = 20
-"""Files directly in a folder of sources, pictures not counted."""
+"""Maximum number of files directly in a source folder, without pictures."""
 
 DATA = ("captures", "rust/fuzz/seeds", "tests/golden", "tests/data")
-"""Folders of captures and of expected results: with those in them, they may hold any number of files."""
+"""Folders of captures and of expected results, which may contain any number of files, also in their subfolders."""
 
 PICTURES = {".png", ".svg"}
 

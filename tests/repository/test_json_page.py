@@ -28,14 +28,14 @@ FILES = {
     "simulate --truth": "truth",
     "lab run": "experiment",
 }
-"""Command → name of the schema's file, where it is another."""
+"""For some commands, the name of the schema's file, which differs from the command's name."""
 PLACES = {
     "DIRECTION": ("connections[].client_to_server", "connections[].server_to_client"),
     "END": ("client", "server"),
     "HOST": ("client", "server"),
     "PATH": ("path.forward", "path.backward"),
 }
-"""A word of the page → the paths that it stands for."""
+"""For each placeholder in the page, the paths that it stands for."""
 
 
 def described(name: str) -> dict[str, Any]:

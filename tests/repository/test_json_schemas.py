@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAMES = sorted(path.name.removesuffix(".schema.json") for path in published.FOLDER.iterdir())
 VERSION = 2
-"""The `schema_version` of all documents."""
+"""The `schema_version` that all documents must have."""
 
 
 def objects(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401  (JSON)

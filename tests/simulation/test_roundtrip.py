@@ -15,10 +15,10 @@ from roundtrip.settings import drawn
 from roundtrip.sweeps import sweep
 
 SEEDS = range(1000, 1060)
-"""Seeds that the benchmark does not draw."""
+"""Random seeds that the benchmark does not use."""
 
 MIN_RIGHT = 0.8
-"""Minimum share of all directions whose verdict is right. The benchmark's table explains the others."""
+"""Minimum share of all directions whose verdict is right. The benchmark's table explains the directions with a wrong verdict."""
 
 
 def test_nearly_all_settings_drawn_at_random_are_reported_as_the_model_has_them() -> None:

@@ -65,7 +65,7 @@ def complaints(path: Path) -> list[str]:
 
 
 WARNING = 0x00600000
-"""PI_WARN of Wireshark's epan/proto.h; notes and chats are below."""
+"""The severity PI_WARN in Wireshark's epan/proto.h; notes and chats have lower values."""
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -266,7 +266,7 @@ def test_command_writes_capture_and_truth_and_options_override_the_file(tmp_path
     rows = read(tmp_path / "run.pcap").segments
     assert (truth["client"]["mss_bytes"], rows["payload_bytes"].max()) == (512, 512)
     assert int(rows.filter("from_client")["payload_bytes"].sum()) == 10_240
-    assert rows["ts_ns"][1] - rows["ts_ns"][0] == 10_000_000  # the handshake: twice the delay
+    assert rows["ts_ns"][1] - rows["ts_ns"][0] == 10_000_000  # the handshake takes twice the delay
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def test_http_is_known_by_its_request_line_at_any_port_as_tshark_asked_to_expect
 def test_a_request_line_that_the_snaplen_cut_counts_with_the_answers_status_line(tmp_path: Path) -> None:
     long = b"GET /" + b"x" * 200 + b" HTTP/1.1\r\nHost: a\r\n\r\n"
     web = Talk(7777).opened().asks(10, long).says(20, OK)
-    other = Talk(7778, 40_001).opened(100).asks(110, long).says(120, b"what?\r\n" * 20)  # it may be anything
+    other = Talk(7778, 40_001).opened(100).asks(110, long).says(120, b"what?\r\n" * 20)  # the answer is not HTTP
     assert [(row["conn"], row["status"]) for row in found(tmp_path, web, other, snaplen=90)] == [(0, 200)]
 
 
@@ -271,7 +271,7 @@ def test_passive_transfers_are_linked_to_their_data_connections(extended: bool, 
         [(row["method"], row["target"], row["status"]) for row in rows]
         == [
             ("USER", "lab", 331),
-            ("PASS", None, 230),  # nobody needs the word
+            ("PASS", None, 230),  # the password is not stored
             (asked[:4].decode(), None, 229 if extended else 227),
             ("RETR", "a.bin", 226),
         ]
@@ -387,7 +387,7 @@ def test_ftp_of_a_conversation_is_as_tshark_shows_it(tmp_path: Path) -> None:
     path = tmp_path / "talk.pcap"
     assert [row["method"] for row in rows] == [one[0].upper() for one in tshark(path, "ftp.request.command", "ftp.request.command")]
     codes = [code for one in tshark(path, "ftp.response.code", "ftp.response.code") for code in one[0].split(",")[-1:]]
-    assert [str(row["status"]) for row in rows] == codes[1:]  # after the greeting
+    assert [str(row["status"]) for row in rows] == codes[1:]  # without the server's greeting
 
 
 @settings(max_examples=300)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.udp.datagrams import Datagrams
 
 FAR = 10**12
-"""A bound that no test reaches, in rows or bytes."""
+"""A limit (rows or bytes) that no test reaches."""
 
 TEXT = """
     host D 10.0.0.3:5353
@@ -200,16 +200,16 @@ def test_udp_flows_in_json(path: Path) -> None:
 
 
 TUNNELS = {"vxlan", "geneve", "gtp", "teredo", "ayiya"}
-"""What tshark calls the layers in a datagram that carry another packet and are entered: the datagram around them is no row."""
+"""tshark's names of tunnel protocols over UDP. The datagram around a tunnelled packet is not a row."""
 
 NO_LENGTH = {"zeek-zeek__cisco-fabric-path.pcap": 8}
-"""Number of datagrams whose length tshark gets wrong: it takes the last four bytes of the inner frame for a checksum."""
+"""Number of datagrams whose length tshark gets wrong, because it takes the last four bytes of the inner frame for a checksum."""
 
 NO_STREAM = ""
-"""What tshark gives for the stream of datagrams inside FabricPath."""
+"""The stream number that tshark prints for datagrams inside FabricPath."""
 
 TIME_CARRIED = {"the-tcpdump-group-tcpdump__timestamp_invalid_micro.pcap", "the-tcpdump-group-tcpdump__timestamp_invalid_nano.pcap"}
-"""Captures whose times the engine reads differently, for a reason given in `deviations`."""
+"""Captures whose timestamps the engine reads differently, for a reason given in `deviations`."""
 
 FIELDS = ("frame.number", "frame.protocols", "frame.time_epoch", "udp.stream", "udp.length")
 

@@ -28,7 +28,7 @@ def call(count: int = 100, *, pause_s: float = 1.0) -> str:
 
 
 CALL = "10.0.0.1:53000 → 10.0.0.3:53: 16 kB at 43 kb/s, longest pause 1.02 s (median gap 20 ms)"
-"""100 · 160 B; 128,000 bits in 99 · 20 ms and 1 s, 2.98 s, are 42,953 b/s."""
+"""By hand: 100 datagrams of 160 B are 128,000 bits. In 99 · 20 ms + 1 s = 2.98 s, these are 42,953 b/s."""
 
 
 def test_one_flow_is_reported_with_its_rate_and_its_longest_pause(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_single_datagram_over_ipv6_has_no_rate_and_no_gap(tmp_path: Path) -> N
 
 
 def test_a_capture_of_other_protocols_and_an_empty_one_say_so(tmp_path: Path) -> None:
-    """One capture has only an ARP request, written by hand. The other file has only its header."""
+    """One capture has only an ARP request, written by hand. The second file has only a file header."""
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)
     arp = b"\xff" * 6 + b"\x02" * 6 + b"\x08\x06" + struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1) + bytes(20)
     other, empty = tmp_path / "arp.pcap", tmp_path / "empty.pcap"

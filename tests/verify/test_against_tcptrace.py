@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RENEW = os.environ.get("TCPTRACE_RENEW") == "1"
 
 Deviations = dict[str, str]
-"""Reason → its figures, each with the number of directions it is not the same of."""
+"""For each reason, the figures that differ, each with the number of directions."""
 
 
 def _golden() -> Mapping[str, Deviations]:
@@ -73,7 +73,7 @@ def _deviations(ours: Sequence[Mapping[str, Any]], theirs: Sequence[tcptrace.Lis
 
 
 Pair = tuple[tuple[Direction, "Mapping[str, str]"], tuple[Direction, "Mapping[str, str]"]]
-"""Both directions of a connection, each with tcptrace's figures."""
+"""The two directions of a connection, each with the figures that tcptrace lists."""
 
 
 def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed], counts: dict[str, Counter[str]]) -> Iterator[Pair]:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADER_ITEMS = {*OURS, *ONLY}
-"""What headers say; the other items are verdicts."""
+"""Items that come from packet headers; all other items are conclusions."""
 
 
 def malformed() -> list[Path]:
-    """Return the damaged captures, or none without the shared captures."""
+    """Return the damaged shared captures, or an empty list if the shared captures are missing."""
     return [needs.SHARED / name for name in needs.index() if name.startswith("malformed/")]
 
 

@@ -39,7 +39,7 @@ LOSS = f"""{HANDSHAKE}
     1.240 C > S P. 101:201  ack 1
     1.250 S > C .  ack 201  win 65160
 """
-"""Frame 6 is thrown away by the server, and frame 7 is the timer's resend."""
+"""The server discards frame 6, and frame 7 is the timeout retransmit."""
 
 
 def damaged(path: Path, *frames: int) -> Path:

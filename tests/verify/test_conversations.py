@@ -19,10 +19,10 @@ LINE = re.compile(r"(\S+):(\d+)\s+<-> (\S+):(\d+)\s+(\d+) (\d+ \S+)\s+(\d+) (\d+
 UNITS = {"bytes": 1, "kB": 1000, "MB": 1000**2}
 TIME_LIMIT_S = 60
 ROUNDED_S = 0.0000501
-"""tshark prints four decimals."""
+"""Tolerance (s) of tshark's durations, which have four decimals."""
 
 Conversation = tuple[tuple[tuple[str, int], int, str], tuple[tuple[str, int], int, str], float]
-"""For each end, in order: who, its frames, its bytes; then the duration in seconds."""
+"""A conversation: address and port, frames and bytes of each end, then the duration in seconds."""
 
 
 def _theirs(capture: Path) -> list[Conversation]:
@@ -58,7 +58,7 @@ def _size(count: int) -> str:
 
 
 DELIVERED_TWICE = {"ethernet-duplicates.pcapng"}
-"""The network delivered some packets twice: they are not in our figures of what a side sent, and in Wireshark's."""
+"""Captures in which the network delivered some packets twice. Wireshark counts both copies; tcptrace-lab counts one."""
 
 
 @pytest.mark.parametrize(

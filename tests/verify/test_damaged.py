@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LARGEST_BYTES = 100_000
 LITTLE_ENDIAN_PCAP = (struct.pack("<I", 0xA1B2C3D4), struct.pack("<I", 0xA1B23C4D))
 SEEDS = range(27)
-"""Each kind of damage three times, on captures drawn from those of others."""
+"""Seeds that draw each kind of damage three times, on randomly chosen captures of other projects."""
 
 
 def plain_captures() -> list[Path]:
@@ -174,7 +174,10 @@ def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: P
 
 
 def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path: Path) -> None:
-    """A header of 32 bytes says that it has 40 bytes. tcptrace-lab applies the window scale of 7, and tshark applies no scale."""
+    """A header of 32 bytes says that it has 40 bytes.
+
+    tcptrace-lab applies the window scale of 7 to this segment, and tshark applies no scale.
+    """
     handshake = HANDSHAKE.replace("wscale 7", "wscale 7, TS val 5 ecr 0")
     text = f"{handshake}\n0.020 C > S . 1:1(0) ack 1 win 502 <nop, nop, TS val 77 ecr 5> {{doff 10}}"
     assert set(reported(tmp_path, text, "ours-reads-no-options-of-false-headers")) == {(4, "tsval"), (4, "tsecr")}

@@ -237,7 +237,7 @@ def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
 def test_sample_of_what_is_outstanding_lasts_until_the_next(tmp_path: Path) -> None:
     """To tcptrace, 101 bytes are outstanding from 1 s to 3 s of 4 s, although they are acknowledged at once.
 
-    Before, 1 byte too many is outstanding: (1 · 1 + 101 · 2) / 4, truncated.
+    Before 1 s, 1 byte too many is outstanding. The mean is (1 · 1 + 101 · 2) / 4, truncated.
     """
     text = """
         0.000 C > S  S   0:0(0)        win 64240
@@ -356,7 +356,7 @@ def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_pat
 
 
 def test_a_second_syn_gives_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Path) -> None:
-    """Three windows follow the SYN-ACK. To tcptrace, the three windows after the SYN-ACK are 500, 501 × 128 and 502 × 128."""
+    """To tcptrace, the three windows after the SYN-ACK are 500, 501 × 128 and 502 × 128."""
     text = """
         0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
         0.011 C > S .  1:1(0) ack 1 win 502

@@ -1,6 +1,6 @@
-"""What tshark is known to do otherwise: for each rule an exchange in which tshark really does it, and the explanation with its numbers.
+"""Known differences of tshark: for each rule, an exchange shows the difference, and the explanation has its numbers.
 
-tshark itself judges each exchange; a test fails if it says something else than the rule, or if anything is left unexplained.
+tshark itself analyzes each exchange. A test fails if tshark prints something other than the rule says, or if a difference is unexplained.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FOUR_AND_A_HOLE = """
     0.0203 C > S . 4381:5841 ack 1
     0.0300 S > C . ack 1461  win 509
 """
-"""Frames 4 to 8; the second segment is lost behind the capture point."""
+"""Frames 4 to 8 of an exchange. The second segment is lost after the capture point."""
 
 
 def test_plain_transfer_is_reported_alike(tmp_path: Path) -> None:
@@ -99,7 +99,10 @@ def test_fast_retransmission_after_20_ms_is_a_plain_one_to_tshark(tmp_path: Path
 
 
 def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_path: Path) -> None:
-    """1461 and 4381 are lost. The sender does not repair 4381 at the partial ACK, but after three more ACKs repeat that ACK (RFC 5681)."""
+    """The segments that begin at 1461 and 4381 are lost.
+
+    The sender does not repair 4381 at the partial ACK, but after three more ACKs repeat that ACK (RFC 5681).
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461     ack 1
         0.020 C > S . 2921:4381  ack 1
@@ -135,7 +138,7 @@ def test_repeated_ack_with_sack_and_another_window_is_a_window_update_to_tshark(
 
 
 def test_ack_repeated_with_nothing_outstanding_is_a_duplicate_to_tshark(tmp_path: Path) -> None:
-    """RFC 5681, 2 (a)."""
+    """By RFC 5681, 2 (a), a duplicate ACK requires outstanding data."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 509\n0.031 S > C . ack 101 win 509"
     found = reported(tmp_path, text, "tshark-repeats-count-without-data")
     assert set(found) == {(6, "duplicate_ack")}
@@ -285,7 +288,7 @@ TIMEOUT = f"""{HANDSHAKE}
     1.262 C > S . 1461:2921 ack 1
     1.272 S > C . ack 2921  win 509
 """
-"""RFC 6298: the second segment is sent again in frame 7, 1,241 ms after frame 5."""
+"""By RFC 6298, the timer retransmits the second segment in frame 7, 1,241 ms after frame 5."""
 
 
 def test_retransmission_timeout_is_reported_alike(tmp_path: Path) -> None:
@@ -300,7 +303,7 @@ def test_retransmission_timeout_is_reported_alike(tmp_path: Path) -> None:
 def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_path: Path) -> None:
     """Two segments are lost.
 
-    The timer retransmits the first at 220 ms. The second is retransmitted in recovery, not by a timer of its own.
+    The timer retransmits the first at 220 ms. The second segment is retransmitted in recovery, not by a timer of its own.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1

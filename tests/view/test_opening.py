@@ -1,6 +1,6 @@
 """Captures of an archive are opened once each, without blocking the archive's pages.
 
-Opening is given up when other captures take the place.
+A capture that is being opened is given up when other captures take its place.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def names(archive: ArchiveApi) -> list[str]:
-    """The keys of its captures."""
+    """Return the keys of the archive's captures."""
     return [row["capture_id"] for row in archive.captures({})["rows"]]
 
 

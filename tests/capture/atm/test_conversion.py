@@ -75,7 +75,7 @@ def test_a_call_that_cannot_be_right_says_why_and_leaves_nothing(tmp_path: Path,
 
 
 def test_a_packet_longer_than_a_pdu_is_refused(tmp_path: Path) -> None:
-    """Loopback packets have up to 65,535 bytes. A packet of this size fits into an AAL5 PDU only without LLC/SNAP."""
+    """Loopback packets have up to 65,535 bytes. A packet of 65,535 bytes fits into an AAL5 PDU only without LLC/SNAP."""
     source = CAPTURES / "loopback-bulk.pcapng"
     assert atm.convert(source, tmp_path / "target", AtmForm.FORE_IP).packets == 79
     with pytest.raises(UsageError, match=r"not 65543: .*loopback-bulk\.pcapng, frame 18"):

@@ -47,7 +47,7 @@ CUT_COLUMNS = {"captured_payload_bytes"}
 
 
 FRAME_COLUMNS = tuple(column.name for column in schema.SEGMENTS if column.unit is schema.Unit.FRAME)
-"""Columns with frame numbers: these differ if each cell is a frame."""
+"""Columns with frame numbers, which differ if each cell is a frame."""
 
 
 TELLING_CHANNEL = {AtmForm.SUNATM} | {form for form in AtmForm if form.endswith(("aal5", "cells"))}
@@ -171,7 +171,8 @@ def test_crc_of_the_check_string() -> None:
 def test_cells_of_a_pdu_lie_back_to_back_at_the_rate_of_oc3c(converted: Callable[[str, AtmForm], Conversion]) -> None:
     """A cell of 424 bits takes 2831.19658 ns at 149.76 Mb/s, and 191 cells take 540,758.5 ns.
 
-    The last cell has the packet's time. The previous packet was sent less than 540,758 ns earlier. No cell has a time before that packet.
+    The last cell has the packet's time. The previous packet was sent less than 540,758 ns earlier. No cell has a time before that of the
+    previous packet.
     """
     conversion = converted("atm9188-loss.pcapng", AtmForm.ERF_CELLS)
     with conversion.target.open("rb") as file:

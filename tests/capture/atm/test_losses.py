@@ -72,7 +72,7 @@ def test_a_segment_whose_last_cell_was_lost_keeps_its_time(tmp_path: Path) -> No
     lossy = engine.read(tmp_path / "lossy")
     assert lossy.segments["frame"].to_list() == [2, 2 + 21, 2 + 21 + 22]
     sent_ns = engine.read(source).segments["ts_ns"].to_list()
-    cell_ns = 2831  # 424 bits at 149.76 Mb/s
+    cell_ns = 2831  # a cell of 424 bits at 149.76 Mb/s
     assert lossy.segments["ts_ns"].to_list() == [sent_ns[0], pytest.approx(sent_ns[1] - cell_ns, abs=1), sent_ns[2]]
     assert lossy.segments["kind"].to_list() == ["new", "link_damaged", "link_damaged"]
     (row,) = lossy.connections.iter_rows(named=True)
@@ -99,7 +99,7 @@ def test_a_lost_first_cell_takes_the_headers_with_it_and_is_a_problem() -> None:
 
 
 def test_a_pdu_that_never_ends_is_a_problem() -> None:
-    """The last cell of the last packet is lost. The captured part of this packet is still reported."""
+    """The last cell of the last packet is lost. The captured part of the last packet is still reported."""
     (problem,) = read_without(pdu_cells(LOSSY)[-1][1]).problems
     assert "AAL5 PDU" in problem["what"]
     assert problem["count"] == 1
@@ -133,7 +133,7 @@ def test_what_is_left_of_a_pdu_without_its_first_cell_is_not_taken_for_a_packet(
 
 
 def with_flipped_bit(path: Path, record: int, at: int) -> Path:
-    """Flip a bit in byte `at` of a record of the pcap file (records count from 0). Return the path."""
+    """Flip a bit in byte `at` of a record of the pcap file (records count from 0). Return the path of the file."""
     data = bytearray(path.read_bytes())
     start = 24
     for _ in range(record):

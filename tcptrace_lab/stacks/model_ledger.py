@@ -271,7 +271,7 @@ class _Direction:
         return before + _named(spans)
 
     def _gap(self, start_ns: int, end_ns: int, last: Packet | None, leaves: Packet | None) -> str:
-        """Add the time from the end of one transmission to the decision to send the next packet, `leaves`.
+        """Add the causes of the time between the end of one transmission and the decision to send the next packet, `leaves`.
 
         Returns:
             The cause of the last part of this time; empty if there is no time between them.

@@ -5,8 +5,8 @@ a small segment (Nagle's algorithm). The receiver delays its ACK until enough da
 unsent or the application is blocked, and only the delayed-ACK timer will send an ACK. Whether an ACK returns before or after the next piece
 is written depends on the path, so each size is evaluated for both cases.
 
-Not modelled: congestion windows, loss, processing time, ACKs that the timer sends in the meantime, and earlier messages (each was answered,
-so none of their bytes are queued or in flight).
+The evaluation ignores congestion windows, loss, processing time, ACKs that the timer sends in the meantime, and earlier messages (each was
+answered, so none of their bytes are queued or in flight).
 """
 
 from __future__ import annotations

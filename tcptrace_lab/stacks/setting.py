@@ -156,7 +156,7 @@ class Setting:
         forward, backward: the path from the client to the server, and from the server to the client.
         mss_bytes: MSS that both SYNs announce, as the path's MTU allows it; TCP options are part of it.
         no_slow_start: the congestion window does not limit the sender before the first loss, as on a long-lived connection.
-        until_ns: latest end of the run.
+        until_ns: time limit of the run.
     """
 
     client: Host

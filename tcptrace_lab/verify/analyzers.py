@@ -42,7 +42,7 @@ REASON_CHARACTERS = 200
 """Maximum length of a reason taken from stderr."""
 
 ROOT_WARNING = "Running as user "
-"""Start of a warning that Wireshark's tools print when root runs them. The warning is not about the file."""
+"""Start of a warning that Wireshark's tools print when root runs them. The warning is unrelated to the file."""
 
 PACKAGES = {"tshark": "Debian: apt-get install tshark", "tcptrace": "Debian: apt-get install tcptrace"}
 """Program → how to install it."""

@@ -31,7 +31,7 @@ class Listed:
 
     Attributes:
         number: its number, from 1.
-        ends: (address, port) of a and of b.
+        ends: (address, port) of host a and of host b.
         figures: figure → printed text, for the direction from a and the direction from b.
     """
 

@@ -120,7 +120,7 @@ def _interface(line: str) -> Interface:
 def record(
     request: Request, path: Path, progress: Callable[[int, int], None] | None = None, on_start: Callable[[], None] | None = None
 ) -> Recorded:
-    """Capture until a limit of the request, or until SIGINT (Ctrl-C) or SIGTERM. The files are then complete.
+    """Capture until a limit of the request, or until SIGINT (Ctrl-C) or SIGTERM. The files are complete when this function returns.
 
     Args:
         request: what to capture.

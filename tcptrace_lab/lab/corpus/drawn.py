@@ -24,7 +24,7 @@ CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", "sampler"})
 """The engine's rules were developed with these program families before the corpus existed, so these families are never held back."""
 ONE_IN = 4
-"""One in this many families is held back (a choice). A hash of the family's name selects them."""
+"""On average, one of this many families is held back (a choice). A hash of the family's name decides."""
 COMPETITORS = (
     "iperf3-reverse",
     "iperf3-window-64k",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADER_BYTES = 66
-"""Bytes of the Ethernet, IPv4 and TCP headers (with timestamps, without other options) that the relay's line carries with each payload."""
+"""Bytes of the Ethernet, IPv4 and TCP headers (with timestamps, without other options) that the relay sends with each payload."""
 NOTICED = 0.05
 """A gain counts as too large if the excess is at least this share of the direction's active time (a choice)."""
 

@@ -1,6 +1,6 @@
 """Decodes `struct tcp_info`, which contains the kernel's state and counters of a connection.
 
-Source: include/uapi/linux/tcp.h of Linux 6.18. The names are the kernel's. The kernel's units: times in microseconds (`tcpi_rto`,
+Source: include/uapi/linux/tcp.h of Linux 6.18. The fields have the kernel's names. The kernel's units: times in microseconds (`tcpi_rto`,
 `tcpi_ato`, `tcpi_rtt`, `tcpi_rttvar`, `tcpi_rcv_rtt`, `tcpi_min_rtt`, `tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) or, for
 `tcpi_last_*` and `tcpi_total_rto_time`, in milliseconds; rates in bytes per second; `tcpi_snd_cwnd`, `tcpi_snd_ssthresh`, `tcpi_unacked`,
 `tcpi_sacked`, `tcpi_lost`, `tcpi_retrans`, `tcpi_fackets`, `tcpi_reordering`, `tcpi_delivered` in segments.
@@ -14,7 +14,7 @@ import struct
 # Field sizes as letters of Python's struct module. `struct tcp_info` has no padding on any architecture with 8-byte alignment.
 _U8, _U16, _U32, _U64 = "B", "H", "I", "Q"
 
-# (struct letter, fields in order). The two bytes of bit fields are decoded separately.
+# (letter of the struct module, fields in order). The two bytes of bit fields are decoded separately.
 _LAYOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_U8, ("state", "ca_state", "retransmits", "probes", "backoff", "options", "_window_scales", "_flags")),
     (

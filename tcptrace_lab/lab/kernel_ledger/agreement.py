@@ -41,7 +41,7 @@ class Piece:
         allowed: the causes that the kernel allows.
         gates: the kernel's gates. The gates that opened last come first.
         cause: the cause in the ledger of the capture.
-        confidence: the ledger's confidence in it.
+        confidence: the confidence of the capture's ledger in this cause.
         frame_before, frame_after: frames before and after the wait in the capture.
     """
 

@@ -43,7 +43,7 @@ GROWING, REDUCED, DISORDER = "growing", "reduced", "disorder"
 """Conditions of an interval: the congestion window is below ssthresh; the congestion window has reached a reduced ssthresh; segments are
 marked SACKed or lost."""
 NO_THRESHOLD = 0x7FFFFFFF
-"""Linux: TCP_INFINITE_SSTHRESH."""
+"""Value of ssthresh before the first reduction. Linux: TCP_INFINITE_SSTHRESH."""
 NS_PER_US = 1_000
 _BEFORE_ALL_NS = -(1 << 62)
 

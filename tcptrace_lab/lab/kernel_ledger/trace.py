@@ -45,7 +45,7 @@ def tracing(network: Network, directory: Path) -> Iterator[Trace]:
 
     Raises:
         MissingTool: a program that compiles the tracer is not installed.
-        LabFailed: the kernel or missing permissions prevent tracing, or records were lost.
+        LabFailed: the kernel does not support tracing, permissions are missing, or records were lost.
     """
     inodes = sorted({os.stat(end.path).st_ino for end in (network.client, network.server)})  # noqa: PTH116  (the path of a descriptor; a Path object would not help)
     raw = directory / "kernel-records.raw"

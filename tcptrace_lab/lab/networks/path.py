@@ -42,7 +42,7 @@ class PathModel:
 
     Attributes:
         delay_s: propagation delay of each packet, in seconds.
-        rate_bps: rate of the bottleneck in bits per second, counting whole frames; None is infinitely fast.
+        rate_bps: rate of the bottleneck in bits per second, counting whole frames; None: unlimited.
         queue_bytes: size of the bottleneck's queue; packets that exceed it are dropped. With None, the queue is unlimited.
         lost: indexes of packets that are lost.
         loss_share: share of the other packets that are lost, drawn from `seed`.

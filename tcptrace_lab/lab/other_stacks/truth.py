@@ -42,7 +42,7 @@ class _Sender:
     """State of the sender between two events.
 
     Attributes:
-        socket: its state, in the fields of an event.
+        socket: state of the socket, as fields of an event.
         rto_ns: the retransmission timeout.
         touched_ns: when a segment was last received or sent.
         recovers_at: after a timeout, the sequence number whose ACK ends the recovery.

@@ -52,7 +52,7 @@ class Plan:
         chosen: first and last frame number; None: all frames.
         display_filter: Wireshark display filter; empty: all frames.
         loops: number of repetitions.
-        allowed: networks to which frames may be addressed.
+        allowed: networks whose addresses are allowed as destinations.
         any_interface: allow an interface that may leave this machine.
     """
 

@@ -112,7 +112,7 @@ class BsdSender:
         return 0
 
     def sent(self, tcp: Endpoint, length: int) -> None:
-        """Nothing to remember."""
+        """Do nothing, because this stack needs no record of sent segments."""
 
 
 class Bsd42Sender(BsdSender):
@@ -175,7 +175,7 @@ class BsdReceiver:
         return max(window, tcp.advertised - tcp.rcv_nxt)
 
     def sent(self, tcp: Endpoint, length: int) -> None:
-        """Nothing to remember."""
+        """Do nothing, because this stack needs no record of sent segments."""
 
     def timer(self, tcp: Endpoint) -> None:
         """Send the delayed ACK (`tcp_fasttimo`)."""

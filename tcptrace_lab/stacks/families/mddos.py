@@ -40,7 +40,7 @@ class Socket:
         return space < remaining and buffered > 0
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Return all bytes that fit."""
+        """Return all bytes that fit the send buffer."""
         return min(space, remaining), 1
 
     def full(self) -> None:

@@ -45,7 +45,7 @@ class FreeBsdSocket:
         return space < remaining and space < min(FREEBSD_LOW_WATER_BYTES, self._tcp.send_buffer)
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Return all bytes that fit (`m_uiotombuf`)."""
+        """Return all bytes that fit the send buffer (`m_uiotombuf`)."""
         return min(space, remaining), 1
 
     def full(self) -> None:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.messages.size_groups import GroupSizes
 
 MAX_OF_SELECTED = 4_096
-"""Number of costs whose evidence is kept if only some connections are wanted. It is large, because the selection follows later and a
-capture from a pipe cannot be read again."""
+"""Maximum number of costs (time of one cause in one direction) whose evidence is kept if only some connections are analyzed. The number is
+large because the connections are selected later, and a capture from a pipe cannot be read again."""
 
 SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
 """File name suffixes that name a format or a compression. `capture_name` removes them."""
@@ -137,7 +137,10 @@ class Analysis:
         return notebook.figure(self, name, connection, from_client=from_client)
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows: verdict, where the time went, connections and findings. No script, no network request."""
+        """Return the HTML that a notebook shows: verdict, where the time went, connections and findings.
+
+        The HTML has no script and loads nothing from the network.
+        """
         from tcptrace_lab.report import notebook  # noqa: PLC0415  (`report` is above `analysis` in the layer order)
 
         return notebook.html(self)
@@ -165,8 +168,8 @@ def analyze(
         spill_rows: see `read`.
         reread_bytes: see `read`.
         proofs: see `read`; affects only the ledger of the result.
-        anonymizer: replaces all addresses in the result; names of files, and targets of transactions, are then left out. `where` is tested
-            before.
+        anonymizer: replaces all addresses in the result; names of files, and targets of transactions, are then left out. `where` is
+            evaluated before the addresses are replaced.
         progress: see `read`.
         say: see `read`.
 

@@ -138,7 +138,7 @@ _FOOTER_REFUSED = "Invalid thrift: transport error"
 
 
 def from_engine(error: EngineFailure) -> CaptureUnreadable:
-    """Convert an error of the engine to an exception of this package. No other place does this."""
+    """Convert an error of the engine to an exception of this package. Only this function does so."""
     kind, remedy = _BY_KIND.get(error.kind, (CaptureUnreadable, ""))
     what = _OS_NUMBER.sub("", error.what).removeprefix("is ")  # the engine's message is "<file> is not a capture"
     return kind(what, where=place(error.path, error.frame, error.offset), remedy=remedy)

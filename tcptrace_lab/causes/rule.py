@@ -75,14 +75,15 @@ class Advice:
         finding: one of `finding.FINDING_IDS`.
         title: one line.
         mechanism: how the time is lost, in two sentences.
-        limits: what a capture does not show about it.
+        limits: what a capture does not show about the cause.
         remedy: what to change, best first; `immediate_ack.PLACE` in it becomes the setting of the receiver's stack.
         cure: the best remedy as the subject of "… saves up to 25 s" (for a fault) or "… would help", in the singular; `{sender}` and
             `{receiver}` become addresses. Empty if the capture does not show which host to change.
-        worth_share, worth_ns: least share of a direction's active time, and least time, for a finding. of_client_alone: whether only the
-        client's direction gets a finding, because both directions spend this time together. is_a_fault: false if the time is the
-        application's or the path's, so that there is nothing to fix in TCP. instead: other texts for special cases; the first case that
-        holds counts. of_data_alone: whether only directions with data get a finding.
+        worth_share, worth_ns: minimum share of a direction's active time, and minimum time, for a finding.
+        of_client_alone: whether only the client's direction gets a finding, because both directions spend this time together.
+        is_a_fault: false if the time is the application's or the path's, so that there is nothing to fix in TCP.
+        instead: other texts for special cases; the first case that applies counts.
+        of_data_alone: whether only directions with data get a finding.
     """
 
     finding: str
@@ -103,12 +104,12 @@ class Doubt(NamedTuple):
     """Texts for waits that another cause explains equally well. The engine gives such waits the confidence `possible`.
 
     Attributes:
-        consistent_if: `answered` or `numbered` (`cause_findings`): a fact of the direction that makes the other explanation less likely, so
-            that a finding on such waits alone is consistent; empty: it is possible.
-        limits: what the capture does not show about them, as a sentence; empty if the rule has no advice.
+        consistent_if: `answered` or `numbered` (`cause_findings`): a fact of the direction that makes the other explanation less likely. If
+            the fact is true, a finding on such waits alone is consistent; if it is not, or if this is empty, the finding is possible.
+        limits: what the capture does not show about these waits, as a sentence; empty if the rule has no advice.
         remedy: what to change if the other cause applies.
-        of_all: whether all waits of a direction are in doubt, given a function that returns a count of the sender (`schema.CONNECTIONS`).
-            Without it, only the waits that the engine calls possible are in doubt.
+        of_all: function that returns whether all waits of a direction are in doubt. Its argument is a function that returns a count of the
+            sender (a column of `schema.CONNECTIONS`). If it is None, only the waits that the engine calls possible are in doubt.
         rival: with `of_all` and advice, the other explanation as the verdict names it, as the subject of "… looks the same".
     """
 
@@ -127,18 +128,18 @@ class Rule:
         cause: one of `schema.CAUSES`.
         lost_to: the cause as the subject of "… took 50% of 3 s" (a `Clause`: of "… for 50% of 3 s"); `{sender}` and `{receiver}` become
             addresses, `{sending}` and `{receiving}` become client or server.
-        colour, pattern: style of its bars and bands in reports (`#rrggbb`, and one of Plotly's patterns, empty for none); only for our
-            rules.
+        colour, pattern: style of the cause's bars and bands in reports (`#rrggbb`, and one of Plotly's patterns, empty for none); only our
+            own rules have them.
         confidence: confidence of one such wait, if nothing else explains it equally well.
         proof: values reported for one such wait, and further frames that show them (`causes.texts.proof`).
         refuted_by: what would disprove it, as in "Would be disproved by: …".
         source: source of the rule.
         proved_by_repetition: whether three such waits in one direction prove the cause, while one is only consistent with it.
         doubt: texts for waits that something else explains equally well; None if nothing does.
-        advice: texts of a finding; None if the cause is not worth one.
+        advice: texts of a finding; None if the cause is not worth a finding.
         cure: for a rule without advice, what would help, in the form of `Advice.cure`; used if there is no fault.
-        holds: only for rules of other packages: condition over `schema.WAITS` (an expression) that is true for the waits of this rule,
-            whatever cause the engine gave them (docs/rules.md).
+        holds: condition (an expression over `schema.WAITS`) that is true for the waits of this rule, whatever cause the engine gave them;
+            only for rules of other packages (docs/rules.md).
     """
 
     cause: str

@@ -24,7 +24,7 @@ RULE = Rule(
         title="Retransmission timeouts (RTO) cost {cost} in {waits_longest}",
         mechanism=(
             "A segment or its ACK was lost, and too few ACKs arrived to reveal the loss earlier. The sender was idle until its timer "
-            "expired, and then until the retransmit was ACKed (median {median}, RTT {rtt}). Each timeout doubles the next."
+            "expired, and then until the retransmit was ACKed (median {median}, RTT {rtt}). Each timeout doubles the RTO."
         ),
         limits="A capture at one point does not show where on the path the segment was lost.",
         cure="a path without packet loss",
@@ -46,7 +46,7 @@ RULE = Rule(
                 title="Retransmission timeouts (RTO) cost {cost} in {waits_longest}: {receiver} ({receiving}) stopped answering",
                 mechanism=(
                     "The receiver sent nothing more, and the sender retransmitted the same data until it gave up or the capture ended "
-                    "(median wait {median}). Each timeout doubles the next."
+                    "(median wait {median}). Each timeout doubles the RTO."
                 ),
                 limits="A capture at one point does not show whether the receiver failed, or the path in either direction.",
                 refuted_by="segments that the receiver sent after the first retransmit",
@@ -59,7 +59,7 @@ RULE = Rule(
                 title="Spurious retransmission timeouts (RTO) cost {cost} in {waits_longest}: the originals had arrived",
                 mechanism=(
                     "The ACKs arrived later than the sender's RTO, or not at all, so the sender retransmitted data that had arrived "
-                    "(median wait {median}). Each timeout doubles the next."
+                    "(median wait {median}). Each timeout doubles the RTO."
                 ),
                 limits=LIMITS,
                 refuted_by=REFUTED_BY,

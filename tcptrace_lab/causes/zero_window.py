@@ -25,7 +25,7 @@ RULE = Rule(
         cure="earlier reading",
         remedy=(
             "let the receiving application read earlier, or in a separate thread",
-            "find what it waits for: disk, lock, another service",
+            "find what the application waits for: disk, lock, another service",
         ),
     ),
 )

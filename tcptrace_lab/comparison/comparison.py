@@ -90,7 +90,7 @@ def compare(
 
     Args:
         first: the reference: one capture, or several repetitions of an experiment. A capture is a path or an `Analysis`.
-        others: the groups to compare with it. Without any, the result has means and intervals of the first group.
+        others: the groups to compare with it. Without other groups, the result has means and intervals of the first group.
         where: as for `analyze`; applied to every capture that is a path.
         progress: as for `read`.
         say: as for `read`.

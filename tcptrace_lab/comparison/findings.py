@@ -21,10 +21,10 @@ APPEARED, DISAPPEARED, STAYED, ABSENT = "appeared", "disappeared", "stayed", "ab
 
 @dataclass(frozen=True, slots=True)
 class InGroup:
-    """How often one kind of finding occurs in one group, and what it costs there.
+    """One kind of finding in one group: how often it occurs, and the time that it costs.
 
     Attributes:
-        captures: number of the group's captures that have it.
+        captures: number of the group's captures that have the finding.
         severity: the worst severity; None if no capture has it.
         cost_ns: total cost per capture, as the mean over these captures; None if the finding costs no time.
         finding: the most expensive finding of this kind; None if no capture has it.
@@ -42,10 +42,10 @@ class Kind:
 
     Attributes:
         id: one of `finding.FINDING_IDS`.
-        server_ports: of its service; empty where it concerns the capture.
-        direction: the sender's side; None where it concerns both or none.
-        groups: one for each.
-        states: of each group but the first: `appeared`, `disappeared`, `stayed`, or `absent` from both.
+        server_ports: ports of its service; empty if the finding concerns the whole capture.
+        direction: the sender (`client` or `server`); None if the finding concerns both directions or none.
+        groups: the figures of this kind in each group.
+        states: the state in each group after the first: `appeared`, `disappeared`, `stayed`, or `absent` from both.
     """
 
     id: str

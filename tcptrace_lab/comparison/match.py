@@ -20,7 +20,7 @@ class Lane:
     """One service in all captures.
 
     Attributes:
-        services: `services[group][capture]`; None if that capture lacks the service. Each group has it at least once.
+        services: `services[group][capture]`; None if that capture lacks the service. Each group has the service at least once.
         matched_by: `server_port`, or `only_one` if the ports differ.
     """
 

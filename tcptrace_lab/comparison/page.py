@@ -29,7 +29,7 @@ LISTED = 50
 
 _COLOURS = (BLUE, RED, GREEN, PURPLE)
 _MIN_SHARE = 0.005
-"""A part of a bar has its name in it from this share on."""
+"""A part of a bar shows its name if its share of the bar is at least this."""
 
 
 def write_page(comparison: Comparison, path: str, sentences: Sequence[str] = ()) -> None:

@@ -187,7 +187,7 @@ def sample(values: NDArray[Any]) -> Sample:
     """Return the sample of these values in order of time; neighbouring values may be correlated.
 
     The effective number of values is that of a first-order autoregressive process, n (1 − r) / (1 + r), where r is the lag-1
-    autocorrelation, or 0 if that is negative (Bayley and Hammersley, 1946). It is at least 2.
+    autocorrelation, or 0 if that is negative (Bayley and Hammersley, 1946). The effective number is at least 2.
     """
     count = len(values)
     numbers = values.astype(np.float64)

@@ -19,14 +19,15 @@ MIN_SAMPLES = 2
 """Minimum number of values for a variance."""
 
 MIN_FOR_INTERVAL = 3
-"""Minimum number of values for a confidence interval: with two values, it is at least nine times as wide as their range."""
+"""Minimum number of values for a confidence interval: with two values, the interval would be at least nine times as wide as their range."""
 
 _FRACTION_TERMS = 500
 _FRACTION_ERROR = 1e-15
 _TINY = 1e-300
 _HALVINGS = 200
 _LARGEST_T = 1e12
-"""Upper end of the bisection: above the 97.5% quantile for all degrees of freedom from 0.12. Callers have at least 1."""
+"""Upper end of the bisection: above the 97.5% quantile for all degrees of freedom from 0.12. Callers have at least one degree of
+freedom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Difference:
         change: the difference.
         interval: its confidence interval at `CONFIDENCE_LEVEL`.
         t: the difference in standard errors; infinite if the means differ and neither sample has any variance.
-        degrees_of_freedom: by Welch and Satterthwaite; for one value against several, those of the several.
+        degrees_of_freedom: by Welch and Satterthwaite; for one value against a sample, those of the sample.
         p: two-sided p-value: the probability of a difference at least this large if the true means are equal.
     """
 

@@ -45,7 +45,8 @@ PORTS_NAMED = 5
 """Maximum number of unmatched ports named in the text; the JSON lists all."""
 
 MIRROR = "peer"
-"""The cause "waiting for a message from the peer". The other direction's causes explain that time, so it is never the largest change."""
+"""The cause "waiting for a message from the peer". The causes of the other direction explain the time of this cause, so it is never named
+as the largest change."""
 
 _CONNECTION_TIME = FIGURES.index(CONNECTION_TIME)
 
@@ -74,7 +75,7 @@ def connections_of(lane: Lane) -> tuple[str, ...]:
 
 
 def figure_name(one: Compared) -> str:
-    """`throughput, client → server`."""
+    """Return the name of a figure: `throughput, client → server`."""
     if isinstance(one.key, tuple):
         return f"{one.key[1]}, {ARROWS[one.key[0]]}"
     figure = FIGURES[one.key]
@@ -215,24 +216,24 @@ def method(comparison: Comparison, group: int) -> list[str]:
     sentences = []
     if Level.CAPTURES in levels:
         sizes = " and ".join(str(len(comparison.groups[place])) for place in (0, group))
-        sentences.append(f"One value per capture ({sizes}), assumed to be independent and nearly normal.")
+        sentences.append(f"The samples have one value per capture ({sizes}), assumed to be independent and nearly normally distributed.")
     if levels - {None, Level.CAPTURES}:
         names = " or ".join(sorted(str(level) for level in levels - {None, Level.CAPTURES}))
         sentences.append(
-            f"One capture each: the {names} in them are the samples, with a smaller effective number where neighbours are correlated. This "
-            "shows that these two captures differ, not that another run would."
+            f"Each group has one capture, and its {names} are the sample; correlated neighbours count less. A significant difference "
+            "shows only that these two captures differ, not that another run would differ."
         )
     if tests:
         how = [
             "Welch's t test" if Method.WELCH in tests else "",
-            "Student's t test of one against several" if Method.POOLED in tests else "",
+            "Student's t test of one value against several" if Method.POOLED in tests else "",
         ]
         sentences.append(
             f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence "
-            "interval of the mean; two values are both shown."
+            "interval of the mean; a sample of two values shows both."
         )
     if any(change.verdict is Verdict.UNKNOWN and change.change is not None for _, change in changes):
-        sentences.append("Not tested: one value each has no spread. Capture each case several times.")
+        sentences.append("Not tested: with one value per group, the spread is unknown. Capture each case several times.")
     return sentences
 
 
@@ -249,7 +250,7 @@ def notes(comparison: Comparison) -> list[str]:
         if run.capture["quality"]["rating"] != "good"
     ]
     sentences += [
-        f"{service_name(lane)}: assumed to be the same service, as the only one left in each group"
+        f"{service_name(lane)}: assumed to be one service, because no other service is left in any group"
         for lane in comparison.lanes
         if lane.matched_by == "only_one"
     ]
@@ -262,7 +263,7 @@ def _capture_of(one: Unmatched) -> tuple[int, int]:
 
 
 def _not_compared(comparison: Comparison, run: tuple[int, int], services: Sequence[Unmatched]) -> str:
-    """`not compared: ports 21, 8080 and 7 more of A before (12 connections), which another group lacks`; ports with most payload first."""
+    """Return `not compared: ports 21, 8080 and 7 more of A before (12 connections), which another group lacks`; most payload first."""
     group, capture = run
     ports = ", ".join(str(one.server_port) for one in services[:PORTS_NAMED])
     more = f" and {len(services) - PORTS_NAMED:,} more" if len(services) > PORTS_NAMED else ""

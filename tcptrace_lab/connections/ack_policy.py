@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 HEARTBEAT_MS = 200
-"""Period of the timer of BSD and its descendants (`tcp_fasttimo`). Delays lie between 0 and this; all end at the same phase of the
-period."""
+"""Period of the timer of BSD and its descendants (`tcp_fasttimo`). The delays of ACKs are between 0 and this period, and all end at the
+same phase of the timer."""
 
 POLICIES = {
     "per-segment": "ACKs every segment",

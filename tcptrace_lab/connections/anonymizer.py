@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 
 NAME = "capture"
-"""What replaces the name of every file."""
+"""The name that replaces the name of every file."""
 
 
 class Anonymizer:
     """Replaces addresses by pseudonyms. With one key, an address always gets the same pseudonym.
 
     Args:
-        key: any text; without it a random key is drawn, which nothing keeps.
+        key: any text. If it is None, the key is random and is never stored.
     """
 
     def __init__(self, key: str | None = None) -> None:
@@ -43,7 +43,7 @@ class Anonymizer:
         self.address: Callable[[str], str] = cache(self._address)
 
     def __getstate__(self) -> bytes:
-        """The key, for worker processes."""
+        """Return the key, so that the anonymizer can be sent to worker processes."""
         return self._key
 
     def __setstate__(self, key: bytes) -> None:

@@ -24,7 +24,7 @@ _PLACE_UNKNOWN = {
 
 
 def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
-    """Whether a RST answered the SYN: no application listens on the port, or a firewall refuses the connection (RFC 9293, 3.5.2).
+    """Return whether a RST answered the SYN: no application listens on the port, or a firewall refuses the connection (RFC 9293, 3.5.2).
 
     Args:
         of: returns a column of `schema.CONNECTIONS` by name: an expression (`polars.col`), or the value in one row.

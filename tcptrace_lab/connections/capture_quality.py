@@ -36,10 +36,10 @@ JITTER_NS = 10_000
 packets, differ by some microseconds. A host needs up to 10 µs for one packet."""
 
 CLOCK_JUMP = "clock_jump"
-"""Name of the fault that is shown by a silence no connection can have."""
+"""Name of the fault that a connection contains a silence of impossible length."""
 
 BACKWARD = "backward_timestamps"
-"""Name of the fault that is shown by times that run backwards by more than `JITTER_NS`."""
+"""Name of the fault that timestamps run backwards by more than `JITTER_NS`."""
 
 FEW = 0.001
 """If at most this share of packets or bytes is lost, nearly all verdicts equal those of a complete capture."""
@@ -52,20 +52,21 @@ DEFAULT_MSS_BYTES = 1460
 
 CAUSES: Mapping[str, str] = {
     "one_direction": "only one direction was captured",
-    "start_missing": "its start is missing from the capture",
-    "not_captured": "a few of its bytes are missing from the capture",
-    "much_not_captured": "many of its bytes are missing from the capture",
+    "start_missing": "the start of the connection is missing from the capture",
+    "not_captured": "a few bytes of the connection are missing from the capture",
+    "much_not_captured": "many bytes of the connection are missing from the capture",
     "acks_missing": "ACKs are missing from the capture: more bytes were in flight than the receiver's window ever allowed",
-    CLOCK_JUMP: "its clock jumped: it contains a silence of more than 24 days",
-    "reordered": "the capture has segments after their ACKs",
-    "duplicated": "the capture has segments twice",
+    CLOCK_JUMP: "the clock jumped: the connection contains a silence of more than 24 days",
+    "reordered": "the capture has segments after the ACKs that cover them",
+    "duplicated": "the capture contains segments twice",
     "offload": "the network card merged segments, or had not split them yet (offload)",
 }
-"""Faults of a connection's capture (`schema.CAPTURE_FAULTS`) → description. The engine finds them, and how far each lowers a confidence."""
+"""Faults of a connection's capture (`schema.CAPTURE_FAULTS`) → description. The engine finds these faults, and determines how far each
+lowers a confidence."""
 
 
 def has_jumped() -> pl.Expr:
-    """Whether a connection (a row of `schema.CONNECTIONS`) contains an impossibly long silence, so that its times are meaningless."""
+    """Return whether a connection (of `schema.CONNECTIONS`) has a silence of impossible length, so that its times are meaningless."""
     return pl.col("quality_reasons").list.contains(CLOCK_JUMP)
 
 
@@ -96,7 +97,7 @@ class CaptureQuality:
 
     @property
     def factor(self) -> float:
-        """The product of both factors."""
+        """The product of the factors of the capture and of its connections."""
         return self.factor_of_capture * self.factor_of_connections
 
     @property
@@ -106,7 +107,7 @@ class CaptureQuality:
 
     @property
     def words(self) -> str:
-        """One line of text."""
+        """The quality as one line of text."""
         return _line(self.rating, {reason.name: reason.words for reason in self.reasons})
 
     def to_dict(self, info: CaptureInfo) -> dict[str, Any]:

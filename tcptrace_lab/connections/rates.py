@@ -28,10 +28,10 @@ MIN_TOLD_NS, MIN_TOLD_BYTES = 1_000_000, 2048
 than 4.2BSD by default."""
 
 NEARLY_ALL_SHARE = 0.995
-"""From this share on, rounding would print 100%."""
+"""Rounding would show this share, and any larger one, as 100%."""
 
 NOISE_SHARE = 0.05
-"""If a measured bound is below the delivered rate by at most this share, it is kept; if it is lower still, it is dropped (a heuristic)."""
+"""A measured bound that is below the delivered rate by at most this share is kept; a lower one is dropped (a heuristic)."""
 
 BITS_PER_BYTE = 8
 _BPS = float(BITS_PER_BYTE * NS_PER_S)
@@ -96,7 +96,7 @@ def _rates(row: Mapping[str, Any]) -> list[str]:
         phrases.append(f"a queue drained at {numbers.rate(row['drain_bps'])} ({row['drain_samples']:,} ACKs)")
     if row["read_bps"] is not None:
         phrases.append(
-            f"the receiving application read {numbers.rate(row['read_bps'])} from a full buffer ({row['read_samples']:,} windows)"
+            f"the receiving application read at {numbers.rate(row['read_bps'])} from a full buffer ({row['read_samples']:,} windows)"
         )
     if row["ratio"] is not None:
         full = row["window_full_share"]

@@ -29,8 +29,8 @@ _SUBQUERY = "_POLARS_"
 
 _COMPARED = re.compile(r"\b(\w+)\s*(?:=|==|!=|<>)\s*'([^']*)'")
 _IN_LIST = re.compile(r"\b(\w+)\s+(?:not\s+)?in\s*\(([^()]*)\)", re.IGNORECASE)
-"""Comparisons of a column with text. They are checked here, because Polars treats a value that is no category of the column as one that no
-row has."""
+"""Comparisons of a column with text. These comparisons are checked here, because Polars accepts a value that is no category of the column,
+and then selects no row."""
 
 _UNKNOWN_FUNCTION = re.compile(r"unsupported function '(\w+)'")
 

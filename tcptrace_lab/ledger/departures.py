@@ -17,7 +17,7 @@ def departures(ledger: pl.LazyFrame) -> pl.LazyFrame:
         ledger: rows of `schema.LEDGER`; those of a direction are in time order.
 
     Returns:
-        Rows of `schema.DEPARTURES`, in the order of the ledger. `conn` and `frame` are those of the departure in `schema.SEGMENTS`.
+        Rows of `schema.DEPARTURES`, in the order of the ledger. `conn` and `frame` identify the departure in `schema.SEGMENTS`.
     """
     frame = pl.col("frame_after").cast(pl.UInt64).alias("frame")
     waits = ledger.drop_nulls("frame_after").group_by("conn", "from_client", frame, maintain_order=True)

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 RWIN: Final = frozenset({"receiver-window", "zero-window"})
 
 CWND: Final = frozenset({"slow-start", "congestion-window", "loss-recovery", "timeout", "network"})
-"""`network` belongs here, because the congestion window is what the sender waits for while bytes are in transit or drain through the
+"""`network` is one of these causes because the sender waits for its congestion window while bytes are in transit or in a queue on the
 path."""
 
 OUTSIDE: Final = frozenset({"handshake", "close", "unknown"})
 """The sender is not in an established connection, or the capture does not show its state."""
 
 SND: Final = frozenset(CAUSES) - RWIN - CWND - OUTSIDE
-"""The application (`application`, `peer`, `idle`), and the sending host: its buffer, Nagle's algorithm, pacing."""
+"""All other causes: the application (`application`, `peer`, `idle`), and the sending host (its buffer, Nagle's algorithm, pacing)."""
 
 TERMS: Final[Mapping[str, frozenset[str]]] = {"SndLimTimeSnd": SND, "SndLimTimeRwin": RWIN, "SndLimTimeCwnd": CWND}
 """Name of the object in RFC 4898, 4 → the causes whose times add up to it."""

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GAP_NS = 10 * NS_PER_MS
-"""A pause of the application of at least this length ends a message; two RTTs count instead if they are longer. It is the stall on a LAN of
-docs/how-it-decides.md, 2.3 (a heuristic), and the engine's `paused` in `schema.NOTES`."""
+"""A pause of the application ends a message if it is at least as long as this time and as two RTTs. The time is that of a stall on a LAN
+(docs/how-it-decides.md, 2.3; a heuristic), as in the engine's `paused` (`schema.NOTES`)."""
 
 BATCH_ROWS = 131_072
 """Segments per batch: about 10 MB."""
 
 KEPT_MESSAGES = 262_144
-"""Messages kept in memory before they go to temporary files: about 40 MB."""
+"""Maximum number of messages kept in memory, about 40 MB; further ones go to temporary files."""
 
 RANGE_CONNECTIONS = 131_072
-"""Number of connections processed together. Their notes and their last messages stay in memory."""
+"""Number of connections processed together. The notes and the last messages of these connections stay in memory."""
 
 
 def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.LazyFrame:
@@ -37,7 +37,8 @@ def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.Lazy
 
     Args:
         segments: rows of `schema.SEGMENTS` of these connections, in capture order.
-        notes: rows of `schema.NOTES` of these connections: the engine's notes on departures. A range of connections at a time is in memory.
+        notes: rows of `schema.NOTES` of these connections: the engine's notes on departures. The notes of one range of connections at a
+            time are in memory.
         count: one more than the greatest connection number.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Predicts from a stack's rules which sizes stall and whether a stream can deadlock, also for a grid of buffers; as a dictionary.
+"""Predicts from the rules of a TCP stack which message sizes stall and whether a stream can deadlock, also for a grid of buffer sizes.
 
 If the caller omits a parameter, it is taken from a capture, if there is one. A parameter that is still unknown gets the default of the
 stack, and the result lists it as assumed.
@@ -40,8 +40,8 @@ MAX_BUFFERS = 32
 """Maximum number of buffer sizes along one axis of the grid. The largest grid has 32 × 32 cells; each takes 10 to 30 ms to compute."""
 
 LINUX_BUFFER_BYTES = 4 << 20
-"""Assumed buffer for Linux if none is given. Its windows grow to megabytes (tcp_rmem, 6 MiB), and windows of this size do not affect the
-rules."""
+"""Assumed buffer for Linux if none is given. The windows of Linux grow to megabytes (tcp_rmem, 6 MiB), and windows of this size do not
+affect the rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What captures show: the parameters of one direction between a client and a server, and its slow message sizes.
+    """The facts that captures show about one direction between a client and a server: its parameters and its slow message sizes.
 
     Attributes:
         parameters: parameters of the direction.
@@ -73,7 +73,7 @@ class Known:
     measured: tuple[SlowRange, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The object in the document. The ranges of the object are null if there are too few messages."""
+        """Return these facts as an object of the document. The ranges of the object are null if there are too few messages."""
         ranges = [size_groups.measured_object(one) for one in self.measured] if self.messages >= MIN_MESSAGES else None
         return {"name": self.name, "messages": self.messages, "ranges": ranges}
 
@@ -88,8 +88,8 @@ def from_captures(
 
     Args:
         captures: the files of each capture, as for `read`. Each capture is read separately, so connections of different captures are never
-            mixed up, whatever their addresses and times. The messages of all are analyzed together.
-        connection: use only the connection with this number. Only for one capture.
+            mixed up, whatever their addresses and times. The messages of all captures are analyzed together.
+        connection: use only the connection with this number. This argument is allowed for one capture only.
         progress: see `read`.
         say: see `read`; also called for a capture without traffic between these hosts.
 

@@ -15,10 +15,11 @@ MIN_MESSAGES = 20
 """Minimum number of messages for a conclusion (a heuristic)."""
 
 SIZE_CAUSES = ("nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window")
-"""Causes of stalls that depend on how a size divides into segments and buffers. Losses, timeouts and slow readers occur at any size."""
+"""Causes of stalls that depend on the message size, because the size decides how a message divides into segments and buffers. Losses,
+timeouts and slow readers occur at any size."""
 
 MAX_SEGMENTS = 2_000_000
-"""Segments read for all groups together: about ten seconds."""
+"""Maximum number of segments read for all groups together, in about ten seconds."""
 
 MAX_GROUPS = 16
 """Maximum number of groups analyzed: those with most delayed time."""
@@ -29,7 +30,7 @@ MAX_CONNECTIONS = 4_096
 PAIR = ("client_addr", "server_addr", "server_port")
 
 _HELD_NS = pl.max_horizontal(*(pl.sum_horizontal(*(f"{side}_{cause.replace('-', '_')}_ns" for cause in SIZE_CAUSES)) for side in SIDES))
-"""Time that these causes took in the direction where they took more."""
+"""The time of these causes, in the direction in which they took more time."""
 
 
 def chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:

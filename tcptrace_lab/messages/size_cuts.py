@@ -2,13 +2,13 @@
 
 The rules of a TCP stack are deterministic. If hardly any message is an exception in its part (stalled in a part where most were normal, or
 the reverse), a cut costs little. If chance is involved (a timer that happens to expire lets a message of a slow size pass; a receiver sends
-ACKs at once for a while), three descriptions compete by their length in nats (Rissanen's two-part code). The length covers the messages
-given the description, and the description itself: half the logarithm of the number of messages for each share, and the logarithm of the
-number of ways to place the cuts.
+ACKs at once for a while), three descriptions compete by their length in nats (Rissanen's two-part code). The length is that of the messages
+under the description plus that of the description itself: half the logarithm of the number of messages for each share, and the logarithm of
+the number of ways to place the cuts.
 
 - **two shares**: one for all normal parts and one for all slow parts, which alternate. One timer causes the stalls of all slow ranges, so
   they have equal shares, and even a range with few messages can be recognized.
-- **own shares**: every part has a share of its own; each cut must then pay for itself.
+- **own shares**: every part has a share of its own; each cut must then shorten the description of the messages by more than the cut costs.
 - **a trend**: the share grows or falls with size, or with its logarithm (logistic); there are no cuts.
 
 The shortest description is used.
@@ -27,13 +27,13 @@ PENALTY_NATS = 2.0
 """Minimum gain in log-likelihood of a change point: four stalled messages between normal ones pay for both ends of their range."""
 
 STRAY_SHARE = 0.01
-"""If more than this share of the messages is on the wrong side, chance affects the stalls. A change point between parts with own shares
-must then gain twice the logarithm of the number of messages, which is four times what Schwarz' criterion requires for one more
+"""If more than this share of the messages are exceptions in their part, chance affects the stalls. A change point between parts with own
+shares must then gain twice the logarithm of the number of messages, which is four times what Schwarz' criterion requires for one more
 parameter."""
 
 MAX_BLOCKS = 2_000
-"""Sizes, or neighbouring sizes with one share, among which change points are searched. Time grows with the square: 0.1 s for this
-number."""
+"""Maximum number of blocks (see `Blocks`) between which change points are searched. The time grows with the square of the number of blocks:
+0.1 s for this number."""
 
 MIN_IN_PART = 3
 """Minimum number of messages in a part if there are two shares, because one or two stalls may be chance (docs/how-it-decides.md, 2.4)."""
@@ -42,7 +42,7 @@ FIRST_SHARES = ((0.02, 0.98), (0.02, 0.6), (0.2, 0.9))
 """Normal and slow shares from which the search for two shares starts. Each search ends at the nearest optimum; the best optimum is used."""
 
 MAX_ROUNDS = 30
-"""Maximum number of rounds of that search; about five are needed."""
+"""Maximum number of rounds of the search for two shares; about five are needed."""
 
 TREND_ROUNDS = 25
 """Maximum number of Newton steps to find a trend; about eight are needed."""

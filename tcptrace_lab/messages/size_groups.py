@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DRAWN_MESSAGES = 3_000
-"""Messages of one direction of a group in a figure: first those that stalled, then an even selection of the rest."""
+"""Maximum number of messages in a figure of one direction of a group: stalled messages first, then an even selection of all others."""
 
 CLEAR_SHARE = 0.8
 """If the first write has one size in at least this share of the messages with several writes, that size is the copy size (a heuristic)."""
@@ -40,8 +40,8 @@ SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
 """ACK rule of a receiver that acknowledges by a share of its buffer → its stack (`STACKS`)."""
 
 PIECES = {STACKS[stack].copy_bytes: stack for stack in SHARES.values()}
-"""Copy size of a sender → stack. It distinguishes these two stacks if two full segments are less than either share of the buffer and the
-receiver sends delayed ACKs by a periodic timer."""
+"""Copy size of a sender → stack. The copy size distinguishes these two stacks if two full segments are less than either share of the buffer
+and the receiver sends delayed ACKs by a periodic timer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Parameters:
         return Settings(*sizes, nodelay=self.nodelay) if min(sizes) > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The object in the JSON."""
+        """Return these parameters as an object of the JSON."""
         return {
             "mss_bytes": self.mss_bytes,
             "send_buffer_bytes": self.send_buffer_bytes,

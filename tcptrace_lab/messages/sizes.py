@@ -2,8 +2,8 @@
 
 The steps of the test; all thresholds are constants below:
 
-1. Are stalled messages, when all are sorted by size, closer together than by chance (Wald and Wolfowitz' runs test)? Stalls that occur at
-   any size do not depend on size. (A stall has several definitions: `by_clarity`.)
+1. Are stalled messages, when all are sorted by size, closer together than by chance (Wald and Wolfowitz' runs test)? If they are not, the
+   stalls do not depend on size. (A stall has several definitions: `by_clarity`.)
 2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly any
    exception in a part (the rules of a stack are deterministic). Otherwise the shortest of three descriptions decides: one share of stalls
    for all normal sizes and another for all slow sizes; a share for each part; or a share that follows the size, without cuts.
@@ -11,8 +11,9 @@ The steps of the test; all thresholds are constants below:
    with normal sizes. Also, the median time of the stalled messages must exceed the time expected for their size (a Theil-Sen line through
    all times without the waits that TCP caused) by more than both 95 % intervals. (Some messages of a slow range do not stall: receivers
    send ACKs at once for a while.)
-4. A slow range that extends to the largest (or smallest) size seen must start abruptly, beside normal sizes and close to them: a share
-   that grows with size is a trend, and between distant sizes it may grow. (If another range has two ends, no trend explains both.)
+4. A slow range that extends to the largest (or smallest) size seen must start abruptly, beside normal sizes and close to them: a share that
+   grows with size is a trend, and between distant sizes it may grow. (If another slow range has normal sizes on both sides, no trend
+   explains both ranges.)
 
 Times are from the first to the last segment of a message, so pauses of the applications before and after it do not count.
 """
@@ -46,7 +47,8 @@ RUNS_Z = -3.0
 """Stalls depend on size if the number of runs, as a normal deviate, is at or below this: one chance in 740."""
 
 FEW_OF_A_KIND = 10
-"""With fewer stalled or fewer other messages, the number of runs is far from normal, and its exact distribution is summed."""
+"""With fewer stalled messages or fewer other messages, the number of runs is not normally distributed, and its exact distribution is
+used."""
 
 SLOW_SHARE, NORMAL_SHARE = 0.25, 0.1
 """Share of stalled messages from which a range is slow, and share up to which it is normal (heuristics)."""
@@ -62,8 +64,8 @@ EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
 """If a range has normal sizes on one side only, this part of its messages at that edge must have at least this part of its total share."""
 
 EDGE_GAP = 1 / 3
-"""Largest gap between such a range and the next normal size, as a part of all sizes or of their logarithms. A trend needs as much to go
-from shares of 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
+"""Largest gap between such a range and the next normal size, as a part of all sizes or of their logarithms. The share of a trend needs at
+least this gap to change from 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
 
 EXCESS_PART = 2
 """The median excess of the stalled messages must exceed the shortest wait that counts as a stall, divided by this (a heuristic)."""
@@ -81,7 +83,8 @@ class SlowRange:
 
     Attributes:
         from_bytes, to_bytes: smallest and largest size seen in it.
-        min_from_bytes, max_to_bytes: its widest possible extent, up to the next normal size seen; None where there is none.
+        min_from_bytes, max_to_bytes: the widest possible extent of the range, up to the next normal size seen; None if there is no such
+            size.
         messages: number of messages.
         stalled_share: share of stalled messages.
         stalled_share_interval: Wilson's interval.
@@ -137,9 +140,9 @@ def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], held_ns: 
 
     Args:
         sizes: bytes of each message.
-        times_ns: time from its first segment to its last.
-        held_ns: the part of that time in which TCP delayed it.
-        look: which of them stalled.
+        times_ns: time from the first segment of each message to its last.
+        held_ns: the part of this time in which TCP delayed the message.
+        look: which of the messages stalled.
 
     Returns:
         Ranges, ascending; empty if there are none, or too few messages.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 PLAIN_PCAP = frozenset({"pcap", "gzip pcap", "zstd pcap", "lz4 pcap", "xz pcap"})
-"""The engine's names for pcap with standard records; variants have other names."""
+"""The engine's names for pcap with standard records; pcap variants have other names."""
 
 _DIRECTIONS = {None: "", True: ", from the client", False: ", from the server"}
 
@@ -107,7 +107,7 @@ def _wait(parts: pl.DataFrame, findings: Iterable[Finding]) -> str:
     return " ".join([*words, *(f"Remedy ({finding.id}): {finding.remedy[0]}." for finding in cures)])
 
 
-def _covers(finding: Finding, conn: int, from_client: bool, cause: str) -> bool:  # noqa: FBT001  (a direction, as everywhere)
+def _covers(finding: Finding, conn: int, from_client: bool, cause: str) -> bool:  # noqa: FBT001  (the column `from_client` of the tables)
     return finding.conn == conn and finding.from_client in {None, from_client} and cause in finding.causes
 
 

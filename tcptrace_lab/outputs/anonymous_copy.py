@@ -33,7 +33,8 @@ TCP_HEAD_BYTES, IPV4_BYTES, IPV6_BYTES = 20, 20, 40
 MODULUS = 1 << 32
 
 KNOWN_OPTIONS = frozenset({2, 3, 4, 5, 8})
-"""MSS, window scale, SACK permitted, SACK, timestamps. Others (such as those of Multipath TCP) may hold addresses, and become padding."""
+"""MSS, window scale, SACK permitted, SACK, timestamps. Other options (such as those of Multipath TCP) may contain addresses, and are
+replaced by padding."""
 END, NOP = 0, 1
 
 COMMENT, RESOLUTION, MAX_COMMENT_BYTES = 1, 9, 0xFFFF

@@ -24,10 +24,10 @@ RULE = "=" * 32
 NS_PER_US = 1_000
 
 SLICE_CONNECTIONS = 4_096
-"""Connections in memory as Python objects at a time: about 40 MB."""
+"""Number of connections that are in memory as Python objects at a time: about 40 MB."""
 
 _SPACED = {"RTT samples", "RTT from 3WHS", "RTT full_sz smpls", "post-loss acks"}
-"""Labels after an empty line."""
+"""Labels before which the listing has an empty line."""
 
 _AMBIGUOUS = (
     "\t  The next 5 figures are of ACKs that end on a segment sent several times;\n\t  their times begin with its last transmission.\n"
@@ -55,7 +55,8 @@ _SHOWN_IF: Mapping[str, Callable[[Direction], bool]] = {
         ("ambiguous acks", "RTT min (last)", "RTT max (last)", "RTT avg (last)", "RTT sdv (last)"), _any("rtt_retransmitted_samples")
     ),
 }
-"""Label → condition. It is listed if the condition holds for one of the directions; all other labels are always listed."""
+"""Label → condition. A label is listed if its condition is true for at least one direction; labels without a condition are always
+listed."""
 
 
 def host_letters(number: int) -> str:

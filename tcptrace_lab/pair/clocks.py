@@ -36,7 +36,7 @@ overall minimum. With fewer than 4 packets per run, the full variation of the de
 
 HULL_BUCKETS = 8_192
 """Number of buckets for large captures. Only the extreme difference of each bucket enters the hull: first along slope 0, then along the
-slope that this gives."""
+slope that results."""
 
 SEARCH_STEPS = 110
 """Search steps, each of which shrinks the interval of slopes by at least a third: 1e-3 · (2/3)^110 is less than 1 ns per century."""
@@ -51,7 +51,7 @@ class Clock:
 
     Attributes:
         reference_ns: time of the first clock at which `offset_ns` holds: the middle of the packets' time span.
-        offset_ns: how far the second clock is ahead at that time.
+        offset_ns: by how many ns the second clock is ahead at that time.
         drift: seconds that the second clock gains per second of the first; 0 if no drift is significant.
         drift_error: maximum error of the drift.
         error_ns: maximum error of the offset within the packets' time span, for any path.

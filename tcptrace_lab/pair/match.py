@@ -35,7 +35,7 @@ PART_PACKETS = 65_536
 """Approximate number of packets matched at a time, in about 50 MB of memory."""
 
 PRESERVED_SHARE = 0.95
-"""Minimum share of packets, among those that `BASE` alone identifies, whose mark is unchanged, for that mark to be used (a heuristic)."""
+"""A mark is used if it is unchanged in at least this share of the packets that `BASE` alone identifies (a heuristic)."""
 
 
 @dataclass(frozen=True, slots=True)

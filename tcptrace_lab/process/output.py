@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 STDOUT = "-"
-"""Standard output, where a path is expected."""
+"""The path that stands for standard output."""
 
 REPORTS = Path("reports")
 """Default folder for results, relative to the current directory."""
@@ -180,7 +180,7 @@ def _replaced(path: Path) -> Iterator[IO[bytes]]:
         temporary = Path(stream.name)
         try:
             yield stream
-            stream.close()  # Windows replaces no open file
+            stream.close()  # Windows cannot replace an open file
             temporary.chmod(0o666 & ~umask)  # the permissions that open() would give the file
             temporary.replace(path)
         except BaseException:

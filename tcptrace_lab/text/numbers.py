@@ -24,13 +24,13 @@ _LONG_UNITS = (
 )
 """The units of long durations: least length in s, then both units with their lengths in s."""
 _LONG_SECONDS = 600
-"""From ten minutes on, durations have two units."""
+"""Durations of ten minutes or more are shown in two units."""
 
 _PREFIXES = ("", "k", "M", "G", "T")
 _THOUSAND = 1000
 _SIGNIFICANT = 3
 _WHOLE_PERCENT = 0.0995
-"""From this share on, percentages are whole numbers."""
+"""Shares of at least this are shown as whole percentages."""
 
 
 def _short(value: float) -> str:
@@ -57,7 +57,7 @@ def count(value: int | None) -> str:
 
 
 def size(value_bytes: int | None) -> str:
-    """1460 → 1.46 kB."""
+    """Return a size as text: 1460 → 1.46 kB."""
     return UNKNOWN if value_bytes is None else _prefixed(value_bytes, "B")
 
 
@@ -74,7 +74,7 @@ def share(value: float | None) -> str:
 
 
 def duration(value_ns: int | None) -> str:
-    """40_123_456 → 40.1 ms."""
+    """Return a duration in ns as text: 40_123_456 → 40.1 ms."""
     if value_ns is None:
         return UNKNOWN
     if value_ns == 0:
@@ -146,7 +146,7 @@ _FORMATS: dict[str, Callable[[Any], tuple[str, str]]] = {
 
 
 def counted(count: int, thing: str) -> str:
-    """`1 packet`, `1,200 packets`."""
+    """Return a count with its noun: `1 packet`, `1,200 packets`."""
     return f"{count:,} {thing}{'' if abs(count) == 1 else 's'}"
 
 

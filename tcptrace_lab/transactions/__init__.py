@@ -42,10 +42,11 @@ METHODS = (
 """Methods of HTTP (RFC 9110, 9.3; RFC 5789), and FTP commands that transfer data (RFC 959, RFC 3659)."""
 
 MAX_CONNECTIONS = 10_000
-"""Maximum number of connections examined: this many to well-known ports, and this many to other ports, the first ones of each."""
+"""At most this many connections to well-known ports, and as many to other ports, are examined, in order of their numbers."""
 
 MAX_UNPACKED_BYTES = 1 << 25
-"""Size limit for compressed files without a connection to a well-known port. A larger one is not decompressed again to detect protocols."""
+"""Size limit for compressed files without a connection to a well-known port. A larger file is not decompressed again to detect
+protocols."""
 
 
 _CARRIED = (pl.col("client_payload_bytes") > 0) | (pl.col("server_payload_bytes") > 0)

@@ -42,7 +42,7 @@ _BODILESS = {204, 304}
 
 
 _ASKED = [("Host", "any"), ("Connection", "upgrade"), ("Upgrade", "any")]
-"""Fields of the dummy request that h11 receives before a response. They allow any response, including a protocol upgrade."""
+"""Fields of the dummy request that h11 receives before a response. These fields allow any response, including a protocol upgrade."""
 
 
 class Conversation:

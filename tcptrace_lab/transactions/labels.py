@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MAX_CONNECTIONS = 50
-"""Most connections with a label: those with findings, then the largest ones."""
+"""At most this many connections get a label: those with findings first, then the largest ones."""
 
 MAX_FRAMES = 100_000
-"""First data behind this frame is not read: it would take a noticeable part of the analysis (about 0.1 s)."""
+"""Data after this frame is not read for labels: that would take a noticeable part of the analysis (about 0.1 s)."""
 
 MAX_UNPACKED_BYTES = 1 << 25
 """Largest compressed file that is decompressed again for labels."""

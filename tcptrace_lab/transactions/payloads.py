@@ -23,7 +23,8 @@ MAX_FRAMES = 2_000_000
 MAX_SEGMENTS = 500_000
 """Maximum number of segments whose payload is read: about 5 s. Later segments are ignored."""
 MAX_PENDING_BYTES = 1 << 18
-"""Most out-of-order bytes kept per direction; beyond it, the missing bytes count as not captured. It is larger than most windows."""
+"""Maximum number of out-of-order bytes kept per direction; above it, the missing bytes before them count as not captured. The limit is
+larger than most windows."""
 
 TCP_HEAD_BYTES = 20
 SYN, FIN, RST = 2, 1, 4

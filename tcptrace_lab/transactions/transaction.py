@@ -8,7 +8,7 @@ from typing import Any
 from tcptrace_lab.schema import SIDES
 
 MAX_TARGET = 256
-"""Most characters kept of a request target."""
+"""Maximum number of characters kept of a request target."""
 
 
 _SAME = (
@@ -72,4 +72,4 @@ COLUMNS = (
     *(f"{side}_{name}" for side in SIDES for name in ("addr", "port", "unique_bytes", "first_data_ts_ns", "last_data_ts_ns")),
     *("first_ts_ns", "last_ts_ns", "syn_to_synack_ns", "synack_to_ack_ns", "closed_by"),
 )
-"""Columns of a connection that are looked at."""
+"""The columns of a connection that transactions need."""

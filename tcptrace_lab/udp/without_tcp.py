@@ -16,7 +16,7 @@ LONG_GAPS = 10
 """A longest gap of at least this many median gaps is a pause (a heuristic)."""
 
 SNAPLEN_BYTES = 128
-"""Bytes of each packet that have all headers (docs/capturing.md)."""
+"""A capture with this many bytes of each packet contains all headers (docs/capturing.md)."""
 
 _BYTES = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
 

@@ -25,8 +25,8 @@ OF_READER: Final = one_cause.RECEIVERS_OWN
 """Causes that count as one fault if the receiving application reads slowly: the window is zero or too small."""
 
 MIN_WEIGHT: Final = 0.1
-"""Minimum weight of a direction's faults in the choice (a heuristic). The weight is the square root of its data, divided by that of the
-largest direction: a direction with a hundredth of the data, or less, counts a tenth."""
+"""Minimum weight of a direction's faults in the choice (a heuristic). The weight is the square root of (data of the direction / data of the
+largest direction), so that a direction with at most a hundredth of the data counts a tenth."""
 
 
 class Sent:
@@ -66,7 +66,7 @@ class Sent:
         return f"{'most ' if sent == self.largest_bytes else ''}data ({numbers.size(sent)} of {numbers.size(self.all_bytes)})"
 
 
-def is_of(fault: Finding, from_client: bool) -> bool:  # noqa: FBT001  (a direction, as everywhere)
+def is_of(fault: Finding, from_client: bool) -> bool:  # noqa: FBT001  (the column `from_client` of the tables)
     """Return whether a fault costs this direction time: it is its own fault, or its causes cost both directions the same time."""
     advices = [causes.of_cause(cause).advice for cause in fault.causes]
     return fault.from_client == from_client or any(advice is not None and advice.of_client_alone for advice in advices)

@@ -89,7 +89,9 @@ class Direction(NamedTuple):
         return [one for one in self.findings if one.causes == {cause}]
 
     def as_largest(self, named: frozenset[str], confidence: Confidence) -> Confidence:
-        """Return the confidence that the named causes took more time than any other, given the `confidence` that they took their own time.
+        """Return the confidence that the named causes took more time than any other cause.
+
+        `confidence` is the confidence in their own time.
 
         The confidence is one step lower if the time whose cause is unknown could make another cause the largest.
         """

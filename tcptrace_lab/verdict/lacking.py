@@ -15,7 +15,7 @@ def what(row: Mapping[str, Any], *, from_client: bool) -> str:
     reasons = row["quality_reasons"] or ()
     missing = row[f"{'client' if from_client else 'server'}_not_captured_bytes"]
     if row["clock_tick_ns"] is not None:
-        return f"its clock ticks only every {numbers.duration(row['clock_tick_ns'])}: capture with a finer one"
+        return f"the capture's clock ticks only every {numbers.duration(row['clock_tick_ns'])}: capture with a finer clock"
     if "one_direction" in reasons:
         return f"the capture has only one direction of the connection: capture both{', from its start' if start(row) else ''}"
     if "much_not_captured" in reasons and missing:

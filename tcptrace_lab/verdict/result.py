@@ -46,13 +46,17 @@ class Verdict:
 
     Attributes:
         sentence: one sentence, with a full stop.
-        conn, from_client: the direction that it describes; None if it describes none. cost_ns: cost of the fault in that direction; None
-        without a fault. life_ns: duration of that direction; None if it describes none. active_ns: the part of `life_ns` in which the
-        direction was not idle; None if it describes none. findings: the findings that it is based on. causes: what the sentence says took
-        most of the time: one cause, or those that belong together; empty if it names none. confidence: how sure the sentence is of that;
-        None if it names no cause. why: the reason for choosing that direction, in a few words; empty if it describes none. row, account:
-        rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of that connection; empty without one. rivals: causes that explain the time
-        equally well, if the sentence names none; may be empty.
+        conn, from_client: the direction that the sentence describes; None if it describes none.
+        cost_ns: cost of the fault in that direction; None without a fault.
+        life_ns: duration of that direction; None if the sentence describes none.
+        active_ns: the part of `life_ns` in which the direction was not idle; None if the sentence describes none.
+        findings: the findings on which the sentence is based.
+        causes: the causes that took most of the time according to the sentence: one cause, or several that belong together; empty if the
+            sentence names none.
+        confidence: confidence that these causes took most of the time; None if the sentence names no cause.
+        why: the reason for the choice of that direction, in a few words; empty if the sentence describes none.
+        row, account: rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of that connection; empty without one.
+        rivals: causes that explain the time equally well, if the sentence names none; may be empty.
     """
 
     sentence: str

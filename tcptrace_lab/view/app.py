@@ -1,4 +1,4 @@
-"""The web application: which path has which answer. Answers are computed in threads, a few at a time."""
+"""The web application: its paths, and the functions that answer them. Answers are computed in threads, a few at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.capture_api import CaptureApi
 
 AT_ONCE = 4
-"""Answers that are made at the same time, which bounds memory; others wait."""
+"""Maximum number of answers computed at the same time, which limits memory; further requests wait."""
 
 _BLOCK_BYTES = 262_144
 
@@ -44,7 +44,7 @@ def capture_routes(find: Callable[[Request], CaptureApi], prefix: str = "", abov
 
     Args:
         find: returns the capture that a request is about.
-        prefix: path before them, such as `/capture/{capture}`.
+        prefix: path before the routes, such as `/capture/{capture}`.
         above: name of the page that the capture was opened from, two folders up; empty if there is none.
     """
 

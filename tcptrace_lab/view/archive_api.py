@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.capture_api import CaptureApi
 
 FRESH_S = 30.0
-"""Time for which the sums of an archive are kept; a batch may be adding captures."""
+"""Seconds for which the sums of an archive are kept; then they are read again, because a batch may have added captures."""
 
 QUERY_ROWS, DOWNLOAD_ROWS = 1_000, 100_000
-"""Most rows of the answer to a query, on the page and as CSV."""
+"""Maximum number of rows in the answer to a query, on the page and as CSV."""
 
 QUERY_S = 20.0
-"""Time that a query may take."""
+"""Maximum time of a query, in seconds."""
 
 OPEN_CAPTURES = 4
-"""Captures of the archive whose explorer is open at a time."""
+"""Maximum number of captures of the archive whose explorers are open at the same time."""
 
 _LISTED = 200
-"""Rows of a table on the page."""
+"""Maximum number of rows of a table on the page."""
 
 _CAPTURES = {
     "name": ("name", "text", "Name of the capture"),
@@ -131,7 +131,7 @@ class ArchiveApi:
             ("Duration", duration_ns, "duration"),
             ("Active time", totals["active_ns"], "duration"),
             ("Lost time", totals["fixable_ns"], "duration"),
-            ("Left out, because of their quality", totals["left_out"], "count"),
+            ("Left out because of poor capture quality", totals["left_out"], "count"),
         ]
         return {
             "name": Path(self.root).name or self.root,
@@ -143,9 +143,9 @@ class ArchiveApi:
             ],
             "trend": _trend(sums["trend"]),
             "tables": [
-                _table("hosts", "Servers", "Those whose connections lost most time first", _HOSTS, _hosts(sums["pairs"])),
-                _table("links", "Client and server", "Those that lost most time first", _LINKS, _rows(sums["pairs"], _LINKS)),
-                _table("worst", "Worst captures", "Those that lost most time first", _CAPTURES, _worst(captures)),
+                _table("hosts", "Servers", "The server whose connections lost most time comes first", _HOSTS, _hosts(sums["pairs"])),
+                _table("links", "Client and server", "The pair that lost most time comes first", _LINKS, _rows(sums["pairs"], _LINKS)),
+                _table("worst", "Worst captures", "The capture that lost most time comes first", _CAPTURES, _worst(captures)),
                 _table("outliers", "Outliers", "Transfers much slower than others of the same pair", _OUTLIERS, _outliers(sums, ids)),
             ],
         }
@@ -192,7 +192,7 @@ class ArchiveApi:
 
         Raises:
             NotFound: the archive has no such capture.
-            CaptureUnreadable: its files are gone, or are no longer those that the archive has.
+            CaptureUnreadable: the files of the capture are gone, or have changed since they were added to the archive.
         """
         with self._lock:
             opening = self._opening.setdefault(name, threading.Lock())

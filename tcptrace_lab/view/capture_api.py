@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.cached.store import Store
 
 _KEPT_ROWS = 64
-"""Connections whose facts are kept between requests: 10 kB each."""
+"""Maximum number of connections whose facts are kept between requests: 10 kB each."""
 
 _INTERNAL = frozenset({"place", "causes", "evidence_frames"})
 
 
 class CaptureApi:
-    """The answers about one capture."""
+    """Answers requests about one capture."""
 
     def __init__(self, store: Store, provenance: Sequence[str] = ()) -> None:
         """`provenance` has the lines for the foot of a page."""

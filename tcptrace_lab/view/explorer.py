@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 SEPARATOR = "vs"
-"""Between two captures: before and after a change."""
+"""The word between two captures on the command line: before and after a change."""
 
 
 class Subject:
@@ -52,7 +52,7 @@ class Subject:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Give up the tables."""
+        """Release the tables."""
         self._stack.close()
 
 

@@ -39,7 +39,7 @@ _FINDINGS_SHOWN: Final = 12
 
 
 def page(kind: Kind, data: Mapping[str, Any], above: str = "") -> str:
-    """One page as HTML text. All its URLs are relative.
+    """Return one page as HTML text. All its URLs are relative.
 
     Args:
         kind: which page.

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_LENGTH = 4_000
-"""Longest value of a parameter, in characters."""
+"""Maximum length of a parameter's value, in characters."""
 
 MAX_ROWS = 500
-"""Most rows of one answer; downloads have all."""
+"""Maximum number of rows of one answer; downloads contain all rows."""
 
 MAX_WIDTH = 4_000
-"""Most pixel columns of a figure."""
+"""Maximum number of pixel columns of a figure."""
 
 _MAX_NUMBER = 2**62
 

@@ -1,4 +1,4 @@
-"""Who may ask: only a browser on this machine that was given the URL.
+"""Access control: only a browser on this machine that has the URL gets answers.
 
 - Other machines: the server listens on loopback addresses alone (`server`).
 - Other users of this machine, and other programs: the random token in the path, compared in constant time.

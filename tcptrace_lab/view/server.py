@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TOKEN_BYTES = 32
 
 MAX_CONNECTIONS = 256
-"""Connections that are served at once; more get 503."""
+"""Maximum number of connections served at the same time; further ones get status 503."""
 
 _MAX_HEADER_BYTES = 32_768
 
@@ -37,7 +37,7 @@ _LOOK_S = 1.0
 """Seconds between two checks whether the server is idle."""
 
 _HANDED_OVER_S = 30
-"""Time after which the file that hands the URL to the browser is removed."""
+"""Seconds after which the file that passes the URL to the browser is removed."""
 
 
 def serve(
@@ -119,7 +119,7 @@ def listening(port: int) -> list[socket.socket]:
 
 
 class _Clock:
-    """Remembers when somebody last asked."""
+    """Records when the last request ended."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

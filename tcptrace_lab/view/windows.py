@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.cached.store import Store
 
 WHOLE_ROWS = 400_000
-"""Most segments that are drawn at once: about 60 MB with all that is computed from them."""
+"""Maximum number of segments drawn at once: about 60 MB with everything that is computed from them."""
 
 _POINTS_PER_COLUMN = 3
-"""Points of a line per pixel column (`downsampling` keeps up to four: first, last, lowest, highest)."""
+"""Number of points of a line per pixel column (`downsampling` keeps up to four: first, last, lowest, highest)."""
 
 _MAX_POINTS = 6_000
 

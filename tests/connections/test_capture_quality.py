@@ -225,7 +225,7 @@ def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_
         assert [one.id for one in found.findings] == ["clock"]
         said = verdict.sentence(found)
         assert said.startswith("The capture does not show what took ")
-        assert said.endswith("its clock ticks only every 10 ms: capture with a finer one.")
+        assert said.endswith("the capture's clock ticks only every 10 ms: capture with a finer clock.")
 
 
 def test_a_file_whose_packets_are_out_of_order_is_to_be_sorted(tmp_path: Path) -> None:

@@ -19,12 +19,12 @@ FEWEST = 3
 """Fewer marks in one direction may be a coincidence (a heuristic)."""
 
 MARKED_PART = 10
-"""There was a queue for much of the transfer if one in this many data segments was marked, or reports a reduced congestion window (a
-heuristic)."""
+"""If at least one in this many data segments was marked, or reports a reduced congestion window (CWR), there was a queue for much of the
+transfer (a heuristic)."""
 
 
 def stands(own: Callable[[str], int]) -> bool:
-    """Whether ECN marks show that the data of this sender met a queue for much of the transfer."""
+    """Return whether ECN marks show that the data of this sender met a queue for much of the transfer."""
     sent, *marks = map(own, COLUMNS)
     return max(marks) >= FEWEST and MARKED_PART * max(marks) >= sent
 

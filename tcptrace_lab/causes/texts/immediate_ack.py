@@ -25,8 +25,8 @@ SWITCHES: Final[Mapping[str, str]] = {
     "Solaris": "tcp_deferred_acks_max = 1, and tcp_local_dacks_max = 1 for senders on the same network",
 }
 """Stack family (`fingerprint`) → its setting. Sources: tcp(7) of Linux; `mstcpip.h` and KB 328890 (Windows); tcp(4) of FreeBSD, and
-`tcp_delack_enabled` of XNU; sysctl(2) of OpenBSD; the tunable parameters of Solaris. Sockets of Solaris, macOS, FreeBSD and OpenBSD have no
-such option."""
+`tcp_delack_enabled` of XNU; sysctl(2) of OpenBSD; the tunable parameters of Solaris. Solaris, macOS, FreeBSD and OpenBSD have no socket
+option for immediate ACKs."""
 
 NAMED: Final = ("Linux", "Windows", "FreeBSD")
 """If the receiver's family is unknown, the settings of these families are listed: most receivers have one of their stacks."""

@@ -20,7 +20,8 @@ class Value(NamedTuple):
 
     Attributes:
         text_of: row of `schema.STALLS` → text; None if unknown.
-        frame: column of the row with a further frame that shows it; empty if the frames at the ends of the wait show it.
+        frame: column of the row that contains a further frame showing the value; empty if the frames at both ends of the wait show the
+            value.
     """
 
     text_of: Callable[[Mapping[str, Any]], str | None]

@@ -25,8 +25,8 @@ _TOLD_APART: Final = {
     "receiver-window": "a capture from the start of the connection shows the window scale",
 }
 _BY_THE_KERNEL: Final = "TCP_INFO on {sender} during the transfer (Linux: ss -ti) tells them apart"
-"""No kernel counts what Nagle's algorithm holds (docs/how-it-decides.md, 2.8). TCP_INFO shows the rest: congestion window, pacing rate, and
-whether the application or a buffer limits the sender."""
+"""No kernel counts the segments that Nagle's algorithm delays (docs/how-it-decides.md, 2.8). TCP_INFO shows the other causes: congestion
+window, pacing rate, and whether the application or a buffer limits the sender."""
 
 
 def names_of(rivals: str | None) -> tuple[str, ...]:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 SLOW_ANSWER_TIMES = 2
-"""The SYN-ACK was late if it took more than this many base RTTs; queues may double an RTT. If the SYN was resent, and the SYN-ACK came
-sooner after the last SYN than a base RTT divided by this, the SYN-ACK answers an earlier SYN (a heuristic)."""
+"""The SYN-ACK was late if it took more than this many base RTTs; queues may double an RTT. If the SYN was retransmitted, and the SYN-ACK
+arrived less than a base RTT divided by this number after the last SYN, it answers an earlier SYN (a heuristic)."""
 
 MOST = 0.5
-"""Share of the waits for a full window beyond one base RTT from which the receiver, not the path, explains them: the majority decides (a
-heuristic)."""
+"""The receiver, not the path, explains waits for a full window if at least this share of their time is beyond one base RTT per wait (a
+heuristic: the majority decides)."""
 
 COLUMNS = (
     *(
@@ -42,7 +42,7 @@ COLUMNS = (
 
 
 def unanswered(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
-    """Whether the capture contains only SYNs (and RSTs) of the client. `of` is as for `behaviour.refused`.
+    """Return whether the capture contains only SYNs (and RSTs) of the client. `of` is the same function as in `behaviour.refused`.
 
     If the client sends other segments, it received answers that the capture lacks.
     """
@@ -61,7 +61,7 @@ def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
 
 
 def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
-    """Whether the application on host `side` leaves data unread for a significant time.
+    """Return whether the application on host `side` leaves data unread for a significant time.
 
     An application that reads whenever data arrives leaves no data unread.
     """
@@ -70,10 +70,11 @@ def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
 
 
 def opens_late(waits: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the receiver explains most of the time of these waits for a full window (rows of `schema.LONGEST`): it exceeds base RTTs.
+    """Return whether the receiver, not the path, explains these waits for a full window: most of the time is beyond base RTTs.
 
     If the receiver's window was also zero at some time, its application reads slowly. `_reads_slowly` misses a receiver that opens its
     window by two segments at a time, because such a receiver shows no unread data.
+    `waits` are rows of `schema.LONGEST`.
     """
     known = [(wait["wait_ns"], wait["base_rtt_ns"]) for wait in waits if wait["wait_ns"] and wait["base_rtt_ns"]]
     late_ns = sum(max(wait_ns - rtt_ns, 0) for wait_ns, rtt_ns in known)

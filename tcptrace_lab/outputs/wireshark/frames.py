@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 RECORD: Final = np.dtype([("wait_s", "<u4"), ("wait_ns", "<u4"), ("at_us", "<u4"), ("cause", "<u2"), ("findings", "<u2")])
-"""The wait before the frame; its time since the start of the capture, modulo 2^32; number of its cause (1: the first of
-`schema.CAUSES`) and of its findings (see `Sets`). 0 means none."""
+"""The wait before the frame; the frame's time since the start of the capture (µs, modulo 2^32); the number of the wait's cause (1: the
+first of `schema.CAUSES`); the number of the frame's set of findings (see `Sets`). 0 means none."""
 
 FORMAT: Final = "<I4I4I4I2I2"
-"""`RECORD` for the `Struct` of Wireshark's Lua."""
+"""The format of `RECORD` for `Struct` in Wireshark's Lua."""
 
 MAX_SETS: Final = 0xFFFF
 NS_PER_US: Final = 1_000

@@ -81,7 +81,7 @@ def is_cause(cause: str) -> str:
 
 
 def _script(analysis: Analysis, sets: frames.Sets) -> Iterator[str]:
-    """The post-dissector behind its tables."""
+    """Yield the script: the tables, then the post-dissector that uses them."""
     start_s, start_ns = divmod(analysis.capture["first_ts_ns"] or 0, 1_000_000_000)
     yield f"local START_S, START_US, FORMAT = {start_s}, {start_ns // frames.NS_PER_US}, {_lua(frames.FORMAT)}\n"
     yield f"local CAUSES = {{ {', '.join(map(_lua, CAUSES))} }}\n"

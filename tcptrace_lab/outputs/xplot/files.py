@@ -20,7 +20,7 @@ COLUMNS = ("ts_ns", "seq", "ack", "payload_bytes", "flags", "window_bytes", "sac
 _CONNECTION = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_ts_ns", "last_frame", "client_isn", "server_isn")
 
 SLICE_SEGMENTS = 65_536
-"""Segments drawn before text is written to files; they take about 100 MB of memory."""
+"""Number of segments drawn before the text is written to files; they take about 100 MB of memory."""
 
 
 class _Open:
@@ -92,7 +92,10 @@ def _draw(segments: pl.LazyFrame, connections: pl.DataFrame, folder: Path) -> No
 
 
 def _close(is_open: dict[int, _Open], last_frame: int | None) -> None:
-    """End the graphs of connections whose last segment is in frame `last_frame` or earlier. None ends all graphs."""
+    """End the graphs of connections whose last segment is in frame `last_frame` or earlier.
+
+    If `last_frame` is None, all graphs are ended.
+    """
     over: Iterable[int] = [conn for conn, one in is_open.items() if last_frame is None or one.last_frame <= last_frame]
     for conn in over:
         is_open.pop(conn).end()

@@ -40,7 +40,7 @@ FRAMES = "frames.npy"
 """Frame → number of the connection, plus 1; 0 for other frames."""
 
 _WIDE_GROUP_ROWS = 1_024
-"""Rows of `schema.CONNECTIONS` that are decoded together: about 3 MB."""
+"""Number of rows of `schema.CONNECTIONS` that are decoded together: about 3 MB."""
 
 
 def build(

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FILE_ROWS = 524_288
-"""Rows of a file: about 80 MB of segments in memory while they are sorted."""
+"""Maximum number of rows of a file: about 80 MB of segments in memory while they are sorted."""
 
 GROUP_ROWS = 16_384
-"""Rows that are decoded together when a file is read. A query about a small connection decodes one or two such groups."""
+"""Number of rows that are decoded together when a file is read. A query about a small connection decodes one or two such groups."""
 
 _HELD_ROWS = 524_288
-"""Rows in memory before they go to temporary files."""
+"""Maximum number of rows in memory; then they are written to temporary files."""
 
 
 class Shares(NamedTuple):
-    """Which connections share a file.
+    """The division of connections into groups that share a file.
 
     Attributes:
         of: number of the group of each connection, by number of the connection; it never decreases.
@@ -149,5 +149,5 @@ class Reader:
         return pl.scan_parquet(paths or [self._none]).filter(pl.col("conn") == conn)
 
     def all(self) -> pl.LazyFrame:
-        """All rows, by connection."""
+        """Return all rows, sorted by connection."""
         return pl.scan_parquet([path for *_, path in self._files] or [self._none])

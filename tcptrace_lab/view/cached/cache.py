@@ -29,7 +29,7 @@ CACHE_BYTES = 20_000_000_000
 """Maximum size of all folders together; the folder of the capture that is viewed is kept at any size."""
 
 _EDGE_BYTES = 65_536
-"""Bytes at each end of a file that are hashed."""
+"""Number of bytes at each end of a file that are hashed."""
 
 _DIGITS = 24
 """Hex digits of a folder's name: 96 bits."""
@@ -54,7 +54,7 @@ class Capture(NamedTuple):
     Attributes:
         paths: absolute paths.
         looks: size, modification time (ns) and inode of each file.
-        key: hash of these, of both ends of the files, and of this program.
+        key: hash of `paths` and `looks`, of both ends of the files, and of this program.
     """
 
     paths: tuple[str, ...]
@@ -170,10 +170,10 @@ def _built(folder: Path, build: Callable[[Path], object]) -> None:
     with interrupts.making(make, remove) as new, _locked(new, fcntl.LOCK_EX):
         try:
             build(new)
-            shutil.rmtree(folder, ignore_errors=True)  # left by a version without `DONE`
+            shutil.rmtree(folder, ignore_errors=True)  # the folder of a version that wrote no `DONE`
             new.rename(folder)
         except OSError as error:
-            if not (folder / DONE).is_file():  # else another process was faster
+            if not (folder / DONE).is_file():  # it exists if another process has built the tables meanwhile
                 raise OutputUnwritable.from_os(error, folder.parent, _ELSEWHERE) from error
         finally:
             remove(new)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BINS = 65_536
-"""Bins of a capture. The finest column of the overview is one of them."""
+"""Number of bins of a capture. The finest column of the overview is one bin."""
 
 _FILE = "timeline.npy"
 _CLIENT, _SERVER, _OPEN, _FIRST_CAUSE = range(4)

@@ -160,7 +160,7 @@ def batch(
         output: the archive: a folder, or a URL that fsspec can write.
         means: where tasks execute; by default one process per processor.
         reports: whether to write a report for each capture.
-        apart: take each file of a rotated set as a capture of its own.
+        apart: treat each file of a rotated set as a separate capture.
         baseline: another archive. `Batch.comparison` and the index list what is slower than there.
         anonymizer: replaces addresses and the names of files in everything that is written. Another run on the archive needs the same key.
         watcher: receives progress.

@@ -31,13 +31,13 @@ class Fault(NamedTuple):
 
     Attributes:
         finding: one of `finding.FINDING_IDS`.
-        reasons: names of the `capture_quality.Reason`s that it covers.
+        reasons: names of the `capture_quality.Reason`s that the fault covers.
         title: one line, before the descriptions of the reasons.
         mechanism: effect on the verdicts.
         refuted_by: what would show that the capture is not at fault.
         remedy: how to capture better, best first.
         source: source of the rule.
-        counted: the column of each endpoint that counts it; None if there is none.
+        counted: the column of each endpoint that counts the fault; None if no column does.
         shown_by: condition over rows of `schema.SEGMENTS` that is true for evidence.
     """
 

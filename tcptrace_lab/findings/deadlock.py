@@ -48,17 +48,17 @@ class Lock(NamedTuple):
     """The deadlocked rounds of one direction.
 
     Attributes:
-        flight_bytes: u, in flight in each round; the larger one if two values alternate.
-        min_flight_bytes: the smaller one if two values alternate, else equal to `flight_bytes`.
-        queued_bytes: q, the most bytes sent after the ACK that ended a round. 0 if these were no small segment, because then only a full
-            buffer can have delayed them.
+        flight_bytes: u, the bytes in flight in each round; the larger value if two values alternate.
+        min_flight_bytes: the smaller value if two values alternate, else equal to `flight_bytes`.
+        queued_bytes: q, the most bytes sent after the ACK that ended a round. 0 if these bytes were not a small segment, because then only
+            a full buffer can have delayed them.
         min_buffer_bytes: u and q of one round: a lower bound of the send buffer.
         smss_bytes: M.
         window_bytes: W, taken as R.
         rounds: number of rounds.
         ns: total time of their waits.
         median_ns: median wait.
-        nagle: whether all that was sent after these ACKs were small segments behind small ones.
+        nagle: whether all segments sent after these ACKs were small segments behind small segments.
         may_fill_buffer: whether a flight was never much larger, so that a full send buffer explains the rounds equally well.
         frames: the ends of the first rounds' waits, and the late ACKs.
     """

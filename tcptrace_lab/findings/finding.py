@@ -94,7 +94,7 @@ class ModelledGain(NamedTuple):
         saved_ns: time saved of the connection's life; negative if it took longer.
         min_ns, max_ns: range of `saved_ns` over all models that fit nearly as well, including their error.
         model_error: relative error of the models on the unchanged connection's life: 0.02 means 2 % too long.
-        script: a Python program that makes the transfer again, with and without the changes; it needs nothing but Python.
+        script: a Python program that repeats the transfer, with and without the changes; it needs only Python.
     """
 
     changes: str
@@ -121,22 +121,22 @@ class Finding:
 
     Attributes:
         id: one of FINDING_IDS.
-        severity: how much it matters.
-        confidence: how certain it is.
+        severity: how much the finding matters.
+        confidence: how certain the finding is.
         conn: the connection; None if the finding is about the whole capture.
         from_client: the direction, by its sender; None if the finding is about both directions or none.
-        cost_ns: time lost; None if it costs no time by itself.
-        cost_share: time lost as a share (0 to 1) of the direction's active time; None if it costs no time by itself.
+        cost_ns: time lost; None if the finding costs no time by itself.
+        cost_share: time lost as a share (0 to 1) of the direction's active time; None if the finding costs no time by itself.
         title: one line.
         mechanism: how the time is lost, in sentences.
-        evidence_frames: numbers of the frames that show it.
-        limits: what the capture does not show about it; empty if nothing is in doubt.
+        evidence_frames: numbers of the frames that prove the finding.
+        limits: what the capture does not show about the finding; empty if nothing is in doubt.
         remedy: what to change, best first.
         predicted_gain: the expected gain of the remedy; None if it was not computed.
         source: source of the rule.
         causes: the ledger's causes of the waits that the finding covers; empty if it covers no waits.
         modelled: the models' result that `predicted_gain` quotes; None if `predicted_gain` is the rule's own bound, or None.
-        savable_ns: the most that all remedies for this direction together can save, because the path needs the rest for the data
+        savable_ns: the most time that all remedies for this direction together can save; the path needs the remaining time for the data
             (`rates.on_path_ns`); None if unknown.
         connections: number of connections that the finding covers; `conn` is the first. More than one if equal failures are grouped.
         cases: special cases that the finding mentions, beyond those that the connection's row shows.

@@ -54,7 +54,7 @@ def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]
 
     Args:
         segments: rows of `schema.SEGMENTS`. Read once.
-        directions: connection and direction of those that lost time to packet loss; at least one.
+        directions: (connection, from_client) of the directions that lost time to packet loss; at least one.
 
     Returns:
         One row per retransmit, in capture order: `conn from_client frame ts_ns seq transmission` as in `schema.SEGMENTS`; `size_bytes`: its
@@ -89,8 +89,8 @@ def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]], rese
     Args:
         segments: rows of `schema.SEGMENTS`. Read twice for each direction that sent one large segment three times, once for each that
             retransmitted three segments of its largest size, otherwise not at all.
-        directions: connection and direction of those that lost time to packet loss.
-        resent: their `retransmits`.
+        directions: (connection, from_client) of the directions that lost time to packet loss.
+        resent: the `retransmits` of these directions.
     """
     col = pl.col
     size = col("size_bytes")

@@ -96,12 +96,12 @@ class Outage:
     """A silence that an outage of the path explains.
 
     Attributes:
-        direction: the direction whose sender had something to send.
-        sender, receiver: addresses of the two hosts; `receiver` is the silent one.
-        from_ns, to_ns: the silence: the last packet of the receiver before it, and the first after it.
+        direction: the direction whose sender had data to send.
+        sender, receiver: addresses of the two hosts; `receiver` is the silent host.
+        from_ns, to_ns: times of the receiver's last packet before the silence, and first packet after the silence.
         least_ns: time from the first to the last unanswered transmission; None if the capture does not show them.
         sent: number of unanswered data segments in the capture.
-        timers: number of these that a timer sent.
+        timers: number of these segments that a timer sent.
         skipped: number of segments that the sender's IP IDs show to be lost before the capture point.
         undelivered_acks: number of ACKs of the receiver that did not reach the sender.
         both: whether packets of both hosts were lost.

@@ -22,7 +22,7 @@ def silent_ns(resent: pl.DataFrame, directions: Collection[tuple[int, bool]]) ->
 
     Args:
         resent: the retransmits of these directions (`path_mtu.retransmits`).
-        directions: connection and direction of those that lost time to timeouts.
+        directions: (connection, from_client) of the directions that lost time to timeouts.
     """
     col = pl.col
     is_unanswered = col("frame") > col("peer_frame")

@@ -47,8 +47,8 @@ def write(path: Path, capture: Mapping[str, Any], tables: Mapping[str, Iterable[
 
     Args:
         path: the new file.
-        capture: the columns of `schema.CAPTURES` that follow from the capture's contents.
-        tables: table of `schema.PART_TABLES` → its rows in order, in frames of any size, with all columns but `capture`.
+        capture: the columns of `schema.CAPTURES` that depend only on the capture's contents.
+        tables: table of `schema.PART_TABLES` → its rows in order, in Polars frames of any size, with all columns except `capture`.
     """
     with zipfile.ZipFile(path, "w") as archive:
         for table in PART_TABLES:

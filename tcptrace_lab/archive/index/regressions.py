@@ -47,9 +47,9 @@ class Change:
         client, server, port: the two hosts, and the server's port.
         from_client: the direction.
         metric: a key of `outliers.METRICS`.
-        before, now: medians.
+        before, now: median values.
         n_before, n_now: numbers of values.
-        ratio: how many times worse it became; above 1 is worse.
+        ratio: factor by which the metric became worse; above 1 is worse.
         p: two-sided p-value.
     """
 

@@ -73,7 +73,7 @@ def walk(sources: Iterable[str], *, apart: bool = False, but: str | None = None)
 
     Args:
         sources: files, folders, globs (`**` is recursive) and URLs that fsspec can read; a URL may be a glob or a folder.
-        apart: take each file of a rotated set as a capture of its own.
+        apart: treat each file of a rotated set as a separate capture.
         but: a folder to skip: the archive itself.
 
     Raises:

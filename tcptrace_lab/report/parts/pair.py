@@ -59,7 +59,7 @@ def answer(pair: Pair, found: list[dict[str, Any]]) -> list[str]:
     The delays are those of the connection with the most packets.
 
     Args:
-        pair: the pair.
+        pair: the two captures.
         found: rows of `directions`.
     """
     sentences = []

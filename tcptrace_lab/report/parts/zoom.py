@@ -34,7 +34,7 @@ def zooms(
     """Return the figures of findings whose windows have collected their rows; None for a finding without rows.
 
     Args:
-        ids: of the findings.
+        ids: ids of the findings.
         windows: one per finding, in order; None for a finding without a place.
         wholes: (`conn`, `from_client`) → the direction, for those that have figures.
         resolution_ns: resolution of the capture's clock.

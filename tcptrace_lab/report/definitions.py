@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Definition
 
 CONFIDENCES = {
-    "proved": "the frames show it; no other cause is possible",
-    "consistent": "nothing contradicts it, but another cause could look the same",
+    "proved": "the frames show the cause; no other cause is possible",
+    "consistent": "nothing contradicts the cause, but another cause could look the same",
     "possible": "the capture does not show more",
 }
 """Confidence of a finding → its meaning."""

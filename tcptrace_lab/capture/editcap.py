@@ -284,7 +284,7 @@ class Conversion:
                     return
 
     def _write(self, data: bytes) -> bool:
-        """Write `data` to the pipe. Return False if the reader stops before it has read all of it."""
+        """Write `data` to the pipe. Return False if the reader stops before it has read all of `data`."""
         self._passed_bytes += len(data)
         if self._passed_bytes >= BEGUN_BYTES:
             self._begun.set()

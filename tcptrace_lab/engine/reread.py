@@ -105,7 +105,8 @@ class Pulled(NamedTuple):
     The row of a connection or flow is in the batch of its last segment or datagram or in a later one; rows have no defined order. `share`
     is the share of the files that has been read up to this batch (see `share_read`); `seen` is the number of segments so far, whether their
     rows are requested or not. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` follow the row of their connection, if they were
-    requested from the engine. In a capture with at most `MAX_NEIGHBOURS` connections, these rows follow the rows of all connections.
+    requested from the engine. In a capture with at most `MAX_NEIGHBOURS` connections, `accounts`, `ledger` and `notes` follow the rows of
+    all connections.
     """
 
     share: float | None

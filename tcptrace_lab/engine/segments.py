@@ -1,9 +1,9 @@
 """Reads capture files into the tables `segments` and `connections`.
 
 This module runs the Rust engine once; `reread` runs the engine again for captures that are too large to keep. Up to a limit, segments are
-kept in memory. If there are more segments, each query reads an uncompressed file again. Segments are stored in temporary files instead if
-the input cannot be read twice (a pipe) or is slow to read (a compressed or converted file). `datagrams` does this for UDP. Connections are
-stored when they end: in memory up to a limit, then in temporary files.
+kept in memory. A larger capture is not kept: each query reads its files again, if they are not compressed. Segments are stored in temporary
+files instead if the input cannot be read twice (a pipe) or is slow to read (a compressed or converted file). `datagrams` does this for UDP.
+Connections are stored when they end: in memory up to a limit, then in temporary files.
 """
 
 from __future__ import annotations

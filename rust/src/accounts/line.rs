@@ -76,9 +76,9 @@ impl Line {
     /// ```
     /// use tcptrace_lab_core::accounts::Line;
     ///
-    /// // Headers of Ethernet, IPv4 and TCP: 54 bytes. Around each frame: 24.
+    /// // The headers of Ethernet, IPv4 and TCP are 54 bytes; 24 more bytes surround each frame.
     /// assert_eq!(Line::Ethernet.best_payload_share(1460, 54), 1460.0 / 1538.0);
-    /// // LLC/SNAP, IPv4 and TCP: 48 bytes. The PDU fills 32 cells of 53 bytes.
+    /// // The headers of LLC/SNAP, IPv4 and TCP are 48 bytes; the PDU fills 32 cells of 53 bytes.
     /// assert_eq!(Line::Atm.best_payload_share(1460, 48), 1460.0 / (32.0 * 53.0));
     /// ```
     #[must_use]

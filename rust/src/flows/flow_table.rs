@@ -34,8 +34,8 @@ const UNEVEN_PART: usize = 8;
 /// A connection that has ended is closed after a silence of 4 minutes: twice the maximum segment lifetime of 2 minutes.
 /// After twice the maximum segment lifetime, no segment of a connection can be in flight (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
-/// Number of connections that may be over (in all tables together, about 40 MB). If more are over, each of them is
-/// closed after a silence of [`OVER_NS`].
+/// Number of tracked connections that may be over, with all data and the FINs acknowledged (in all tables together,
+/// about 40 MB). If more are over, each of them is closed after a silence of [`OVER_NS`].
 const MAX_OVER: usize = 1 << 14;
 /// A connection that has not ended is closed after a silence of 2 hours and 4 minutes. A NAT must keep an established
 /// connection for 2 hours and 4 minutes, because keepalives are sent every two hours (RFC 5382, REQ-5).

@@ -191,8 +191,8 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
 /// Returns the rule by the number of segments that each ACK covers. `prompt` is the number of ACKs that were not
 /// delayed.
 ///
-/// Delayed ACKs of several segments count as ACKs of two or more. Counting in this way can hide [`AckPolicy::PerTwo`],
-/// but never suggests [`AckPolicy::PerTwo`] wrongly.
+/// A delayed ACK that covers several segments counts as an ACK of two or more segments. Counting in this way can hide
+/// [`AckPolicy::PerTwo`], but never suggests [`AckPolicy::PerTwo`] wrongly.
 fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
     let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));
     let [of_one, of_two, ..] = acking.by_segments.map(i64::from);

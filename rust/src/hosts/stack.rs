@@ -1,5 +1,5 @@
-//! The family of TCP stacks to which a host may belong, judged by its SYN. **A guess**: settings, middleboxes and
-//! tunnels change the SYN.
+//! The family of TCP stacks to which a host may belong, judged by its SYN. The result is a guess: settings, middleboxes
+//! and tunnels change the SYN.
 //!
 //! The guess uses two properties: the order of the TCP options, which the code of a stack fixes and which is known for
 //! common stacks, and the initial TTL. A SYN-ACK contains only options that the SYN offered, so it often shows less

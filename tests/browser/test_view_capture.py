@@ -185,7 +185,7 @@ def test_a_packet_shows_why_it_left_and_a_zoom_keeps_the_points_until_the_new_on
     opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})
     opened.until(DRAWN)
     page = opened.page
-    page.route("**/figures?*", lambda _: None)  # the request is delayed until unroute
+    page.route("**/figures?*", lambda _: None)  # the request gets no answer until `unroute`
     page.get_by_role("button", name="zoom in", exact=True).click()
     opened.until("document.querySelector('#figures').ariaBusy === 'true'")
     assert page.evaluate("document.querySelector('#figures .plot').data.length") > 2

@@ -73,7 +73,7 @@ def test_unanswered_retransmits_by_timer_are_an_outage_with_its_time_and_length(
     assert pytest.approx(1.68) == LAST_S
     assert reported.title == "Path outage at 2023-11-14 22:13:21.680 UTC: no packet got through for 660 ms to 1.88 s"
     assert (reported.conn, reported.from_client, reported.connections) == (0, True, 1)
-    assert reported.cost_ns == pytest.approx(1_560_000_000, abs=5_000_000)  # from the first lost segment to its ACK
+    assert reported.cost_ns == pytest.approx(1_560_000_000, abs=5_000_000)  # time from the first lost segment to its ACK
     assert str(reported.confidence) == "consistent"
     assert "4 segments of 10.0.0.1, 2 of them by a timer, got no answer" in reported.mechanism
 
@@ -128,7 +128,7 @@ def at_receiver(skipped: int) -> str:
 def test_silence_and_a_retransmit_of_acked_data_are_an_outage_seen_at_the_receiver(tmp_path: Path) -> None:
     """ACKs of one host and retransmits of the other host are missing, so neither direction worked."""
     (reported,) = outages(tmp_path, at_receiver(3))
-    assert reported.title.endswith("no packet got through for up to 1.52 s")  # from the ACK of 1.680 s to that of 3.200 s
+    assert reported.title.endswith("no packet got through for up to 1.52 s")  # time from the ACK at 1.680 s to that at 3.200 s
     assert "1 ACK of 10.0.0.2 did not reach 10.0.0.1, which sent the data again" in reported.mechanism
     assert "3 segments of 10.0.0.1 are missing before the capture point (IP IDs)" in reported.mechanism
     assert str(reported.confidence) == "consistent"

@@ -21,7 +21,7 @@ FULL, PLACES, ROUNDS = 1_460, 20, 100
 
 
 def uploads(count: int, window: int = 10) -> str:
-    """`count` connections between two hosts.
+    """Return `count` connections between two hosts.
 
     In each RTT of 20 ms, each connection sends its window of ten segments, one connection after the other.
     """

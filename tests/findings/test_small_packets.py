@@ -160,7 +160,7 @@ def test_what_is_cut_off_may_wait_for_an_ack(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "sizes",
     [
-        [1460, 1460, 1176, 904],  # sosend passes on 4096 bytes, then the rest of 5000
+        [1460, 1460, 1176, 904],  # 5,000 bytes: sosend passes on 4096 bytes, then 904
         [1460, 1460, 1176, 1460, 444],  # 6,000 bytes, also cut at 4096
     ],
 )

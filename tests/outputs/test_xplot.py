@@ -85,7 +85,7 @@ def _points(path: Path) -> Points:
 
 
 def _same_rate(ours: int, theirs: int) -> bool:
-    """Tcptrace divides by seconds in binary floating point, which can truncate a whole number to the number below."""
+    """Tcptrace divides by a floating-point number of seconds, so a rate can be truncated to the next lower integer."""
     return ours - theirs in {0, 1} or (theirs == OVERFLOWN <= ours)
 
 

@@ -23,7 +23,7 @@ def seen(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Return the times at which each clock saw packets, whose directions alternate.
 
-    A delay is the minimum of the direction plus a random part.
+    Each delay is the minimum delay of its direction plus a random part.
     """
     random = np.random.default_rng(seed)
     there = np.arange(packets) % 2 == 0

@@ -24,9 +24,9 @@ SEGMENTS = 120_000
 """Number of segments in each capture. Half a kB for each segment exceeds the noise of a run, and all segments fit in memory."""
 
 PROMISED_BYTES = 1_050_000_000 / MAX_PACKETS
-"""Memory limit of a whole pair, per segment of each capture.
+"""The memory limit of `analyze --pair` in bytes, per segment of each capture.
 
-The limit includes both analyses, so the memory that a pair adds is far below.
+The limit also covers the analyses of both captures, so the pairing alone needs far less.
 """
 
 DATA_BYTES, HEADERS_BYTES, WAY_US = 1_000, 54, 5_000

@@ -21,7 +21,7 @@ MS = 1_000_000
 
 
 def flow(folder: Path, text: str) -> dict[str, Any]:
-    """Return the only flow of an exchange."""
+    """Return the row of the only UDP flow of an exchange."""
     table = read_datagrams(packets.capture(folder / "exchange.pcap", text)).flows.collect()
     assert table.height == 1
     return table.row(0, named=True)

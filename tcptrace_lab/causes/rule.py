@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Confidence(StrEnum):
-    """How certain a verdict is: proved, consistent with the capture, or only possible."""
+    """The certainty of a verdict: proved, consistent with the capture, or only possible."""
 
     PROVED = "proved"
     CONSISTENT = "consistent"

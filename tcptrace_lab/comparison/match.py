@@ -35,7 +35,7 @@ class Lane:
 
     @property
     def payload_bytes(self) -> int:
-        """Payload of the service in all captures."""
+        """The payload bytes of the service in all captures together."""
         return sum(service.payload_bytes for group in self.services for service in group if service is not None)
 
     @property

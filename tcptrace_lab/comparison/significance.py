@@ -170,7 +170,7 @@ def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Leve
 def _tested(lanes: Sequence[Sequence[_Untested]], verdict_of: Callable[[int | tuple[str, str], bool], Verdict]) -> list[list[Compared]]:
     """Compare every later group with the first and test the difference.
 
-    The p-values of each group are corrected for the number of its tests (Holm).
+    The p-values of each group are corrected by Holm's method for the number of the group's tests.
     """
     flat = [one for lane in lanes for one in lane]
     groups = len(flat[0].samples) if flat else 0

@@ -48,7 +48,7 @@ def carried(connection: Mapping[str, Any], side: str) -> str:
 
 
 def sentence(connection: Mapping[str, Any], side: str) -> str:
-    """Describe one direction: `ATM, VPI 0 VCI 32: 12,345 cells, of which 88.7% was data; at most …`; empty if nothing is known."""
+    """Describe one direction: `ATM, VPI 0 VCI 32: 12,345 cells, of which 88.7% was data; at most …`; empty if its overhead is unknown."""
     known = [words for words in (carried(connection, side), best(connection, side)) if words]
     return f"{name(connection)}: {'; '.join(known)}" if known else ""
 

@@ -1,4 +1,4 @@
-"""Rules of other packages: they may replace the cause that the engine gave to a wait.
+"""Applies the rules of other packages, which may replace the cause that the engine gave to a wait.
 
 The engine returns every interval of the ledger with the figures of its wait. If a rule's condition is true, the interval gets the cause of
 the rule, and the sums and the evidence for findings are computed again from all intervals. This takes several times as long as the engine,

@@ -137,7 +137,7 @@ class Spooled:
 def readable_twice(path: str) -> Iterator[Spooled]:
     """Provide the capture `path` as a file that can be read twice.
 
-    A stream (standard input, a FIFO) goes to a temporary file that exists until the block ends.
+    A stream (standard input, a FIFO) is copied to a temporary file that exists until the block ends.
 
     Raises:
         OutputUnwritable: no room for the temporary file.

@@ -1,6 +1,6 @@
 """Maps tcptrace's names to our columns: the 70 figures per direction in its long listing (`tcptrace -lrW`).
 
-This mapping is defined only here. The export of the listing uses the mapping, and so does the test that compares every figure with
+The mapping is defined only in this module. The export of the listing uses the mapping, and so does the test that compares every figure with
 tcptrace. If tcptrace 6.6.7 uses a name for something else, or computes a figure wrongly, our figure follows `schema`, and `differs`
 describes what tcptrace does instead.
 """
@@ -81,12 +81,12 @@ class Figure:
 
 
 def _column(label: str, column: str, unit: str = "", *, differs: str = "", name: str = "") -> Figure:
-    """Return a figure that is one column."""
+    """Return a figure of the listing whose value is one of our columns."""
     return Figure(name or label.replace(" ", "_"), label, lambda direction: direction[column], (column,), unit, differs=differs)
 
 
 def _time(label: str, column: str, *, differs: str = "", name: str = "") -> Figure:
-    """Return a figure that is one column in nanoseconds, printed in milliseconds."""
+    """Return a figure of the listing whose value is one of our columns, converted from nanoseconds to milliseconds."""
     return Figure(name or label.replace(" ", "_"), label, lambda direction: _ms(direction[column]), (column,), "ms", "8.1f", differs)
 
 

@@ -31,7 +31,7 @@ def directions(packets: pl.DataFrame) -> pl.DataFrame:
         reordered=pl.col("reordered").sum(),
         uncertain=(~pl.col("certain")).sum(),
     )
-    # An ACK's times describe the data of the other direction.
+    # The RTT and the delay of an ACK describe the data of the other direction, which the ACK covers.
     acks = packets.filter(fate == "matched").select(
         direction=pl.col("direction") ^ 1,
         ack_delay="sent_rtt_ns",

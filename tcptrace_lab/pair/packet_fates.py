@@ -101,7 +101,10 @@ def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...])
 def _joined(
     links: pl.DataFrame, sent: Packets, received: Packets, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64]
 ) -> pl.DataFrame:
-    """Return the links between packets, with the fields of both captures. The row number of a packet is its index in its columns."""
+    """Return the links between packets, with the fields of both captures.
+
+    The row number of a packet is its index in the columns of its store.
+    """
     links = links.sort("sent_row", "received_row", nulls_last=True)
     at, behind = links["sent_row"], links["received_row"]
 

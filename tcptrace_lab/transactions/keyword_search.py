@@ -1,4 +1,4 @@
-"""Quick test whether a capture can contain HTTP/1 or FTP: search its bytes for words that these protocols require."""
+"""Tests quickly whether a capture can contain HTTP/1 or FTP: searches its bytes for words that these protocols require."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _WORDS = (b"HTTP/1.", b"USER ", b"AUTH ")
 def mentioned(paths: Sequence[str]) -> bool:
     """Return whether one of the files contains a word that HTTP/1 or FTP requires."""
     longest = max(map(len, _WORDS))
-    contains_keyword = pl.any_horizontal(pl.col("block").bin.contains(word) for word in _WORDS)  # four times as fast as Python's own search
+    # Polars searches four times as fast as Python.
+    contains_keyword = pl.any_horizontal(pl.col("block").bin.contains(word) for word in _WORDS)
     for path in paths:
         with open(path, "rb") as file:  # noqa: PTH123  (opens the path exactly as the user gave it)
             kept = b""

@@ -32,7 +32,7 @@ WORTH_SAVING: Final = 0.01
 """A smaller share of the active time is not worth saving (a heuristic)."""
 
 NOT_THE_PEERS: Final = frozenset({"idle", "peer", "network", "close", "unknown"})
-"""Causes that do not explain why the other direction had to wait."""
+"""Causes of the peer's direction that do not explain why this direction waited for the peer."""
 
 
 def saving(ns: int, active_ns: int) -> str:

@@ -1,4 +1,4 @@
-"""Answers to the browser's requests about one capture. Each answer is a plain dictionary.
+"""Answers to the browser's requests about one capture. Each answer is a dictionary of JSON values.
 
 Times are in ns since the first packet of the capture or, for one connection, since its first segment.
 """

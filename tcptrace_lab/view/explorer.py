@@ -104,7 +104,7 @@ def opened(
     say: Callable[[str], None] | None = None,
     doing: Callable[[str], None] = lambda _: None,
 ) -> Subject:
-    """Open what the command line names.
+    """Open the captures or the archive that the command line names.
 
     Raises:
         UsageError: the names do not go together.

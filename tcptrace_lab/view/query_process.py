@@ -51,7 +51,7 @@ def _plain(value: object) -> Any:  # noqa: ANN401  (anything that JSON has)
 
 
 def main(root: str, limit: int, form: str, sql: str) -> int:
-    """Answer one query. Returns the exit code: 2 for an invalid query, whose error is one line on standard error."""
+    """Answer one query. Returns the exit code: 2 if the query is invalid; then standard error has one line that says why."""
     _limit()
     from tcptrace_lab.archive.dataset import query  # noqa: PLC0415  (after the limits)
     from tcptrace_lab.outputs.export import text_of_lists  # noqa: PLC0415

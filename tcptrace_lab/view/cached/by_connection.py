@@ -1,4 +1,4 @@
-"""Rows that arrive in the order of a capture → files sorted by connection, each of bounded size.
+"""Sorts rows that arrive in capture order by connection, and writes them to files of bounded size.
 
 A query about one connection then reads only one file, or a part of it. Neighbouring connections share a file; a connection with more rows
 than a file holds has files of its own. Rows wait in temporary files until all rows of their connection have arrived, so memory is bounded.
@@ -62,7 +62,7 @@ class Writer:
     """Writes one table into a folder: files named `NAME-00000.parquet`, and `NAME.json` with the connections of each."""
 
     def __init__(self, folder: Path, name: str, schema: Mapping[str, pl.DataType], shares: Shares) -> None:
-        """Start without rows; the columns of `schema` are kept, `conn` among them."""
+        """Start without rows. The columns of `schema` are written; `conn` must be one of them."""
         self._folder = folder
         self._name = name
         self._columns = list(schema)
@@ -84,7 +84,7 @@ class Writer:
             self._set_down()
 
     def finish(self) -> None:
-        """Write all files, and the list of them."""
+        """Write all files, and `NAME.json`, which lists them."""
         self._set_down()
         for group in sorted(self._waiting):
             self._write(group)

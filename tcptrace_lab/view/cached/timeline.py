@@ -45,7 +45,7 @@ class Timeline:
         bins = self._bins(timed["ts_ns"].to_numpy() - self._first_ts_ns)
         is_client, payload = timed["from_client"].to_numpy(), timed["payload_bytes"].to_numpy()
         for column, own in ((_CLIENT, is_client), (_SERVER, ~is_client)):
-            # a slice of rows has fewer bytes than the 2⁵³ that a float holds exactly
+            # a slice of rows has fewer than 2⁵³ bytes, so that a float holds the sum exactly
             self._sums[column, 1:] += np.bincount(bins[own], payload[own], BINS).astype(np.int64)
 
     def waits(self, rows: pl.DataFrame) -> None:

@@ -126,7 +126,8 @@ def _what_would_show_it(capture: Mapping[str, Any], row: Mapping[str, Any], dire
 
 
 def _without_data(analysis: Analysed) -> Verdict:
-    counts = analysis.connections.select(all=pl.len(), refused=refused(pl.col).sum()).collect()
+    segments, resets = (pl.sum_horizontal(pl.sum(f"{side}_{what}") for side in SIDES) for what in ("segments", "rst_segments"))
+    counts = analysis.connections.select(all=pl.len(), refused=refused(pl.col).sum(), segments=segments, resets=resets).collect()
     turned_away, count = counts["refused"][0], analysis.capture["connections"]
     if not counts["all"][0]:
         none = "The only connection" if count == 1 else f"None of the {count:,} connections"
@@ -134,4 +135,6 @@ def _without_data(analysis: Analysed) -> Verdict:
     if turned_away:
         listed = f"{turned_away:,} of {count:,} {'was' if turned_away == 1 else 'were'} refused (RST in answer to the SYN)"
         return Verdict(f"No connection carried data; {listed}.")
+    if counts["resets"][0] == counts["segments"][0]:
+        return Verdict(f"No connection in this capture carried data: all {counts['segments'][0]:,} segments are resets (RST).")
     return Verdict("No connection in this capture carried data.")

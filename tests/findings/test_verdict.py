@@ -448,6 +448,12 @@ def test_the_headline_says_what_a_capture_lacks_that_cannot_show_the_cause(tmp_p
     assert said.endswith("; " + advice), said
 
 
+def test_the_headline_says_that_a_capture_contains_only_resets(tmp_path: Path) -> None:
+    resets = "\n".join(f"{60 * at} C > S R 1:1" for at in range(3))
+    said = verdict.sentence(analyze(packets.capture(tmp_path / "resets.pcap", resets)))
+    assert said == "No connection in this capture carried data: all 3 segments are resets (RST)."
+
+
 def test_a_capture_without_data_without_times_or_without_tcp_has_no_verdict_on_time() -> None:
     silent = analysis(Exchange().send(0, "C", 1, ack=1).send(1, "S", 1, ack=1))
     assert verdict.sentence(silent) == "No connection in this capture carried data."

@@ -13,7 +13,7 @@ REFUTED_BY: Final = "ACKs that covered the retransmitted data only after the ret
 LIMITS: Final = "A capture at one point does not show whether the segments or their ACKs were late, or where on the path."
 
 REMEDY: Final = (
-    "find what reorders packets or delays ACKs: per-packet load balancing, parallel queues, wireless, a stalled host, a receiver's delayed ACK",
+    "find what reorders packets or delays ACKs: per-packet load balancing, parallel queues, wireless, a stalled host, delayed ACKs",
     "let the sender wait longer before it retransmits: RACK (RFC 8985), or on Linux a higher net.ipv4.tcp_reordering",
     "enable timestamps and SACK at both ends, so that the sender can detect and undo spurious retransmits (RFC 3522, RFC 2883)",
 )

@@ -56,10 +56,13 @@ _CAPTURES = {
     "verdict": ("verdict", "text", "What took the time"),
 }
 
-_HOSTS = {
-    "host": ("host", "text", "Address of the server"),
+_TREND = ("over time", "trend", "Share of the active time that was lost, in each period of the figure above")
+
+_SERVERS = {
+    "server_addr": ("host", "text", "Address of the server"),
+    "trend": _TREND,
     "connections": ("connections", "count", "Connections with this server"),
-    "captures": ("captures", "count", "Captures with this server, counted once per client"),
+    "captures": ("captures", "count", "Captures with this server"),
     "payload_bytes": ("payload", "size", "Data in both directions"),
     "active_ns": ("active time", "duration", "Time without idle periods"),
     "fixable_ns": ("lost time", "duration", "Time that a change could save"),
@@ -73,6 +76,7 @@ _PAIR = {
 
 _LINKS = {
     **_PAIR,
+    "trend": _TREND,
     "connections": ("connections", "count", "Connections of this pair"),
     "captures": ("captures", "count", "Captures with this pair"),
     "payload_bytes": ("payload", "size", "Data in both directions"),
@@ -143,8 +147,14 @@ class ArchiveApi:
             ],
             "trend": _trend(sums["trend"]),
             "tables": [
-                _table("hosts", "Servers", "The server whose connections lost most time comes first", _HOSTS, _hosts(sums["pairs"])),
-                _table("links", "Client and server", "The pair that lost most time comes first", _LINKS, _rows(sums["pairs"], _LINKS)),
+                _table(
+                    "hosts",
+                    "Servers",
+                    "The server whose connections lost most time comes first",
+                    _SERVERS,
+                    _over_time(sums, "servers", _SERVERS),
+                ),
+                _table("links", "Client and server", "The pair that lost most time comes first", _LINKS, _over_time(sums, "pairs", _LINKS)),
                 _table("worst", "Worst captures", "The capture that lost most time comes first", _CAPTURES, _worst(captures)),
                 _table("outliers", "Outliers", "Transfers much slower than others of the same pair", _OUTLIERS, _outliers(sums, ids)),
             ],
@@ -254,10 +264,13 @@ def _rows(columns: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[dict[st
     return [dict(zip(names, row, strict=True)) for row in zip(*(columns[name][:_LISTED] for name in names), strict=True)]
 
 
-def _hosts(pairs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    sums = [name for name in _HOSTS if name != "host"]
-    rows = pl.DataFrame({"host": pairs["server_addr"], **{name: pairs[name] for name in sums}}, schema_overrides={"host": pl.String})
-    return rows.group_by("host").agg(pl.col(sums).sum()).sort("fixable_ns", "host", descending=[True, False]).head(_LISTED).to_dicts()
+def _over_time(sums: Mapping[str, Any], groups: str, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the first rows of a table of groups. Each row has the periods of `_trend` and the share that was lost in each, in percent."""
+    rows, periods = _rows(sums[groups], wanted), sums["trend"]["buckets"]
+    for place, row in enumerate(rows):
+        shares = dict(zip(*sums[groups]["sparks"].get(str(place), ([], [])), strict=True))
+        row["trend"] = [shares.get(period) for period in range(periods)]
+    return rows
 
 
 def _listed(captures: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import pytest
 
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.view import query_process
-from tests.support import explorer
+from tests.support import explorer, needs
 from tests.support.command import new_process
 from tests.support.places import CAPTURES
 
@@ -61,6 +62,65 @@ def test_sums_are_those_of_archive_query(shown: explorer.Explorer, folder: Path)
     }
     facts = {one["label"]: one["value"] for one in shown.get("api/archive")["facts"]}
     assert (facts["Packets"], facts["Lost time"]) == (expected["packets"], expected["lost"])
+
+
+DAY_S = 86_400
+
+
+def test_servers_and_links_have_their_lost_time_over_time(tmp_path: Path) -> None:
+    """Days 1 and 11 have the transfer with Nagle's algorithm, day 6 has it without. Another server has one capture, on day 11.
+
+    In that one, only the client sends data, and a direction without data is in no sum.
+    """
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    for name, day, file in (
+        ("a", 0, "ethernet-nagle-on.pcapng"),
+        ("b", 5, "ethernet-nagle-off.pcapng"),
+        ("c", 10, "ethernet-nagle-on.pcapng"),
+        ("d", 10, "loopback-small-receive-window.pcap"),
+    ):
+        began_s = float(tshark(CAPTURES / file, "frame.time_epoch")[0])
+        shift = str(1_000_000_000 + day * DAY_S - began_s)
+        command = [needs.program("editcap"), "-t", shift, str(CAPTURES / file), str(captures / f"{name}.pcapng")]
+        subprocess.run(command, check=True, capture_output=True)
+    assert new_process("batch", captures, "-o", tmp_path / "archive", "-q").returncode == 0
+    sql = """
+        SELECT captures.name, SUM(CASE WHEN is_fixable THEN cause_ns ELSE 0 END) AS lost, SUM(cause_ns) AS active
+        FROM ledger_totals JOIN captures ON captures.capture = ledger_totals.capture
+        WHERE cause != 'idle' AND (captures.name != 'd' OR from_client) GROUP BY captures.name
+    """
+    lines = new_process("archive", "query", tmp_path / "archive", sql, "--format", "json").stdout.splitlines()
+    share = {row["name"]: round(row["lost"] / row["active"] * 100) for row in map(json.loads, lines)}
+    assert share["a"] > 40
+    assert share["b"] < 5
+    with explorer.exploring(tmp_path / "archive", cache=tmp_path / "cache") as found:
+        archive, page = found.get("api/archive"), found.ask("").body.decode()
+    tables = {table["key"]: table["rows"] for table in archive["tables"]}
+    periods = [place for place, period in enumerate(archive["trend"]) if period["captures"]]
+    address = tshark(CAPTURES / "ethernet-nagle-on.pcapng", "ip.dst")[0]
+    for key in ("hosts", "links"):
+        (row,) = [row for row in tables[key] if row["server_addr"] == address]
+        (other,) = [row for row in tables[key] if row["server_addr"] != address]
+        assert (row["captures"], other["captures"]) == (3, 1)
+        assert [row["trend"][place] for place in periods] == [share["a"], share["b"], share["c"]]
+        assert [other["trend"][place] for place in periods] == [None, None, share["d"]]
+        assert len(row["trend"]) == len(archive["trend"])
+    assert page.count('<svg class="trend"') == 4
+    assert f"<title>in 3 of {len(archive['trend'])} periods; at most {share['a']}%</title>" in page
+
+
+def tshark(path: Path, field: str) -> list[str]:
+    command = [needs.program("tshark"), "-r", str(path), "-T", "fields", "-e", field]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def test_worst_captures_are_those_that_lost_most(shown: explorer.Explorer, folder: Path) -> None:
+    sql = "SELECT name, fixable_ns FROM captures WHERE fixable_ns > 0 ORDER BY fixable_ns DESC"
+    lines = new_process("archive", "query", folder / "archive", sql, "--format", "json").stdout.splitlines()
+    (worst,) = [table["rows"] for table in shown.get("api/archive")["tables"] if table["key"] == "worst"]
+    assert [{name: row[name] for name in ("name", "fixable_ns")} for row in worst] == list(map(json.loads, lines))
+    assert worst
 
 
 def test_the_rows_of_a_query_can_be_downloaded(shown: explorer.Explorer) -> None:

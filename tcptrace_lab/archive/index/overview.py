@@ -28,7 +28,7 @@ PAIRS = 2_000
 """The index has at most this many host pairs, those that lost the most time."""
 
 SPARKED = 300
-"""Number of host pairs that have a sparkline of lost time."""
+"""Number of host pairs, and of servers, that have a sparkline of lost time."""
 
 POOR = "poor"
 """Captures of this quality are listed, but no sum includes them, because their times are unreliable."""
@@ -59,7 +59,7 @@ _DIRECTION = ("capture", "conn", "from_client")
 
 
 def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) -> dict[str, Any]:
-    """Return the contents of the index.
+    """Return the contents of the index, and the servers, which only the explorer shows.
 
     Args:
         tables: tables of the archive (`query.opened`).
@@ -86,6 +86,7 @@ def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) 
         "trend": _trend(tables, sound, width_ns, origin_ns),
         "transfers": _columns(_worst(directions)),
         "pairs": _pairs(directions, width_ns, origin_ns),
+        "servers": _servers(directions, width_ns, origin_ns),
         "outliers": _outliers(directions),
         "problems": _problems(tables, places),
         "comparison": None if comparison is None else _comparison(comparison),
@@ -228,12 +229,10 @@ def _worst(directions: pl.DataFrame) -> pl.DataFrame:
     return most.drop("capture", "data_segments", "syn_ns")
 
 
-def _pairs(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
-    """Return the host pairs, most lost time first. The first `SPARKED` pairs also have the share of lost time in each time bucket."""
-    by_cause = directions.filter(pl.col("cause").is_not_null()).group_by(*PAIR, "cause").agg(ns=pl.col("fixable_ns").sum())
-    main = by_cause.sort("ns", "cause").group_by(PAIR, maintain_order=True).agg(pl.last("cause"))
-    found = (
-        directions.group_by(PAIR)
+def _sums(directions: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return the sums of the directions of each group, most lost time first."""
+    return (
+        directions.group_by(by)
         .agg(
             connections=pl.struct("capture", "conn").n_unique(),
             captures=pl.col("capture").n_unique(),
@@ -245,24 +244,38 @@ def _pairs(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str,
             first_ts_ns=pl.col("first_ts_ns").min(),
             last_ts_ns=pl.col("first_ts_ns").max(),
         )
-        .join(main, on=PAIR, how="left")
-        .sort("fixable_ns", *PAIR, descending=[True, False, False, False])
+        .sort("fixable_ns", *by, descending=[True, *(False for _ in by)])
     )
-    shown = found.head(PAIRS)
-    sparked = directions.join(shown.head(SPARKED).select(*PAIR, pair=pl.int_range(pl.len(), dtype=pl.Int64)), on=PAIR)
+
+
+def _sparks(directions: pl.DataFrame, groups: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
+    """Return the share of lost time, in percent, in each time bucket, for the first `SPARKED` groups."""
+    numbered = groups.head(SPARKED).with_columns(group=pl.int_range(pl.len(), dtype=pl.Int64))
     shares = (
-        sparked.filter(pl.col("first_ts_ns").is_not_null())
-        .group_by("pair", bucket=_bucket(width_ns, origin_ns))
+        directions.join(numbered, on=groups.columns)
+        .filter(pl.col("first_ts_ns").is_not_null())
+        .group_by("group", bucket=_bucket(width_ns, origin_ns))
         .agg(share=(pl.col("fixable_ns").sum() / pl.col("active_ns").sum() * 100).round().cast(pl.Int64, strict=False))
-        .sort("pair", "bucket")
-        .group_by("pair", maintain_order=True)
+        .sort("group", "bucket")
+        .group_by("group", maintain_order=True)
         .agg("bucket", "share")
     )
-    return {
-        **_columns(shown),
-        "total": found.height,
-        "sparks": {str(pair): [buckets, values] for pair, buckets, values in shares.iter_rows()},
-    }
+    return {str(group): [buckets, values] for group, buckets, values in shares.iter_rows()}
+
+
+def _servers(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
+    """Return the servers that lost the most time, with the share of lost time in each time bucket."""
+    shown = _sums(directions, ["server_addr"]).head(SPARKED)
+    return {**_columns(shown), "sparks": _sparks(directions, shown.select("server_addr"), width_ns, origin_ns)}
+
+
+def _pairs(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
+    """Return the host pairs, most lost time first. The first `SPARKED` pairs also have the share of lost time in each time bucket."""
+    by_cause = directions.filter(pl.col("cause").is_not_null()).group_by(*PAIR, "cause").agg(ns=pl.col("fixable_ns").sum())
+    main = by_cause.sort("ns", "cause").group_by(PAIR, maintain_order=True).agg(pl.last("cause"))
+    found = _sums(directions, list(PAIR)).join(main, on=PAIR, how="left", maintain_order="left")
+    shown = found.head(PAIRS)
+    return {**_columns(shown), "total": found.height, "sparks": _sparks(directions, shown.select(PAIR), width_ns, origin_ns)}
 
 
 def _outliers(directions: pl.DataFrame) -> dict[str, Any]:

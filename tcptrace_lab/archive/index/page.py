@@ -52,7 +52,9 @@ def write(place: Place, baseline: str | None, *, is_named: bool = True) -> Compa
             comparison = compare(tables, baseline)
             if not is_named:
                 comparison = replace(comparison, baseline="the baseline")
-        page = render(overview(tables, comparison))
+        contents = overview(tables, comparison)
+        del contents["servers"]
+        page = render(contents)
     place.write(INDEX, page.encode())
     return comparison
 

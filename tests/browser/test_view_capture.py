@@ -180,6 +180,58 @@ def test_rows_are_reached_by_the_keyboard_to_the_last(explore: Explore, crowded:
     assert opened.messages == []
 
 
+MILLION = """async () => {
+    const {Sheet} = await import(new URL('static/sheet.js', location.href));
+    const holder = document.createElement('div');
+    holder.id = 'million';
+    document.querySelector('main').prepend(holder);
+    const rows = async (offset, limit) => ({
+        total: 1_000_000, rows: Array.from({length: Math.min(limit, 1_000_000 - offset)}, (_, place) => ({number: offset + place})),
+    });
+    new Sheet({holder, label: 'A million rows', columns: [{name: 'number', label: 'number', kind: 'integer'}], rows});
+}"""
+"""Shows a table whose rows are their own numbers. It is 30 million pixels tall, which is more than the browser is asked to scroll."""
+
+IN_SIGHT = """() => {
+    const [box, head] = [document.querySelector('#million .sheet'), document.querySelector('#million th')];
+    const [top, bottom] = [head.getBoundingClientRect().bottom, box.getBoundingClientRect().bottom];
+    return [...box.querySelectorAll('tbody tr[aria-rowindex]')].filter((row) => {
+        const place = row.getBoundingClientRect();
+        return place.bottom > top + 1 && place.top < bottom - 1;
+    }).map((row) => Number(row.textContent));
+}"""
+
+
+def test_every_one_of_a_million_rows_is_reached(explore: Explore, nagle: str) -> None:
+    opened = explore(nagle, viewport={"width": 1280, "height": 900})
+    opened.until(SETTLED)
+    page = opened.page
+    page.evaluate(MILLION)
+    settled = "document.querySelector('#million tbody td.number') && !document.querySelector('#million .sheet').textContent.includes('…')"
+    opened.until(settled)
+    box = page.locator("#million .sheet")
+    for share, first in ((0, 0), (0.5, 499_994), (1, 999_987)):
+        box.evaluate(f"(box) => box.scrollTop = (box.scrollHeight - box.clientHeight) * {share}")
+        opened.until(
+            f"{settled} && Math.abs(Number(document.querySelector('#million tbody tr[aria-rowindex]').textContent) - {first}) < 40"
+        )
+        rows = page.evaluate(IN_SIGHT)
+        assert rows == list(range(rows[0], rows[-1] + 1))
+        assert len(rows) >= 10, "the box is full of rows"
+        assert page.locator("#million tbody tr").count() < 100
+    assert page.evaluate(IN_SIGHT)[-1] == 999_999
+    page.locator("#million table").focus()
+    for key, number in (("Home", 0), ("ArrowDown", 1), ("End", 999_999), ("ArrowUp", 999_998)):
+        page.keyboard.press(key)
+        opened.until(f"{settled} && document.querySelector('#million tr.active')?.textContent === '{number}'")
+        assert number in page.evaluate(IN_SIGHT)
+    for _ in range(30):
+        page.keyboard.press("ArrowUp")
+    opened.until(f"{settled} && document.querySelector('#million tr.active')?.textContent === '999968'")
+    assert 999_968 in page.evaluate(IN_SIGHT)
+    assert opened.messages == []
+
+
 def test_a_packet_shows_why_it_left_and_a_zoom_keeps_the_points_until_the_new_ones_are_there(explore: Explore, nagle: str) -> None:
     """The delayed ACK in frame 41 came after 43.7 ms and released frame 42 (tshark: frame.time_delta of its sender's frames 40 to 42)."""
     opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})

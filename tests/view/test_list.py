@@ -81,7 +81,7 @@ def listed(shown: explorer.Explorer, query: dict[str, Any]) -> set[int]:
         ({"text": "5999"}, lambda one: 5999 in one.ports),
         ({"text": f"{IPV6} 5001"}, lambda one: IPV6 in one.addresses and 5001 in one.ports),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
 def test_a_filter_finds_the_connections_that_tshark_has(
     shown: explorer.Explorer, theirs: dict[int, Theirs], query: dict[str, Any], wanted: Callable[[Theirs], bool]

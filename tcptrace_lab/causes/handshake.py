@@ -45,6 +45,21 @@ RULE = Rule(
                     _REUSE,
                 ),
             ),
+            Case.SYN_IGNORED: Instead(
+                title="Opening the connection took {cost}: the SYN was sent {syns}, and the server answered only the last one",
+                mechanism=(
+                    "The capture was made at the server. The first SYN arrived there, and the server sent no answer for {unanswered}, "
+                    "until the client retransmitted the SYN. A server drops SYNs while its listen queue or its accept queue is full."
+                ),
+                limits="A firewall on the server that drops SYNs looks the same.",
+                cure="room in the server's listen queue",
+                remedy=(
+                    _QUEUE,
+                    "let the application accept connections faster, or let the clients open fewer connections at the same time",
+                    "find a firewall or a rate limit on the server that drops SYNs",
+                    _REUSE,
+                ),
+            ),
             Case.SYN_RESENT: Instead(
                 title="Opening the connection took {cost}: the SYN was sent {syns}",
                 mechanism=(

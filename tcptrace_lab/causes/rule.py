@@ -28,6 +28,7 @@ class Case(StrEnum):
     UNANSWERED = "unanswered"
     REFUSED = "refused"
     ANSWER_RESENT = "answer-resent"
+    SYN_IGNORED = "syn-ignored"
     SYN_RESENT = "syn-resent"
     SLOW_ANSWER = "slow-answer"
     SLOW_ACK = "slow-ack"

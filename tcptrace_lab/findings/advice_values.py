@@ -114,12 +114,13 @@ def _round_trips(direction: Mapping[str, Any]) -> str:
 
 def _of_handshake(cost_ns: int, direction: Mapping[str, Any]) -> dict[str, str]:
     answer_ns = direction["syn_to_synack_ns"]
+    after_ns = (answer_ns or 0) + (direction["synack_to_ack_ns"] or 0)  # after the last SYN
     return {
         "syns": numbers.times(direction["client_syn_segments"]),
         "answers": numbers.times(direction["server_syn_segments"]),
         "acked": numbers.duration(direction["synack_to_ack_ns"]),
         "answer": "an unknown time" if answer_ns is None else numbers.duration(answer_ns),
-        "unanswered": "the whole time" if answer_ns is None else numbers.duration(max(cost_ns - answer_ns, 0)),
+        "unanswered": "the whole time" if answer_ns is None else numbers.duration(max(cost_ns - after_ns, 0)),
     }
 
 

@@ -8,6 +8,7 @@ from tcptrace_lab import causes
 from tcptrace_lab.causes.rule import Case, Clause, Confidence
 from tcptrace_lab.causes.texts import rivals
 from tcptrace_lab.findings import deadlock
+from tcptrace_lab.findings.costs import MOST
 from tcptrace_lab.findings.finding import Finding, Severity
 from tcptrace_lab.schema import CAUSES
 from tcptrace_lab.text import numbers
@@ -116,7 +117,8 @@ def where_phrase(analysis: Analysed, direction: Direction) -> str:
 def other_connections(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
     """Return text on the other connections with findings of this family of faults: their number and the time that these connections lose.
 
-    Findings of severity `info` do not count. The text is empty if there are no other connections.
+    Findings of severity `info` do not count. If the capture has more findings than are reported, the text says "at least". It is empty if
+    there are no other connections.
     """
     others = [
         one
@@ -126,4 +128,6 @@ def other_connections(analysis: Analysed, family: frozenset[str], first: Finding
     count = sum({one.conn: one.connections for one in others}.values())
     if not count:
         return ""
-    return f"; {count:,} more connection{'s lose' if count > 1 else ' loses'} {numbers.duration(cost_ns_of(others))} for the same reason"
+    is_cut = sum(bool(one.causes) for one in analysis.findings) >= MOST
+    words = f"{count:,} more connection{'s lose' if count > 1 else ' loses'} {numbers.duration(cost_ns_of(others))} for the same reason"
+    return f"; at least {words}" if is_cut else f"; {words}"

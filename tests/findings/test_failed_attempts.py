@@ -209,6 +209,27 @@ def test_a_slow_handshake_says_what_was_slow(tmp_path: Path, text: str, title: s
     assert (reported.severity == Severity.INFO) == ("long path" in title), "the length of a path cannot be fixed"
 
 
+IGNORED = """
+    0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
+    1.0000 C > S S  0:0(0)        win 64240 <mss 1460>
+    1.0001 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
+    1.0201 C > S .         ack 1
+    1.0202 C > S P. 1:101  ack 1
+    1.0203 S > C P. 1:101  ack 101
+    1.0403 C > S .         ack 101
+"""
+
+
+@pytest.mark.parametrize("loopback", [False, True])
+def test_a_server_that_ignores_a_syn_is_named_if_the_capture_was_made_there(tmp_path: Path, *, loopback: bool) -> None:
+    """The server answers within 0.1 ms, the client within 20 ms: the capture was made at the server. On loopback, both ends are there."""
+    hosts = "host C 127.0.0.1:40000\nhost S 127.0.0.1:80\n" if loopback else ""
+    (reported,) = slow(analyzed(tmp_path, hosts + IGNORED))
+    assert reported.title == "Opening the connection took 1.02 s: the SYN was sent twice, and the server answered only the last one"
+    assert "the server sent no answer for 1 s" in reported.mechanism
+    assert "listen queues" in reported.remedy[0]
+
+
 AT_THE_SERVER = """
     0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
     0.0001 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>

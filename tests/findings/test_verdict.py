@@ -196,6 +196,14 @@ def test_unknown_time_that_could_change_the_order_makes_a_proved_fault_most_like
     assert verdict.sentence(found).startswith("Most likely waiting for retransmission timeouts (RTO) took 40% of 1 s")
 
 
+@pytest.mark.parametrize(("count", "said"), [(49, "; 48 more connections lose"), (50, "; at least 49 more connections lose")])
+def test_the_headline_says_at_least_if_not_all_findings_of_the_capture_are_reported(count: int, said: str) -> None:
+    """At most 50 costs become findings, so that 50 may be only a part of them."""
+    findings = tuple(fault("receiver-window", 400 if conn == 0 else 1, conn=conn) for conn in range(count))
+    times = {"receiver_window": 400, "network": 600}
+    assert said in verdict.sentence(replace(made(client=times), findings=findings))
+
+
 def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
     """Two connections wait 300 + 300 ms for delayed ACKs. One connection has a small window for 400 ms."""
     times = {"delayed_ack": 300, "receiver_window": 400, "network": 300}

@@ -34,7 +34,7 @@ COLUMNS = (
             "read_ns",
         )
     ),
-    *("first_ts_ns", "last_ts_ns", "syn_to_synack_ns", "synack_to_ack_ns"),
+    *("first_ts_ns", "last_ts_ns", "syn_to_synack_ns", "synack_to_ack_ns", "vantage", "vantage_known_by"),
     "client_rtt_min_ns",
     *(f"{side}_rtt_samples" for side in SIDES),
 )
@@ -92,11 +92,13 @@ def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
     known = once and answer_ns is not None and min_ns is not None and row["client_rtt_samples"] > 1  # one sample is the SYN's
     late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * min_ns
     asked_early = asked > 1 and None not in (answer_ns, min_ns) and SLOW_ANSWER_TIMES * answer_ns < min_ns
+    resent = asked > 1 and not asked_early
     return {
         Case.UNANSWERED: unanswered(row.__getitem__),
         Case.REFUSED: refused(row.__getitem__),
         Case.ANSWER_RESENT: answered > 1,
-        Case.SYN_RESENT: asked > 1 and not asked_early,
+        Case.SYN_IGNORED: resent and (row["vantage"] == "server" or row["vantage_known_by"] == "loopback"),
+        Case.SYN_RESENT: resent,
         Case.SLOW_ANSWER: late,
         Case.SLOW_ACK: slow_ack,
         Case.LONG_PATH: ((known or behind) and not late and not slow_ack) or asked_early,

@@ -149,6 +149,35 @@ def test_a_link_restores_search_sort_time_and_place(explore: Explore, crowded: s
     assert again.messages == []
 
 
+def test_a_link_restores_every_filter(explore: Explore, crowded: str) -> None:
+    opened = explore(crowded, viewport={"width": 1280, "height": 900})
+    opened.until(SETTLED)
+    form = opened.page.locator("#filters")
+    for name, value in (("address", "192.0.2.2"), ("port", "5001"), ("min_bytes", "1"), ("max_bytes", "1000000")):
+        form.locator(f"[name={name}]").fill(value)
+    for name in ("cause", "finding"):
+        form.locator(f"[name={name}]").select_option("nagle-delayed-ack")
+    opened.until(f"{SETTLED} && document.querySelector('#found').textContent.startsWith('1 of')")
+    form.locator("[name=lost]").check()  # the only connection that is left has no retransmits
+    opened.until("document.querySelector('#found').textContent.startsWith('0 of') && location.hash.includes('lost=1')")
+    values = "() => Object.fromEntries(new FormData(document.querySelector('#filters')))"
+    chosen = opened.page.evaluate(values)
+    assert chosen == {
+        "text": "",
+        "address": "192.0.2.2",
+        "port": "5001",
+        "cause": "nagle-delayed-ack",
+        "finding": "nagle-delayed-ack",
+        "min_bytes": "1",
+        "max_bytes": "1000000",
+        "lost": "1",
+    }
+    again = explore(opened.page.url)
+    again.until("document.querySelector('#found').textContent.startsWith('0 of')")
+    assert again.page.evaluate(values) == chosen
+    assert opened.messages == again.messages == []
+
+
 def test_a_drag_in_the_overview_selects_a_time(explore: Explore, crowded: str) -> None:
     opened = explore(crowded, viewport={"width": 1280, "height": 900})
     opened.until(f"{SETTLED} && document.querySelector('.overview svg')")

@@ -67,10 +67,10 @@ class Explorer(NamedTuple):
 
 
 @contextlib.contextmanager
-def exploring(*arguments: str | Path, cache: Path, folder: Path | None = None) -> Iterator[Explorer]:
-    """Run `tcptrace-lab view` with these arguments and the cache folder `cache`."""
-    command = [str(PROGRAM), "view", *map(str, arguments), "--no-browser"]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TERM": "dumb"}
+def exploring(*arguments: str | Path, cache: Path, folder: Path | None = None, browser: Path | None = None) -> Iterator[Explorer]:
+    """Run `tcptrace-lab view` with these arguments and the cache folder `cache`. Without `browser`, a program, no browser is opened."""
+    command = [str(PROGRAM), "view", *map(str, arguments), *(["--no-browser"] if browser is None else [])]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TERM": "dumb", "BROWSER": f"{browser} %s"}
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -85,6 +85,36 @@ def test_segments_are_those_that_tshark_shows(shown: explorer.Explorer) -> None:
     assert [(row["frame"], row["payload_bytes"], row["ts_ns"]) for row in itertools.chain(*pages)] == theirs
 
 
+FIELDS = {
+    "seq": "tcp.seq",
+    "ACK": "tcp.ack",
+    "payload": "tcp.len",
+    "window": "tcp.window_size",
+    "tsval": "tcp.options.timestamp.tsval",
+    "tsecr": "tcp.options.timestamp.tsecr",
+    "ip id": "ip.id",
+    "ttl": "ip.ttl",
+    "flags": "tcp.flags",
+}
+"""Label of a field → its name in tshark."""
+
+FLAGS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128}
+
+
+def test_a_packet_has_the_fields_that_tshark_decodes(shown: explorer.Explorer) -> None:
+    options = [part for field in ("frame.number", *FIELDS.values()) for part in ("-e", field)]
+    command = [needs.program("tshark"), "-r", str(CAPTURE), "-Y", "tcp", "-T", "fields", *options]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(lines) == 167
+    for line in lines:
+        frame, *theirs = line.split("\t")
+        fields = {field["label"]: field["value"] for field in shown.get(f"api/frame/{frame}")["fields"]}
+        fields["flags"] = sum(FLAGS[name] for name in fields["flags"].split(", "))
+        if not fields["flags"] & FLAGS["ACK"]:
+            fields["ACK"] = 0  # unknown without the flag; tshark shows the bytes of the header
+        assert [fields[label] for label in FIELDS] == [int(value, 0) if value else None for value in theirs], frame
+
+
 @pytest.mark.parametrize("name", ["ledger", "stalls", "messages", "segments"])
 def test_downloads_are_those_of_export(shown: explorer.Explorer, name: str) -> None:
     exported = new_process("export", CAPTURE, "--table", name, "-o", "-", "--format", "parquet").stdout

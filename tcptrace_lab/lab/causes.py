@@ -30,8 +30,8 @@ SAID = 0.005
 """Causes with a smaller share of the time than this are not printed."""
 
 LATE_NS = 3_000_000
-"""If a packet takes this much longer than the fastest one, this machine was too busy. The relay itself delays packets less: it needs less
-time than this for a flight of 320 segments (measured)."""
+"""If a packet takes this much longer than the fastest one, this machine was too busy. The relay itself adds less delay than this, even to a
+flight of 320 segments (measured)."""
 
 
 def main(arguments: list[str] | None = None) -> int:

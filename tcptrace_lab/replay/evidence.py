@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Progress
 
 MAX_SEGMENTS = 2_000_000
-"""Maximum number of segments of the connection. The maximum number of segments and their messages take about 1 GB of memory. Replaying more
+"""Maximum number of segments of the connection. This many segments and their messages take about 1 GB of memory. Replaying more
 segments would take hours."""
 
 WINDOW_CAUSES = ("receiver-window", "zero-window")

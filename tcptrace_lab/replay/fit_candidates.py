@@ -58,7 +58,7 @@ def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
 
 
 def _calls(end: End) -> list[int]:
-    """Candidate sizes of write calls. The send buffer bound, and the bytes sent together, must be multiples of the size."""
+    """Candidate sizes of write calls. Each size is the send buffer bound, or an amount sent together, divided by a whole number."""
     if not end.max_unacked_bytes:
         return []
     together = {step.call_bytes for task in end.tasks for step in task if isinstance(step, Write)} & set(range(end.max_unacked_bytes))

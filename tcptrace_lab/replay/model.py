@@ -86,7 +86,7 @@ def setting(schedule: Schedule, fit: Fit) -> Setting:
     """Return the simulation input for a schedule and a fit.
 
     Raises:
-        CaptureInsufficient: both ends send at the same time, while a modelled host runs one task.
+        CaptureInsufficient: both ends send at the same time, but a modelled host runs only one task.
     """
     if not schedule.takes_turns:
         raise CaptureInsufficient(

@@ -77,7 +77,7 @@ IP_TCP_BYTES: Final = {False: 40, True: 60}
 """Whether IPv6 → bytes of the IP and TCP headers without options."""
 
 USUAL_CALLS: Final = 2
-"""A message with more writes than this is replayed in calls of equal size, if more than half of its writes have this size."""
+"""A message with more writes than this is replayed in calls of one size, if more than half of its writes have that size."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Step
 
 FOR_ROOM, FOR_DATA, FOR_ACKS = -1, -2, -3
-"""Values that a step yields if it sleeps, instead of nanoseconds of processor time: until there is send buffer space, data, or an ACK."""
+"""A step that sleeps until there is send buffer space, data or an ACK yields one of these values, instead of nanoseconds of processor
+time."""
 
 IDLE_BEFORE = 1 << 60
-"""If a step sleeps until a time, it yields this time plus this offset. A sleeping step does not use the processor."""
+"""A step that sleeps until a given time yields that time plus this offset. A sleeping step does not use the processor."""
 
 
 class Process:

@@ -61,7 +61,7 @@ class Congestion:
     def room(self) -> int:
         """Return the bytes that the window still allows.
 
-        A stack that counts segments counts each as a full segment until the first loss.
+        Until the first loss, a stack that counts segments counts each segment in flight as a full segment.
         """
         tcp = self._tcp
         if self._by_segments:

@@ -85,7 +85,7 @@ class Cpu:
         """Run `cost_ns` of process work, then call `resume`.
 
         Returns:
-            True if the work takes no time and is done; then `resume` is not called.
+            True if the work takes no time and is already done. In this case, `resume` is not called.
         """
         now_ns = self._clock.now_ns
         if not cost_ns and self._free_ns <= now_ns:

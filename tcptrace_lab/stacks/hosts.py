@@ -44,9 +44,10 @@ VAX_750 = Costs(
 )
 """VAX 11/750 with 4.2BSD (Mosher).
 
-Sending from her Table 2 and the 5.5 ms that her section 2 gives for the smallest packet: per segment 2.27 ms (`m_copy`, `tcp_output`,
-`tcp_cksum`, `ip_output`, `in_cksum`, `enoutput`, `if_wubaput` at 1 byte); per buffer 0.68 ms (1,023 against 112 bytes); per KB 2.03 ms
-(1,024 bytes against 1), of which copying is 0.69 (`Copyin`); the rest, 2.55 ms, is the call. Receiving was not measured: assumed.
+The costs of sending are from her Table 2, and from the 5.5 ms for the smallest packet in her section 2. A segment takes 2.27 ms (`m_copy`,
+`tcp_output`, `tcp_cksum`, `ip_output`, `in_cksum`, `enoutput`, `if_wubaput` at 1 byte). A buffer takes 0.68 ms (1,023 against 112 bytes). A
+KB takes 2.03 ms (1,024 bytes against 1 byte), of which 0.69 ms is copying (`Copyin`). The remaining 2.55 ms of the smallest packet is the
+call. Receiving was not measured; its costs are assumed.
 """
 
 _PC_COPY_US, _PC_CHECKSUM_US = 285, 254
@@ -56,16 +57,16 @@ _PC_RECEIVE_KIB_US = 3_469
 _PC_DRIVER_US = _PC_RECEIVE_KIB_US - _PC_RECEIVE_US - _PC_COPY_US - _PC_CHECKSUM_US
 
 PC_TASK_CHANGE_NS = 376_953
-"""Time for which MD-DOS/IP needs the processor to change from one task to another. This time is the only fitted parameter, from the 345.452
-ms for 40 KB (Abrams & Chen)."""
+"""Processor time of a task change in MD-DOS/IP. This time is the only fitted parameter. It follows from the 345.452 ms for 40 KB (Abrams &
+Chen)."""
 
 
 def pc(task_change_ns: int) -> Costs:
     """Return the costs of a host with an 80386 at 12.5 MHz and MD-DOS/IP.
 
     Table 6: TCP and IP processing of a segment. Section 3.5: 3.469 ms to receive a segment of 1 KB, 0.477 ms to send an ACK. Figure 6: for
-    1,460 bytes, 36 % of 1.13 ms are copying, and 32 % are the checksum. The remainder of the 3.469 ms is the driver's time. For sending,
-    the driver is assumed to need as much time. In addition, the processor changes between the tasks of section 3.1: from program to TCP for
+    1,460 bytes, 36 % of 1.13 ms are copying, and 32 % are the checksum. The remainder of the 3.469 ms is the driver's time. The driver is
+    assumed to need the same time for sending. In addition, the processor changes between the tasks of section 3.1: from program to TCP for
     a write; to TCP and back for a read; to a program that wakes up; and from interrupt to IP and to TCP for an arriving segment.
     """
     return Costs(

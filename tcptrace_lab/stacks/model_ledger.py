@@ -4,8 +4,8 @@ A direction's ledger describes what a capture at its sender shows, from the conn
 only with a capture taken at the sender. The time between two sent segments has these causes:
 
 - Bytes are queued: the cause is the rule or window that delays them. If the receiver's ACK was delayed, the cause is `nagle-delayed-ack` if
-  Nagle's algorithm delayed a small segment, and `delayed-ack` if the congestion window or a full send buffer delayed data. The ACK that
-  ends the wait decides whether it counts as delayed. A delayed ACK that released no data, followed by a prompt ACK that did, cost no time.
+  Nagle's algorithm delayed a small segment, and `delayed-ack` if the congestion window or a full send buffer delayed data. Only the ACK
+  that ends the wait decides: a delayed ACK costs no time if it releases no data, and a later, prompt ACK releases it.
 - Nagle's algorithm delays the last bytes of a full send buffer: the cause is Nagle's algorithm if the small segment ends the wait. The
   cause is the send buffer if a full segment ends the wait, because the application filled the segment when the buffer had space.
 - The send buffer is full and the window is used up: the cause is the window.
@@ -89,7 +89,7 @@ class _Note:
     sent: int
 
     def ends_nagle(self, seq: int) -> bool:
-        """Return whether any variant of Nagle's algorithm allows the segment at `seq`: earlier bytes are ACKed, or it was sent before."""
+        """Return whether every variant of Nagle's algorithm allows the segment at `seq`: earlier bytes are ACKed, or it was sent before."""
         return max(self.una, self.sent - 1) >= seq
 
 
@@ -98,7 +98,7 @@ class _Watch:
 
     Attributes:
         notes: why the next byte was not sent, by time.
-        missing: SND.UNA with three duplicate ACKs → arrival time of the first third duplicate ACK, which signals a loss at SND.UNA.
+        missing: SND.UNA at a third duplicate ACK → earliest arrival time of such an ACK, which signals a loss at SND.UNA.
     """
 
     __slots__ = ("_program", "_tcp", "missing", "notes")
@@ -143,7 +143,7 @@ class _Watch:
         return "peer" if state == "reading" else "application"
 
     def _least_bytes(self) -> int:
-        """Return the size of the smallest segment that TCP would send now. The application waits for buffer space and cannot write it."""
+        """Return the size of the smallest segment that TCP would send now, if the application were not waiting for buffer space."""
         tcp, least = self._tcp, min(self._tcp.mss, self._tcp.max_window // 2)
         return least if tcp.stack.holds_small and not tcp.no_delay else min(least, self._program.call_left_bytes)
 
@@ -171,13 +171,14 @@ def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]
     """Return the final causes of the consecutive waits between two sent segments.
 
     Only the last ACK before a transmission released data. So in a series of waits with one cause, the last wait decides whether the ACK for
-    the series was delayed. For Nagle's algorithm, the last of all its waits in `spans` decides, because it waits for the ACK of all data.
+    the series was delayed. For Nagle's algorithm, the last of all its waits in `spans` decides, because the algorithm waits for the ACK of
+    all data.
 
     Args:
         spans: start (ns), end (ns), cause, whether a delayed ACK ended it.
 
     Returns:
-        Start (ns), end (ns) and final cause of each.
+        Start (ns), end (ns) and final cause of each wait.
     """
     named: list[tuple[int, int, str]] = []
     held, is_late, nagle_is_late = "", False, None
@@ -274,7 +275,7 @@ class _Direction:
         """Add the causes of the time between the end of one transmission and the decision to send the next packet, `leaves`.
 
         Returns:
-            The cause of the last part of this time; empty if there is no time between them.
+            The cause of the last part of this time; empty if the time is 0.
         """
         if end_ns <= start_ns:
             return ""

@@ -50,8 +50,9 @@ Bytes = int | Amount
 class Acks(StrEnum):
     """When ACKs return.
 
-    SLOW: after the application has written all bytes that the socket accepts. FAST: before the application writes its next piece. BY_READS
-        (Linux): only when the receiving application has read, so that one ACK covers a whole burst with its small last segment.
+    - SLOW: after the application has written all bytes that the socket accepts.
+    - FAST: before the application writes its next piece.
+    - BY_READS (Linux): only when the receiving application has read, so that one ACK covers a whole burst with its small last segment.
     """
 
     SLOW = "slow"
@@ -114,7 +115,7 @@ class Stack:
             any more.
         source: sources of the rules.
         ack_timings: timings of ACKs to evaluate; a size that stalls with all of them always stalls.
-        unused_bytes: most bytes of the send buffer that may stay free while a write is blocked.
+        unused_bytes: maximum number of bytes of the send buffer that may stay free while a write is blocked.
         round_mss, round_buffer: how the stack rounds an MSS, and a buffer size given the MSS.
     """
 
@@ -149,7 +150,7 @@ class Deadlock:
         hold_bytes: H: this many queued bytes are always sent, in spite of Nagle's algorithm.
         ack_bytes: A: received bytes that trigger an immediate ACK.
         send_buffer_bytes: S: the send buffer.
-        unused_bytes: most bytes of S that may stay free while a write is blocked.
+        unused_bytes: maximum number of bytes of S that may stay free while a write is blocked.
         locks: True if, by the rules, a stream that begins on an idle connection deadlocks.
     """
 
@@ -224,8 +225,8 @@ def _bsd(
 ) -> tuple[Bytes, Bytes]:
     """Send a message from one host with a BSD stack to another (`sosend`, `tcp_output`). Return the unwritten and the unsent bytes.
 
-    The application writes the message in one call, or in calls of `copy_bytes` if the stack's own pieces are larger: `sosend` decides by
-    the bytes of its call that remain to be copied.
+    The application writes the message in one call, or in calls of `copy_bytes` if the stack's own pieces are larger. The size of a call
+    matters, because `sosend` decides by the bytes of the call that remain to be copied.
     """
     full, window = settings.mss_bytes, settings.receive_buffer_bytes
     ack_at = ack_bytes(full, window, stack.ack_percent or 0)
@@ -287,7 +288,7 @@ def _sunos(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Byt
 
 
 def _sunos_unused(settings: Settings) -> int:
-    """Return the most bytes that stay free while a call is blocked.
+    """Return the maximum number of bytes that stay free while a call is blocked.
 
     A call with a cluster or more to write waits until a cluster is free.
     """
@@ -299,7 +300,7 @@ def _bsd44(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Byt
 
 
 def _bsd44_unused(settings: Settings) -> int:
-    """Return the most bytes that stay free while a call is blocked.
+    """Return the maximum number of bytes that stay free while a call is blocked.
 
     A blocked call waits for the low-water mark (`sb_lowat`): a cluster or the whole buffer.
     """
@@ -311,8 +312,8 @@ class _Linux:
 
     The receiver sends the ACK when its application has read, or when the next segment arrives. So the ACK covers a burst's last full
     segment, and possibly the small segment after it. If the ACK does not cover the small segment, the delayed-ACK timer acknowledges it.
-    The receiver has received full segments, has sent its first quick ACKs, and answers, so a read alone triggers no ACK. A blocked sender
-    pushes all data, so no small segment waits in a full send buffer.
+    The model assumes that the receiver has received full segments, has sent its first quick ACKs, and answers, so a read alone triggers no
+    ACK. A blocked sender pushes all data, so no small segment waits in a full send buffer.
     """
 
     def __init__(self, settings: Settings, acks_come: Acks) -> None:

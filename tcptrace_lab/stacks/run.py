@@ -53,7 +53,7 @@ class Side:
     def spans(self, start: str, end: str) -> list[int]:
         """Return the nanoseconds from each mark named `start` to the next mark named `end`.
 
-        Of several starts before an end, the last counts.
+        If several starts precede an end, only the last of them counts.
         """
         found: list[int] = []
         since: int | None = None

@@ -28,7 +28,7 @@ class _Sizes:
 class Amount:
     """A number of bytes that depends linearly on the message size.
 
-    Comparing two amounts narrows the range of sizes to those with the same result.
+    Comparing two amounts narrows the range of sizes to those for which the comparison has the same result.
     """
 
     __slots__ = ("_sizes", "_slope", "value")
@@ -84,13 +84,13 @@ class Amount:
 
     def _not_negative(self) -> bool:
         found, slope, sizes = self.value >= 0, self._slope, self._sizes
-        if slope > 0:  # the amount is not negative for all sizes from `edge` on
+        if slope > 0:  # the amount is at least 0 for all sizes from `edge` on
             edge = sizes.at - self.value // slope
             if found:
                 sizes.low = max(sizes.low, edge)
             else:
                 sizes.high = min(sizes.high, edge - 1)
-        elif slope < 0:  # the amount is not negative for all sizes up to `edge`
+        elif slope < 0:  # the amount is at least 0 for all sizes up to `edge`
             edge = sizes.at + self.value // -slope
             if found:
                 sizes.high = min(sizes.high, edge)

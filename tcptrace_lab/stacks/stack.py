@@ -84,7 +84,7 @@ class Stack:
 
     Attributes:
         name: the stack's name on the command line.
-        follows: sources: files and functions, documents.
+        follows: sources of its rules: files and functions, documents.
         socket, sender, receiver: constructors of the connection's rules.
         default_buffer_bytes: default size of the send buffer and of the receive buffer.
         initial_segments: initial congestion window, in segments; 0: no congestion control.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 SUNOS_PERCENT, BSD44_PERCENT = 35, 50
-"""Share of the receive buffer that triggers an immediate ACK (`tcp_output`): SunOS 4.1 and 4.3BSD; 4.4BSD."""
+"""Share of the receive buffer that triggers an immediate ACK (`tcp_output`): for SunOS 4.1 and 4.3BSD, and for 4.4BSD."""
 
 
 def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:
@@ -12,5 +12,5 @@ def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:
 
 
 def hold_bytes(full_bytes: int, window_bytes: int) -> int:
-    """Return H, the queued bytes that are always sent by BSD: a full segment or half of the largest window, if less (RFC 1122, 4.2.3.4)."""
+    """Return H, the queued bytes that BSD always sends: a full segment or half of the largest window, if less (RFC 1122, 4.2.3.4)."""
     return min(full_bytes, window_bytes // 2)

@@ -2,7 +2,7 @@
 
 BSD's timers use ticks that are common to the whole host: `tcp_fasttimo` every 200 ms and `tcp_slowtimo` every 500 ms, with the first tick
 at the host's `phase_ns`. Timers of other stacks are started by an event of their connection. If a timer is postponed, its scheduled event
-stays in the heap. The event then checks whether the timer is due.
+stays in the heap. When this event runs, it checks whether the timer is due.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class Timers:
     # Window probe
 
     def persist(self) -> None:
-        """Start the persist timer if nothing is in flight: queued data is then delayed, and no ACK will release it."""
+        """Start the persist timer if nothing is in flight. In this case, no ACK will release the queued data."""
         tcp = self._tcp
         if self._persist_due_ns is None and tcp.snd_max == tcp.snd_una:
             self._persists = 0

@@ -25,7 +25,7 @@ BAD, GOOD = 0, 1
 """Values of tshark's `tcp.checksum.status`. Other values mean that a segment is truncated or not verified."""
 
 MAX_DIRECTIONS = 100_000
-"""Maximum number of directions with wrong checksums that are tracked, about 200 bytes each. Further directions count only in the total."""
+"""At most this many directions with wrong checksums are tracked (about 200 bytes each). Further directions count only in the total."""
 
 MAX_REMEMBERED = 64
 """This many data segments with a wrong checksum are stored per direction, to recognize their retransmits."""
@@ -34,8 +34,8 @@ MAX_FRAMES = 100
 """Maximum number of retransmit frames listed per direction."""
 
 MOSTLY = 0.5
-"""For the verdict `corruption`, at least this share of the data segments with wrong checksums must be retransmitted (a heuristic: nearly
-all are if the path damages them, and nearly none with offload)."""
+"""For the verdict `corruption`, at least this share of the data segments with wrong checksums must be retransmitted (a heuristic: if the
+path damages segments, nearly all of them are retransmitted; with offload, nearly none are)."""
 
 NEARLY_ALL = 0.9
 """In a direction without wrong data segments, at least this share of the segments must have wrong checksums for the verdict `offload` (a
@@ -65,7 +65,7 @@ class Direction:
     def verdict(self) -> str:
         """`corruption`: the receiver discarded the segments. `offload`: the segments arrived, so the card corrected the checksums.
 
-        Or `unknown`.
+        `unknown`: neither is shown.
         """
         if self.bad_with_data:
             return "corruption" if self.retransmitted >= MOSTLY * self.bad_with_data else "offload"

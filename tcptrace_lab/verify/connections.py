@@ -15,7 +15,7 @@ COLUMNS = (
     *("conn", "client_addr", "client_port", "server_addr", "server_port", "client_isn", "closed_by", "first_frame", "last_frame"),
     *(f"{side}_{name}" for side in SIDES for name in ("sack_permitted", "timestamps", "window_scale_offered")),
 )
-"""The columns that are stored per connection, about 100 bytes."""
+"""The columns that are stored: about 100 bytes per connection."""
 
 
 class Connections:

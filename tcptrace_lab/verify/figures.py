@@ -143,7 +143,7 @@ class FigureComparison:
     ) -> list[_Pair]:
         """Pair the connections between two endpoints if both tools have the same number of them.
 
-        If the numbers differ, this is a difference.
+        Different numbers are recorded as a difference.
         """
         self._account.compared(TOOL, "connections", len(ours.keys() | theirs.keys()))
         odd = [ends for ends in ours.keys() | theirs.keys() if len(ours.get(ends, ())) != len(theirs.get(ends, ()))]

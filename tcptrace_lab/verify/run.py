@@ -81,7 +81,7 @@ def verify(
         theirs: tshark's segments (`tshark.segments`), if already available.
 
     Raises:
-        MissingTool: a tool is not installed; nothing has been read then.
+        MissingTool: a tool is not installed. This is checked before anything is read.
         CaptureUnreadable: as for `read`.
     """
     name = os.fspath(path)

@@ -26,21 +26,21 @@ class Numbers:
 
     Attributes:
         scale: the window shift that tcptrace assumes.
-        scale_offered: the shift that the SYN offers; None without one.
-        syn: the SYN's number; 0 before one.
+        scale_offered: the shift that the SYN offers; None if it offers none.
+        syn: the SYN's number; 0 before the SYN.
         syns: number of SYNs.
-        fin: the FIN's number; None before one.
+        fin: the FIN's number; None before the FIN.
         latest: the number after the last segment.
         resets: number of RSTs.
         unique_bytes: bytes of the stream, each counted once by tcptrace.
         acked: the last ACK number that this side sent; 0 before its first ACK.
         answered: whether the other side acknowledged anything other than the SYN.
-        first_bytes: bytes sent before this acknowledgment, without retransmits.
-        first_segments: number of segments with these bytes.
+        first_bytes: bytes sent before `answered` became True, without retransmits.
+        first_segments: number of segments that contain `first_bytes`.
         outstanding_count: number of samples of outstanding bytes.
         outstanding_total: sum of the samples of outstanding bytes.
         max_outstanding: the largest sample.
-        min_outstanding: the smallest sample other than 0; 0 without one.
+        min_outstanding: the smallest sample other than 0; 0 if there is none.
         outstanding_seconds: sum of the samples, each multiplied by the time to the next.
         sack_segments: number of segments with SACK blocks.
         sack_acks: number of segments with SACK blocks that have the ACK flag and are not RSTs.
@@ -106,7 +106,7 @@ def take(this: Numbers, other: Numbers, row: Mapping[str, Any], zeros: tuple[int
         this: the numbers of the side that sent the segment.
         other: the numbers of the other side.
         row: the segment; offsets are those of our tables.
-        zeros: sequence numbers of offset 0 of this side and of the other.
+        zeros: the sequence number of offset 0, first of this side, then of the other side.
         ts_us: its time.
         again: whether tcptrace considers the segment a retransmit.
         late: whether tcptrace considers the segment out of order.

@@ -149,7 +149,7 @@ class Tally:
 
     Attributes:
         packets: number of frames of any protocol.
-        cut_headers: frames whose TCP header is truncated before its flags; the first `LINES_OF_WORDS`.
+        cut_headers: the first frames (at most `LINES_OF_WORDS`) whose TCP header is truncated before its flags.
     """
 
     packets: int = 0
@@ -161,7 +161,7 @@ def segments(path: str, tally: Tally | None = None) -> Iterator[pl.DataFrame]:
 
     Raises:
         MissingTool: tshark is not installed.
-        Refused: tshark rejects the file. For a truncated file, this is raised after the rows that tshark could read.
+        Refused: tshark rejects the file. For a truncated file, Refused is raised after the rows that tshark could read.
     """
     counted = Tally() if tally is None else tally
     for block in _blocks(fields(path, FIELDS)):

@@ -36,14 +36,14 @@ MAX_UNACKED = 10_000
 """Maximum number of unacknowledged segments that are stored per direction."""
 
 MAX_FORGOTTEN = 64
-"""Maximum number of stored segment ends that Wireshark dropped because of an ACK field without the ACK flag."""
+"""Wireshark drops segments because of an ACK field without the ACK flag. The ends of at most this many dropped segments are stored."""
 
 MAX_SACK_BLOCKS = 3
 """Number of SACK blocks that Wireshark subtracts from the bytes in flight. Wireshark has no room for a fourth block."""
 
 
 MAX_IN_FLIGHT = 2_000_000_000
-"""Wireshark considers more bytes in flight than this an error."""
+"""If more bytes than this are in flight, Wireshark considers the number an error."""
 
 _TIMES = 1 << 64
 """Wireshark's times between packets are unsigned. If timestamps run backwards, these times are very long."""
@@ -92,7 +92,7 @@ class Judgement:
     Attributes:
         flags: names of `tcp.analysis.*`.
         duplicate_ack_num: how often the ACK was repeated.
-        acks_frame: the newest frame whose end the segment acknowledges.
+        acks_frame: the frame that ends at the segment's ACK number; if there are several, the oldest.
         ack_rtt_ns: time since `acks_frame`.
         bytes_in_flight: bytes in flight after the segment.
         rto_ns: for a retransmit, time since `rto_frame`.
@@ -102,7 +102,7 @@ class Judgement:
         since_highest_ns: for segments below the highest sequence number, time since the highest number was first seen.
         since_ack_ns: time since the other direction's last segment.
         patience_ns: the bound for `since_highest_ns`.
-        repeated_acks: number of repeated ACKs of the other direction by then.
+        repeated_acks: number of repeated ACKs of the other direction when the segment is judged.
         highest: highest sequence number of the direction before the segment.
         acked: last ACK number of the other direction.
         ends_at_highest: the segment ends at the highest sequence number.
@@ -119,7 +119,7 @@ class Judgement:
         answers: the verdicts on the other side's last segment.
         below_zero: True if some bytes in flight are below the sequence number that Wireshark displays as 0.
         zero_moved_by: the frame of the last SYN-ACK that changed the sequence number displayed as 0 for its side.
-        other_zero_moved_by: the same for the other side.
+        other_zero_moved_by: as `zero_moved_by`, but for the other side.
         after_reset: True if the previous segment of its side was a RST.
         highest_by_reset: the frame of the RST that set the highest sequence number.
         edge_unknown: the scale of the receiver's window is unknown, so its right edge is not computed.
@@ -424,7 +424,7 @@ def _remember(header: Header, sender: _Side, judged: Judgement) -> None:
 
 
 def _acknowledge(header: Header, receiver: _Side, judged: Judgement) -> None:
-    """Drop the segments that this segment acknowledges. The oldest of them that ends at the ACK number gives the RTT."""
+    """Drop the segments that this segment acknowledges. The RTT is measured from the oldest of them that ends at the ACK number."""
     judged.is_full |= len(receiver.unacked) >= MAX_UNACKED
     judged.forgotten_by = receiver.forgotten.get(header.ack) if receiver.forgotten else None
     left: list[_Unacked] = []

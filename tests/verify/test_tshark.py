@@ -366,7 +366,7 @@ def test_a_syn_ack_in_mid_stream_moves_the_zero_of_tshark(tmp_path: Path) -> Non
     """
     found = reported(tmp_path, text, "tshark-counts-from-late-syn-acks")
     assert {(3, "seq"), (4, "ack")} <= found.keys()
-    assert all("frame 3 is a SYN-ACK behind other segments of its side" in words for words in found.values())
+    assert all("frame 3 is a SYN-ACK after other segments of its side" in words for words in found.values())
 
 
 def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path) -> None:

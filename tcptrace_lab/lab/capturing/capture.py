@@ -66,7 +66,7 @@ class Capture:
             self._await_more()
 
     def _await_more(self) -> None:
-        """Give dumpcap time to write. Raises CaptureError if dumpcap has ended, because then it writes no more frames."""
+        """Give dumpcap time to write. Raises CaptureError if dumpcap has ended, because no more frames will be written."""
         if self.dumpcap.process.poll() is not None:
             self.dumpcap.read_until(lambda: False, PATIENCE_S)
             words = " ".join(self.dumpcap.words.partition("Packets captured:")[0].split())[-MAX_WORDS:]

@@ -108,7 +108,7 @@ def require(tools: Sequence[str] = TOOLS) -> None:
 
 @contextmanager
 def running(arguments: Sequence[str], name: str) -> Iterator[Dumpcap]:
-    """Run dumpcap while the block runs. A dumpcap that still runs after the block is killed.
+    """Run dumpcap while the block runs. If dumpcap still runs after the block, it is killed.
 
     If this thread ends earlier, the kernel kills dumpcap. dumpcap runs in its own session, so signals from the terminal (Ctrl-C) reach
     dumpcap only if we forward them.

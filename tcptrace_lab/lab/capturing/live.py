@@ -29,7 +29,7 @@ _FILE = re.compile(r"(?:^|Packets: \d+ )File: (.*)$", re.MULTILINE)
 _RIGHTS = re.compile(r"permission", re.IGNORECASE)
 _NOT_NAMED = re.compile(r"no device named|no such device|no interface|isn't a valid|invalid|not up", re.IGNORECASE)
 _LAST_WORDS = 4_096
-"""Number of last characters of dumpcap's output that contain its latest packet count and the name of its latest file."""
+"""This many characters at the end of dumpcap's output contain the latest packet count and the name of the latest file."""
 _NOISE = re.compile(r"^Capturing on |^File: |^Packets|^dumpcap: cap_set_proc|^$")
 
 
@@ -56,7 +56,7 @@ class Request:
     """The settings of a capture. If all limits are None, only Ctrl-C stops the capture.
 
     Attributes:
-        interfaces: names; empty for dumpcap's choice, the first one that is not loopback.
+        interfaces: names; if empty, dumpcap chooses the first interface that is not loopback.
         capture_filter: filter in the syntax of pcap-filter(7).
         snaplen_bytes: snaplen; None keeps whole packets.
     """
@@ -84,8 +84,8 @@ class Request:
 class Recorded:
     """The result of a capture.
 
-    The result contains the capture files in order (of a ring buffer, the files not overwritten), and the numbers of frames that dumpcap
-    received and dropped (None if unknown).
+    The result contains the capture files in order (for a ring buffer: the files that were not overwritten), and the numbers of frames that
+    dumpcap received and dropped (None if unknown).
     """
 
     files: tuple[Path, ...]
@@ -126,7 +126,7 @@ def record(
         request: what to capture.
         path: the file. dumpcap adds a number and a time to the name of each file of a ring buffer. If dumpcap wrote only one file, it is
             renamed to `path`.
-        progress: called periodically with the number of packets, and the bytes that dumpcap wrote, in all files.
+        progress: called periodically with two totals over all files: packets captured, and bytes written.
         on_start: called when the capture has started.
 
     Raises:

@@ -9,7 +9,7 @@
     python -m tcptrace_lab.lab.corpus compare --held-back            on the held-back part, which is used once, at the end
     python -m tcptrace_lab.lab.corpus calibration                    correct share by confidence: writes docs/how-sure.md
     python -m tcptrace_lab.lab.corpus gains shared                   predicted gains and the bottleneck's free time
-    python -m tcptrace_lab.lab.corpus faults -n 60                   compares captures with faults with those without
+    python -m tcptrace_lab.lab.corpus faults -n 60                   compares captures before and after faults are added
 
 Transfers are stored in build/transfers/, which git ignores. `make` skips transfers that are already stored there.
 """
@@ -70,7 +70,7 @@ def _make(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _table(options: argparse.Namespace) -> Iterator[str]:
-    """Print how many transfers of each program and path both parts contain.
+    """Yield a table: the number of transfers of each program over each path, in both parts of the corpus.
 
     Numbers of transfers do not reveal results of the held-back part.
     """

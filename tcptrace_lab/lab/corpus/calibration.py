@@ -40,7 +40,7 @@ CLAIMED = {PROVED: 1.0, MOST_LIKELY: 0.95, POSSIBLY: 0.60}
 MIN_S = 1.0
 """No share is printed for less total time than this, because a single wait would decide the share (a choice)."""
 SAMPLES, WITHIN = 1_000, 0.95
-"""Number of bootstrap samples (sets of transfers drawn with replacement), and the part of the samples whose share is within the
+"""Number of bootstrap samples (sets of transfers drawn with replacement), and the share of the samples that lie within the confidence
 interval."""
 _SECONDS_AND_SHARES = [words for grade in reversed(GRADES) for words in (f"{grade}, s", "right")]
 TITLES = {DEVELOPMENT: "Development part", HELD_BACK: "Held-back part", OTHER_STACK: "Another TCP stack"}
@@ -95,7 +95,7 @@ def _section(part: str, judged: Sequence[Judged]) -> str:
 were compared at three capture points. {_ABOUT[part]}
 
 {table(["captured at", *_SECONDS_AND_SHARES, f"{UNKNOWN}, s", "sure and wrong", "cost of a second"], list(_by_point(judged)))}
-*Sure and wrong* is the share of all time that has a wrong cause which is *{PROVED}* or *{MOST_LIKELY}*. *Cost of a second* is a penalty. A
+*Sure and wrong* is the share of all time in which a wrong cause is *{PROVED}* or *{MOST_LIKELY}*. *Cost of a second* is a penalty. A
 second that is *{PROVED}* or *{MOST_LIKELY}* costs 0 if right and 10 if wrong. A second that is *{POSSIBLY}* costs 0.4 if right and 1.9 if
 wrong. A second that is *{UNKNOWN}* costs 1.
 
@@ -103,7 +103,7 @@ wrong. A second that is *{UNKNOWN}* costs 1.
 {"".join(f"{line}{chr(10)}" for line in by_cause(total))}
 {"".join(f"{line}{chr(10)}" for line in _by_cause_and_point(total))}
 ### {TITLES[part]}: headlines
-A headline is right if the kernel accepts its cause for at least as much time as the kernel's own largest cause took.
+A headline is right if the kernel accepts its cause for at least the time that the kernel's own largest cause took.
 
 {table(["captured at", *(word for grade in reversed(GRADES) for word in (grade, "right")), UNKNOWN], list(_headlines(judged)))}"""
 

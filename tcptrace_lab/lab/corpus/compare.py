@@ -95,7 +95,7 @@ def _matrix(total: Mapping[Key, int], at: str) -> Iterator[str]:
             wrong[key.exact, key.cause] += ns * (not key.is_accepted)
     causes = sorted({cause for (_, cause), ns in seconds.items() if ns >= MIN_CONFUSED_S * NS_PER_S})
     yield ""
-    yield f"Seconds at the {at}: the kernel's exact cause (lines), the ledger's (columns); in brackets, of these not accepted"
+    yield f"Seconds at the {at}: the kernel's exact cause (lines), the ledger's cause (columns); in brackets: seconds not accepted"
     yield f"| kernel | {' | '.join(causes)} |"
     yield f"|---|{'---:|' * len(causes)}"
     lines = {exact: sum(ns for (one, _), ns in seconds.items() if one == exact) for exact, _ in list(seconds)}
@@ -113,7 +113,7 @@ def _confused(ns: int, wrong_ns: int) -> str:
 def _headlines(judged: Sequence[Judged]) -> Iterator[str]:
     every = [(one, headline) for one in judged for headline in one.headlines]
     yield ""
-    yield "Headlines: the cause that the verdict names, against the kernel's largest of the same direction"
+    yield "Headlines: the cause that the verdict names, against the kernel's largest cause of the same direction"
     yield "| at | captures | right | wrong and most likely | wrong and possibly | unknown |"
     yield "|---|---:|---:|---:|---:|---:|"
     for at in (*POINTS, "all"):
@@ -144,7 +144,7 @@ def _outcome(headline: Headline) -> str:
 def _disagreements(judged: Sequence[Judged], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion is the total time for which the ledger of one transfer gives the same wrong cause.
+    A confusion is all time of one transfer with the same gates of the kernel and the same wrong cause of the ledger.
     """
     wrong = [(ns, one, key) for one in judged for key, ns in one.sums.items() if not key.is_accepted]
     yield ""

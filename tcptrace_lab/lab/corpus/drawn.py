@@ -85,18 +85,18 @@ class Drawn:
 def part_of(family: str, path: str) -> str:
     """Return the part of a transfer, given its program family and its path family.
 
-    If either family is held back, the transfer is. Nobody looks at held-back transfers during development.
+    A transfer is held back if either of its families is held back. Nobody looks at held-back transfers during development.
     """
     return HELD_BACK if HELD_BACK in {part_of_family(family), part_of_path(path)} else DEVELOPMENT
 
 
 def part_of_family(family: str) -> str:
-    """Return the part that a program family belongs to, if its path is not held back."""
+    """Return the part of a transfer with this program family, if its path family is not held back."""
     return HELD_BACK if family not in DEVELOPED_ON and _is_held_back(f"program {family}") else DEVELOPMENT
 
 
 def part_of_path(path: str) -> str:
-    """Return the part that a path family belongs to, if its program is not held back."""
+    """Return the part of a transfer with this path family, if its program family is not held back."""
     return HELD_BACK if _is_held_back(f"path {path}") else DEVELOPMENT
 
 

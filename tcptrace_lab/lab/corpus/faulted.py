@@ -1,4 +1,4 @@
-"""Compares verdicts on captures with faults with the kernel's ledger. Shows how many of the correct verdicts remain correct."""
+"""Compares the kernel's ledger with the verdicts on faulty captures. Shows how many of the correct verdicts remain correct."""
 
 from __future__ import annotations
 
@@ -229,9 +229,9 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 
 
 def _blocks(judged: Sequence[Broken], largest: int) -> Iterator[str]:
-    """Yield the waits for which the engine is sure and wrong with the fault, but was not so without the fault."""
+    """Yield the waits for which the engine is sure and wrong with the fault, but not without it."""
     yield ""
-    yield f"The {largest} largest blocks of each fault sure and wrong with it only; frames are those of the faulty capture (--keep)"
+    yield f"The {largest} largest errors of each fault: sure and wrong only with the fault. Frames are those of the faulty capture (--keep)"
     yield "| fault | transfer | at | kernel: opened last (also closed) | ledger | s more | longest: frames (ms) |"
     yield "|---|---|---|---|---|---:|---|"
     for fault in FAULTS:

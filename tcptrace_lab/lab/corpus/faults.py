@@ -217,7 +217,7 @@ def _with_other_client(packet: Packet) -> bytes:
 
 
 def translated_port(port: int) -> int:
-    """Return the port after NAT. Ports below the added number are never translated to the same port as those above it."""
+    """Return the port after NAT. Two different ports are never translated to the same port."""
     return (port + TRANSLATED_PORTS) % (1 << 16)
 
 
@@ -245,7 +245,7 @@ FAULTS: Mapping[str, Callable[[Packets, Random], Packets]] = {
 
 
 def faulty(packets: Packets, name: str, chance: Random) -> Packets:
-    """Return the packets of the same capture with the fault added."""
+    """Return the packets with the named fault added."""
     return FAULTS[name](packets, chance)
 
 

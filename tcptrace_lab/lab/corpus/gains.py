@@ -56,12 +56,12 @@ class Gain(NamedTuple):
 
     @property
     def excess_ns(self) -> int:
-        """Predicted gain less the free time of the bottleneck; at least 0."""
+        """Predicted gain minus the free time of the bottleneck; at least 0."""
         return max(self.gain_ns - self.free_ns, 0)
 
     @property
     def missing_ns(self) -> int:
-        """The possible gain less the predicted gain, at least 0.
+        """The possible gain minus the predicted gain, at least 0.
 
         The possible gain is the smaller of the finding's cost and the bottleneck's free time.
         """

@@ -74,7 +74,7 @@ class Headline:
         said: the causes that the verdict names.
         confidence: the verdict's confidence; None if it names no cause or `unknown`.
         kernel: the causes that took most of this direction's time according to the kernel.
-        is_right: the kernel accepts the named causes for at least as much time as its own largest cause took.
+        is_right: the kernel accepts the named causes for at least the time that its own largest cause took.
     """
 
     at: str

@@ -44,7 +44,7 @@ def write_middle(folder: Path, relay: Relay, medium: Medium, clock_ns: int) -> i
         folder: folder of the transfer.
         relay: the relay with its logs.
         medium: the path that the relay emulated.
-        clock_ns: the realtime clock less the monotonic one.
+        clock_ns: the realtime clock minus the monotonic clock.
     """
     passed = [
         *_passing(relay.forward_log.entries, client_side_ns(medium.forward.delay_s), from_client=True),

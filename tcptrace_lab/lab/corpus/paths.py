@@ -103,7 +103,7 @@ def _duplicates(chance: Random) -> _Both:
 
 
 def _lost_acks(chance: Random) -> _Both:
-    """Lose packets in one direction only, drawn at random: the ACKs of one host's data, and the other host's data."""
+    """Lose packets in only one direction, which is drawn at random: the ACKs of one host's data, and the data of the other host."""
     forward, backward = _line(chance, (8, 60), (10, 40), (60, 200))
     paths = forward, replace(backward, loss_share=chance.choice((0.02, 0.08, 0.2)))
     return paths if chance.random() < 0.5 else (paths[1], paths[0])  # noqa: PLR2004  (either direction)

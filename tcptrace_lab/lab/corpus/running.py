@@ -1,6 +1,6 @@
 """Runs a program of the corpus: server and client at the ends of a private network, with their child processes in process namespaces.
 
-When the block or this process ends, the kernel ends every process in these namespaces, even servers in the background.
+When the run or this process ends, the kernel ends every process in these namespaces, even servers in the background.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 SUBNET = "192.0.2.0/24"
 """The network that both ends reach directly. A namespace cannot choose its default congestion control, but a route can."""
 PREPARE_TIMEOUT_S, READY_TIMEOUT_S, LONGEST_S = 30.0, 15.0, 5.0
-"""Maximum times for preparations, until a server listens, and for a client's work. A client that needs longer is ended. The maximum times
-are choices, without a source."""
+"""Time limits: for preparations, for a server to start listening, and for a client's work. A client that exceeds its limit is ended. The
+limits are choices, without a source."""
 ENDS = ("client", "server")
 LOOK_S = 0.05
 LISTENING = "0A"
@@ -64,7 +64,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Competitor:
-    """Another program that runs over the same bottleneck, from shortly before the client starts until it ends.
+    """Another program that runs over the same bottleneck, from shortly before the client starts until the client ends.
 
     Attributes:
         program: the program that competes.

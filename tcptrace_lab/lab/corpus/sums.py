@@ -15,8 +15,8 @@ WORDS = {"proved": PROVED, "consistent": MOST_LIKELY, "possible": POSSIBLY}
 """Confidence in the ledger → the word for this confidence in the text of a verdict."""
 COSTS = {(MOST_LIKELY, True): 0.0, (MOST_LIKELY, False): 10.0, (POSSIBLY, True): 0.4, (POSSIBLY, False): 1.9}
 UNKNOWN_COST = 1.0
-"""The cost of one second of time, by the engine's confidence and whether its cause was right. `most likely` costs less than `unknown` if at
-least 90 % of it is correct."""
+"""The cost of one second of time, by the engine's confidence and whether its cause was right. `most likely` costs less than `unknown` if
+more than 90 % of it is correct."""
 
 
 def said(key: Key) -> str:

@@ -29,7 +29,7 @@ _LAST_PORT = 60_000
 
 
 class Ends(Meeting):
-    """Creates sockets in a network. Each connection has its own client port, by which the captures are searched for the connection."""
+    """Creates sockets in a network. Each connection has its own client port, so that it can be found in the captures."""
 
     def __init__(self, network: Network, options: SocketOptions, samples: Samples, ports: count[int]) -> None:
         super().__init__(network, options)
@@ -84,7 +84,7 @@ class Ends(Meeting):
             yield client, server
 
     def mark(self, seen: Callable[[bytes], bool]) -> None:
-        """Send unique bytes in both directions until `seen` returns that the captures contain them.
+        """Send unique bytes in both directions until the captures contain them, as `seen` reports.
 
         When this method returns, all earlier packets have been captured.
 

@@ -1,7 +1,8 @@
 """File transfers by HTTP and FTP with real servers and clients, and the phases of each transfer as in Law's breakdown.
 
-connect (d1): until the connection is established; for FTP with the login · request (d2): from the request to the first byte of the file, or
-until the first byte may be sent · transfer (d3): from there to the last byte; for an upload, until the server confirms it.
+connect (d1): until the connection is established; for FTP, including the login · request (d2): from the request until the first byte of the
+file arrives, or (upload) until the client may send it · transfer (d3): from then until the last byte arrives, or (upload) until the server
+confirms the file.
 """
 
 from __future__ import annotations

@@ -128,7 +128,9 @@ def _reduced(info: dict[str, Any]) -> bool:
 
 
 def _deferred(info: dict[str, Any], in_flight: int) -> bool:
-    """Return whether Linux defers sending until the receiver's window has more room. The receiver's window is the smaller one here.
+    """Return whether Linux defers sending until the receiver's window has more room.
+
+    False if the congestion window has less room than the receiver's window: the congestion window is the limit.
 
     Models `tcp_tso_should_defer` (net/ipv4/tcp_output.c). The kernel counts this time as `rwnd_limited`. The kernel also defers the last
     bytes of the send queue until the window has more room, but does not count that time.

@@ -106,7 +106,7 @@ class Meeting:
 
     Attributes:
         accounts: per connection, addresses and TCP_INFO of both sockets, read when every byte was acknowledged, before the close.
-        ended: number of connections that have ended, refused ones included.
+        ended: number of connections that have ended, including refused ones.
         witnesses: one per connection, if requested.
     """
 

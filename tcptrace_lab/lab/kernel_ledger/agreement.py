@@ -33,7 +33,7 @@ _WAIT = ["start_ns", "end_ns", "cause", "confidence", "frame_before", "frame_aft
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A time span of one direction for which both ledgers give the same answer throughout.
+    """A time span of one direction in which neither ledger changes its answer.
 
     Attributes:
         at: the capture point: the sender, the receiver, or a router between them.

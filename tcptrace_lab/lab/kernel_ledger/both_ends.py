@@ -40,7 +40,7 @@ QUEUE_SHARE = 0.1
 LINE_SHARE = 0.8
 """A pacing rate of at least this share of the bottleneck's rate fills the path (a heuristic)."""
 MIN_LATE = 10
-"""The bottleneck's rate is measured with at least this many packets that followed another packet out of a queue (a choice)."""
+"""The bottleneck's rate is measured only if at least this many packets left a queue behind another packet (a choice)."""
 ACK_HELD_NS = 20 * NS_PER_MS
 """An ACK counts as delayed if it is sent this long after its data arrived. The bound is half of Linux's shortest delay (TCP_DELACK_MIN)."""
 

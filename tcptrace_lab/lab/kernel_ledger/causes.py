@@ -57,7 +57,7 @@ _OPENED_BY_ACKS = frozenset(
 _BEHIND_A_QUEUE = frozenset(
     {gates.NAGLE, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER, gates.OWN_BOUND}
 )
-"""While packets wait in the path's queue, a packet that one of these gates lets pass earlier would only wait in the queue. So the cause
+"""If one of these gates let a packet pass earlier while the path has a queue, the packet would only wait in that queue. So the cause
 `network` is accepted as well."""
 
 

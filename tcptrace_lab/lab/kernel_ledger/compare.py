@@ -83,7 +83,7 @@ def _matrix(members: Sequence[Piece], at: str) -> Iterator[str]:
         wrong[_exact(piece), piece.cause] += piece.ns * (piece.cause not in piece.allowed.accepted)
     causes = sorted({cause for (_, cause), ns in seconds.items() if ns >= MIN_CONFUSED_S * NS_PER_S})
     yield ""
-    yield f"Seconds at the {at}: the kernel's exact cause (lines), the ledger's (columns); in brackets, of these not accepted"
+    yield f"Seconds at the {at}: the kernel's exact cause (lines), the ledger's cause (columns); in brackets: seconds not accepted"
     yield f"| kernel | {' | '.join(causes)} |"
     yield f"|---|{'---:|' * len(causes)}"
     for exact in sorted({exact for exact, _ in seconds}, key=lambda exact: -sum(ns for (one, _), ns in seconds.items() if one == exact)):
@@ -99,7 +99,7 @@ def _confused(ns: int, wrong_ns: int) -> str:
 def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion is the total time for which the ledger of one transfer gives the same wrong cause.
+    A confusion is all time of one transfer with the same gates of the kernel and the same wrong cause of the ledger.
     """
     wrong: dict[tuple[Path, str, str, str], list[Piece]] = defaultdict(list)
     for piece in every:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 HANDSHAKE, CLOSING = "handshake", "closing"
 TIMEOUT = "timeout"
-"""The sender waits for its retransmission timer, which runs until it expires."""
+"""The sender waits for its retransmission timer, which later expires."""
 TAIL_PROBE = "tail-probe"
-"""The sender waits for the timer of a tail loss probe, which runs until it expires."""
+"""The sender waits for the timer of a tail loss probe, which later expires."""
 TIMERS = frozenset({TIMEOUT, TAIL_PROBE})
 RECOVERY = "loss-recovery"
 PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW = "pacing", "congestion-window", "zero-window", "receiver-window"
@@ -76,7 +76,7 @@ def _held(event: Event, at_ns: int) -> tuple[str, ...]:
 def pacing(event: Event, at_ns: int) -> str | None:
     """`tcp_pacing_check`: pacing allows the next transmission only later.
 
-    The pacing gate opens when the pacing timer expires, even if another gate is then still closed.
+    The pacing gate opens when the pacing timer expires, even if another gate is still closed at that time.
     """
     return PACING if event.pacing_status == SK_PACING_NEEDED and event.paced_until_ns > at_ns else None
 

@@ -1,7 +1,7 @@
 """Divides the time between a sender's events into intervals. Determines which gates were closed in each, and which opened last.
 
-Some events are recorded before they change the sender's state: a segment is about to be processed, or an application begins to write. An
-interval has the state of such an event at its end, otherwise the state of the event at its start.
+Some events are recorded before they change the sender's state: a segment is about to be processed, or an application begins to write. If
+such an event ends an interval, the interval has the state of this event. Otherwise, it has the state of the event at its start.
 """
 
 from __future__ import annotations

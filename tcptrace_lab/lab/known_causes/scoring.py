@@ -82,7 +82,7 @@ class Verdict:
 
     @property
     def least(self) -> float:
-        """The minimum, over the due states, of the share of a state's true time that the ledger assigns to this state."""
+        """For each due state, the share of its true time that the ledger assigns to it; returns the smallest of these shares."""
         return min(min(self.given(state) / self.truth[state], 1.0) if self.truth.get(state) else 0.0 for state in self.due)
 
     @property

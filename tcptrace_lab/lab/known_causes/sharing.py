@@ -1,6 +1,6 @@
 """Concurrent transfers with known causes: connections that share a bottleneck, a browser's connections, and hosts that both write at once.
 
-A separate witness reads the sending kernel's state of each connection. The bottleneck counts as busy while it sends bytes of any
+Each connection has its own witness, which reads the sending kernel's state. The bottleneck counts as busy while it sends bytes of any
 connection.
 """
 

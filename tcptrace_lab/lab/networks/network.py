@@ -4,8 +4,8 @@
     client eth0 ── relay ── eth0 server                                       tap, tun
     client eth0 ═══ near ∥ wire ── relay ── wire ∥ near ═══ eth0 server       tap with offloads (∥ is a bridge in a namespace of its own)
 
-Only a file descriptor keeps a namespace alive. When the block ends, or the process dies for any reason, the kernel removes the namespace
-and its interfaces, so no cleanup is needed. The addresses are those that RFC 5737 and RFC 3849 reserve for documentation.
+Only a file descriptor keeps a namespace alive. When the descriptor is closed, or the process dies for any reason, the kernel removes the
+namespace and its interfaces, so no cleanup is needed. The addresses are those that RFC 5737 and RFC 3849 reserve for documentation.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Medium:
         return fd
 
     def _prepare(self, end: Namespace) -> None:
-        """Apply the kernel settings. If IPv6 is not used, it is disabled before an interface is up, because IPv6 sends packets at once."""
+        """Apply the kernel settings. Unused IPv6 is disabled before an interface is up, because IPv6 sends packets as soon as it is up."""
         end.sysctl("net.ipv6.conf.all.disable_ipv6", 0 if self.ipv6 else 1)
         end.sysctl("net.ipv6.conf.default.disable_ipv6", 0 if self.ipv6 else 1)
         for name, value in self.sysctls:

@@ -56,7 +56,7 @@ class PathModel:
         jitter_s: maximum extra delay of each packet, drawn uniformly; no packet overtakes another because of it.
         batch_s: packets are delivered in batches, at multiples of this time, as on a shared radio channel; 0: no batches.
         policed: the queue is the token bucket of a policer: packets that exceed it are dropped, and no packet is delayed.
-        outages_s: times in seconds after the first packet, from and to, in which every packet is lost.
+        outages_s: time spans (from, to) in seconds after the first packet; every packet in such a span is lost.
     """
 
     delay_s: float = 0.0

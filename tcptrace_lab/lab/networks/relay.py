@@ -49,7 +49,7 @@ class Relay:
         self._far_fd = far_fd
         self._forward = Direction(forward)
         self._backward = Direction(backward)
-        # (due, serial number: keeps the order of equal due times, descriptor, frame, log of its direction, index)
+        # (due, serial number, descriptor, frame, log of its direction, index). The serial number keeps the order of equal due times.
         self._due: list[tuple[int, int, int, bytes, PathLog, int]] = []
         self._serial = 0
 

@@ -168,7 +168,7 @@ def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
     Packets that PAWS discarded are omitted if the receiver lacked their bytes.
 
     The receiver discards packets with a timestamp older than TS.Recent. The receiver updates TS.Recent from a packet that contains the
-    sequence number of the last ACK (while data is missing: the first missing one) or ends there (Linux: `tcp_sequence`).
+    first sequence number that the receiver lacks, or that ends at this number (Linux: `tcp_sequence`).
     """
     by_index = {packet.index: packet for packet in sent}
     recent: dict[tuple[int, int, int], int] = {}

@@ -1,8 +1,8 @@
-"""`python -m tcptrace_lab.lab.other_stacks`: transfers of gVisor's netstack, with its own state beside their captures.
+"""`python -m tcptrace_lab.lab.other_stacks`: makes transfers of gVisor's netstack. The stack's own state is stored next to the captures.
 
     python -m tcptrace_lab.lab.other_stacks -n 36              the first 36 transfers of a seed (needs root and Go)
 
-They go to build/transfers/gvisor/, for `python -m tcptrace_lab.lab.corpus compare build/transfers/gvisor`.
+The transfers are stored in build/transfers/gvisor/. `python -m tcptrace_lab.lab.corpus compare build/transfers/gvisor` compares them.
 """
 
 from __future__ import annotations

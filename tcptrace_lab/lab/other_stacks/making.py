@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.other_stacks.scripts import Script
 
 STACK = "gvisor"
-"""Prefix of the names of its programs, families and transfer folders."""
+"""Prefix of the names of this stack's programs, families and transfer folders."""
 TUN = "stack"
 ROUTER_IPV4 = "192.0.2.3"
 """Address of the host that routes between the stack and the relay."""
 LONGEST_S, PATIENCE_S = 4.0, 5.0
-"""The program begins no step later than the first limit (in seconds), and ends at most the second limit after that."""
+"""The stack's program begins no step after `LONGEST_S`. `PATIENCE_S` is the reserve that timeouts add for delays."""
 RECORDS, PEER_CHUNK = "stack-records.jsonl", 65_536
 CONTROLS = tuple(name for name in CONGESTION_CONTROLS if name != "bbr")
 """Congestion controls that netstack supports."""
@@ -125,7 +125,10 @@ def _make_one(plan: Planned, folder: Path) -> dict[str, Any]:
 
 
 def _route_to_stack(stack: ExitStack, network: Network, mtu_bytes: int) -> int:
-    """Create a tun device on which the stack has the client's address. The client's host gets another address, and routes."""
+    """Create a tun device on which the stack has the client's address.
+
+    The client's host gets another address, and routes between the stack and the relay.
+    """
     client = network.client
     fd = open_tun(Point(client, TUN), "tun")
     stack.callback(close, fd)

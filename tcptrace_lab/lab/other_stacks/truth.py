@@ -103,7 +103,7 @@ def _rows(records: list[dict[str, Any]], sender: _Sender) -> Iterator[dict[str, 
 
 
 def _of_program(sender: _Sender, one: dict[str, Any]) -> dict[str, int]:
-    """Apply an action of the program to the sender. Return the details of the event. After a change of state, they are the new state."""
+    """Apply an action of the program to the sender. Return the details of the event (for a change of state: the new state)."""
     if one["kind"] in _STATES:
         sender.set(state=_STATES[one["kind"]])
         return {"detail_bytes": sender.socket.state}

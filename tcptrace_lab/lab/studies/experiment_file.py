@@ -67,7 +67,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """`write 100, kind udp`."""
+        """Return the swept settings as text, such as `write 100, kind udp`."""
         return (
             ", ".join(f"{name.partition('.')[2]} {self.settings[name].text}" for name in self.swept if name in self.settings)
             or "the only point"
@@ -301,7 +301,7 @@ class _Reader:
                 declared, shaped[0], f"a path over {medium} has no {shaped[0].partition('.')[2]}", 'take medium = "tun" or "tap"'
             )
         if point["path.mtu"] > LARGEST_MTU.get(medium, point["path.mtu"]):
-            raise self._unfit(declared, "path.mtu", f"{medium} carries at most {LARGEST_MTU[medium]:,}", 'take medium = "tun"')
+            raise self._unfit(declared, "path.mtu", f"the MTU of {medium} is at most {LARGEST_MTU[medium]:,}", 'take medium = "tun"')
         if kind in {"bulk", "udp"} and (point["transfer.total"] is None) == (point["transfer.writes"] is None):
             raise self._unfit(declared, "transfer.total", f"{kind} needs either total or writes", 'as total = "40K" in [transfer]')
         datagram = {"udp": "transfer.write", "udp-echo": "transfer.message"}.get(kind)

@@ -1,7 +1,7 @@
 """The keys of an experiment file: type, bounds, default and meaning of each. `experiment_file` validates files against them.
 
-A file has the tables `path`, `hosts`, `transfer`, `sockets` and `run`. `sweep` gives several values to some keys; every combination is a
-point. `short` overrides keys for the short form. `figure` tables define the figures of the report.
+A file has the tables `path`, `hosts`, `transfer`, `sockets` and `run`. `sweep` lists several values for some keys; every combination of
+values is a point. `short` overrides keys for the short form. `figure` tables define the figures of the report.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ KEYS: Mapping[str, Key] = {
         Key("path.loss_back", Type.SHARE, "share of lost packets from server to client", 0.0, most=1),
         Key("path.duplicate", Type.SHARE, "share of duplicated packets from client to server", 0.0, most=1),
         Key("path.reorder", Type.SHARE, "share of delayed packets from client to server", 0.0, most=1),
-        Key("path.reorder_by", Type.TIME, "how long these are delayed", 5_000_000, most=_MINUTE_NS),
+        Key("path.reorder_by", Type.TIME, "extra delay of the delayed packets", 5_000_000, most=_MINUTE_NS),
         Key("path.seed", Type.COUNT, "random seed", 1),
         Key("path.ipv6", Type.FLAG, "use IPv6 instead of IPv4", default=False),
         Key("hosts.load", Type.COUNT, "compute-bound processes for each processor", 0, most=64),

@@ -76,7 +76,7 @@ class Sent:
         refused: frames that the kernel refused (ENOBUFS, too long).
         took_ns: time from the first frame to the last.
         late_ns: upper bound of each frame's delay: the time from its due time to the return of its system call.
-        counted: packets sent and dropped by the interface's counters, which include other traffic.
+        counted: packets that the interface sent and dropped. The values are from the interface's counters, which include other traffic.
     """
 
     frames: int = 0
@@ -242,7 +242,7 @@ class _Sending:
     def _sent(self, due_ns: list[int], at: int, behind: int, size: int) -> int:
         """Send the loaded frames from position `at` on.
 
-        Return how many the kernel accepted, or 1 if it refused the first (of `size` bytes).
+        Return how many frames the kernel accepted. If it refused the first frame (`size` bytes), return 1.
         """
         try:
             taken = self.burst.send(self.fd, at, behind)

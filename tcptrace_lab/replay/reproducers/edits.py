@@ -26,7 +26,8 @@ def edited(schedule: Schedule, changed: Mapping[Place, Action | None]) -> Schedu
 
     Args:
         schedule: a schedule whose ends take turns.
-        changed: place → new step, or None to remove it. A write may only be replaced by a smaller write, which lacks its last bytes.
+        changed: place → new step, or None to remove it. A write may only be replaced by a smaller write, which lacks the last bytes of the
+            original write.
     """
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     kept = {side: _Kept(task, side, changed) for side, task in tasks.items()}

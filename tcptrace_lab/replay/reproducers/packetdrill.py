@@ -2,9 +2,9 @@
 
 The kernel under test is the sender that waits. The script plays the peer and the path.
 
-A simulation of the schedule gives the times of the application's calls, of the segments that the kernel must send, and of the segments that
-arrive, until all data of the sender is acknowledged. The model and Linux differ in some behaviour that is irrelevant to the stall. The
-script avoids it:
+All times in the script come from a simulation of the schedule: when the application calls, when the kernel is required to send a segment,
+and when a segment arrives. The script ends when all data of the sender is acknowledged. The model and Linux differ in some behaviour that
+is irrelevant to the stall. The script avoids this behaviour:
 
 - The path has an RTT of at least 10 ms, so it is clear which segment answers which.
 - Segments carry no timestamps, and the interface takes one segment at a time: packetdrill compares packet by packet, and Linux sets PSH on
@@ -160,7 +160,7 @@ def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
 
 
 def _halved(schedule: Schedule, oracle: Oracle) -> Schedule:
-    """Halve writes and pauses while the stall remains. The script limits pauses, and the send buffer must have room for a whole call."""
+    """Halve writes and pauses while the stall remains, because the script limits pauses, and a whole call has to fit the send buffer."""
     while (smaller := next((one for one in halved(schedule) if oracle.shows(one) is not None), None)) is not None:
         schedule = smaller
     return schedule

@@ -88,7 +88,7 @@ class Reproducer:
         words = [
             *self._heading(),
             "",
-            f"The kernel under test is the {_side(self.stall)}'s. The script passes if it waits as described below (the stall occurs).",
+            f"The kernel under test is the {_side(self.stall)}'s. The script passes if this kernel waits as described (the stall occurs).",
             f"With {self.remedy.words()} it would not wait"
             + ("; write [1] for [0] behind TCP_NODELAY, and the script fails." if self.remedy.nodelay else "."),
         ]

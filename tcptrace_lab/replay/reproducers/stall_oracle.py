@@ -82,7 +82,7 @@ class Expected:
     Attributes:
         stalled_s: time that the sender waits because of the stall.
         with_s, without_s: duration of the connection, with the stall and with the remedy, at an RTT of `rtt_s`.
-        with_rounds, without_rounds: number of RTTs in each of these durations: the seconds by which it grows per second of additional RTT.
+        with_rounds, without_rounds: number of RTTs in each of these durations, which is its growth in seconds per second of additional RTT.
     """
 
     stalled_s: float
@@ -100,7 +100,8 @@ class Oracle:
     Attributes:
         fits: fits of the model, the best first.
         stall: the stall of the original.
-        remedy: changes that remove the stall. need_ns: minimum time that the sender must wait.
+        remedy: changes that remove the stall.
+        need_ns: minimum time that the sender is required to wait.
         runs: number of simulations so far.
         must_be_seen: whether `analyze` must find the stall in a capture of the run.
     """
@@ -202,7 +203,7 @@ class Oracle:
     def usual_wait_ns(self, of: Run) -> int:
         """Return the usual length (ns) of a wait between two data segments.
 
-        Waits of at least this length are half of the total waiting time.
+        Waits of at least this length make up half of the total waiting time.
         """
         cuts = self._departures(of)
         pieces: list[int] = []

@@ -109,7 +109,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--congestion", metavar="NAME", help="TCP_CONGESTION")
     asked = parser.parse_args()
     if asked.times < 1 or not 0 < asked.port < 65536 or (asked.serve is not None and asked.connect):
-        parser.error("--times is 1 or more, --port 1 to 65535, and --serve and --connect are two ends")
+        parser.error("--times is at least 1, --port is 1 to 65535, and --serve excludes --connect")
     return asked
 
 
@@ -400,7 +400,7 @@ def serve(end: dict[str, Any], asked: argparse.Namespace) -> int:
 
 
 def judged(took: list[float], connecting: list[float], steps: list[Told], ends: list[dict[str, Any]]) -> int:
-    """Print the steps, and whether the stall occurs: whether the fastest duration is closer to the expected duration with the stall."""
+    """Print the steps, and whether the stall occurs: the fastest run is closer to the expected duration with the stall than without."""
     tell(steps)
     rtt_s = min(connecting)
     longer_s = rtt_s - EXPECTED["rtt_s"]
@@ -421,7 +421,7 @@ def written(ends: list[dict[str, Any]]) -> int:
 
 
 def tell(steps: list[Told]) -> None:
-    """Print the duration of each step, at most of the `MAX_STEPS_TOLD` longest steps."""
+    """Print the duration of each step. If there are more than `MAX_STEPS_TOLD` steps, print only the longest ones."""
     shown = steps
     if len(steps) > MAX_STEPS_TOLD:
         print(f"the longest {MAX_STEPS_TOLD} of {len(steps)} steps:")

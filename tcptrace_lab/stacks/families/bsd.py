@@ -38,11 +38,14 @@ class SunOsSocket:
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """True if no byte is free, or (`sosend`) if less than a cluster is free, and a cluster or more is buffered and is left to write."""
+        """True if no byte is free, or (`sosend`) if less than a cluster is free for a large write.
+
+        A write is large if at least one cluster remains to be written, and at least one cluster is already buffered.
+        """
         return space <= 0 or (remaining >= CLUSTER_BYTES and space < CLUSTER_BYTES <= buffered)
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Return up to a chunk, limited by free space and remaining bytes. The chunk fills clusters, and its remainder small mbufs."""
+        """Return up to a chunk, limited by free space and remaining bytes. The chunk fills clusters; its remainder fills small mbufs."""
         taken = min(space, remaining, self._chunk_bytes)
         clusters, rest = divmod(taken, CLUSTER_BYTES)
         return taken, clusters + -(-rest // SMALL_MBUF_BYTES)
@@ -98,7 +101,7 @@ class BsdSender:
         self.half = half
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
-        """Apply Nagle's algorithm and sender-side silly window avoidance. An ACK that is due now takes data along."""
+        """Apply Nagle's algorithm and sender-side silly window avoidance. If an ACK is due now, data is sent with it."""
         mss = tcp.mss
         length = min(queued, usable, mss)
         if length <= 0:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _REPORTED = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame"})
 
 _CARRIES_NS = frozenset({1 << 31, 1 << 32, (1 << 31) * 1_000, (1 << 32) * 1_000})
-"""Error in ns if a timestamp's fraction of 2^31 or more is omitted, or is read as a signed number (in ns or µs)."""
+"""Error in ns if a tool omits a timestamp's fraction of 2^31 or more, or reads this fraction as a signed number (in ns or µs)."""
 
 _CARRIED = "carried into its seconds"
 """Part of the engine's message about a timestamp whose fraction exceeds one second."""
@@ -51,7 +51,7 @@ def _carried(case: SegmentCase) -> str | None:
     if not any(_CARRIED in problem for problem in case.problems):
         return None
     shown = "shows the whole time as negative" if ours == -theirs else f"does not, and is {span(ours - theirs)} off"
-    return f"the field for the part below a second is out of range: tcptrace-lab carries it into the seconds, tshark {shown}"
+    return f"the timestamp's fraction of a second is 1 s or more: tcptrace-lab carries it into the seconds, tshark {shown}"
 
 
 def _no_length(case: SegmentCase) -> str | None:
@@ -101,8 +101,8 @@ def _cut_reuse(case: SegmentCase) -> str | None:
     if row["their_completeness"] != Complete.SYN:
         return None
     return (
-        f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, options cut: tshark counts the SYN for itself, "
-        f"as port reuse, but stops before it reports that"
+        f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, options cut: tshark counts the SYN in a new "
+        "connection, but stops before it reports the port reuse"
     )
 
 
@@ -115,8 +115,8 @@ def _moved_zero(case: SegmentCase) -> str | None:
         return None
     raw, shown = row[f"their_raw_{case.item}"], row[f"their_{case.item}"]
     return (
-        f"frame {moved_by} is a SYN-ACK behind other segments of its side, with a number that they do not follow from: "
-        f"tshark counts from it, so that {raw:,} is {shown:,}; for tcptrace-lab the direction begins where it did"
+        f"frame {moved_by} is a SYN-ACK after other segments of its side, and they do not follow from its sequence number: "
+        f"tshark numbers its side from this SYN-ACK, and shows {raw:,} as {shown:,}; tcptrace-lab keeps the earlier numbering"
     )
 
 

@@ -233,10 +233,7 @@ def _acked_unseen(case: SegmentCase) -> str | None:
         return None
     if verdict.highest is not None and row["seq"] < verdict.highest:
         return None
-    return (
-        f"the capture has an ACK of its bytes "
-        f"{span(case.judged.since_ack_ns) if case.judged else ''} before them; they were never seen before"
-    )
+    return f"the capture has an ACK of these bytes {span(case.judged.since_ack_ns) if case.judged else ''} before they first appear"
 
 
 RULES = (

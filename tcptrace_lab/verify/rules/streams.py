@@ -101,7 +101,7 @@ def _late_syn(case: SegmentCase) -> str | None:
         return None
     return (
         f"the SYN-ACK follows segments of its side "
-        f"(the connection begins in frame {case.connection['first_frame']}), which tshark had derived a number from"
+        f"(the connection begins in frame {case.connection['first_frame']}); tshark had already numbered this side from them"
     )
 
 

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from tcptrace_lab.messages.size_groups import GroupSizes
 
 MAX_OF_SELECTED = 4_096
-"""Maximum number of costs (time of one cause in one direction) whose evidence is kept if only some connections are analyzed. The number is
-large because the connections are selected later, and a capture from a pipe cannot be read again."""
+"""If only some connections are analyzed, evidence is kept for at most this many costs. A cost is the time of one cause in one direction.
+The number is large because the connections are selected only after all evidence is collected, and a capture from a pipe cannot be read
+again."""
 
 SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
 """File name suffixes that name a format or a compression. `capture_name` removes them."""
@@ -51,8 +52,8 @@ class Analysis:
     Attributes:
         name: name of the capture: its file name without folder and suffixes.
         capture: facts about the capture, as under `capture` in the JSON.
-        connections: rows of `schema.CONNECTIONS`, by `conn`. This table and the next five are lazy, because they may be larger than memory
-            (see `Tables`).
+        connections: rows of `schema.CONNECTIONS`, by `conn`. This table and all others up to `accounts` are lazy, because they may be
+            larger than memory (see `Tables`).
         segments: rows of `schema.SEGMENTS` of these connections, in capture order.
         ledger: rows of `schema.LEDGER` of these connections: every interval. Further columns may follow (see `Tables`).
         together: yields rows of `segments` and `ledger` in one pass over the files; None where the tables are kept (see `Tables`).

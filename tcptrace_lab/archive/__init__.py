@@ -4,7 +4,7 @@ Read in this order:
 
 - `sources/`: `walk` finds captures, `rotation` joins the files of one capture, `completeness` finds captures that are still being written;
 - `fingerprint`: identifies a capture by the hash of its contents;
-- `storage`: reads and writes an archive's files atomically, in a folder or behind a URL; `registry`: the files the archive has seen;
+- `storage`: reads and writes an archive's files atomically, in a folder or behind a URL; `registry`: the files that were read;
 - `work/`: `task` analyzes one capture and writes its report and its part; `workers` and `cluster` run the tasks; `lock` allows one writer
   at a time;
 - `dataset/`: `rows` makes table rows of an analysis; `part` stores them per capture; `tables` makes Parquet of all parts; `query` runs SQL;
@@ -13,7 +13,7 @@ Read in this order:
 
 An archive is a folder:
 
-    archive.json                                   marks the folder as an archive, with its format version
+    archive.json                                   marks the folder as an archive, and has its format version
     index.html                                     the overview
     reports/CAPTURE.html                           one report per capture
     tables/TABLE/month=2026-11/FILE.parquet        the dataset; columns: `schema.ARCHIVE_TABLES`

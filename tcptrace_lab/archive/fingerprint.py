@@ -84,8 +84,8 @@ def _sources(folder: Traversable, above: str) -> list[tuple[str, bytes]]:
 def looks(path: str) -> list[int | str] | None:
     """Return metadata that changes when a file changes, without reading the file; None if no metadata is available.
 
-    The metadata of a local file is its size, mtime, ctime (ns) and inode. The metadata of a URL is its size, and the ETag, modification
-    time or MD5, whichever the store reports first in this order.
+    The metadata of a local file is its size, mtime, ctime (ns) and inode. The metadata of a URL is its size, and the first of these that
+    the store reports: ETag, modification time, MD5.
     """
     if not is_url(path):
         try:

@@ -39,8 +39,8 @@ class Removed:
 def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) -> Removed:
     """Remove files that no capture of an archive needs any more.
 
-    Removed are parts of other program versions, reports and parts of captures that are no longer in the archive, and temporary files of
-    killed runs. A part of another version is kept if its capture has no newer part because the capture's files no longer exist.
+    This removes parts of other program versions, reports and parts of captures that are no longer in the archive, and temporary files of
+    killed runs. If the files of a capture no longer exist, it has no newer part; its part of another version is kept.
 
     Args:
         root: the archive.
@@ -77,7 +77,7 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
 
 
 def _settings(place: Place, known: Registry) -> dict[str, str]:
-    """Return, for each capture, the settings of the part to keep: of the part in the tables, or else of a part of this program version."""
+    """Return, for each capture, the settings of the part to keep: the part in the tables, or else a part of this program version."""
     part_names = set(place.names("parts"))
     own = [fingerprint.settings(reports=True), fingerprint.settings(reports=False)]
     stay = {}

@@ -161,7 +161,7 @@ def batch(
         means: where tasks execute; by default one process per processor.
         reports: whether to write a report for each capture.
         apart: treat each file of a rotated set as a separate capture.
-        baseline: another archive. `Batch.comparison` and the index list what is slower than there.
+        baseline: another archive. `Batch.comparison` and the index list what is slower than in that archive.
         anonymizer: replaces addresses and the names of files in everything that is written. Another run on the archive needs the same key.
         watcher: receives progress.
 

@@ -74,7 +74,7 @@ def others() -> Mapping[str, Rule]:
     """Return the rules of other packages as name (for error messages) → rule, sorted by the names of their entry points.
 
     Raises:
-        RuleUnusable: an entry point does not give a rule, or gives one for an unknown cause.
+        RuleUnusable: an entry point cannot be loaded, is not a rule, or is a rule without a condition or for an unknown cause.
     """
     if not any(ENTRY_POINT in (package.read_text("entry_points.txt") or "") for package in distributions()):
         return {}  # a text search, because parsing the entry points of all packages takes twice as long
@@ -113,7 +113,7 @@ def advising() -> Mapping[str, Advice]:
 
 @cache
 def worth() -> tuple[tuple[int, int, float, bool, bool], ...]:
-    """Return how much time of each of these causes is worth a finding, in the engine's form (`reread.Worth`)."""
+    """Return, for each cause with advice, how much time is worth a finding, in the engine's form (`reread.Worth`)."""
     if others():  # the engine does not know which waits these rules will claim
         return tuple((place, 1, 0.0, False, False) for place in range(len(CAUSES)))
     places = {cause: place for place, cause in enumerate(CAUSES)}

@@ -19,13 +19,13 @@ RULE = Rule(
         finding="application-limited",
         title="The application on {sender} ({sending}) was not sending for {cost} in {pauses_longest}",
         mechanism=(
-            "The sender had sent all that the application had written, and the window was open, {times} (median {median}). The sender's "
-            "TCP was waiting for the application, not the application for TCP."
+            "The window was open, and the sender had sent all that the application had written; this happened {times} (median {median}). "
+            "The sender's TCP was waiting for the application, not the application for TCP."
         ),
         limits=(
             "The capture does not show what the application was doing: computing, reading a disk, sleeping, or waiting for a user. If the "
-            "capture point is away from the sender, two other cases look the same: segments queued before the capture point, or segments "
-            "were lost before it and no later segment revealed the loss."
+            "capture point is away from the sender, two other cases look the same: segments waited in a queue before the capture point, "
+            "or segments were lost before it and no later segment revealed the loss."
         ),
         remedy=("check the application at the times of the evidence frames, with a profiler or its log",),
         is_a_fault=False,

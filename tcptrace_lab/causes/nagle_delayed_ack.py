@@ -35,7 +35,7 @@ RULE = Rule(
         ),
         limits=(
             "No kernel counter shows how long Nagle's algorithm delays data, and the capture does not show the write calls. "
-            "That the application had already written the delayed bytes is inferred from when they were sent."
+            "The times of the segments only suggest that the application had already written the delayed bytes."
         ),
         cure="TCP_NODELAY on {sender}, or writing each message with one call,",
         remedy=(

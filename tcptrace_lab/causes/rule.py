@@ -64,7 +64,7 @@ class Instead:
 
 
 WORTH_SHARE, WORTH_NS = 0.05, 10_000_000
-"""Minimum share of a direction's active time and minimum time for a finding: a twentieth, and the 10 ms of a stall on a LAN
+"""A cause is worth a finding if it takes at least this share of a direction's active time, and at least this time: 10 ms, a stall on a LAN
 (docs/how-it-decides.md, 2.3)."""
 
 
@@ -105,13 +105,15 @@ class Doubt(NamedTuple):
     """Texts for waits that another cause explains equally well. The engine gives such waits the confidence `possible`.
 
     Attributes:
-        consistent_if: `answered` or `numbered` (`cause_findings`): a fact of the direction that makes the other explanation less likely. If
-            the fact is true, a finding on such waits alone is consistent; if it is not, or if this is empty, the finding is possible.
+        consistent_if: `answered` or `numbered` (`cause_findings`): the name of a fact about the direction that makes the other explanation
+            less likely. A finding that is based only on such waits is `consistent` if the fact is true, else `possible`. Empty: always
+            `possible`.
         limits: what the capture does not show about these waits, as a sentence; empty if the rule has no advice.
         remedy: what to change if the other cause applies.
         of_all: function that returns whether all waits of a direction are in doubt. Its argument is a function that returns a count of the
             sender (a column of `schema.CONNECTIONS`). If it is None, only the waits that the engine calls possible are in doubt.
-        rival: with `of_all` and advice, the other explanation as the verdict names it, as the subject of "… looks the same".
+        rival: the other explanation in the words of the verdict, as the subject of "… looks the same"; only for a rule with `of_all` and
+            advice.
     """
 
     consistent_if: str = ""

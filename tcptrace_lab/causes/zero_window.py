@@ -19,7 +19,7 @@ RULE = Rule(
         title="The receive window was zero for {cost}: the application on {receiver} ({receiving}) was not reading",
         mechanism=(
             "The receiving application was not reading, its receive buffer filled up, and the receiver offered no room. "
-            "The sender waited for the window to open, {times}."
+            "The sender waited {times} for the window to open."
         ),
         limits="The capture does not show why the application was not reading.",
         cure="earlier reading",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.significance import Compared
 
 SERVICES = 20
-"""Maximum number of services in full, those with most data; the JSON has all."""
+"""At most this many services are shown in full, those with most data; the JSON has all."""
 
 
 def text(comparison: Comparison) -> str:

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.t_test import Sample
 
 SERVICES = 50
-"""Maximum number of services shown, those with most data; the JSON has all."""
+"""At most this many services are shown, those with most data; the JSON has all."""
 
 OPEN_SERVICES = 3
-"""Number of services that are expanded, those with most data; the others are collapsed."""
+"""This many services, those with most data, are expanded; the others are collapsed."""
 
 LISTED = 50
 """Maximum number of connections listed side by side."""
 
 _COLOURS = (BLUE, RED, GREEN, PURPLE)
 _MIN_SHARE = 0.005
-"""A part of a bar shows its name if its share of the bar is at least this."""
+"""A part of a bar is labelled if it is at least this share of the bar."""
 
 
 def write_page(comparison: Comparison, path: str, sentences: Sequence[str] = ()) -> None:
@@ -38,7 +38,7 @@ def write_page(comparison: Comparison, path: str, sentences: Sequence[str] = ())
     Args:
         comparison: the comparison to show.
         path: the output file.
-        sentences: text below the heading that the captures do not show, such as whether a replay reproduced a stall.
+        sentences: text below the heading, on facts that the captures do not show, such as whether a replay reproduced a stall.
 
     Raises:
         OutputUnwritable: the disk is full, or permission is denied.

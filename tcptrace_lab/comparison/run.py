@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 MAX_SERVICES = 100
-"""Maximum number of services to compare, those with most payload."""
+"""At most this many services are compared, those with most payload."""
 
 LISTED_CONNECTIONS = 50
-"""Maximum number of connections of a service that are shown side by side; a service with more shows none."""
+"""The connections of a service are shown side by side only if there are at most this many."""
 
 _TIMES_KNOWN = pl.col("first_ts_ns").is_not_null() & (pl.col("last_ts_ns") >= pl.col("first_ts_ns"))
 _PAYLOAD = pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES))

@@ -108,7 +108,7 @@ class _Untested:
 def figures(lanes: Sequence[Lane]) -> list[list[Compared]]:
     """Compare the figures of each service and test each difference.
 
-    All tests that compare one group with the first form one family for Holm's correction.
+    For each group after the first, its tests against the first group are one family for Holm's correction.
     """
     untested = [[_figure(lane, place) for place in range(len(FIGURES))] for lane in lanes]
     known = [[one for one in lane if any(sample.count for sample in one.samples)] for lane in untested]

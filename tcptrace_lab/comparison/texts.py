@@ -146,7 +146,7 @@ def sampled_words(one: Compared) -> str:
 
 
 def headline(comparison: Comparison, group: int) -> str:
-    """Return the verdict on one group against the first in one sentence, for the service whose connections changed most in total time."""
+    """Return one sentence: how a group differs from the first, for the service whose total connection time changed most."""
     if not comparison.lanes:
         return f"{letter(group)}: no service occurs in both groups, so nothing can be compared."
     lane = max(range(len(comparison.lanes)), key=lambda place: _lost_ns(comparison, place, group))

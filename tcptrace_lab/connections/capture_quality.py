@@ -29,17 +29,18 @@ GOOD, LIMITED = 0.8, 0.5
 """Minimum factors for good and for limited capture quality."""
 
 COARSE_NS = 1_000_000
-"""A clock at least this coarse hides delays of hosts and LANs, because causes act within 1 ms (docs/how-it-decides.md, 2.2)."""
+"""A clock with ticks of this length or more hides delays of hosts and LANs: there, an effect follows its cause within 1 ms
+(docs/how-it-decides.md, 2.2)."""
 
 JITTER_NS = 10_000
 """Timestamps may run backwards by this much without harm (a heuristic). The clocks of several processors, and the order in which they write
 packets, differ by some microseconds. A host needs up to 10 µs for one packet."""
 
 CLOCK_JUMP = "clock_jump"
-"""Name of the fault that a connection contains a silence of impossible length."""
+"""Name of this fault: a connection contains a silence of impossible length."""
 
 BACKWARD = "backward_timestamps"
-"""Name of the fault that timestamps run backwards by more than `JITTER_NS`."""
+"""Name of this fault: timestamps run backwards by more than `JITTER_NS`."""
 
 FEW = 0.001
 """If at most this share of packets or bytes is lost, nearly all verdicts equal those of a complete capture."""
@@ -47,7 +48,7 @@ MANY = 0.01
 """If more than this share of packets is lost, most longer connections are affected."""
 
 DEFAULT_MSS_BYTES = 1460
-"""Segment size by which missing bytes are counted if no full segment size is known: that of Ethernet."""
+"""Missing bytes are converted to segments of this size (Ethernet) if no full segment size is known."""
 
 
 CAUSES: Mapping[str, str] = {

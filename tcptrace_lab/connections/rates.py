@@ -1,4 +1,4 @@
-"""Texts on the rates of a direction: the rates of its hosts, the upper bound that follows, and the share of it that was reached.
+"""Texts on the rates of a direction: the rates of its hosts, the bound that follows from them, and the reached share of this bound.
 
 The engine determines these rates (`rust/src/hosts/rates.rs`; columns of `schema.CONNECTIONS`).
 """

@@ -64,7 +64,7 @@ class Known:
         parameters: parameters of the direction.
         name: name of the pair and the direction.
         messages: number of messages analyzed: the completely captured ones.
-        measured: the slow ranges among them.
+        measured: the slow ranges of message sizes.
     """
 
     parameters: Parameters
@@ -84,7 +84,9 @@ def from_captures(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Known:
-    """Return the parameters that captures show for the hosts of the first capture's largest connection, in the direction with more data.
+    """Return the parameters that captures show for one pair of hosts, in the direction with more data.
+
+    The hosts are those of the largest connection in the first capture.
 
     Args:
         captures: the files of each capture, as for `read`. Each capture is read separately, so connections of different captures are never

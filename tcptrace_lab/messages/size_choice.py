@@ -1,7 +1,7 @@
 """Chooses the connections to search for slow message sizes.
 
-The search reads the segments of these connections once more. Only dialogues (data in both directions) in which TCP delayed data for at
-least one stall are searched: the most expensive first, up to a number of segments.
+The search reads the segments of these connections once more. It covers only dialogues (data in both directions) in which TCP delayed data
+for at least the length of one stall: the most expensive first, up to `MAX_SEGMENTS`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ SIZE_CAUSES = ("nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "rece
 timeouts and slow readers occur at any size."""
 
 MAX_SEGMENTS = 2_000_000
-"""Maximum number of segments read for all groups together, in about ten seconds."""
+"""At most this many segments are read for all groups together; reading them takes about ten seconds."""
 
 MAX_GROUPS = 16
-"""Maximum number of groups analyzed: those with most delayed time."""
+"""At most this many groups are analyzed, those with most delayed time."""
 
 MAX_CONNECTIONS = 4_096
 """Maximum number of connections in all groups together."""

@@ -48,15 +48,15 @@ TREND_ROUNDS = 25
 """Maximum number of Newton steps to find a trend; about eight are needed."""
 
 STEEPEST = 3.8
-"""Largest slope of a trend, in logits per standard deviation of the sizes: its middle (shares from 0.1 to 0.9) covers a third of the sizes
-or more, if they are evenly spread. Faster changes are cuts (a heuristic)."""
+"""Largest slope of a trend, in logits per standard deviation of the sizes. At this slope, the middle of the trend (shares from 0.1 to 0.9)
+covers a third of the sizes, if the sizes are evenly spread. Faster changes are cuts (a heuristic)."""
 
 Counts = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Groups of neighbouring messages between which no cut is needed: all have one size, or all stalled, or none stalled.
+    """Groups of neighbouring messages that no cut has to divide: all have one size, or all stalled, or none stalled.
 
     Attributes:
         edges: positions where blocks start, and the end of the last one.

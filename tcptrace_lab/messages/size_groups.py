@@ -97,7 +97,7 @@ class GroupSizes:
         conn: the connection if it is one, else None.
         from_client: the direction.
         messages: number of messages analyzed: the completely captured ones.
-        active_ns: sum of the active times of this direction of its connections.
+        active_ns: active time of this direction, summed over the connections of the group.
         measured: the slow ranges.
         causes: the most frequent cause of stalls in each slow range.
         predicted: ranges that the stack's rules predict; empty if too little is known.
@@ -105,7 +105,7 @@ class GroupSizes:
         drawn: `payload_bytes transfer_ns stalled first_frame` of messages for a figure.
         frames: frames at the ends of the first stalls in each range.
         receiver: family of the receiver's stack, from its SYNs; None if they show no family or several.
-        visits: for each slow range, how often the messages in time order entered it from other sizes.
+        visits: for each slow range, how often the sequence of messages (in time order) entered the range.
     """
 
     name: str
@@ -220,9 +220,9 @@ def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bo
     """Return the slow ranges among messages of one direction, and whether each message stalled.
 
     If the receiver's delayed-ACK timer expires soon, a message continues before its wait is long enough for a stall; if the timers of both
-    hosts are in step, this is always so. Therefore messages that Nagle's algorithm delayed until a late ACK count as stalled too. There is
-    one exception: if the stalls alone cluster more strongly by size and show ranges, the shorter waits are normal variation of hosts and
-    path.
+    hosts are in step, this happens to every message. Therefore messages that Nagle's algorithm delayed until a late ACK count as stalled
+    too. There is one exception: if the stalls alone cluster more strongly by size and show ranges, the shorter waits are normal variation
+    of hosts and path.
 
     Args:
         rows: messages with the columns of `whole_messages`.

@@ -2,8 +2,8 @@
 
 The steps of the test; all thresholds are constants below:
 
-1. Are stalled messages, when all are sorted by size, closer together than by chance (Wald and Wolfowitz' runs test)? If they are not, the
-   stalls do not depend on size. (A stall has several definitions: `by_clarity`.)
+1. If all messages are sorted by size, are the stalled ones closer together than by chance (Wald and Wolfowitz' runs test)? If they are not,
+   the stalls do not depend on size. (A stall has several definitions: `by_clarity`.)
 2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly any
    exception in a part (the rules of a stack are deterministic). Otherwise the shortest of three descriptions decides: one share of stalls
    for all normal sizes and another for all slow sizes; a share for each part; or a share that follows the size, without cuts.
@@ -41,7 +41,7 @@ MIN_IN_RANGE = 3
 """Minimum number of stalled messages in a slow range: three events of one kind count as proof (docs/how-it-decides.md, 2.4)."""
 
 MIN_NORMAL = 3
-"""Minimum number of messages outside slow ranges: as many as prove a stall. The tests then decide whether such a number may be chance."""
+"""Minimum number of messages outside slow ranges: three, as for `MIN_IN_RANGE`. The tests take into account how few they are."""
 
 RUNS_Z = -3.0
 """Stalls depend on size if the number of runs, as a normal deviate, is at or below this: one chance in 740."""
@@ -54,21 +54,22 @@ SLOW_SHARE, NORMAL_SHARE = 0.25, 0.1
 """Share of stalled messages from which a range is slow, and share up to which it is normal (heuristics)."""
 
 ALIKE_PART = 0.5
-"""A slow part beside a slower one belongs to its range if its share is at least this part of the other's. Otherwise it is not
-classified."""
+"""Two neighbouring slow parts are one range if the smaller share of stalls is at least this part of the larger one."""
 
 CHANCE = 0.001
-"""A range's share is no chance if normal messages would reach it with a lower probability than this (`predictive_tail`)."""
+"""A range is slow only if normal messages would reach its share of stalls with at most this probability (`predictive_tail`)."""
 
 EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
-"""If a range has normal sizes on one side only, this part of its messages at that edge must have at least this part of its total share."""
+"""If a range has normal sizes on one side only, the quarter of its messages next to that side must have at least 0.9 times the share of
+stalls of the whole range."""
 
 EDGE_GAP = 1 / 3
-"""Largest gap between such a range and the next normal size, as a part of all sizes or of their logarithms. The share of a trend needs at
-least this gap to change from 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
+"""Largest gap between a range with normal sizes on one side only and the next normal size, as a part of the extent of all sizes or of their
+logarithms. The share of a trend needs at least this gap to change from 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
 
 EXCESS_PART = 2
-"""The median excess of the stalled messages must exceed the shortest wait that counts as a stall, divided by this (a heuristic)."""
+"""The stalled messages of a range must take longer than expected: their median excess must be more than the shortest stall divided by this
+number (a heuristic)."""
 
 Z_95 = 1.959964
 """Normal deviate of two-sided 95 % intervals."""

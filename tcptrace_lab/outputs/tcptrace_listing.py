@@ -30,7 +30,7 @@ _SPACED = {"RTT samples", "RTT from 3WHS", "RTT full_sz smpls", "post-loss acks"
 """Labels before which the listing has an empty line."""
 
 _AMBIGUOUS = (
-    "\t  The next 5 figures are of ACKs that end on a segment sent several times;\n\t  their times begin with its last transmission.\n"
+    "\t  The next 5 figures are of ACKs of a segment that was sent several times;\n\t  their times begin with its last transmission.\n"
 )
 _DUPLICATES = "       ** these packets came twice; no figure but this one counts the copies\n"
 

@@ -1,12 +1,12 @@
 """Aligns two clocks that timestamped the same packets: their offset, their drift, and the errors of both.
 
 For each packet, δ = (time in the second capture) − (time in the first). A packet that travels from the first capture point to the second
-has δ = offset + delay; in the other direction it has δ = offset − delay. The offset is a line over time. Therefore it lies in the corridor
-between the lowest differences of the first direction and the highest of the other. The slope of the line is the drift. A wrong slope makes
-the corridor narrower, because the line touches one edge early and the other late. Therefore the drift is the slope of the widest corridor.
-Delays return to their minimum again and again, so that a few packets suffice. The width of the corridor is the minimum round trip between
-the two points. Two captures cannot show how this round trip divides between the two directions. The estimated offset is the middle of the
-corridor: exact if both minimum delays are equal, and wrong by at most half the width.
+has δ = offset + delay; in the other direction it has δ = offset − delay. The offset is a line over time. Because delays are not negative,
+this line lies in the corridor between the lowest differences of the first direction and the highest of the other. The slope of the line is
+the drift. A wrong slope makes the corridor narrower, because the line touches one edge early and the other late. Therefore the drift is the
+slope of the widest corridor. Delays return to their minimum again and again, so that a few packets suffice. The width of the corridor is
+the minimum round trip between the two points. Two captures cannot show how this round trip divides between the two directions. The
+estimated offset is the middle of the corridor: exact if both minimum delays are equal, and wrong by at most half the width.
 
 The method is based on Paxson (On calibrating measurements of packet transit times, 1998) and Moon, Skelly and Towsley (Estimation and
 removal of clock skew from network delay measurements, 1999). Both papers fit a line below the delays of one direction. The corridor of both
@@ -35,8 +35,8 @@ RUNS, MIN_IN_RUN = 8, 4
 overall minimum. With fewer than 4 packets per run, the full variation of the delays counts as noise (heuristics)."""
 
 HULL_BUCKETS = 8_192
-"""Number of buckets for large captures. Only the extreme difference of each bucket enters the hull: first along slope 0, then along the
-slope that results."""
+"""Large captures are divided into this many buckets. Only the extreme difference of each bucket enters the hull. The differences are
+measured from a line: first with slope 0, then with the slope that was found."""
 
 SEARCH_STEPS = 110
 """Search steps, each of which shrinks the interval of slopes by at least a third: 1e-3 · (2/3)^110 is less than 1 ns per century."""
@@ -97,12 +97,12 @@ class _Corridor:
         self._high = time, -height
 
     def upper(self, slope: float) -> float:
-        """Return the value at time 0 of the highest line of this slope that has no packet from the first point to the second below it."""
+        """Return the upper edge at time 0: the highest line of this slope below all packets from the first point to the second."""
         time, difference = self._low
         return float((difference - slope * time).min())
 
     def lower(self, slope: float) -> float:
-        """Return the value at time 0 of the lowest line of this slope that has no packet from the second point to the first above it."""
+        """Return the lower edge at time 0: the lowest line of this slope above all packets from the second point to the first."""
         time, difference = self._high
         return float((difference - slope * time).max())
 
@@ -111,7 +111,7 @@ class _Corridor:
         return self.upper(slope) - self.lower(slope)
 
     def noise(self, slope: float) -> float:
-        """Return the sum over both edges of the corridor: the typical distance between the edge and the extreme value of a run."""
+        """Return the noise of both edges, added up: the typical distance between the edge and the extreme value of a run."""
         above = _noise(*self._there, slope, self.upper(slope))
         below = _noise(self._back[0], -self._back[1], -slope, -self.lower(slope))
         return above + below

@@ -68,7 +68,7 @@ def _same_ports(counted: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame])
 
 
 def _best(rows: pl.DataFrame) -> pl.DataFrame:
-    """Select greedily: keep each row, in order of preference, whose two connections no earlier kept row uses."""
+    """Go through the rows in order of preference, and keep a row if both its connections are still without a partner."""
     taken: tuple[set[int], set[int]] = set(), set()
     keep = []
     for a, b in rows.select("a", "b").iter_rows():

@@ -40,7 +40,7 @@ _undo: list[Callable[[], object]] = []
 """Actions to run before the process ends, the last first."""
 
 _waiting = 0
-"""Number of things that are being created. The process does not end before they exist and are registered here."""
+"""Number of things that are being created. The process does not end before they exist and are registered in `_undo`."""
 
 _raised_s = -math.inf
 """Time of the last interrupt that became a KeyboardInterrupt (`time.monotonic`)."""
@@ -89,7 +89,7 @@ def making(make: Callable[[], Made], undo: Callable[[Made], object]) -> Iterator
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """While the block runs, SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, for a block that cleans up or handles it.
+    """While the block runs, SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that the block can clean up or handle it.
 
     This works only in the main thread; in other threads it has no effect.
     """

@@ -3,7 +3,7 @@
 The folder is removed at the end of the block, and by an interrupt (`interrupts`). A killed process cannot clean up, so the next process
 that creates such a folder removes the folder of the killed process. A lock shows whether a folder is in use: a file in the folder is locked
 (flock(2)) while the process that created it, or a fork of that process, is alive. The lock file contains the name of its folder. Therefore
-a copy of the folder that a user keeps is never removed, and neither is any other folder whose name starts alike.
+a copy of the folder that a user keeps is never removed, and neither is any other folder whose name starts with `PREFIX`.
 """
 
 from __future__ import annotations

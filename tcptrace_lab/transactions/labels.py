@@ -25,7 +25,7 @@ MAX_CONNECTIONS = 50
 """At most this many connections get a label: those with findings first, then the largest ones."""
 
 MAX_FRAMES = 100_000
-"""Data after this frame is not read for labels: that would take a noticeable part of the analysis (about 0.1 s)."""
+"""Data after this frame is not read for labels, because reading it would take a noticeable part of the analysis time (about 0.1 s)."""
 
 MAX_UNPACKED_BYTES = 1 << 25
 """Largest compressed file that is decompressed again for labels."""

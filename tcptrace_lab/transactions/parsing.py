@@ -113,7 +113,7 @@ class _Transfers:
                 _with_data(transaction, row)
 
     def _match(self, control: dict[str, Any], agreed: ftp.Agreed, transaction: Transaction) -> dict[str, Any] | None:
-        """Return the connection to the announced port of the listening side that is open during the transfer, or None."""
+        """Return the connection to the announced port of the listening side, if it is open during the transfer; else None."""
         listener, opener = ("client", "server") if agreed.client_listens else ("server", "client")
         for row in self._rows:
             fits = row["server_port"] == agreed.port and row["server_addr"] == control[f"{listener}_addr"]

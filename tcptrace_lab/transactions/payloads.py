@@ -156,7 +156,7 @@ def _new_part(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
 
 
 def _given_up(half: _Half, up_to: int) -> Iterator[Piece]:
-    """Yield a piece without data for the bytes before `up_to` that the receiver has and the capture lacks, then the next pieces."""
+    """Yield a piece without data in place of the missing bytes, then the pieces that follow; only if these bytes are before `up_to`."""
     if half.next is None or half.next >= up_to or not half.pending:
         return
     first = min(half.pending)

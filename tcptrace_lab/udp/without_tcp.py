@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LONG_GAPS = 10
-"""A longest gap of at least this many median gaps is a pause (a heuristic)."""
+"""The longest gap is a pause if it is at least this many times the median gap (a heuristic)."""
 
 SNAPLEN_BYTES = 128
 """A capture with this many bytes of each packet contains all headers (docs/capturing.md)."""

@@ -44,7 +44,10 @@ class Sent:
         return int(self._sides[from_client][int(self._conns.index_of(conn) or 0)] or 0)
 
     def weight(self, fault: Finding) -> float:
-        """Return the weight of a fault: by the data of its direction, or of its connection if both directions spend this time together."""
+        """Return the weight of a fault, which grows with the data of its direction.
+
+        If both directions spend this time together, the direction with more data counts.
+        """
         if fault.conn is None or not self.largest_bytes:
             return 1.0
         own = [self.by(fault.conn, from_client=from_client) for from_client in SIDES.values() if is_of(fault, from_client)]
@@ -73,7 +76,10 @@ def is_of(fault: Finding, from_client: bool) -> bool:  # noqa: FBT001  (the colu
 
 
 def heaviest(faults: Sequence[Finding], sent: Sent) -> tuple[Finding, ...]:
-    """Return the findings on the fault with the largest weight, in the direction where the fault has this weight; most expensive first."""
+    """Return the findings on the family of faults that costs most, in the direction where this family costs most.
+
+    Each cost is multiplied by its weight (`Sent.weight`).
+    """
     total: dict[frozenset[str], float] = {}
     directions: dict[tuple[frozenset[str], int | None, bool | None], list[Finding]] = {}
     for fault in faults:
@@ -109,7 +115,7 @@ def cost_ns_of(faults: Iterable[Finding]) -> int:
 def as_much(faults: Sequence[Finding], best: Finding) -> str:
     """Return the name of another fault that costs the whole capture as much as the chosen one.
 
-    Between two such faults, the order of findings decides.
+    If there are several such faults, the first in the order of the findings is named.
     """
     total = _totals(faults)
     other = next((one for one in faults if family_of(one) != family_of(best) and total[family_of(one)] == total[family_of(best)]), None)

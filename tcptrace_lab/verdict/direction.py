@@ -91,7 +91,7 @@ class Direction(NamedTuple):
     def as_largest(self, named: frozenset[str], confidence: Confidence) -> Confidence:
         """Return the confidence that the named causes took more time than any other cause.
 
-        `confidence` is the confidence in their own time.
+        `confidence` is the confidence in the named causes before this comparison.
 
         The confidence is one step lower if the time whose cause is unknown could make another cause the largest.
         """
@@ -114,7 +114,7 @@ class Direction(NamedTuple):
 
     @property
     def before_close(self) -> Direction | None:
-        """This direction without the time after the first FIN and without idle time; None if no time worth a finding remains."""
+        """This direction without idle time and the time after the first FIN; None if the rest is short or its main cause unknown."""
         rest = {cause: ns for cause, ns in self.active.items() if cause != "close"}
         one = self._replace(ns=rest)
         return one if one.life_ns >= WORTH_NS and one.main_cause != "unknown" else None
@@ -136,7 +136,7 @@ class Direction(NamedTuple):
         return int(self.row[f"{'client' if self.from_client else 'server'}_{name}"])
 
     def fill_in(self, words: str) -> str:
-        """Fill the names of both hosts into the text, and which of them is the client and which the server."""
+        """Replace `{sender}` and `{receiver}` by the names of the hosts, `{sending}` and `{receiving}` by `client` or `server`."""
         for role, name in host_names.roles(self.row, "client" if self.from_client else "server").items():
             words = words.replace(f"{{{role}}}", name)
         return words

@@ -105,7 +105,7 @@ def _advice(
 def _resent_ends(row: Mapping[str, Any], direction: Direction) -> str:
     """Return how often a host sent its SYN and its FIN, if opening or closing took at least as long as the timers of the repeated segments.
 
-    Copies of a SYN or FIN that the capture or the path made follow each other faster.
+    If the capture or the path has duplicated a SYN or FIN, the copies follow each other faster.
     """
     said = []
     for side, from_client in SIDES.items():

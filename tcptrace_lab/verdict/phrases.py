@@ -37,7 +37,7 @@ NOT_THE_PEERS: Final = frozenset({"idle", "peer", "network", "close", "unknown"}
 
 
 def saving(ns: int, active_ns: int) -> str:
-    """Return how much time a cure saves; the path needs the remaining time for the data."""
+    """Return how much time a cure saves. It does not save the time that the path needs for the data."""
     return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "almost nothing: the path needs this time for the data"
 
 
@@ -51,7 +51,8 @@ def main_phrase(direction: Direction, other: Direction, where: str) -> str:
 
     If this cause is `peer`, `other` (the opposite direction) shows what the peer did.
 
-    If the peer's application was silent all that time, the phrase names this silence, as the card in the report does.
+    If the peer's application was silent for nearly all of this time (`SAME_SILENCE`), the phrase names the silence, as the card in the
+    report does.
     """
     rule = causes.of_cause(direction.main_cause)
     if direction.main_cause == "idle":
@@ -76,7 +77,7 @@ def main_phrase(direction: Direction, other: Direction, where: str) -> str:
 
 
 def _meanwhile(other: Direction, ns: int) -> str:
-    """Return what the peer did in most of the wait for it, such as `: the application on 10.0.0.2 (server) was not sending`."""
+    """Return what delayed the peer for at least half of this time: `: the application on 10.0.0.2 (server) was not sending`."""
     own = {cause: spent for cause, spent in other.ns.items() if cause not in NOT_THE_PEERS}
     best = max(own, key=lambda cause: own[cause])
     if own[best] < ns / 2:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FLAGS = ((2, "SYN"), (1, "FIN"), (4, "RST"), (8, "PSH"), (16, "ACK"), (32, "URG"), (64, "ECE"), (128, "CWR"), (256, "AE"))
 _DEPARTS = 1 | 2
-"""SYN and FIN: segments with them, or with data, are departures."""
+"""The flags SYN and FIN. A segment with SYN, FIN or data is a departure."""
 
 _SURE = {"proved": "", "consistent": "most likely ", "possible": "possibly "}
 

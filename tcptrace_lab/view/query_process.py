@@ -24,7 +24,7 @@ MEMORY_BYTES = 2_000_000_000
 _STATEMENTS = re.compile(r"\s*(select|with|show\s+tables|explain)\b", re.IGNORECASE)
 
 _READERS = re.compile(r"(read|scan)_\w", re.IGNORECASE)
-"""Names of functions that read files; no column of an archive begins like them. The whole text is searched, quoted parts too."""
+"""Names of functions that read files; no name of a column begins like one of these. The whole text is searched, quoted parts too."""
 
 
 def check(sql: str) -> None:
@@ -32,7 +32,7 @@ def check(sql: str) -> None:
     if not _STATEMENTS.match(sql) or ";" in sql.rstrip().removesuffix(";"):
         raise UsageError("only one SELECT is possible here", remedy="begin with select or with")
     if _READERS.search(sql) or "\\" in sql or re.search(r"\b(from|join)\s*\(?\s*['\"][^'\"]*[/.]", sql, re.IGNORECASE):
-        raise UsageError("a query here sees the tables of the archive, and no files", remedy="archive tables lists them")
+        raise UsageError("a query here can read the tables of the archive, but no files", remedy="archive tables lists them")
 
 
 def _limit() -> None:
@@ -51,7 +51,7 @@ def _plain(value: object) -> Any:  # noqa: ANN401  (anything that JSON has)
 
 
 def main(root: str, limit: int, form: str, sql: str) -> int:
-    """Answer one query. Returns the exit code: 2 if the query is invalid; then standard error has one line that says why."""
+    """Answer one query. Returns the exit code: 2 if the query is invalid, with one line on standard error that says why."""
     _limit()
     from tcptrace_lab.archive.dataset import query  # noqa: PLC0415  (after the limits)
     from tcptrace_lab.outputs.export import text_of_lists  # noqa: PLC0415

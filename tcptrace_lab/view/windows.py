@@ -1,7 +1,7 @@
 """Draws the report's figures for one window of a connection, thinned to the pixel columns of the screen, down to single segments.
 
-All segments of a connection of usual size are read. For a larger connection, only the segments of the window are read, with the state
-before it. If the window itself is too large, it is drawn batch by batch.
+If a connection has at most `WHOLE_ROWS` segments, all of them are read. For a larger connection, its state before the window is
+computed, and then only the segments of the window are read. If the window itself is too large, it is drawn batch by batch.
 """
 
 from __future__ import annotations

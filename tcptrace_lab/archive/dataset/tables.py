@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 BUILT = "state/built.json"
 
 FEW = 256
-"""Up to this many captures, a month is one partition. Larger months have one partition per first digit of the capture names."""
+"""A month with at most this many captures is one partition. Larger months have one partition per first digit of the capture names."""
 
 FILE_SLICES = 8
 """Slices (`part.SLICE_BYTES`) per file: about 256 MB of memory."""
@@ -98,13 +98,13 @@ class Built:
         return cls({name: (fields[0], fields[1]) for name, fields in saved["partitions"].items()}, saved["rows"])
 
     def save(self, place: Place) -> None:
-        """Save these inputs in the archive. Raises OutputUnwritable."""
+        """Save the files and their inputs in the archive. Raises OutputUnwritable."""
         document = {"store_version": STORE_VERSION, "partitions": self.partitions, "rows": self.rows}
         place.write(BUILT, json.dumps(document, sort_keys=True).encode())
         self._saved_s = time.monotonic()
 
     def save_sometimes(self, place: Place) -> None:
-        """Save these inputs if the last save is `SAVE_S` ago, so that the next build continues a build that was killed."""
+        """Save if the last save is `SAVE_S` ago. If this build is killed, the next one continues from there."""
         if time.monotonic() - self._saved_s > SAVE_S:
             self.save(place)
 
@@ -123,7 +123,8 @@ def build(
         registry: its captures.
         settings: settings of the parts to use. A capture without such a part uses its last one.
         lost: name → reason of captures that could not be analyzed this time.
-        write_all: calls `write` for all of these in any order and returns the results, for instance in other processes; by default in turn.
+        write_all: writes these partitions in any order, for instance in other processes, and returns the results of `write`; by default,
+            they are written one after the other.
 
     Returns:
         Rows of `schema.CAPTURES`, sorted by name.

@@ -67,7 +67,7 @@ class Change:
 
     @property
     def severity(self) -> Severity:
-        """The severity of the change. The share of the present time that the change has added is 1 − 1/ratio."""
+        """The severity of the change. It depends on 1 − 1/ratio: the part of the present time that the change has added."""
         return severity_of(1 - 1 / self.ratio)
 
     @property

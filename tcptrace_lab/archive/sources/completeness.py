@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SETTLED_S = 10.0
 """If the kernel cannot tell whether a file is being written, the file counts as closed when its metadata has not changed for this long
-(heuristic). A ring has ended when no process has one of its files open for writing and none was modified for this long. The second
-condition is needed because a ring has no open file for a moment between two files."""
+(heuristic). A ring has ended when no process has one of its files open for writing, and none of its files was modified for this long. The
+second condition is needed because, after a file is closed and before the next one is opened, no file of the ring is open."""
 
 
 @dataclass(slots=True)

@@ -24,8 +24,8 @@ _RINGS = (
 """dumpcap writes numbers of at least five digits, and times as YYYYMMDDhhmmss."""
 
 _ROTATED = re.compile(r"(?P<base>.*\.(?:pcap|cap|dmp|pcapng))(?P<number>\d*)" + _PACKED)
-"""tcpdump appends its number to the name that it was given. A name without a suffix cannot be distinguished from a name that ends in a
-digit."""
+"""tcpdump appends its number to the name that it was given. If that name has no suffix, an appended number cannot be distinguished from
+digits at the end of the name itself."""
 
 
 def joined(paths: Iterable[str]) -> list[tuple[str, ...]]:

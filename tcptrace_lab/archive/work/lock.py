@@ -8,8 +8,8 @@ under `state/locks/`, and then lists the lock objects of other runs. If two runs
 with consistent listings (S3 since 2020, GCS, Azure). If each run sees the other one, both withdraw and retry after a random delay. The run
 that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a dead run and is ignored (clocks may
 differ by a minute). If the run that holds the lock was suspended for longer than `STALE_S`, two runs can write the archive at the same
-time. Both runs write the same bytes under the same names, so at most registry entries of deleted files are lost. Plain HTTP is not
-writable, so it cannot store an archive.
+time. Both runs write the same bytes under the same names, so nothing is lost, except possibly registry entries of deleted files. Plain HTTP
+is not writable, so it cannot store an archive.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STALE_S = 90.0
 """Age at which a lock object counts as stale: its holder missed four renewals."""
 
 LOOKS, LOOK_S = 20, 0.05
-"""A run that finds the folder locked reads the description of the lock's holder this many times, at this interval (s)."""
+"""A run that finds the folder locked tries to read the description of the lock's holder: at most this many times, at this interval (s)."""
 
 ATTEMPTS = 5
 """Attempts of a run to get the lock when another run requests it at the same time."""

@@ -198,7 +198,7 @@ def _analyzed(task: Analyze, paths: list[str], target: storage.Place) -> tuple[s
 
 
 def _is_still(path: str, source: str, digest: str, looks: tuple[int | str, ...]) -> bool:
-    """Return whether a file still has the contents that were hashed. Only if its metadata has changed, the file is hashed again."""
+    """Return whether a file still has the contents that were hashed. The file is hashed again only if its metadata has changed."""
     now = None if path != source else fingerprint.looks(path)
     return (now is not None and tuple(now) == looks) or fingerprint.contents(path)[0] == digest
 

@@ -1,6 +1,6 @@
 """Remedies that make a receiver send its ACKs at once.
 
-Each TCP stack has its own setting for this; the receiver's SYN suggests which stack it has.
+Each TCP stack has its own setting for immediate ACKs. The receiver's SYN suggests which stack the receiver has.
 """
 
 from __future__ import annotations

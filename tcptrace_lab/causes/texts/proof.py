@@ -20,8 +20,7 @@ class Value(NamedTuple):
 
     Attributes:
         text_of: row of `schema.STALLS` → text; None if unknown.
-        frame: column of the row that contains a further frame showing the value; empty if the frames at both ends of the wait show the
-            value.
+        frame: the column with the number of a further frame that shows the value; empty if the frames at both ends of the wait show it.
     """
 
     text_of: Callable[[Mapping[str, Any]], str | None]

@@ -1,4 +1,4 @@
-"""Detects the special cases in which a cause has other texts than usual for a direction."""
+"""Detects the special cases (`Case`) of a direction. In a special case, a cause has texts of its own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 SLOW_ANSWER_TIMES = 2
-"""The SYN-ACK was late if it took more than this many base RTTs; queues may double an RTT. If the SYN was retransmitted, and the SYN-ACK
-arrived less than a base RTT divided by this number after the last SYN, it answers an earlier SYN (a heuristic)."""
+"""The SYN-ACK was late if it took more than this many base RTTs; queues may double an RTT. A SYN-ACK answers an earlier SYN if it follows
+the last SYN by less than the base RTT divided by this number (a heuristic)."""
 
 MOST = 0.5
-"""The receiver, not the path, explains waits for a full window if at least this share of their time is beyond one base RTT per wait (a
-heuristic: the majority decides)."""
+"""The receiver, not the path, explains waits for a full window if at least this share of their time remains after one base RTT is
+subtracted from each wait (a heuristic: the majority decides)."""
 
 COLUMNS = (
     *(
@@ -70,7 +70,7 @@ def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
 
 
 def opens_late(waits: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether the receiver, not the path, explains these waits for a full window: most of the time is beyond base RTTs.
+    """Return whether the receiver, not the path, explains these waits for a full window (`MOST`).
 
     If the receiver's window was also zero at some time, its application reads slowly. `_reads_slowly` misses a receiver that opens its
     window by two segments at a time, because such a receiver shows no unread data.

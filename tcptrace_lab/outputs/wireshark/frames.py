@@ -79,7 +79,7 @@ def write(analysis: Analysis, path: Path) -> Sets:
 
 
 def _covered(analysis: Analysis, sets: Sets) -> pl.DataFrame:
-    """Return the number of the set of findings that cover the waits of each direction and cause."""
+    """Return, for each direction and cause, the number of the set of findings that cover its waits."""
     found: dict[tuple[int, bool, str], tuple[int, ...]] = {}
     for position, finding in enumerate(analysis.findings):
         if finding.conn is None or finding.connections > 1:

@@ -1,7 +1,7 @@
 """Capture → the tables of the explorer, in a folder of the cache.
 
-A first pass analyzes the capture (`analyze`). A second pass, or the rows that the first one kept, divides segments and ledger by
-connection.
+A first pass analyzes the capture (`analyze`). Then the rows of segments and ledger, which the first pass kept or a second pass reads, are
+divided by connection.
 """
 
 from __future__ import annotations

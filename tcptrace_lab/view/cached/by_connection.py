@@ -29,7 +29,7 @@ GROUP_ROWS = 16_384
 """Number of rows that are decoded together when a file is read. A query about a small connection decodes one or two such groups."""
 
 _HELD_ROWS = 524_288
-"""Maximum number of rows in memory; then they are written to temporary files."""
+"""Maximum number of rows in memory. When it is reached, the rows are written to temporary files."""
 
 
 class Shares(NamedTuple):

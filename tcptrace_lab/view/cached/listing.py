@@ -48,8 +48,9 @@ SCHEMA: dict[str, pl.DataType] = {
     "first_frame": pl.UInt64(),
     "last_frame": pl.UInt64(),
 }
-"""Columns. `*_bytes` is payload sent by that host, retransmits included. `CAUSE_ns` is time by cause in the main direction, the one with
-more payload, and `active_ns` its life without `idle`. `cost_ns` belongs to the most expensive finding. Times are since the first packet."""
+"""Columns. `*_bytes` is payload sent by that host, retransmits included. `CAUSE_ns` is the time of a cause in the main direction, which has
+more payload than the other; `active_ns` is the duration of the main direction without `idle`. `cost_ns` belongs to the most expensive
+finding. Times are since the first packet."""
 
 _NAMES = {
     **{name: name for name in ("conn", "first_frame", "last_frame", "first_ts_ns", "last_ts_ns", "clock_tick_ns")},

@@ -69,7 +69,7 @@ impl Distance {
         Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
     }
 
-    /// Returns the time that a segment of the other host takes from its capture to its arrival at this host.
+    /// Returns the time from the capture of a segment of the other host to the arrival of this segment at this host.
     #[inline]
     fn shift_ns(self) -> i64 {
         sender::shift_ns(self.own_ns, self.other_ns, self.begun)
@@ -256,8 +256,8 @@ fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     }
 }
 
-/// Measures from a segment that the receiver of data sends how many bytes have arrived there, and how many of them the
-/// application has read.
+/// Measures the rates of the receiver of data. A segment that it sends shows how many bytes have arrived, and how many
+/// of them its application has read.
 #[inline]
 fn drains(
     arrival: &Arrival,

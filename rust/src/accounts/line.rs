@@ -7,8 +7,8 @@ use crate::wire::{AtmFacts, aal5_cells};
 /// Size of an ATM cell: a header of 5 bytes and a payload of 48 (ITU-T I.361).
 const CELL_LINE_BYTES: u64 = 53;
 const CELL_PAYLOAD_BYTES: u64 = 48;
-/// Bytes on the link for each Ethernet frame besides its captured bytes: preamble and start delimiter of 8 bytes, frame
-/// check sequence of 4, gap of 12 (IEEE 802.3, 3.1.1 and 4.4.2).
+/// Bytes on the link for each Ethernet frame besides its captured bytes: 8 bytes of preamble and start delimiter, 4
+/// bytes of frame check sequence, and a gap of 12 bytes (IEEE 802.3, 3.1.1 and 4.4.2).
 const ETHERNET_AROUND_BYTES: u64 = 24;
 /// Minimum length of an Ethernet frame without its frame check sequence (IEEE 802.3, 4.4.2).
 const MIN_ETHERNET_BYTES: u64 = 60;
@@ -96,7 +96,7 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// In 1/100 of a percent.
+    /// The best payload share, in 1/100 of a percent.
     fn best(line: Line, full_segment_bytes: u16, header_bytes: u16) -> u64 {
         (line.best_payload_share(full_segment_bytes, header_bytes) * 10_000.0).round() as u64
     }

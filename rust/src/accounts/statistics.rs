@@ -2,9 +2,9 @@
 //! [`super::Counts`] these statistics cover tcptrace's long listing, tshark's conversations, and round trips by TCP
 //! timestamps (RFC 7323).
 //!
-//! [`Event`] describes one classified segment. A segment adds to the statistics of its sender, and its ACK adds to
-//! those of the peer. Figures that only losses, retransmissions, ECN or urgent data produce are allocated separately,
-//! so that most connections need no memory for them.
+//! [`Event`] describes one classified segment. A segment adds to the statistics of its sender, and the ACK in the
+//! segment adds to the statistics of the peer. Figures that only losses, retransmissions, ECN or urgent data produce
+//! are allocated separately, so that most connections need no memory for them.
 
 use serde::{Deserialize, Serialize};
 
@@ -68,15 +68,15 @@ pub struct Rare {
     pub urgent_segments: u64,
     pub urgent_bytes: u64,
     pub zero_window_probe_bytes: u64,
-    /// Number of segments that the path marked as Congestion Experienced, and of segments in which this host reports
-    /// that it reduced its congestion window (RFC 3168, 6.1.2).
+    /// Number of segments that the path marked as Congestion Experienced (CE), and number of segments in which this
+    /// host reports a reduced congestion window (CWR; RFC 3168, 6.1.2).
     pub ce_segments: u64,
     pub cwr_segments: u64,
     pub post_loss_acks: u64,
     pub triple_duplicate_acks: u64,
     pub max_retransmits: u16,
-    /// Round trips of retransmitted segments: the time from the last transmission of a segment to an ACK that ends
-    /// exactly at the end of the segment.
+    /// Round trips of retransmitted segments: the time from the last transmission of a segment to an ACK whose
+    /// acknowledgment number is the end of the segment.
     pub rtt_retransmitted: RttFigures,
     /// Time between two successive transmissions of the same segment.
     pub retransmit_interval: RttFigures,
@@ -95,7 +95,7 @@ pub(super) struct Event<'a> {
     pub segment: &'a Segment,
     pub kind: Kind,
     pub placed: Placed,
-    /// Offset that it acknowledges.
+    /// Offset that the segment acknowledges.
     pub ack: Option<i64>,
     pub window_bytes: Option<u32>,
     pub since_previous: Nullable,
@@ -107,7 +107,7 @@ pub(super) struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// Adds the segment to the statistics of its sender, and its ACK to those of the peer.
+    /// Adds the segment to the statistics of its sender, and the ACK in the segment to the statistics of the peer.
     #[inline]
     pub(super) fn count(
         &self,
@@ -304,7 +304,7 @@ impl Usual {
         self.dsack_segments += u32::from(acknowledged || inside);
     }
 
-    /// Adds the round trip of a segment that is at least as large as all earlier ones.
+    /// Adds the round trip of a segment if no earlier segment was larger.
     #[inline]
     fn sample_full_size(&mut self, payload_bytes: i64, rtt: Nullable) {
         let Some(rtt_ns) = rtt.get().filter(|rtt_ns| *rtt_ns >= 0) else { return };

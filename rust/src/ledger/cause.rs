@@ -28,8 +28,8 @@ macro_rules! causes {
     };
 }
 
-// The order of the causes is that of `CAUSES` in `tcptrace_lab/schema/ledger.py`, because tables store the position of
-// a cause as its code.
+// The causes have the same order as `CAUSES` in `tcptrace_lab/schema/ledger.py`, because tables store the position of a
+// cause as its code.
 causes! {
     /// The handshake is not complete.
     Handshake = "handshake",

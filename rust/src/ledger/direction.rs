@@ -29,7 +29,7 @@ const BURST_NS: i64 = 20_000;
 const BURST_SHARE: f64 = 0.002;
 /// An RTT that exceeds the shortest RTT by more than this share includes queueing delay (a heuristic).
 const QUEUE_SHARE: f64 = 0.25;
-/// At least this many waits of one kind prove a cause; a single wait is only consistent with it (a heuristic).
+/// At least this many waits of one kind prove a cause; a single wait is only consistent with the cause (a heuristic).
 pub const HELD_TIMES: i64 = 3;
 /// Flights that do not grow for this many rounds are on a plateau (a heuristic).
 const PLATEAU_ROUNDS: i64 = 5;
@@ -46,16 +46,16 @@ const STEADY_SHARE: f64 = 0.75;
 /// A sender paces if the bursts at the most common pace outnumber the others by at least this many (a heuristic).
 const PACED_BURSTS: i64 = 5;
 /// ACKs do not release the segments of a direction if many segments are sent late between two ACKs: at least
-/// `CHANCE_DEPARTURES`, and at least one for every `CHANCE_PART` that are sent early (a heuristic). In directions whose
-/// segments ACKs release, one segment in a hundred is late.
+/// `CHANCE_DEPARTURES` in all, and at least one late segment for every `CHANCE_PART` early ones (a heuristic). If ACKs
+/// do release the segments of a direction, only one segment in a hundred is late.
 const CHANCE_DEPARTURES: i64 = 5;
 const CHANCE_PART: u32 = 4;
-/// The application writes on its own clock if an even interval predicts at least `CLOCK_TIMES` times as many writes as
-/// the ACKs do, plus `CLOCK_WRITES` (a heuristic).
+/// The application writes on its own clock if an even interval predicts enough writes: at least `CLOCK_TIMES` times the
+/// number that ACKs predict, plus `CLOCK_WRITES` (a heuristic).
 const CLOCK_WRITES: u32 = 5;
 const CLOCK_TIMES: u32 = 3;
-/// The application does not wait for answers if it sends small segments before an answer at least this many times as
-/// often as after it (a heuristic).
+/// The application does not wait for answers if, for each small segment that it sends after an answer, it sends at
+/// least this many before an answer (a heuristic).
 const AHEAD_TIMES: i64 = 3;
 /// If the measured tick of a timestamp clock is in this range, the clock ticks in milliseconds, and queues on the path
 /// explain the difference (a heuristic: the next longer tick in use is 4 ms).
@@ -142,8 +142,8 @@ pub struct DirectionFacts {
     pub burst_ns: i64,
     /// A delay that exceeds the shortest one by more than this shows a queue on the path.
     pub queue_ns: i64,
-    /// Whether, in a direction without timestamps, the segments of one write that are sent at the most common spacing
-    /// outnumber the others by at least 5.
+    /// Whether the direction has no timestamps, and at least 5 more segments of one write are sent at the most common
+    /// spacing than at other spacings.
     pub comes_steadily: bool,
     /// Whether the spacing of segments depends on their size, so that it shows the rate of a line.
     pub comes_by_size: bool,
@@ -164,7 +164,7 @@ pub struct DirectionFacts {
     /// Whether the application does not wait for answers: it sends a small segment before the previous small segment is
     /// answered.
     pub writes_ahead: bool,
-    /// Whether the receiver sent at least half as many data segments as small segments waited for an ACK.
+    /// Whether the receiver sent at least one data segment for every two small segments that waited for an ACK.
     pub answered: bool,
     /// Whether the direction is ACK-clocked: the sender sends most segments at once when an ACK arrives.
     pub ack_clocked: bool,
@@ -182,7 +182,7 @@ pub struct DirectionFacts {
     /// Silence of at least this length has the cause `idle` if the sender could send and neither host has to answer the
     /// other.
     pub idle_after_ns: i64,
-    /// In the other direction, silence of at least this length can be idle.
+    /// The limit that `idle_after_ns` has in the other direction.
     pub receiver_idle_after_ns: i64,
     /// What other connections between the same hosts show about the path to the sender.
     pub neighbours: Option<Neighbours>,
@@ -353,14 +353,14 @@ impl DirectionFacts {
         self.release_window_ns = self.release_window_ns().max(self.blurred_ns);
     }
 
-    /// The longest time from an ACK to a segment that it released. If the sender's reactions to ACKs are clearly faster
-    /// than its other segments, the reactions determine this time. If the sender often sends late between two ACKs, an
-    /// early segment may be a coincidence, so the reaction time of a host is used instead.
+    /// The longest time from an ACK to a segment that it released. If the sender reacts to ACKs clearly faster than it
+    /// sends its other segments, its slowest reaction determines this time. If the sender often sends late between two
+    /// ACKs, an early segment may be a coincidence, so the reaction time of a host is used instead.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
-            // Only the handshake measures how far the sender is from the capture point, and so when an ACK reaches the
-            // sender.
+            // Only the handshake shows how far the sender is from the capture point, and therefore at what time an ACK
+            // reaches the sender.
             let is_fast = |ns: i64| self.beginning_seen && ns as f64 <= CAUSAL_SHARE_NEAR * self.rtt_ns as f64;
             let share = if reaction_ns.is_some_and(is_fast) { CAUSAL_SHARE_NEAR } else { CAUSAL_SHARE_FAR };
             at_least(CAUSAL_NS, share, self.rtt_ns)
@@ -433,8 +433,8 @@ impl DirectionFacts {
         (i64::from(rounds) >= PLATEAU_ROUNDS && shown && self.is_below_window(level, smss_bytes)).then_some(level)
     }
 
-    /// Whether the level is far below the largest receiver window. An old sender sends each segment that fits, so for
-    /// it a level one segment below the window is far enough.
+    /// Whether the level is far below the largest receiver window. An old sender sends each segment that fits, so a
+    /// level of one segment below the window is far enough for an old sender.
     fn is_below_window(&self, level: i64, smss_bytes: Option<i64>) -> bool {
         let Some(most) = self.max_window_bytes else { return false };
         let fits = self.near_sender && self.old && smss_bytes.is_some_and(|full| level + full <= most);
@@ -442,8 +442,8 @@ impl DirectionFacts {
     }
 
     /// Returns the largest flight if the direction never had two full-sized segments in flight, and if ACKs released
-    /// all of its segments, at least [`PLATEAU_ROUNDS`]. The RTT must also be so long that a segment right after an ACK
-    /// is no coincidence.
+    /// all of its segments. At least [`PLATEAU_ROUNDS`] segments are required, and an RTT so long that a segment right
+    /// after an ACK is no coincidence.
     fn low_top(&self, smss_bytes: Option<i64>) -> Option<i64> {
         let most = self.max_in_flight_bytes?;
         let low = self.peak_flight_bytes? < 2 * smss_bytes?;

@@ -102,9 +102,10 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
     Some(Edge { frame_before, ..edge(direction.last_ts_ns - wait_ns, spans) })
 }
 
-/// Whether the silence at the end of the direction is idle. Everything must be acknowledged and no request open: the
-/// server sent last, or the client sent last and the server never answers in this connection. If a host closes the
-/// connection after the silence, or sends keepalives, the silence need not exceed the usual pauses of the client.
+/// Whether the silence at the end of the direction is idle. It is idle only if everything is acknowledged and no
+/// request is open: the server sent last, or the client sent last and the server never answers in this connection. If a
+/// host closes the connection after the silence, or sends keepalives, the silence need not exceed the usual pauses of
+/// the client.
 fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
     let ending = &direction.totals.ending;
     let spoke_ns = ending.peer_last_ns.get();

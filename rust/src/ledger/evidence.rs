@@ -2,7 +2,7 @@
 //! share. Each value and test is defined once.
 //!
 //! All values and tests are pure functions of one [`WaitRecord`] and one [`DirectionFacts`]; none reads another wait.
-//! If a value is unknown, a test on it is false. The files, each using only those before it:
+//! If a value is unknown, a test on it is false. Each file uses only the files listed before it:
 //!
 //! - [`path`]: line rate, clocks, delays of the path
 //! - [`resent`]: whether the segment is a retransmission, and the state of its sender after a loss
@@ -11,7 +11,7 @@
 //! - [`window`]: room in the receiver window, and when it opened
 //! - [`nagle`]: whether the sender kept a small segment back
 //! - [`flow`]: queues, repairs, trains
-//! - [`deferral`]: in Linux, TSO deferral, which leaves a part of the window unused
+//! - [`deferral`]: TSO deferral, by which Linux leaves a part of the window unused
 //! - [`flights`]: levels that the flights do not exceed
 //! - [`predicates`]: the list of all predicates by name
 

@@ -1,6 +1,6 @@
 //! The gates: one file for each reason why TCP may not send (`docs/how-it-decides.md`, 4).
 //!
-//! Each file describes what closes the gate, what opens it and what disproves it, and gives the source. A gate gets the
+//! Each file describes what closes the gate, what opens it and what disproves it, and names the source. A gate gets the
 //! evidence of one wait. The gate returns whether it was closed until the segment was sent, and how sure that is. No
 //! gate uses the result of another; `judge.rs` decides which result counts.
 
@@ -28,8 +28,8 @@ pub use closed::Closed;
 pub(super) use loss_recovery::before_signal;
 
 /// Defines the functions that evaluate all listed gates in turn. The functions call each gate by name, so that the
-/// compiler can inline the gate, because most gates return after one test. An array of function pointers would prevent
-/// inlining.
+/// compiler can inline the gate. Inlining helps because most gates return after one test. An array of function pointers
+/// would prevent inlining.
 macro_rules! order {
     ($($gate:path,)+) => {
         /// The first gate that was closed.

@@ -58,8 +58,8 @@ fn verdict(wait: &Evidence<'_>) -> Verdict {
     Verdict { cause, confidence, opened_ago_ns, then: then.map(|then| then.cause), rivals }
 }
 
-/// Whether the wait is shorter than two ticks of a coarse clock. The length of a shorter wait is unknown, and so is the
-/// event that ended it; only evidence that needs no clock proves a cause.
+/// Whether the wait is shorter than two ticks of a coarse clock. The length of such a short wait is unknown, and so is
+/// the event that ended it. Only evidence that needs no clock proves its cause.
 fn is_blurred(wait: &Evidence<'_>) -> bool {
     wait.wait_ns < wait.direction.blurred_ns
 }

@@ -10,7 +10,7 @@ pub const MAX_SPANS: usize = 8;
 /// The cause of one wait and when it ended, before the timeline divides the wait into intervals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdict {
-    /// The cause that the deciding gate gives; `None` if no gate was closed.
+    /// The cause that the deciding gate returns; `None` if no gate was closed.
     pub cause: Option<Cause>,
     pub confidence: Confidence,
     /// Nanoseconds from the opening of the gate to the segment. The time before the opening has the cause of the gate.
@@ -25,7 +25,7 @@ pub(super) struct Verdict {
 /// One wait with its cause and its intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgedWait {
-    /// The cause that the deciding gate gives; `None` if no gate was closed. Without a closed gate, the segments that
+    /// The cause that the deciding gate returns; `None` if no gate was closed. Without a closed gate, the segments that
     /// arrived during the wait divide it into intervals.
     pub cause: Option<Cause>,
     /// Confidence in the causes of the intervals.
@@ -39,7 +39,8 @@ pub struct JudgedWait {
     pub caused_ns: i64,
     /// Facts about the wait that are needed to judge the message to which its bytes belong.
     pub note: Option<Note>,
-    /// Set if a late ACK of everything in flight ended the wait: the wait may then be a round of a throughput deadlock.
+    /// Set if a late ACK of everything in flight ended the wait, so that the wait may be a round of a throughput
+    /// deadlock.
     pub round: Option<Round>,
 }
 

@@ -1,10 +1,10 @@
 //! The ledger: for every instant of a direction, *why does the sender not send the next byte now?*
 //!
 //! A **departure** is a segment with data, SYN or FIN, seen from its sender. A **wait** is the time between two
-//! departures of one direction. The ledger gives each wait a cause, and divides it into **intervals** with one cause
-//! each. The intervals of a direction follow each other without gap or overlap, and sum to the life of the connection
-//! to the nanosecond. `docs/how-it-decides.md` explains the rules, `docs/architecture.md` the whole pipeline and where
-//! to add a cause.
+//! departures of one direction. The ledger finds the cause of each wait, and divides the wait into **intervals** with
+//! one cause each. The intervals of a direction follow each other without gap or overlap, and sum to the life of the
+//! connection to the nanosecond. `docs/how-it-decides.md` explains the rules. `docs/architecture.md` explains the whole
+//! pipeline and where to add a cause.
 //!
 //! While the capture is read, the engine only records one [`WaitRecord`] per departure ([`waits::record`]). Judging
 //! begins when the connection has ended: [`DirectionFacts`] contains the final facts of the direction, [`judge`] names

@@ -10,8 +10,8 @@ pub struct Rivals(u32);
 const _: () = assert!(CAUSES <= u32::BITS as usize, "one bit per cause");
 
 impl Rivals {
-    /// Returns the causes that the wait does not rule out, which are marked `true`. The result is empty if only one
-    /// cause is left, because it has no rival.
+    /// Returns the causes marked `true`, which the wait does not rule out. The result is empty if only one cause is
+    /// left, because a single cause has no rival.
     #[must_use]
     pub fn among(causes: &[(Cause, bool)]) -> Self {
         let bits: u32 = causes.iter().filter(|(_, holds)| *holds).fold(0, |bits, (cause, _)| bits | 1 << *cause as u32);
@@ -32,7 +32,7 @@ impl Rivals {
     }
 }
 
-/// Unknown time by its rivals.
+/// The unknown time of each set of rivals.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimeOfRivals(Vec<(Rivals, i64)>);
 

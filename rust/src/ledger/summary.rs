@@ -79,7 +79,7 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// If `wants_intervals` is true, every interval becomes a row. If `worths` gives the thresholds of findings,
+    /// If `wants_intervals` is true, every interval becomes a row. If `worths` contains the thresholds of findings,
     /// accounts and notes are made as well, and the details of the `most` largest costs are kept.
     #[must_use]
     pub fn new(wants_intervals: bool, worths: Option<Vec<Worth>>, most: usize) -> Self {
@@ -184,8 +184,8 @@ impl Summaries {
         Ok(())
     }
 
-    /// Runs `work` on shares in several threads. Each share is given with the index of its connection in `begun`. The
-    /// results are then passed to `take_in`, in the order of the shares.
+    /// Runs `work` on shares in several threads. Each share comes with the index of its connection in `begun`. When the
+    /// work is done, the results are passed to `take_in`, in the order of the shares.
     fn by_shares<R: Send>(
         &mut self,
         shares: Vec<(usize, Share)>,

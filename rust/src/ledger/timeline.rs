@@ -38,8 +38,8 @@ const HELD: [Cause; 9] = [
     Cause::Timeout,
 ];
 
-/// The part of `gap_ns` that is transit: at most an undisturbed RTT and, in a capture away from the sender, the jitter
-/// of the path.
+/// The part of `gap_ns` that is transit: at most the sum of an undisturbed RTT and the jitter of the path (0 in a
+/// capture at the sender).
 pub(super) fn transit_ns(gap_ns: i64, undisturbed_ns: i64, unsteady_ns: i64) -> i64 {
     gap_ns.min(undisturbed_ns + unsteady_ns).max(0)
 }
@@ -120,8 +120,8 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
     let recovery_ns = if blind { 0 } else { recovery_ns(wait, left_ns) };
     let left_ns = left_ns - recovery_ns;
     let queueing_delay_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0));
-    // The segment was sent after the peer's data had arrived, and was in transit since then. The peer's data was in
-    // transit for longer if other connections show a queue on the path to the sender.
+    // The segment was sent after the peer's data had arrived, and was in transit from then until its capture. The
+    // peer's data was in transit for longer if other connections show a queue on the path to the sender.
     let queued_ns = wait.answer_queued_ns(queueing_delay_ns);
     let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queued_ns));
     let transit_ns = if blind && !unmeasured {
@@ -193,7 +193,7 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
 
 /// How much earlier a server's wait for the handshake ends than its connection opens. A server that answers a request
 /// waits for the request, not for the ACK that opens the connection. The request and the ACK take the same time from
-/// the capture point to the server; this time is a part of the wait for the request, not of the handshake.
+/// the capture point to the server; this time is a part of the wait for the request, and not a part of the handshake.
 pub(super) fn request_transit_ns(direction: &DirectionFacts, peer_spoke: bool) -> i64 {
     if peer_spoke && !direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 }
 }

@@ -112,8 +112,8 @@ struct Queue {
     oldest: Common,
     /// Common part of the newest arrival.
     newest: Common,
-    /// The arrivals between the oldest and the newest at which the common part changes, with the new common part. The
-    /// arrivals are numbered from the first one of the direction.
+    /// Between the oldest and the newest arrival: the arrivals at which the common part changes, each with the new
+    /// common part. The arrivals are numbered from the first one of the direction.
     changes: VecDeque<(u64, Common)>,
 }
 
@@ -210,11 +210,11 @@ impl Arrivals {
     /// Removes and returns the next arrival that had reached the sender when `departure` was sent.
     ///
     /// Data that the departing segment acknowledges has reached the sender, and so have all arrivals before this data.
-    /// For other arrivals, timestamps decide if both segments have timestamps: the segment whose timestamp is echoed
-    /// and everything before it have reached the sender, and newer segments have not. If several segments have the
-    /// echoed timestamp, the first of them has reached the sender; the later ones have reached it if there was enough
-    /// time. The acknowledgment is checked first, because segments that arrive while an ACK is delayed are not echoed
-    /// (RFC 7323, 4.3).
+    /// If both segments have timestamps, the timestamps decide for all other arrivals: the segment whose timestamp is
+    /// echoed and everything before it have reached the sender, and newer segments have not. If several segments have
+    /// the echoed timestamp, the first of them has reached the sender; the later ones have reached it if there was
+    /// enough time. The acknowledgment is checked first, because segments that arrive while an ACK is delayed are not
+    /// echoed (RFC 7323, 4.3).
     pub(super) fn next_arrived(&mut self, departure: &Departure, shift_ns: i64) -> Option<Arrival> {
         let Arrival { tsval, ts_ns, .. } = self.queue.as_deref()?.front()?;
         let is_shown = || departure.shown_ns.get().is_some_and(|shown_ns| ts_ns <= shown_ns);
@@ -235,8 +235,8 @@ impl Arrivals {
         first
     }
 
-    /// Time since capture of the first segment whose timestamp `tsecr` echoes. The time is known only in a capture away
-    /// from the sender.
+    /// Time since the capture of the first segment with the timestamp `tsecr`, which is echoed now. The time is known
+    /// only in a capture away from the sender.
     pub(super) fn echo_ns(&self, tsecr: Option<u32>, now_ns: i64) -> Nullable {
         let echoed = self.echoed.filter(|(tsval, _)| Some(*tsval) == tsecr);
         echoed.map(|(_, ts_ns)| now_ns.saturating_sub(ts_ns)).into()

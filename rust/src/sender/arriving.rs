@@ -7,9 +7,9 @@ use super::timing::{LONGEST_NS, TOLERANCE_PART, whole_ns};
 use super::wait::LastSmall;
 use crate::nullable::Nullable;
 
-/// Without timestamps, an arrival may have reached the sender earlier than the shortest observed round trip implies, by
-/// up to 1/4 of this round trip. The round trip of a handshake includes address resolution and the time to open the
-/// connection.
+/// Without timestamps, the shortest observed round trip between capture point and sender may be too long by up to 1/4,
+/// because the round trip of a handshake includes address resolution and the time to open the connection. An arrival
+/// may therefore have reached the sender earlier than assumed.
 const EARLIER_PART: i64 = 4;
 /// Each RTT sample changes the smoothed RTT by 1/8 of the difference (RFC 6298, 2.3: alpha).
 const SRTT_PARTS: i64 = 8;
@@ -108,10 +108,10 @@ impl SenderState {
         }
     }
 
-    /// Undoes a spurious timeout. If the first ACK after a timeout echoes a timestamp older than that of the
-    /// retransmission, the original had arrived, and the sender continues as if there had been no timeout (Eifel, RFC
-    /// 3522 and RFC 4015; Linux `tcp_try_undo_loss`). A sender that does not undo the timeout retransmits more
-    /// segments, and is in recovery from then on.
+    /// Undoes a spurious timeout. If the first ACK after a timeout echoes an older timestamp than the retransmission
+    /// has, the original had arrived, and the sender continues as if there had been no timeout (Eifel, RFC 3522 and RFC
+    /// 4015; Linux `tcp_try_undo_loss`). A sender that does not undo the timeout retransmits more segments, and is in
+    /// recovery from then on.
     fn undo_spurious_timeout(&mut self, tsecr: Option<u32>) {
         let Some(Timeout { tsval, after_loss }) = self.timeout.take() else { return };
         if tsecr.zip(tsval).is_some_and(|(echoed, resent)| (echoed.wrapping_sub(resent) as i32) < 0) {
@@ -144,7 +144,7 @@ impl SenderState {
 
     /// The RTT that the sender measures with an ACK. The sample starts with the oldest acknowledged byte: the timestamp
     /// of this byte is echoed (RFC 7323, 4.3), and Linux also starts there without timestamps (`tcp_clean_rtx_queue`).
-    /// Retransmitted data gives a sample only with timestamps (RFC 6298, 3; RFC 7323, 4.1). The value is at most
+    /// Retransmitted data yields a sample only with timestamps (RFC 6298, 3; RFC 7323, 4.1). The value is at most
     /// [`LONGEST_NS`], because the echoed timestamp may be any number.
     fn senders_sample_ns(&self, arrival: &Arrival, now_ns: i64) -> Option<i64> {
         if let Some(rtt_ns) = arrival.rtt_ns.get() {
@@ -158,8 +158,8 @@ impl SenderState {
     ///
     /// A segment that was sent after a wait can correct the estimated round trip between capture point and sender. If
     /// an arrival was captured slightly less than this round trip before the segment, and nothing else can have
-    /// released the segment, this arrival had reached the sender, and so had the arrivals that released the next
-    /// segments.
+    /// released the segment, this arrival had reached the sender. The arrivals that release the next segments are
+    /// assumed to reach the sender equally early.
     #[inline]
     pub(super) fn take_arrived(&mut self, departure: &Departure, shift_ns: i64) {
         if departure.tsecr.is_some() || shift_ns == 0 {

@@ -8,9 +8,9 @@ use super::writes::Left;
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
 
-/// A segment of the peer had not yet reached the sender if it was captured less than 1/8 of the round trip between
-/// capture point and sender before the sender's segment (a heuristic). The handshake measures this round trip, and no
-/// path becomes eight times as fast.
+/// If a segment of the peer was captured shortly before a segment of the sender, the peer's segment had not yet reached
+/// the sender. Shortly means less than 1/8 of the round trip between capture point and sender (a heuristic). The
+/// handshake measures this round trip, and no path becomes eight times as fast.
 const TOO_QUICK_PART: i64 = 8;
 /// After a lost SYN, a sender starts with one segment (RFC 5681, 3.1) and its slow-start threshold may be two
 /// segments (4.4BSD, where the SYN timer sets it). A larger first flight shows that the sender did not treat
@@ -18,14 +18,15 @@ const TOO_QUICK_PART: i64 = 8;
 /// (`tcp_init_metrics`).
 const MIN_THRESHOLD_SEGMENTS: i64 = 2;
 /// After an idle time of one retransmission timeout, a sender may restart with a small congestion window (RFC 5681,
-/// 4.1). This constant is the shortest retransmission timeout in use, that of Linux (`TCP_RTO_MIN`).
+/// 4.1). The shortest retransmission timeout in use is the minimum of Linux (`TCP_RTO_MIN`).
 const RESTART_AFTER_IDLE_NS: i64 = 200_000_000;
 
 impl SenderState {
     /// Processes a segment that the sender sends. Returns the wait that the segment ended.
     #[inline]
     pub(crate) fn departs(&mut self, departure: &Departure, shift_ns: i64) -> Wait {
-        // If the capture clock was set back, the wait must not end before it began.
+        // If the capture clock was set back, the segment gets the time of the previous one, so that the wait does not
+        // end before it began.
         let departure = Departure {
             ts_ns: self.since.left_ns.get().map_or(departure.ts_ns, |left| left.max(departure.ts_ns)),
             ..*departure
@@ -132,8 +133,8 @@ impl SenderState {
             self.repairs_by = departure.retransmit_trigger;
         }
         if ends_small {
-            // Without timestamps, an ACK had certainly not arrived only if it was captured after this segment, or so
-            // shortly before it that no path is fast enough.
+            // Without timestamps, there are two cases in which an ACK had certainly not arrived: it was captured after
+            // this segment, or so shortly before this segment that no path is fast enough.
             let sure = departure.tsecr.is_some()
                 || self
                     .small_acked_ns

@@ -70,13 +70,13 @@ pub(super) enum Seen {
 /// The shortest interval between segments and the shortest round trip, relative to the bytes sent.
 ///
 /// No segment can be sent while the line is busy with the previous segment. The time from one segment to the next is
-/// therefore an upper bound for the serialization time of the first. The excess of a segment's round trip over that of
-/// the SYN is another upper bound. An application that writes small segments at its own pace spaces them as well, so
-/// small segments count only if both bounds agree.
+/// therefore an upper bound for the serialization time of the first. Another upper bound is the time by which a
+/// segment's round trip exceeds the round trip of the SYN. An application that writes small segments at its own pace
+/// spaces them as well, so small segments count only if both bounds agree.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Spacing {
-    /// The pace of the segment that followed a full-sized segment most closely, and of the segment that followed any
-    /// segment most closely.
+    /// The pace at which a segment most closely followed a full-sized segment, and the pace at which a segment most
+    /// closely followed any segment.
     full: Pace,
     any: Pace,
     /// The first RTT sample: the RTT of the SYN, if the SYN was captured.
@@ -87,8 +87,8 @@ pub(super) struct Spacing {
     longer: Pace,
     /// The smallest increase of a data segment's RTT over the first RTT sample, per additional ATM cell.
     longer_by_cells: Pace,
-    /// For the fastest round trip with data in both directions, compared with that of the SYN: the additional time for
-    /// the additional bytes, and the number of additional ATM cells.
+    /// The fastest round trip with data in both directions, compared with the round trip of the SYN: the additional
+    /// time for the additional bytes, and the number of additional ATM cells.
     exchange: Pace,
     exchange_cells: i64,
     /// In a capture away from the sender, the shortest time from data to a FIN without data.
@@ -132,8 +132,8 @@ impl Spacing {
         }
     }
 
-    /// Adds the RTT sample of a segment with `payload_bytes` of data that a segment with `back_bytes` of data
-    /// acknowledged. The lines of both directions are assumed to have equal rates.
+    /// Adds the RTT sample of a segment. The segment has `payload_bytes` of data, and its ACK has `back_bytes` of data.
+    /// The lines of both directions are assumed to have equal rates.
     #[inline]
     pub(super) fn rtt_sampled(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
         let Some(first_ns) = self.first_rtt_ns.get() else {
@@ -167,8 +167,8 @@ impl Spacing {
         if self.any.bytes == 0 { Default::default() } else { payload_and_time(self.any, self.any.ns) }
     }
 
-    /// For the fastest round trip with data in both directions, compared with that of the SYN: additional bytes on both
-    /// lines, additional ATM cells, additional time. The values are null if no SYN was captured.
+    /// The fastest round trip with data in both directions, compared with the round trip of the SYN: additional bytes
+    /// on both lines, additional ATM cells, additional time. The values are null if no SYN was captured.
     pub(super) fn exchange(&self) -> (Nullable, Nullable, Nullable) {
         if self.begun_late || self.exchange.bytes == 0 {
             return Default::default();
@@ -208,7 +208,7 @@ impl Spacing {
         })
     }
 
-    /// Whether the intervals between segments and the round trips give the same line rate, in bytes or in ATM cells.
+    /// Whether the intervals between segments and the round trips show the same line rate, in bytes or in ATM cells.
     fn round_trips_agree(&self) -> bool {
         let Self { any, longer, longer_by_cells, .. } = *self;
         let agrees = |pace: Pace, size: i64, part: u64| {
@@ -219,9 +219,9 @@ impl Spacing {
     }
 
     /// Whether a line of this rate, equal in both directions, would need more time for the SYN and its answer than
-    /// their round trip took. If the line would need more time, its rate is higher: the application wrote late, or the
-    /// receiver's delayed-ACK timer lengthened the round trip. On the line, a SYN takes no longer than any data, even
-    /// in whole cells.
+    /// their round trip took. If so, the real line is faster, and something else caused the measured times: the
+    /// application wrote late, or the receiver's delayed-ACK timer lengthened the round trip. On the line, a SYN takes
+    /// no longer than any data, even in whole cells.
     fn is_too_slow_for_the_handshake(&self, line: Pace) -> bool {
         self.seen != Seen::Away
             && self
@@ -332,8 +332,8 @@ mod tests {
 
     #[test]
     fn the_quickest_exchange_of_messages_is_kept_by_what_it_had_more_than_the_syns() {
-        // 1,000 bytes of data take 1,078 bytes on the line, 994 more than a SYN, or 22 cells, 20 more than a SYN. Data
-        // that a segment without data acknowledges is no exchange.
+        // 1,000 bytes of data take 1,078 bytes on the line (994 more than a SYN), or 22 cells (20 more than a SYN). If
+        // the ACK of the data carries no data, the two are no exchange.
         let mut spacing = after(&[], Seen::AtSender);
         assert_eq!(spacing.exchange().2.get(), None);
         for (longer_ns, back) in [(1_700_000, 1_000), (1_590_400, 1_000), (100_000, 0)] {
@@ -366,8 +366,8 @@ mod tests {
 
     #[test]
     fn a_receivers_timer_that_is_about_as_late_as_the_next_write_reveals_no_line_that_the_syn_outran() {
-        // The sender sends 500 bytes every 50 ms, acknowledged after 43 ms: 87 µs for each of the 494 bytes more than a
-        // SYN, and 87 µs for each of the 578 bytes on the line in 50 ms.
+        // The sender sends 500 bytes every 50 ms, and each ACK comes after 43 ms. Both times show the same pace of 87
+        // µs per byte: 43 ms for the 494 bytes more than a SYN, and 50 ms for the 578 bytes on the line.
         let serialization_ns = |syn_ns| {
             let mut spacing = Spacing::default();
             spacing.rtt_sampled(syn_ns, 0, 0);

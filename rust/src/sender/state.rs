@@ -57,7 +57,7 @@ pub(crate) struct SenderState {
     /// Smoothed RTT of the sender's own samples (RFC 6298, 2.3).
     pub(super) srtt_ns: Nullable,
     /// When duplicate ACKs or SACK blocks first signalled a loss that is not yet repaired. Once these signals suffice
-    /// for a retransmission, the field is the time at which they first did.
+    /// for a retransmission, the field is the time at which they first sufficed.
     pub(super) loss_signalled_ns: Nullable,
     /// Whether the duplicate ACKs or SACK blocks suffice for a retransmission.
     pub(super) loss_confirmed: bool,
@@ -68,7 +68,7 @@ pub(crate) struct SenderState {
     /// Small segments sent while an earlier small segment was in flight.
     pub(super) small_behind_small: u32,
     pub(super) small_waits: SmallWaits,
-    /// Flights whose last segment had PSH set and after which a full-sized segment waited.
+    /// Flights after which a full-sized segment waited. Only flights whose last segment had PSH set count.
     pub(super) full_buffer: FullBuffer,
     pub(super) clock: Clock,
     pub(super) spacing: Spacing,
@@ -91,7 +91,7 @@ pub(super) struct Timeout {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SmallWaits {
     /// How many small segments waited behind a small one since a small segment was last sent without waiting, and the
-    /// largest number so far.
+    /// largest such number so far.
     pub(super) run: u16,
     pub(super) longest_run: u16,
     /// Small segments that were sent after full-sized ones only: how many waited for the ACK, and how many did not. The
@@ -100,8 +100,8 @@ pub(super) struct SmallWaits {
     pub(super) passed_full: u16,
     /// Segments that were sent immediately after a small segment which had waited for the ACK of another small one.
     pub(super) went_on: u16,
-    /// How many small segments were sent as soon as the previous small one was acknowledged, before its answer was
-    /// complete; and how many were sent only with data of the answer that came after the ACK.
+    /// How many small segments were sent as soon as the previous small one was acknowledged, before the answer to that
+    /// segment was complete; and how many were sent only when data of the answer arrived after the ACK.
     pub(super) before_answer: u16,
     pub(super) after_answer: u16,
 }
@@ -144,8 +144,7 @@ pub(super) struct Since {
 }
 
 impl SenderState {
-    /// Adds the RTT sample of a segment with `payload_bytes` of data that a segment with `back_bytes` of data
-    /// acknowledged.
+    /// Adds the RTT sample of a segment. The segment has `payload_bytes` of data, and its ACK has `back_bytes` of data.
     #[inline]
     pub(crate) fn rtt_sampled(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
         self.spacing.rtt_sampled(rtt_ns, payload_bytes, back_bytes);

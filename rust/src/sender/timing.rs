@@ -9,14 +9,14 @@ const NEAR_SENDER_PART: i64 = 10;
 /// point. For a round trip this short, the order of the packets shows which host is near.
 pub(crate) const NO_DISTANCE_NS: i64 = 50_000;
 /// The bound that replaces [`NO_DISTANCE_NS`] if the handshake was not captured. Without a handshake, only the response
-/// times of the applications are known, not those of the TCP stacks (`HOST_NS` of `hosts/vantage.rs`).
+/// times of the applications are known, not the response times of the TCP stacks (`HOST_NS` of `hosts/vantage.rs`).
 const NO_DISTANCE_OF_PROGRAMS_NS: i64 = 500_000;
 /// The round trip to the sender is reduced by 1/32, because the shortest observed round trip may not be the shortest
 /// possible.
 pub(super) const TOLERANCE_PART: i64 = 32;
-/// The longest connection whose waits are judged: 2^57 ns, about 4.5 years (a heuristic: no capture is that long). Sums
-/// of 60 times of this length, and products with numbers up to 60, fit in an i64. If a connection is longer, the times
-/// of its packets are invalid.
+/// The longest connection whose waits are judged: 2^57 ns, about 4.5 years (a heuristic: no capture is that long). The
+/// sum of 60 such lengths fits in an i64, and so does the product of such a length and a number up to 60. If a
+/// connection is longer, the times of its packets are invalid.
 pub const LONGEST_NS: i64 = 1 << 57;
 
 /// Whether both hosts are so near that the capture point may be at either host, even if the sender answers later than
@@ -29,8 +29,9 @@ pub(crate) fn at_either(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) 
     to_sender_ns.zip(to_receiver_ns).is_some_and(near)
 }
 
-/// By how much an arrival is moved later, to compare its arrival at the sender with the capture times of the sender's
-/// segments: about the shortest round trip between capture point and sender. 0 in a capture at the sender.
+/// The time that is added to the capture time of an arrival, so that it can be compared with the capture times of the
+/// sender's segments. It is about the shortest round trip between capture point and sender, and 0 in a capture at the
+/// sender.
 #[inline]
 pub(crate) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, begun: bool) -> i64 {
     let Some(to_sender_ns) = to_sender_ns else { return 0 };

@@ -3,7 +3,7 @@
 //!
 //! Each explanation predicts when the next burst begins. If the application writes by its own clock, the burst begins
 //! one interval after the last burst; if an ACK releases data, the burst begins as soon as the ACK arrives. Each burst
-//! is a vote for the explanation with the much smaller error.
+//! is a vote for one explanation if the error of this explanation is much smaller.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,8 @@ const LATE_PART: i64 = 2;
 /// The bursts of one direction that began after the end of a write, and the votes for each explanation.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Writes {
-    /// When the current burst began, the interval before the burst, and the time from the last ACK to its start.
+    /// When the current burst began, the interval before the burst, and the time from the last ACK to the start of the
+    /// burst.
     began_ns: Nullable,
     interval_ns: Nullable,
     reaction_ns: i64,
@@ -45,7 +46,7 @@ const POWERS: usize = 18;
 /// cluster's largest count (a heuristic).
 const VALLEY_PART: u16 = 8;
 
-/// The largest count of a cluster is at least this many segments (a heuristic).
+/// In a cluster, the largest count is at least this many segments (a heuristic).
 const MIN_CLUSTER: u16 = 5;
 
 /// Counts of segments by the time since the last ACK, in powers of two.
@@ -129,9 +130,9 @@ impl Writes {
     fn vote(&mut self, interval_ns: i64, before_ns: i64, left: Left) {
         let clock_error_ns = interval_ns.saturating_sub(before_ns).saturating_abs();
         let late_ns = left.since_ack_ns.unwrap_or(left.wait_ns);
-        // Each explanation has one unknown constant: the interval of the clock, and the reaction time to an ACK, which
-        // must be short enough. If the reaction time were assumed to be 0, ACKs of a delayed-ACK timer would seem to be
-        // the application's clock, because they come at even intervals themselves.
+        // Each explanation has one unknown constant. The constant of the clock is its interval. The constant of the
+        // ACKs is the reaction time, which is required to be short. If the reaction time were assumed to be 0, ACKs of
+        // a delayed-ACK timer would seem to be the application's clock, because they come at even intervals themselves.
         let is_reaction = late_ns <= SLOW_REACTION_NS;
         let ack_error_ns =
             if is_reaction { late_ns.saturating_sub(self.reaction_ns).saturating_abs() } else { late_ns };
@@ -208,7 +209,7 @@ mod tests {
         let writes: Vec<_> =
             (1..=10).map(|n| (n * 5 * MS + 20 * US * (n % 2), 200 * US + 150 * US * (n % 5))).collect();
         let rivals = after(&writes);
-        // The second write gives the first interval, and the third write the first prediction.
+        // The first interval is known with the second write, and the first prediction is possible for the third write.
         assert_eq!(rivals.votes(), Votes { clock: 8, ack: 0 });
         assert!((4_960 * US..=5_040 * US).contains(&rivals.interval_ns().get().unwrap()));
     }

@@ -8,8 +8,8 @@ use crate::connection::DirectionState;
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// An ACK that is later than the fastest ACKs by more than 2 ms was triggered by a timer or by the application, not by
-/// the newest segment that it covers (a heuristic: a host's answer takes microseconds, scheduling takes milliseconds).
+/// If an ACK is more than 2 ms later than the fastest ACKs, a timer or the application triggered it, not the newest
+/// segment that it covers (a heuristic: a host's answer takes microseconds, scheduling takes milliseconds).
 const PROMPT_NS: i64 = 2_000_000;
 /// The shortest segment that Linux counts as full-sized when it decides whether to send an ACK (`TCP_MIN_RCVMSS`).
 const MIN_FULL_BYTES: u32 = 536;
@@ -40,8 +40,8 @@ pub struct Acking {
     pub delayed_several: u32,
     pub delayed_max_bytes: u32,
     pub lag: RttFigures,
-    /// The time of each delayed ACK is a phase of the 200 ms timer. `heartbeat` is the sum of the cosines and the sum
-    /// of the sines of all phases.
+    /// Each delayed ACK has a phase: its time within the period of the 200 ms timer. `heartbeat` is the sum of the
+    /// cosines and the sum of the sines of all phases.
     pub heartbeat: (f64, f64),
     pub(crate) delays: Option<Box<[u16]>>,
 }
@@ -56,7 +56,7 @@ impl Acking {
     }
 
     /// Returns how much the times of delayed ACKs concentrate at one phase of a 200 ms timer: 1 if all have the same
-    /// phase, about 1/√n for n ACKs if there is no such timer (mean resultant length, Rayleigh's test).
+    /// phase, and about 1/√n for n ACKs if there is no 200 ms timer (mean resultant length, Rayleigh's test).
     #[must_use]
     pub fn concentration(&self) -> Option<f64> {
         (self.delayed_acks > 0).then(|| self.heartbeat.0.hypot(self.heartbeat.1) / f64::from(self.delayed_acks))
@@ -116,8 +116,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
-    // An ACK soon after another ACK may have waited in a queue, so its delay is not counted. Before an ACK that was
-    // triggered by a timer, the host sent nothing for at least 3/4 of the delay.
+    // A delay counts only if the host sent nothing before the ACK for at least 3/4 of the delay. An ACK soon after
+    // another ACK may have waited in a queue.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
         acking.delayed(lag_ns.saturating_sub(min_ns), acked.segments, bytes, now);

@@ -15,29 +15,29 @@ pub(crate) struct Event<'a> {
     /// The offset that the segment acknowledges; `None` for a damaged segment, because a damaged segment does not
     /// arrive.
     pub ack: Option<i64>,
-    /// Bytes that its sender had in flight before this segment.
+    /// Bytes that the sender had in flight before this segment.
     pub in_flight: Option<i64>,
     /// The largest window that the receiver has offered to this sender.
     pub offered_window_bytes: Option<u32>,
-    /// The window that it advertises.
+    /// The window that the segment advertises.
     pub window_bytes: Option<u32>,
     /// Time since the sender's previous segment.
     pub since_previous: Nullable,
-    /// The segment exceeds the window that was offered before the latest one, so the sender needed the latest window.
+    /// The segment exceeds the receiver's previous window, so the sender needed the latest one.
     pub needed_window: bool,
     /// The segment immediately follows another data segment of its sender.
     pub in_burst: bool,
-    /// What its ACK shows.
+    /// What the segment shows as an ACK.
     pub acked: Acked,
 }
 
 /// What an ACK shows about the data that was not acknowledged before.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acked {
-    /// Number of sequence numbers.
+    /// Number of acknowledged sequence numbers.
     pub bytes: Nullable,
-    /// Number of segments. A segment that segmentation offload merged counts as the segments that it becomes on the
-    /// wire.
+    /// Number of acknowledged segments. A segment that segmentation offload merged counts as the segments that it
+    /// becomes on the wire.
     pub segments: u32,
     /// Time to the ACK from the latest transmission of the oldest acknowledged byte.
     pub lag_ns: Nullable,

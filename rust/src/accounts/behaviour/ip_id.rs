@@ -3,8 +3,8 @@
 //!
 //! RFC 6864 requires an identification to be unique only while fragments are reassembled. Hosts therefore choose
 //! identifications in several ways: by a counter per connection (Linux), by one counter for all packets, at random, or
-//! always 0. Only a counter per connection gives consecutive numbers to the packets of this direction. If nearly all
-//! numbers are present in the capture, in any order, the host uses a counter per connection. With a counter per
+//! always 0. Only with a counter per connection do the packets of this direction have consecutive numbers. If nearly
+//! all numbers are present in the capture, in any order, the host uses a counter per connection. With a counter per
 //! connection, a missing number is a packet that was lost before the capture point or that the capture missed.
 
 use serde::{Deserialize, Serialize};
@@ -17,17 +17,17 @@ const MIN_STEPS: u32 = 10;
 /// Missing numbers count as missing packets if at least 9 of 10 numbers are present (a heuristic). If fewer numbers are
 /// present, the counter may also number packets to other hosts.
 const COUNTED_TENTHS: i64 = 9;
-/// A gap in the numbers may be a loss if at least 6 of 10 numbers are present (a heuristic). With a limit of 6 of 10
-/// numbers, the path may lose a fifth of the packets and also some of their retransmissions.
+/// A gap in the numbers may be a loss if at least 6 of 10 numbers are present (a heuristic). The limit is low enough
+/// for a path that loses a fifth of the packets and also some of their retransmissions.
 const POSSIBLE_TENTHS: i64 = 6;
-/// Largest step of a counter. A packet with a larger step is not numbered by the counter; Linux numbers the packets
-/// that it sends without a socket differently (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
+/// Largest step of a counter. After a larger step, the packet's number does not come from the counter: Linux numbers
+/// packets that it sends without a socket differently (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
 const SMALL_STEP: u16 = 1_000;
 
 /// The identifications of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Numbering {
-    /// The identification that the counter gives to the next packet; `None` before the first packet.
+    /// The identification that the next packet should have by the counter; `None` before the first packet.
     next: Option<u16>,
     /// Position of `next` in the counter's sequence; the first packet has position 0.
     place: i32,
@@ -85,8 +85,8 @@ impl Numbering {
         self.are_present(COUNTED_TENTHS).then_some((self.numbers() - i64::from(self.seen)).max(0))
     }
 
-    /// Whether a missing identification may be a lost packet: the identifications come from a counter for this
-    /// direction.
+    /// Whether a missing identification may mean a lost packet, because the identifications come from a counter for
+    /// this direction.
     #[must_use]
     pub fn gaps_may_be_losses(&self) -> bool {
         self.are_present(POSSIBLE_TENTHS)

@@ -91,9 +91,9 @@ pub(crate) fn take(
     }
 }
 
-/// If no SYN shows the window scale of `receiver`, raises the lower bound of this scale. The window of `receiver` must
-/// have allowed all bytes in flight. (This is wrong if the receiver shrinks its window, or if it offered the window
-/// before the capture.)
+/// If no SYN shows the window scale of `receiver`, raises the lower bound of this scale. The scale is at least so large
+/// that the window of `receiver` allowed all bytes in flight. (The bound is wrong if the receiver shrinks its window,
+/// or if it offered the window before the capture.)
 #[cold]
 fn bound_window_scale(
     sender_direction: &DirectionState,

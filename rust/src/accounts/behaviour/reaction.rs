@@ -7,23 +7,23 @@ use crate::connection::{Kind, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Reaction times of a host: from the capture of a segment to the host until the capture of the host's first segment
-/// that proves the arrival. Two kinds of proof that RTT samples do not use count here: an echoed timestamp (RFC 7323,
-/// 3), and data that exceeds the window offered before.
+/// Reaction times of a host. A reaction time runs from the capture of a segment sent to the host until the capture of
+/// the first segment with which the host proves that it received that segment. Two kinds of proof count here, which RTT
+/// samples do not use: an echoed timestamp (RFC 7323, 3), and data that exceeds the peer's previous window.
 ///
 /// A reaction time is never shorter than the round trip from the capture point to the host, so the shortest one is the
 /// best estimate.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Reaction {
-    /// The shortest of these times.
+    /// The shortest reaction time.
     pub min_ns: Nullable,
     /// Capture time of the oldest segment of the peer whose timestamp is not echoed yet, and this timestamp.
     awaited_ts_ns: Nullable,
     awaited_tsval: u32,
     /// The latest TCP timestamp (`TSval`) of the peer.
     peer_tsval: u32,
-    /// The highest right edge of the peer's window, the highest right edge before that, and the time when it changed.
-    /// While the window scale of the peer is unknown, the edge is known only for a zero window.
+    /// The highest right edge of the peer's window, the highest right edge before that, and the time of the last
+    /// change. While the window scale of the peer is unknown, the edge is known only for a zero window.
     edge: Nullable,
     edge_before: Nullable,
     edge_ts_ns: Nullable,
@@ -31,7 +31,7 @@ pub struct Reaction {
 
 impl Reaction {
     /// Measures a reaction time if the segment, which the host sent, proves the arrival of an earlier segment. Returns
-    /// whether the segment exceeds the window that the peer offered before the latest one.
+    /// whether the segment exceeds the peer's previous window, so that the host needed the latest one.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()

@@ -29,7 +29,8 @@ const MIN_HOLD_NS: i64 = 2_000_000;
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Sending {
     pub super_segments: u32,
-    /// Number of additional segments on the wire, because offload split segments after they were captured.
+    /// By how many the segments on the wire outnumber the captured ones, because offload split segments after they were
+    /// captured.
     pub hidden_segments: u64,
     /// Number of data segments that were captured after their ACK.
     pub late_segments: u32,
@@ -86,11 +87,13 @@ impl Sending {
     }
 }
 
-/// Whether a captured segment with `bytes` of payload ends, on the wire, in a segment that is smaller than full-sized.
+/// Whether a captured segment with `bytes` of payload is smaller than full-sized on the wire. If offload splits it, the
+/// last piece counts.
 ///
-/// Full-sized is the MSS. If the path MTU keeps segments below the MSS, segments as long as the longest one count as
-/// full-sized too. If no segment is longer than half of the MSS, all segments below half of the MSS count as small. A
-/// segment of at least half of the largest window ever offered is always full-sized (RFC 9293, 3.8.6.2.1).
+/// A segment as long as the MSS is full-sized. If the path MTU keeps segments below the MSS, segments as long as the
+/// longest one count as full-sized too. If no segment is longer than half of the MSS, all segments below half of the
+/// MSS count as small. A segment of at least half of the largest window ever offered is always full-sized (RFC 9293,
+/// 3.8.6.2.1).
 #[inline]
 fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);

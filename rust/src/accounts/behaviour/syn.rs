@@ -10,7 +10,7 @@ pub struct SynShape {
     /// The kinds of the SYN's options in order, four bits each. The kind of the first option is in the lowest bits; 15
     /// stands for any kind above 14; 0 ends the list.
     kinds: u64,
-    /// The window that it advertises.
+    /// The window that the SYN advertises.
     pub window_bytes: u16,
     /// TTL or hop limit of the SYN when it was captured.
     pub ttl: u8,

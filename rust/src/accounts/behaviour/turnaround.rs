@@ -12,14 +12,14 @@ pub(crate) struct Answering {
     pub reaction_min_ns: Nullable,
     /// The shortest RTT sample of the peer's data.
     pub other_rtt_min_ns: Nullable,
-    /// The largest TTL of the host's segments, and that of the peer's; 0 if unknown.
+    /// The largest TTL of the host's segments, and the largest TTL of the peer's segments; 0 if unknown.
     pub ttl: u8,
     pub other_ttl: u8,
 }
 
 impl Answering {
-    /// Returns the turnaround of the host: the shortest time from the capture of a segment to the host until the
-    /// capture of the host's segment that proves its arrival.
+    /// Returns the turnaround of the host: the shortest time from the capture of a segment sent to the host until the
+    /// capture of the segment with which the host proves that it received that segment.
     #[inline]
     pub(crate) fn turnaround_ns(self) -> Option<i64> {
         match (self.reaction_min_ns.get(), self.other_rtt_min_ns.get()) {
@@ -31,8 +31,8 @@ impl Answering {
 }
 
 /// Whether there are routers between the capture point and the peer, but none between the capture point and the host.
-/// If only the path to the peer has routers, the host is on the same link as the capture point. On that link,
-/// timestamps that the host echoes in data of its own initiative show only how long its application waited.
+/// If only the path to the peer has routers, the host is on the same link as the capture point. If such a host sends
+/// data on its own initiative, the timestamps that it echoes show only how long its application waited.
 fn is_on_the_link(ttl: u8, other_ttl: u8) -> bool {
     other_ttl > 0 && INITIAL_TTLS.contains(&ttl) && !INITIAL_TTLS.contains(&other_ttl)
 }

@@ -1,8 +1,9 @@
-//! Messages that are sent in short pieces. A message is cut for two reasons: a buffer of the socket or the application
-//! ends in the middle of a segment, or the message is slightly longer than one or more full-sized segments.
+//! Messages that are sent in short pieces. A message is cut for one of two reasons: a buffer of the socket or the
+//! application ends in the middle of a segment, or the message is slightly longer than a whole number of full-sized
+//! segments.
 //!
-//! A socket layer with buffers of 1,024 bytes passes a message to TCP in pieces of such buffers. 4.2BSD passes one
-//! buffer at a time if the send buffer has room for two (Mosher 1985: 1,025 bytes are sent as 1,024 and 1). `SunOS`
+//! A socket layer with buffers of 1,024 bytes passes a message to TCP in pieces of one or more buffers. 4.2BSD passes
+//! one buffer at a time if the send buffer has room for two (Mosher 1985: 1,025 bytes are sent as 1,024 and 1). `SunOS`
 //! passes four buffers at a time (`sosend`: 4 x MCLBYTES).
 
 use serde::{Deserialize, Serialize};

@@ -23,12 +23,12 @@ pub(crate) struct Advanced {
     pub rtt_ns: Nullable,
     /// The shortest RTT sample of the connection so far.
     pub rtt_min_ns: i64,
-    /// More bytes are in flight.
+    /// More bytes are in flight after this ACK.
     pub more: bool,
 }
 
-/// Bytes and time of the periods in which a queue was busy. While a queue is busy, the newest segment of each ACK was
-/// already in the queue at the previous ACK, so the bottleneck is never idle in between.
+/// Bytes and time of the periods in which a queue was busy. In such a period, the newest segment that an ACK covers was
+/// already in the queue at the time of the previous ACK, so the bottleneck is never idle between the two ACKs.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,
@@ -78,9 +78,9 @@ pub(crate) struct Advertised {
     pub max_bytes: i64,
 }
 
-/// Bytes that the application read, and the time, in periods that begin with a window of less than half of the largest
-/// one. After a window below half of the largest, unread bytes fill most of the receive buffer, so the right edge of
-/// the window moves at the rate at which the application reads.
+/// Bytes that the application read, and the time that this took. A period begins when the window is less than half of
+/// the largest window. In such a period, unread bytes fill most of the receive buffer, so the right edge of the window
+/// moves at the rate at which the application reads.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reading {
     pub sum: Passed,
@@ -155,8 +155,8 @@ mod tests {
         reading.advertised(&advertised(0, 1, 8000)); // nothing unread
         reading.advertised(&advertised(5, 8001, 0)); // full
         reading.advertised(&advertised(15, 8001, 2000)); // 2000 bytes read in 10 ms
-        reading.advertised(&advertised(16, 10_001, 0)); // as many came
-        reading.advertised(&advertised(10, 9001, 1000)); // an old one, late
+        reading.advertised(&advertised(16, 10_001, 0)); // 2000 bytes arrived
+        reading.advertised(&advertised(10, 9001, 1000)); // an old window, captured late
         reading.advertised(&advertised(25, 10_001, 8000)); // 8000 read in 9 ms
         reading.advertised(&advertised(900, 10_001, 8000)); // nothing more to read
         assert_eq!(reading.sum, Passed { bytes: 10_000, ns: 20 * MS, samples: 3 });

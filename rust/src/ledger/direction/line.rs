@@ -91,8 +91,8 @@ fn on_line(bytes: i64, busy: Option<(i64, i64)>) -> i64 {
     busy.map_or(0, |busy| at_rate(bytes, busy).clamp(0, LONGEST_NS))
 }
 
-/// Nanoseconds that `bytes` take at a rate, given as a time in nanoseconds and the bytes (more than 0) sent in it. The
-/// result is rounded down, and at most [`LONGEST_NS`].
+/// Nanoseconds that `bytes` take at a rate. The rate is given as a time in nanoseconds and the number of bytes (more
+/// than 0) that are sent in this time. The result is rounded down, and at most [`LONGEST_NS`].
 pub(in super::super) fn at_rate(bytes: i64, (ns, of_bytes): (i64, i64)) -> i64 {
     let exact = || i64::try_from((i128::from(bytes) * i128::from(ns)).div_euclid(i128::from(of_bytes)));
     let at_rate_ns =

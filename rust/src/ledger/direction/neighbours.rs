@@ -7,8 +7,8 @@
 //! - A sender in the middle of a write sends when an ACK arrives, and its segment echoes the timestamp of that ACK.
 //! - A receiver acknowledges data as soon as it arrives, if more data follows.
 //!
-//! Packets do not overtake each other, so a request that passes the capture point after an ACK or data also reaches the
-//! host later, and its answer comes back later.
+//! Packets do not overtake each other. If a request passes the capture point after an ACK or data, the request also
+//! reaches the host later than the ACK or data, and the answer comes back later.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ const CLOCKS: i64 = 2;
 /// At most this many spans are searched for an ACK before the request (a heuristic).
 const MAX_SPANS: usize = 32;
 
-/// A sample: when a packet passed the capture point, and the least time that it spent in queues, either on the path to
-/// the host, or on this path and the return path of the host's reaction.
+/// A sample: when a packet passed the capture point, and the least time that it spent in queues. Some samples are for
+/// the path to the host alone, others for this path and the return path of the host's reaction together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample {
     ts_ns: i64,
@@ -41,7 +41,7 @@ impl Sample {
     }
 }
 
-/// The queueing delays on the path to a host that the segments of one direction show, in order of time.
+/// The queueing delays that the segments of one direction show on the path to a host, in order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     kept: Vec<Sample>,
@@ -57,7 +57,7 @@ impl Samples {
         Self { kept: Vec::new(), shortest: handshake_ns.map(|ns| (ns, ts_ns)) }
     }
 
-    /// Adds the queueing delay on the path to the sender that the segment at the end of a wait shows. At most `most`
+    /// Adds the queueing delay that the segment at the end of a wait shows on the path to the sender. At most `most`
     /// samples are kept.
     pub fn add_echo(&mut self, record: &WaitRecord, most: usize) {
         let wait = &record.wait;
@@ -72,7 +72,7 @@ impl Samples {
         }
     }
 
-    /// Adds the queueing delay on the path to the receiver and back that the last ACK before a segment shows. The round
+    /// Adds the queueing delay that the last ACK before a segment shows on the path to the receiver and back. The round
     /// trip between capture point and sender takes `to_sender_ns`. At most `most` samples are kept.
     pub fn add_ack(&mut self, record: &WaitRecord, to_sender_ns: i64, most: usize) {
         let wait = &record.wait;
@@ -122,8 +122,8 @@ fn is_released(record: &WaitRecord) -> bool {
         && record.retransmit_trigger.is_none()
 }
 
-/// The sample with the longest queue in one span of time, and the sample with the longest queue that another connection
-/// shows.
+/// In one span of time, the sample with the longest queue, and the longest one among the samples of the other
+/// connections.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     conn: u32,

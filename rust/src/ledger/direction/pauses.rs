@@ -26,8 +26,8 @@ fn pause_ns(record: &WaitRecord, from_client: bool) -> Option<i64> {
     (quiet_ns > CAUSAL_NS && record.retransmit_trigger.is_none()).then_some(quiet_ns)
 }
 
-/// The number of short and of long pauses of a direction. The numbers of short and of long pauses usually suffice to
-/// compute how long silence must last to be idle.
+/// The number of short and of long pauses of a direction. These two numbers usually suffice to compute how long silence
+/// must last to be idle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PauseCounts {
     short: u32,

@@ -35,7 +35,7 @@ impl Evidence<'_> {
         self.wait.peer_last_ns.is_some()
     }
 
-    /// Whether the capture lacks bytes between the previous segment and this one, more than a capture tool can have cut
+    /// Whether the capture lacks more bytes between the previous segment and this one than a capture tool can have cut
     /// off the previous segment. In a capture away from the sender, missing bytes count only if they were acknowledged,
     /// because others may have been lost before the capture point. It is unknown when the missing bytes were sent, and
     /// so how long this segment waited and what was in flight before it. The cause of the wait is therefore `unknown`
@@ -68,9 +68,9 @@ impl Evidence<'_> {
 
     /// Whether, after data from the peer, the sender was silent for about an RTO, and one of its packets was lost
     /// before the capture point. Two explanations are possible: the original of this segment was lost and the timer
-    /// retransmitted it, or only an ACK was lost and the application was silent. Linux numbers the packets of each
-    /// socket one by one. The retransmission timer of Linux runs for 200 ms plus one or two RTTs (RFC 8985, 7.2), and
-    /// each timeout doubles the next.
+    /// retransmitted it, or only an ACK was lost and the application was silent. The loss shows because Linux numbers
+    /// the packets of each socket one by one. The retransmission timer of Linux runs for 200 ms plus one or two RTTs
+    /// (RFC 8985, 7.2), and each timeout doubles the next.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + MIN_RTO_NS)).div_euclid(4);
@@ -86,8 +86,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the last ACK arrived at least [`DELAYED_ACK_NS`] later than the shortest RTT explains, even for the
-    /// newest byte that it covers. The test for the newest byte does not use the last RTT sample, because this byte may
-    /// have given none.
+    /// newest byte that it covers. The test does not use the last RTT sample, because the newest byte may not have
+    /// produced one.
     fn newest_waited(&self) -> bool {
         let least = self.direction.rtt_min_ns;
         self.all_acked()
@@ -116,10 +116,9 @@ impl Evidence<'_> {
         self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
-    /// Whether the last ACK does not cover bytes that were sent more than one RTT before it. Bytes that the ACK does
-    /// not cover were in a queue when it was sent, because the ACK of a receiver's timer covers everything that has
-    /// arrived (RFC 9293, 3.4). If the ACK covers all of these segments but one, that segment may have been lost
-    /// instead.
+    /// Whether the last ACK leaves out bytes that were sent more than one RTT before the ACK. These bytes were in a
+    /// queue when the ACK was sent, because the ACK of a receiver's timer covers everything that has arrived (RFC 9293,
+    /// 3.4). If the ACK leaves out only one segment, that segment may have been lost instead.
     fn ack_leaves_old_bytes_out(&self) -> bool {
         let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
@@ -187,9 +186,9 @@ impl Evidence<'_> {
         self.all_acked() && !self.had_little_in_flight() && self.was_late_with_neighbour()
     }
 
-    /// Whether the receiver delayed the ACK: it is late, it covers less than two full-sized segments or came late
-    /// alone, and the sender was silent for most of the delay. Behind a queue, ACKs would come one by one, or would not
-    /// cover bytes that were sent long before.
+    /// Whether the receiver delayed the ACK. Three conditions apply: the ACK is late, it covers less than two
+    /// full-sized segments or is the only late one, and the sender was silent for most of the delay. Behind a queue,
+    /// ACKs would come one by one, or would not cover bytes that were sent long before.
     pub(in super::super) fn ack_was_held(&self) -> bool {
         self.ack_was_late()
             && !self.ack_leaves_old_bytes_out()
@@ -211,10 +210,10 @@ impl Evidence<'_> {
         self.direction.beginning_seen && !self.is_syn() && self.received_first_ack()
     }
 
-    /// Whether the segment may have followed the ACK late because the sender is far from the capture point, or because
-    /// the application was late. Nothing else in the capture shows how far away the sender is. After data from the
-    /// peer, the test is true only if the sender answered about as fast as it ever did. After a SYN-ACK, the test is
-    /// true if the SYN was not captured.
+    /// Whether the capture leaves two explanations for a segment that follows the ACK late: the sender is far from the
+    /// capture point, or the application was late. No other segment shows how far away the sender is. After data from
+    /// the peer, the test is true only if the sender answered about as fast as it ever did. After a SYN-ACK, the test
+    /// is true if the SYN was not captured.
     pub(in super::super) fn may_be_far(&self) -> bool {
         let direction = self.direction;
         let long_idle = is(self.wait.since_all_acked_ns.get(), |ns| ns > LONGEST_PATH_NS);

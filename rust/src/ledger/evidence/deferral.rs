@@ -16,14 +16,14 @@ const PACED_AHEAD: i64 = 4;
 const LARGEST_PIECE_BYTES: i64 = 65_536 - 321;
 
 impl Evidence<'_> {
-    /// Whether the room is less than the part of the window for which Linux waits.
+    /// Whether the room is less than a third of the window ([`DEFER_PART`]), the part that Linux waits for.
     fn is_part_of_window(&self, room: Option<i64>) -> bool {
         are(self.flight_before(), self.room(), |flight, room_before| {
             is(room, |room| room >= 0 && DEFER_PART * room < flight + room_before)
         })
     }
 
-    /// Whether the room is less than the part of the window for which Linux waits, and less than two full-sized
+    /// Whether the room is less than the third of the window that Linux waits for, and less than two full-sized
     /// segments.
     pub(super) fn is_too_little(&self, room: Option<i64>) -> bool {
         is(room, |room| room < 2 * self.smss_bytes) && self.is_part_of_window(room)
@@ -56,8 +56,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the previous flight had filled the receiver window, and the window has not grown since, or only by the
-    /// segment that slow start adds per ACK. The congestion window allows at least as much as before, because only a
-    /// loss reduces it, so it has room for everything that this receiver window allows.
+    /// segment that slow start adds per ACK. Only a loss reduces the congestion window, so the congestion window allows
+    /// at least as much as before, and has room for everything that this receiver window allows.
     fn window_is_no_larger(&self, room_then: Option<i64>) -> bool {
         let smss = self.smss_bytes;
         self.direction.near_sender
@@ -68,8 +68,8 @@ impl Evidence<'_> {
     }
 
     /// Whether flights stopped growing at the edge of the receiver window. A congestion window that allowed this flight
-    /// before would allow a larger one now: slow start cannot have ended yet, or congestion avoidance adds a segment
-    /// per RTT. The send buffer is not the limit, because the largest flight fills the window.
+    /// before would allow a larger one now, because slow start cannot have ended yet or congestion avoidance adds a
+    /// segment per RTT. The send buffer is not the limit, because the largest flight fills the window.
     fn did_not_grow(&self) -> bool {
         let smss = self.smss_bytes;
         let edge_reached =
@@ -95,9 +95,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance
-    /// can have begun, the flight must also have grown faster than congestion avoidance allows. In a capture at the
-    /// sender, the condition for congestion avoidance is never met; other tests decide, because the capture then shows
-    /// whether a larger flight reaches the edge of the window.
+    /// can have begun, the flight is also required to have grown faster than congestion avoidance allows. In a capture
+    /// at the sender, the condition for congestion avoidance is never met. Other tests decide in such a capture,
+    /// because it shows whether a larger flight reaches the edge of the window.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };

@@ -25,7 +25,7 @@ impl Evidence<'_> {
     /// segments, well below the largest receiver window, and the present window has room for more. Second, the flights
     /// rise and fall, and reach the same highest level repeatedly. Third, all flights are smaller than two segments,
     /// and the first was as large as any later one. A small segment whose data was already in the send buffer does not
-    /// count, because the application did not refill the buffer then.
+    /// count, because no refill of the buffer preceded it.
     pub(in super::super) fn is_on_plateau(&self) -> bool {
         let direction = self.direction;
         let plateaus = [direction.top_bytes, direction.plateau_bytes, direction.other_plateau_bytes];
@@ -35,8 +35,8 @@ impl Evidence<'_> {
         stands && !self.window_is_near() && !(self.is_small() && self.more_was_buffered())
     }
 
-    /// Whether no flight exceeded the level by more than a tenth, or none exceeded it by a whole segment, the least by
-    /// which congestion windows grow.
+    /// Whether no flight exceeded the level by more than a tenth, or no flight exceeded the level by a whole segment.
+    /// Congestion windows grow by at least one segment.
     fn is_highest(&self, level: i64) -> bool {
         is(self.direction.max_in_flight_bytes, |most| {
             level as f64 >= share(PLATEAU_SHARE, most).min((most - self.smss_bytes + 1) as f64)
@@ -45,7 +45,7 @@ impl Evidence<'_> {
 
     /// Whether the flight differs from the level by at most 5%, or by 10% if the previous flight also reached the
     /// level. If some flight was much larger than the level, growing flights pass through the level, so the previous
-    /// flight must have reached the level as well.
+    /// flight is required to have reached the level as well.
     fn stands_at(&self, level: i64) -> bool {
         let Some(flight) = self.flight_before().map(|flight| flight as f64) else { return false };
         let before = self.previous_round_flight().map(|flight| flight as f64);
@@ -149,7 +149,7 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight is no larger than an earlier flight, and at least half of the previous one. If the flight is
-    /// smaller than two segments, ACKs must also have released every segment of the direction.
+    /// smaller than two segments, another condition is that ACKs released every segment of the direction.
     fn stands_again(&self) -> bool {
         self.has_flown()
             && are(self.previous_round_flight(), self.flight_before(), |before, flight| {

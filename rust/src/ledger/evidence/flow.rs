@@ -21,15 +21,15 @@ impl Evidence<'_> {
         self.is_released_in_turn() && !self.ends_otherwise()
     }
 
-    /// Whether an ACK released this segment of the data that the application had written, and the receiver window was
+    /// Whether the application had already written this data, an ACK released the segment, and the receiver window was
     /// not the limit.
     pub(in super::super) fn is_released_in_turn(&self) -> bool {
         self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
     }
 
-    /// In current stacks, a segment that is not full-sized is explained better by Nagle's algorithm, or by an
-    /// application that wrote just then, than by a full window or buffer. A segment that follows data of the peer is
-    /// explained better as an answer.
+    /// In current stacks, a full window or buffer is not the best explanation for two kinds of segments. A segment that
+    /// is not full-sized is more likely due to Nagle's algorithm, or to an application that wrote just then. A segment
+    /// that follows data of the peer is more likely an answer.
     pub(in super::super) fn ends_otherwise(&self) -> bool {
         !self.direction.old && (self.is_small() || self.peer_spoke())
     }
@@ -84,8 +84,8 @@ impl Evidence<'_> {
     }
 
     /// Whether, in a capture at the sender and after a full-sized segment, the timestamp of this segment shows that TCP
-    /// sent it before the previous segment was captured. Since it was sent, the segment was in a queue of its own host
-    /// (a queueing discipline such as a shaper, through which packets pass before they are captured).
+    /// sent it before the previous segment was captured. From then until its capture, the segment was in a queue of its
+    /// own host (a queueing discipline such as a shaper, through which packets pass before they are captured).
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {
@@ -116,7 +116,7 @@ impl Evidence<'_> {
     }
 
     /// Whether the segment was released by the ACK of a retransmission that filled the last hole. The test is false if
-    /// no SYN was captured: the window scale is then unknown, so the window may have been full.
+    /// no SYN was captured, because the window may have been full: its scale is unknown.
     #[inline]
     pub(in super::super) fn was_repaired(&self) -> bool {
         self.wait.repaired_by.is_some() && self.window_is_known() && self.was_released_by_ack() && !self.was_only_late()
@@ -153,9 +153,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the room in the receiver window is unknown, because the capture has no SYN and therefore no window
-    /// scale. An ACK released the segment, or a window update did after everything was acknowledged, or a timer
-    /// retransmitted the segment spuriously. The receiver window may have been full or closed, but the congestion
-    /// window or the send buffer may also have been full.
+    /// scale. There are three cases: an ACK released the segment, a window update released it after everything was
+    /// acknowledged, or a timer retransmitted it spuriously. The receiver window may have been full or closed, but the
+    /// congestion window or the send buffer may also have been full.
     pub(in super::super) fn room_is_unseen(&self) -> bool {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;
@@ -177,8 +177,8 @@ impl Evidence<'_> {
             && !self.wait.rtt_sample_ns.is_some()
     }
 
-    /// Whether ACKs release one segment after the other, at the spacing that the path gave to earlier segments, so that
-    /// the spacing is the rate of the path.
+    /// Whether ACKs release one segment after the other, at the spacing that the path caused between earlier segments,
+    /// so that the spacing shows the rate of the path.
     #[inline]
     pub(in super::super) fn is_in_train(&self) -> bool {
         self.wait_ns.saturating_mul(TRAIN_PART) <= self.rtt_ns() && self.is_bulk()

@@ -31,8 +31,8 @@ impl Evidence<'_> {
         self.flight_stands() || self.wait.flown_before
     }
 
-    /// Whether the payload is half of the largest window, which BSD sends at once, even if Nagle's algorithm is on
-    /// (`tcp_output`; RFC 9293, 3.8.6.2.1).
+    /// Whether the payload is at least half of the largest window. BSD sends such a segment at once, even if Nagle's
+    /// algorithm is on (`tcp_output`; RFC 9293, 3.8.6.2.1).
     fn is_half_of_window(&self, payload_bytes: Option<i64>) -> bool {
         self.direction.old
             && are(payload_bytes, self.direction.max_window_bytes, |payload, most| payload >= most.div_euclid(2))
@@ -64,16 +64,16 @@ impl Evidence<'_> {
         !self.small_ones_pass() && self.direction.holds_small
     }
 
-    /// Whether Nagle's algorithm may delay the next data, whatever else is in flight: a small segment is in flight, in
-    /// a current stack whose small segments wait for one another.
+    /// Whether Nagle's algorithm may delay the next data, whatever else is in flight. A small segment is in flight, and
+    /// the sender has a current stack in which small segments wait for one another.
     pub(in super::super) fn nagle_may_hold(&self) -> bool {
         !self.direction.old && self.direction.holds_small && self.wait.last_small.was_in_flight()
     }
 
     /// Whether the ACK woke the application, which wrote this segment just then. The capture shows that an ACK releases
-    /// a small segment behind full-sized ones, and that more data often follows it at once. Nagle's algorithm does not
-    /// delay data that a blocked application left in the buffer, because Linux pushes it before the application sleeps
-    /// (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
+    /// a small segment behind full-sized ones, and that more data often follows the small segment at once. Nagle's
+    /// algorithm does not delay data that a blocked application left in the buffer, because Linux pushes it before the
+    /// application sleeps (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
     pub(in super::super) fn was_written_with_the_ack(&self) -> bool {
         !self.direction.old
             && self.minshall_pending()
@@ -235,7 +235,7 @@ impl Evidence<'_> {
     }
 
     /// Whether the receiver window had no room for a full-sized segment when the wait began, and opened too early to
-    /// have released the segment: more than the causal window before it.
+    /// have released the segment: longer before it than the causal window.
     pub(in super::super) fn was_kept_behind_window(&self) -> bool {
         !self.had_room()
             && is(self.record.usable_window_bytes.get(), |room| room >= self.smss_bytes)
@@ -255,7 +255,8 @@ impl Evidence<'_> {
 
     /// Whether the data of this small segment was in the send buffer, but the segment waited until everything was
     /// acknowledged. The congestion window and the receiver window had room for the segment: an earlier flight was as
-    /// large as this flight with the segment, or as large as this flight, and slow start has added a segment since.
+    /// large as this flight and the segment together, or it was as large as this flight alone and slow start has added
+    /// a segment since.
     fn was_held_though_buffered(&self) -> bool {
         let flew = || {
             are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {

@@ -37,9 +37,9 @@ impl Evidence<'_> {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// The least amount by which the wait in the capture exceeds the wait by the sender's own clock (RFC 7323, 3: a
-    /// segment carries the time at which it was sent). The path delayed this segment by this amount more than the
-    /// previous one. The result is at most the wait, even if a broken clock runs backwards.
+    /// By how much the wait in the capture at least exceeds the wait by the sender's own clock (RFC 7323, 3: a segment
+    /// carries the time at which it was sent). The path delayed this segment by so much more than the previous one. The
+    /// result is at most the wait, even if a broken clock runs backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;
@@ -69,9 +69,9 @@ impl Evidence<'_> {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
     }
 
-    /// The segment follows data of the peer. Returns the least time that the last of the peer's data and this segment
-    /// spent in queues, as this segment's timestamp and other connections between the same hosts show; `own_ns` is the
-    /// time that the timestamp shows.
+    /// For a segment that follows data of the peer, returns the least time that the last of this data and the segment
+    /// spent in queues. The segment's timestamp shows `own_ns` of this time; other connections between the same hosts
+    /// may show more.
     #[must_use]
     pub fn answer_queued_ns(&self, own_ns: i64) -> i64 {
         let direction = self.direction;

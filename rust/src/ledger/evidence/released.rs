@@ -37,8 +37,8 @@ impl Evidence<'_> {
         self.wait.small_passes && !taken_for_small
     }
 
-    /// Whether the segment and the flight together are no larger than one full-sized segment; no congestion window is
-    /// smaller (RFC 5681, 3.1).
+    /// Whether the segment and the flight together are no larger than one full-sized segment. Every congestion window
+    /// has room for one full-sized segment (RFC 5681, 3.1).
     pub(in super::super) fn fits_any_congestion_window(&self) -> bool {
         is(self.flight_before(), |flight| flight + self.record.payload_bytes <= self.smss_bytes.max(DEFAULT_MSS_BYTES))
     }
@@ -58,10 +58,10 @@ impl Evidence<'_> {
 
     /// Whether the segment belongs to bursts that the sender sends at an even interval: the sender had more full-sized
     /// segments, and no ACK released this one, although an ACK may have preceded it by chance. A sender that sends one
-    /// burst per RTT looks similar and is excluded. If no ACK came shortly before, the flight must contain two bursts,
-    /// or the interval between bursts must differ from the RTT. If an ACK came shortly before, the flight must contain
-    /// two bursts and need at least an RTT at this pace, and the segment must follow the ACK later than a segment that
-    /// the ACK releases.
+    /// burst per RTT looks similar and is excluded. If no ACK came shortly before, the flight is required to contain
+    /// two bursts, or the interval between bursts to differ from the RTT. If an ACK came shortly before, three
+    /// conditions apply: the flight contains two bursts, it takes at least an RTT at this pace, and the segment follows
+    /// the ACK later than a segment that the ACK releases.
     pub(super) fn is_at_its_pace(&self) -> bool {
         let direction = self.direction;
         let Some(pace_ns) = direction.totals.paced_ns.get().filter(|_| direction.paces) else { return false };
@@ -104,9 +104,9 @@ impl Evidence<'_> {
         !is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns as f64 <= near_ns)
     }
 
-    /// Whether the flight takes an RTT or more at the pace of the bursts: the ACKs of a smaller flight would leave a
-    /// pause, and the ACKs of a larger one show a queue. The segment also followed its ACK later than a segment that
-    /// the ACK releases.
+    /// Whether the flight takes an RTT or more at the pace of the bursts, and the segment followed its ACK later than a
+    /// segment that the ACK releases. The ACKs of a smaller flight would leave a pause; the ACKs of a larger flight
+    /// show a queue.
     fn leaves_no_pause(&self, pace_ns: i64) -> bool {
         let burst = self.direction.totals.paced_payload_bytes.get().filter(|bytes| *bytes > 0);
         let takes_a_round_trip = are(self.flight_before(), burst, |flight, burst| {

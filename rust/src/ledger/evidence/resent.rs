@@ -53,8 +53,8 @@ impl Evidence<'_> {
 
     /// Whether the retransmission timer may have expired although nothing was lost. A receiver may delay the ACK of
     /// less than two segments for longer than the sender's timer runs (Linux: 200 ms; lwIP: up to 250 ms). The
-    /// retransmitted copy then triggers the ACK at once, and neither DSACK nor a timestamp shows which of the two
-    /// copies it acknowledges.
+    /// retransmitted copy triggers the delayed ACK at once, and neither DSACK nor a timestamp shows which of the two
+    /// copies the ACK acknowledges.
     pub(in super::super) fn may_have_timed_out_early(&self) -> bool {
         self.is_timed_out()
             && !self.is_spurious()
@@ -112,10 +112,10 @@ impl Evidence<'_> {
         self.record.kind == Kind::ZeroWindowProbe
     }
 
-    /// Whether the sender is in loss recovery. In a capture away from the sender, the retransmission that shows this
-    /// may have been lost before the capture point. In that case, three other signs show the recovery: nothing was
-    /// reordered, enough SACK blocks for a repair had reached the sender by the previous segment (RFC 6675, 5), and the
-    /// missing bytes have not arrived since.
+    /// Whether the sender is in loss recovery. A retransmission shows the recovery. In a capture away from the sender,
+    /// the retransmission may have been lost before the capture point. In that case, three other signs show the
+    /// recovery: nothing was reordered, enough SACK blocks for a repair had reached the sender by the previous segment
+    /// (RFC 6675, 5), and the missing bytes have not arrived since.
     #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;

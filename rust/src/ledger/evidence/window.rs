@@ -4,7 +4,8 @@ use super::{Evidence, MIN_OVERRIDE_NS, MIN_RTO_NS, are, is};
 use crate::connection::CAUSAL_NS;
 
 impl Evidence<'_> {
-    /// Whether the window had less room than a full-sized segment, and no room at all or less than the segment needs.
+    /// Whether the window had less room than a full-sized segment needs, and less than this segment needs (at least 1
+    /// byte).
     pub(in super::super) fn window_was_full(&self) -> bool {
         is(self.room(), |room| (room < self.record.payload_bytes || room < 1) && room < self.smss_bytes)
     }
@@ -38,7 +39,7 @@ impl Evidence<'_> {
     }
 
     /// Whether, in a capture away from the sender, the previous segment was cut to the room in the window. This segment
-    /// waited for more room than the ACKs gave, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe
+    /// waited for more room than the ACKs made, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe
     /// timer (Linux, `tcp_send_probe0`: an RTO) released it.
     pub(in super::super) fn was_forced_in(&self) -> bool {
         self.is_small()
@@ -52,8 +53,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the override timer released the segment, although no SYN shows the window scale. With nothing in flight,
-    /// the sender waited as long as the timer runs, and then sent a small segment that ends exactly at the edge of the
-    /// window at one of the fifteen scales, which is unlikely by chance.
+    /// the sender waited as long as the timer runs, and sent a small segment. The end of the segment is exactly the
+    /// edge of the window at one of the fifteen scales, which is unlikely by chance.
     pub(in super::super) fn was_forced_in_unscaled(&self) -> bool {
         self.wait.fills_unscaled
             && self.is_small()

@@ -1,12 +1,12 @@
 //! Unknown: several causes explain the wait equally well, and their remedies differ.
 //!
-//! - **Closed** if the sender sends one small segment per RTT, of different sizes, behind a flight that may fill the
-//!   send buffer. Either Nagle's algorithm or the full buffer delays these segments. Later gates are not evaluated for
-//!   a wait for which this gate is closed. Two more functions are the last gates of all: one is closed if an ACK
-//!   released the segment and no other gate explains the wait, one if bytes were in flight and no event shows why the
-//!   sender continued.
+//! - **Closed** if the sender sends one small segment per RTT behind a flight that may fill the send buffer, and the
+//!   small segments differ in size. Either Nagle's algorithm or the full buffer delays these segments. Later gates are
+//!   not evaluated for a wait for which this gate is closed. Two more functions are the last gates of all. One is
+//!   closed if an ACK released the segment and no other gate explains the wait. The other is closed if bytes were in
+//!   flight and no event shows why the sender continued.
 //! - **Opened by** the ACK that releases the segment.
-//! - **Disproved by** a larger flight (the buffer had room), or by segments of one size (then the cause is
+//! - **Disproved by** a larger flight (the buffer had room), or by segments of one size (in this case, the cause is
 //!   `send-buffer`).
 //! - **Source:** derived; `docs/how-it-decides.md`, 4.8.
 
@@ -28,9 +28,9 @@ pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
         .then(|| Closed::one_of(rivals_with_an_ack(wait)))
 }
 
-/// The causes that an ACK can end are Nagle's algorithm for a small segment, unless the sender sends small segments
-/// while others are in flight, and a full window or buffer, unless an earlier flight was larger. The application may
-/// also have written the segment just then.
+/// The causes that an ACK can end. For a small segment, Nagle's algorithm is one of them, unless the sender sends small
+/// segments while others are in flight. A full window or buffer is one of them, unless an earlier flight was larger.
+/// The application may also have written the segment just then.
 #[cold]
 fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
     Rivals::among(&[
@@ -50,8 +50,8 @@ pub(super) fn without_an_event(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.stopped_halfway() || wait.was_filled_while_held()).then(|| Closed::one_of(rivals_without_an_event(wait)))
 }
 
-/// The causes that end without an event in the capture: the application writes again, or a pacing timer expires, which
-/// runs for a part of the RTT. In a capture away from the sender, an ACK may have reached the sender at another time
+/// The causes that end without an event in the capture: the application writes again, or a pacing timer, which runs for
+/// a part of the RTT, expires. In a capture away from the sender, an ACK may have reached the sender at another time
 /// than the capture suggests.
 #[cold]
 fn rivals_without_an_event(wait: &Evidence<'_>) -> Rivals {

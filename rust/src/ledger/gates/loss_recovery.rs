@@ -29,7 +29,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
 }
 
 /// What limited the sender before it learned of the loss. The sender waited for an ACK that did not come. The
-/// conditions of the gates that wait for an ACK apply, except that no ACK has to release the segment.
+/// conditions are those of the gates that an ACK opens, but no ACK is required to release the segment.
 pub(in super::super) fn before_signal(wait: &Evidence<'_>) -> Cause {
     if !wait.window_is_known() {
         Cause::Unknown

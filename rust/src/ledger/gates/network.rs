@@ -2,9 +2,9 @@
 //!
 //! - **Closed** when segments are sent in one burst, when ACKs arrive one by one through a queue or as a train, when
 //!   segments are spread evenly over the RTT in a capture away from the sender, or when the sender's timestamps prove a
-//!   delay on the path. The cause is only *possible* for a train without a queue, because slow start looks the same,
-//!   and if pacing would look the same: without timestamps, a sender that spaces its segments evenly looks like a
-//!   narrow path or a shaper on its own host.
+//!   delay on the path. The cause is only *possible* in two cases. A train without a queue may also be slow start. Even
+//!   spacing may also be pacing: without timestamps, a sender that spaces its segments evenly looks like a narrow path
+//!   or a shaper on its own host.
 //! - **Opened** as the bottleneck drains.
 //! - **Disproved by** RTTs at their minimum while the sender waits.
 //! - **Source:** RFC 6349, 3.3 (RTT under load); the fractions are heuristics; `docs/how-it-decides.md`, 4.10.
@@ -70,9 +70,9 @@ fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
 }
 
 /// Whether, in a capture away from the sender and without timestamps, segments are spread evenly over the RTT, without
-/// a pause; intervals differ from the mean by at most a quarter. At the full rate of the path, rate × RTT bytes arrive
-/// in each RTT, so the flight seems to be on a plateau, whatever the sender has in flight. A full send buffer would
-/// instead release flights with pauses between them.
+/// a pause: their intervals differ from the mean interval by at most a quarter. At the full rate of the path, rate ×
+/// RTT bytes arrive in each RTT, so the flight seems to be on a plateau, whatever the sender has in flight. A full send
+/// buffer would instead release flights with pauses between them.
 fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
         return false;

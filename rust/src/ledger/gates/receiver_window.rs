@@ -4,7 +4,7 @@
 //!   also closed for a small segment that fills the window to the byte after the override timer, for Linux TSO
 //!   deferral, and, in a capture away from the sender, for trains whose flight filled the window in the previous RTT.
 //!   Only a full window in a capture at the sender proves the cause. If the window was only nearly full, the cause is
-//!   *possible* (measured: it was right for 60 of 100 seconds).
+//!   *possible* (measured: it was right for 60% of the time).
 //! - **Opened by** the first ACK that makes enough room.
 //! - **Disproved by** room for a full-sized segment, and for a third of the window, before the ACK that released the
 //!   segment.

@@ -4,8 +4,8 @@
 //! - **Closed** when the timer retransmitted the segment, or when the ACK of a retransmission by the timer released the
 //!   segment. The cause is never proved: a timer also expires when only the answer is lost or late. The cause is only
 //!   *possible* if the retransmission was spurious, or if one segment was in flight and neither SACK nor timestamps are
-//!   in use: the receiver may then have delayed its ACK. A spurious retransmission into a full window does not count,
-//!   because the window limited the sender.
+//!   in use. In the second case, the receiver may have delayed its ACK. A spurious retransmission into a full window
+//!   does not count, because the window limited the sender.
 //! - **Opened by** the timer, or by the ACK of its retransmission.
 //! - **Disproved by** ACKs or other segments within the timeout.
 //! - **Source:** RFC 6298; Linux `net/ipv4/tcp_timer.c` (at least 200 ms); `docs/how-it-decides.md`, 4.3.

@@ -6,10 +6,10 @@ use std::cmp::Reverse;
 use super::super::cause::{CAUSES, Cause};
 use crate::flows::ConnectionRow;
 
-/// Default number of costs that are kept per capture. The largest costs are kept.
+/// By default, at most this many costs are kept per capture; if there are more, the largest ones.
 pub const MOST: usize = 50;
-/// Number of connections with a failed handshake that are kept per capture. The connections with the longest life are
-/// kept.
+/// At most this many connections with a failed handshake are kept per capture; if there are more, the ones with the
+/// longest life.
 pub const MAX_FAILED: usize = 1000;
 
 /// Nanoseconds of each cause in one direction.
@@ -44,8 +44,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The order of costs: the largest first, equal ones by connection number, the client's direction before the
-    /// server's.
+    /// The order of costs: the largest first. Equal costs are ordered by connection number, with the client's direction
+    /// before the server's.
     fn order(&self) -> (Reverse<i64>, u32, bool, u8) {
         (Reverse(self.ns), self.conn, !self.from_client, self.cause as u8)
     }
@@ -66,7 +66,7 @@ pub(super) fn has_failed(row: &ConnectionRow) -> bool {
     asked > 0 && (unanswered || refused)
 }
 
-/// The costs of a connection that are worth a finding.
+/// Returns those costs of a connection that are worth a finding.
 pub(super) fn worth_telling(row: &ConnectionRow, sums: &[Sums; 2], worths: &[Worth]) -> Vec<Cost> {
     let Some(life_ns) = life_ns(row) else { return Vec::new() };
     let failed = has_failed(row);

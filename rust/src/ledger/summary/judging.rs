@@ -24,7 +24,7 @@ use super::meeting::Ended;
 use super::rows::{Bounds, DirectionDetails, JudgedRows, LedgerRow, NoteRow};
 use crate::flows::ConnectionRow;
 
-/// Minimum number of waits in a share, if its direction has that many: one or two blocks.
+/// A share has at least this many waits (one or two blocks), unless its direction has fewer.
 const SHARE_RECORDS: u64 = if cfg!(test) {
     100
 } else if cfg!(feature = "small-limits") {
@@ -246,7 +246,7 @@ impl Judging {
         Ok(part)
     }
 
-    /// The wait that `frame` ended, with the kind of segment as it was revised, and the facts of the direction.
+    /// The wait that `frame` ended, with the revised kind of the segment, and the facts of the direction.
     pub(super) fn wait_before(mut self, frame: u64) -> io::Result<Option<(WaitRecord, DirectionFacts)>> {
         let shares = std::mem::take(&mut self.shares);
         if self.needs_pauses {
@@ -280,7 +280,7 @@ impl Judging {
         known.then(|| self.parts.each_ref().map(|part| part.sums))
     }
 
-    /// The causes that explain more than half of each direction's unknown time equally well.
+    /// For each direction, the causes that explain more than half of its unknown time equally well.
     pub(super) fn rivals(&self) -> [Rivals; 2] {
         self.parts.each_ref().map(|part| part.rivals.of_most())
     }
@@ -306,7 +306,8 @@ impl Judging {
     }
 }
 
-/// Sets how long silence must last to be idle: in the client's direction, then in the server's.
+/// Sets how long silence must last to be idle. The bounds are given for the client's direction first, and for the
+/// server's direction second.
 fn set_idle_bounds(directions: &mut [Option<DirectionFacts>; 2], [client_ns, server_ns]: [i64; 2]) {
     for (direction, bounds_ns) in directions.iter_mut().zip([(client_ns, server_ns), (server_ns, client_ns)]) {
         if let Some(direction) = direction {

@@ -1,4 +1,4 @@
-//! The number of intervals of each cause in a direction, and their exact median.
+//! The number of intervals of each cause in a direction, and the exact median of their lengths.
 
 use super::super::cause::{CAUSES, Cause};
 use super::super::intervals::Interval;
@@ -13,7 +13,7 @@ pub struct Kind {
     pub ns: i64,
     /// Number of intervals.
     pub waits: u64,
-    /// Number of intervals whose cause is proved or consistent, not only possible.
+    /// Number of intervals whose cause has the confidence *proved* or *consistent*, not only *possible*.
     pub sure_waits: u64,
     /// Sum of the intervals whose cause is proved or consistent.
     pub sure_ns: i64,

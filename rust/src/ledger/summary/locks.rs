@@ -5,9 +5,9 @@
 //! are queued, or until everything is acknowledged. A capture does not show the receive buffer R, so the largest window
 //! W is used instead.
 //!
-//! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each of these waits. In
-//! each wait, an equal number of bytes u is in flight, or two sizes alternate, if the rest of one write makes the next
-//! round longer. Between two of these waits, the sender sends u bytes, and the peer sends no data.
+//! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each of these waits. The
+//! number of bytes in flight, u, is the same in each of these waits, or two numbers alternate, if the rest of one write
+//! makes the next round longer. Between two of these waits, the sender sends u bytes, and the peer sends no data.
 
 use super::super::evidence::DELAYED_ACK_NS;
 use super::super::judged::{JudgedWait, Round};
@@ -113,8 +113,8 @@ struct LockedRound {
 }
 
 impl LockedRound {
-    /// Whether this round continues where the round `before` ended. `earlier` is the wait before that of `before`, if
-    /// it can be a round.
+    /// Whether this round continues where the round `before` ended. `earlier` is the round before `before`; `None` if
+    /// that wait cannot be a round.
     fn follows(&self, before: &Self, earlier: Option<&Self>) -> bool {
         let in_turn = earlier.is_some_and(|earlier| earlier.flight_bytes == self.flight_bytes);
         let same = self.flight_bytes == before.flight_bytes || in_turn;

@@ -8,12 +8,12 @@ use super::super::waits::record::WaitRecord;
 use crate::connection::Kind;
 use crate::nullable::Nullable;
 
-/// The number of longest intervals that are kept for each direction.
+/// This many of the longest intervals are kept for each direction.
 pub const LONGEST: usize = if cfg!(all(feature = "small-limits", not(test))) { 20 } else { 300 };
 /// An interval is kept if it takes at least 1/1000 of the life of the direction, if it is a stall, or if it is among
 /// the longest of its cause.
 pub const LONG_PART: i64 = 1000;
-/// The number of longest intervals that are kept for each cause in a direction.
+/// This many of the longest intervals are kept for each cause in a direction.
 pub const LONGEST_OF_CAUSE: usize = 10;
 
 /// An interval that is kept.
@@ -72,8 +72,8 @@ impl Proof {
 
 type Candidate = (Interval, Option<Proof>);
 
-/// The order of intervals: the longest first, then the earliest. If the clock ran backwards, two intervals can begin at
-/// the same time; then the frame number decides.
+/// The order of intervals: the longest first, and among equally long ones the earliest first. If the clock ran
+/// backwards, two intervals can begin at the same time; in this case, the frame number decides.
 type Order = (Reverse<i64>, i64, Option<u64>);
 
 fn order(interval: &Interval) -> Order {

@@ -1,5 +1,5 @@
 //! Keeps connections until the end of the capture, and finds connections between the same two hosts at the same time.
-//! The waits of each connection are then judged with what the other connections show about the path ([`Neighbours`]).
+//! The waits of each of these connections are judged with what the others show about the path ([`Neighbours`]).
 
 use std::io;
 use std::net::IpAddr;
@@ -45,7 +45,7 @@ impl Ended {
         if side == 0 { (client, server) } else { (server, client) }
     }
 
-    /// The queueing delays on the path to a host that the waits of direction `side` show.
+    /// The queueing delays that the waits of direction `side` show on the path to a host.
     fn samples(&self, side: usize, of: Witness, most: usize) -> io::Result<Samples> {
         let (Some(log), Some(direction)) = (self.waits.directions.get(side), DirectionFacts::of(&self.row, side))
         else {
@@ -62,8 +62,8 @@ impl Ended {
         Ok(samples)
     }
 
-    /// Whether the waits of direction `side` can show queues: on the path to the sender only if the capture point is
-    /// away from the sender, on the path to the receiver only if it is away from the receiver.
+    /// Whether the waits of direction `side` can show queues. Queues on the path to a host show only if the capture
+    /// point is away from this host: the sender or the receiver.
     fn is_witness(&self, side: usize, of: Witness) -> bool {
         let records = self.waits.directions.get(side).map_or(0, EndedLog::records);
         let shows = |one: &DirectionFacts| {

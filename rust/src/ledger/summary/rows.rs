@@ -10,7 +10,7 @@ use super::kinds::Kind;
 use super::locks::Lock;
 use super::longest::{KeptWait, Proof};
 
-/// The limits of one direction: how long a wait must last to be a stall, and from which RTT an ACK is late.
+/// The limits of one direction: how long a wait must last to be a stall, and the RTTs with which late ACKs are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// A wait of at least this length is a stall.
@@ -39,7 +39,8 @@ pub struct AccountRow {
     pub conn: u32,
     /// Time per cause in the client's direction, then in the server's; `None` if the connection has no times.
     pub sums: Option<[Sums; 2]>,
-    /// The causes that explain more than half of each direction's unknown time equally well; empty if there are none.
+    /// For each direction, the causes that explain more than half of its unknown time equally well; empty if there are
+    /// none.
     pub rivals: [Rivals; 2],
 }
 

@@ -64,7 +64,7 @@ trait Coder {
     fn number(&mut self, value: &mut Nullable, expected: Nullable);
 
     /// Writes or reads `value`. A value equal to the value in the previous record takes no bytes. In a reader, `value`
-    /// still has the value of the previous record when this is called.
+    /// still has the value of the previous record when this function is called.
     fn kept(&mut self, value: &mut Nullable, before: Nullable);
 }
 
@@ -323,7 +323,7 @@ fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     coder.kept(&mut wait.smss_bytes, last.smss_bytes);
 }
 
-/// Codes the flags and enumerations of a record as one number: the bits that differ from those of the previous record.
+/// Codes the flags and enumerations of a record as one number, whose bits show what differs from the previous record.
 #[inline(always)]
 fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRecord) {
     let expected = packed(before);

@@ -64,7 +64,7 @@ impl LiveWaits {
         }
     }
 
-    /// Adds the kinds of earlier frames as a later segment of connection `conn` revised them.
+    /// Adds the revised kinds of earlier frames, which a later segment of connection `conn` showed.
     #[cold]
     pub fn revise(&mut self, conn: u32, revisions: &[Revision]) {
         let verdicts = revisions.iter().map(|revision| (revision.frame, revision.kind));

@@ -1,7 +1,7 @@
 //! Logs: the waits of one direction until its connection ends.
 //!
-//! A log is a sequence of blocks that can be read independently. Blocks are in memory at first. When all logs together
-//! use too much memory, they move to the spool.
+//! A log is a sequence of blocks that can be read independently. Blocks are in memory at first, and move to the spool
+//! when all logs together use too much memory.
 
 use std::fs::File;
 use std::io;

@@ -6,7 +6,7 @@ use crate::nullable::Nullable;
 use crate::sender::Wait;
 use crate::wire::TcpFlags;
 
-/// One wait: the segment that ended it, and what its sender knew since it sent the previous segment.
+/// One wait: the segment that ended it, and what the sender of this segment knew since its previous segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each name is a fact of its own
 pub struct WaitRecord {

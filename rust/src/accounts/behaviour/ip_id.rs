@@ -27,7 +27,7 @@ const SMALL_STEP: u16 = 1_000;
 /// The identifications of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Numbering {
-    /// The identification that the next packet should have by the counter; `None` before the first packet.
+    /// The identification that the next packet has if it comes from the counter; `None` before the first packet.
     next: Option<u16>,
     /// Position of `next` in the counter's sequence; the first packet has position 0.
     place: i32,

@@ -234,8 +234,8 @@ impl Evidence<'_> {
         is(self.room(), |room| room >= self.smss_bytes.min(self.record.payload_bytes))
     }
 
-    /// Whether the receiver window had no room for a full-sized segment when the wait began, and opened too early to
-    /// have released the segment: longer before it than the causal window.
+    /// Whether the receiver window had no room for a full-sized segment when the wait began, and opened more than the
+    /// causal window before the segment, which is too early to have released it.
     pub(in super::super) fn was_kept_behind_window(&self) -> bool {
         !self.had_room()
             && is(self.record.usable_window_bytes.get(), |room| room >= self.smss_bytes)

@@ -37,9 +37,9 @@ impl Evidence<'_> {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// By how much the wait in the capture at least exceeds the wait by the sender's own clock (RFC 7323, 3: a segment
-    /// carries the time at which it was sent). The path delayed this segment by so much more than the previous one. The
-    /// result is at most the wait, even if a broken clock runs backwards.
+    /// A lower bound of the time by which the wait in the capture exceeds the wait by the sender's own clock (RFC 7323,
+    /// 3: a segment carries the time at which it was sent). The path delayed this segment by at least this time more
+    /// than the previous one. The result is at most the wait, even if a broken clock runs backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;

@@ -56,7 +56,7 @@ def twelve(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(twelve: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Their archive."""
+    """The archive of this folder, made by one run that nothing disturbs."""
     output = tmp_path_factory.mktemp("archive") / "out"
     archives.made(twelve, output)
     return output
@@ -211,7 +211,7 @@ def test_the_lock_of_a_killed_run_holds_nobody(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_is_killed_costs_one_capture_and_not_the_run(twelve: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # With the default interval between memory checks, the worker analyzes a small capture before its memory is checked.
+    # With the default interval between memory checks, the worker would finish a small capture before the first check.
     monkeypatch.setattr(workers, "LOOK_S", 0.001)
     reported = batch(sorted(twelve.iterdir())[:3], tmp_path / "out", means=Means(jobs=1, memory_bytes=10_000_000), reports=False)
     assert reported.unreadable or set(reported.captures["state"]) == {"lost"}

@@ -32,8 +32,8 @@ def handshakes(folder: Path, times_ms: list[float], first: int) -> Path:
 
 
 def test_p_of_the_rank_test_is_that_of_the_published_example() -> None:
-    # Mann and Whitney's textbook example: tortoises and hares finish in the order T H H H H H T T T T T H. In the rank test, the tortoises'
-    # U is 25 of 36.
+    # Mann and Whitney's textbook example: tortoises and hares finish in the order T H H H H H T T T T T H. U, the statistic of their rank
+    # test, is 25 of 36 for the tortoises.
     hares, tortoises = np.array([2.0, 3, 4, 5, 6, 12]), np.array([1.0, 7, 8, 9, 10, 11])
     u, mean, deviation = 25, 18, math.sqrt(6 * 6 * 13 / 12)
     assert p_value(hares, tortoises) == pytest.approx(math.erfc((u - mean - 0.5) / deviation / math.sqrt(2)))
@@ -41,8 +41,8 @@ def test_p_of_the_rank_test_is_that_of_the_published_example() -> None:
 
 
 def test_ties_narrow_the_spread_of_the_rank_sum() -> None:
-    # By hand: the ranks are 1.5 1.5 4 4 4 6. The ranks of the new values add up to 4 + 4 + 6 = 14, so U = 8. The mean of U is 4.5, and the
-    # ties give (2³−2) + (3³−3) = 30.
+    # By hand: the ranks are 1.5 1.5 4 4 4 6. The ranks of the new values add up to 4 + 4 + 6 = 14, so U = 14 − 6 = 8 (6 is the smallest
+    # possible sum). The mean of U is 4.5, and the term for ties is (2³−2) + (3³−3) = 30.
     old, new = np.array([1.0, 1, 2]), np.array([2.0, 2, 3])
     deviation = math.sqrt(9 / 12 * (7 - 30 / 30))
     assert p_value(old, new) == pytest.approx(math.erfc((8 - 4.5 - 0.5) / deviation / math.sqrt(2)))

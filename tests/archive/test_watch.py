@@ -52,7 +52,7 @@ def test_where_nothing_reports_it_a_file_is_closed_when_it_stays_as_it_is(tmp_pa
 
 
 def never_ended() -> Closed:
-    """Return a rule that takes every file for recent, so that a ring buffer ends only with the test, however slow the machine is."""
+    """Return a rule to which every file is recent, so a slow machine does not end the ring buffer before the test ends it."""
     return Closed(now=lambda: 0.0)
 
 

@@ -43,7 +43,7 @@ SAID = """() => {
     const button = document.querySelector('#list td .copy');
     new MutationObserver(() => window.said.push(button.textContent)).observe(button, {childList: true});
 }"""
-"""Records each text of the button. The text after copying is shown for two seconds only, which a busy machine can miss."""
+"""Records each text of the button. The text after copying is shown for two seconds only, so a test on a busy machine can miss it."""
 
 DRAWN = "document.querySelector('#figures').ariaBusy === 'false' && document.querySelector('#figures .plot.js-plotly-plot')"
 
@@ -262,7 +262,7 @@ def test_every_one_of_a_million_rows_is_reached(explore: Explore, nagle: str) ->
 
 
 def test_a_packet_shows_why_it_left_and_a_zoom_keeps_the_points_until_the_new_ones_are_there(explore: Explore, nagle: str) -> None:
-    """The delayed ACK in frame 41 came after 43.7 ms and released frame 42 (tshark: frame.time_delta of its sender's frames 40 to 42)."""
+    """By tshark's frame.time_delta, the delayed ACK in frame 41 arrives 43.7 ms after frame 40 and releases frame 42 at once."""
     opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})
     opened.until(DRAWN)
     page = opened.page

@@ -37,7 +37,7 @@ PAIR = "document.querySelector('.headline') && !document.querySelector('.busy')"
 def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, str]]]:
     """The addresses of explorers of an archive, of two capture points, and of two captures.
 
-    A JavaScript condition tells when each page is complete.
+    Each address has a JavaScript condition that is true when its page is complete.
     """
     folder = tmp_path_factory.mktemp("others")
     names = [CAPTURES / f"ethernet-{name}.pcapng" for name in ("loss", "nagle-on", "nagle-off")]

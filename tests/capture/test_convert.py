@@ -1,6 +1,6 @@
 """Captures in formats of other programs are read through Wireshark's editcap, or refused with an error that says what to do.
 
-The expected values are tshark's, or those of the capture that Wireshark converted to the other format. Shell scripts in place of editcap
+The expected values are tshark's, or those of the original that Wireshark converted to the other format. Shell scripts in place of editcap
 simulate its failures: no output, no end, an exit code.
 """
 
@@ -69,7 +69,7 @@ def _snoop(folder: Path) -> Path:
 
 
 def _script(folder: Path, text: str) -> None:
-    """Write a shell script `text` named editcap, which precedes all other programs on the PATH."""
+    """Write the shell script `text` to a file named editcap, in a folder that is first on the PATH."""
     program = folder / "bin" / "editcap"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\n{text}\n")
@@ -198,7 +198,7 @@ def test_a_fifo_with_a_name_is_converted(tmp_path: Path) -> None:
 
 
 def test_a_fifo_of_a_format_that_the_engine_reads_is_read_as_ever(tmp_path: Path) -> None:
-    """The capture is larger than any pipe buffer, and larger than the start of a stream that the reader keeps."""
+    """The capture is larger than any pipe buffer, and larger than the part of a stream that the reader keeps in memory."""
     whole = b"".join([ORIGINAL.read_bytes()] * (2 * streams.KEPT_BYTES // ORIGINAL.stat().st_size + 1))
     done = _through_a_fifo(whole, tmp_path, "analyze", "--json", "-", "-q", "-o", str(tmp_path / "report.html"))
     capture = json.loads(done.stdout)["capture"]
@@ -301,7 +301,7 @@ PACKERS = {"gz": ["gzip", "--stdout"], "xz": ["xz", "--stdout"], "zst": ["zstd",
 
 @pytest.mark.parametrize("packing", PACKERS)
 def test_a_packed_file_of_another_format_is_read_from_disk_stdin_and_fifo(packing: str, tmp_path: Path) -> None:
-    """Wireshark 4.0 decompresses only gzip itself. For other compressed files, the engine decompresses."""
+    """Wireshark 4.0 decompresses only gzip. Files of other compression formats are decompressed by the engine."""
     packed = tmp_path / f"capture.snoop.{packing}"
     program, *options = PACKERS[packing]
     packed.write_bytes(subprocess.run([needs.program(program), *options, SNOOP], capture_output=True, check=True).stdout)

@@ -60,7 +60,7 @@ XZ_MAGIC = b"\xfd7zXZ\0"
 LOOK_AHEAD_BYTES = 20
 """Number of bytes that a decoder may need before it returns another symbol (LZMA_REQUIRED_INPUT_MAX of the LZMA SDK)."""
 NUMBERED_BLOCKS = {2, 3, 6, 0x0BAD, 0x4000_0BAD}
-"""Obsolete, simple and enhanced packet blocks (pcapng, 4.3, 4.4 and appendix A), and custom blocks, which Wireshark numbers too."""
+"""Blocks that are frames to Wireshark: obsolete, simple and enhanced packet blocks (pcapng, 4.3, 4.4, appendix A), and custom blocks."""
 
 RELAXED = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -101,7 +101,7 @@ def assert_merged(folder: Path, name: str, parts: Sequence[Sequence[bytes]]) -> 
 def test_a_capture_in_two_files_one_after_the_other_gives_the_same_rows(folder: Path, name: str, data: st.DataObject) -> None:
     """The capture is cut into two files that follow each other, as a ring buffer writes files.
 
-    The cut is where all earlier timestamps precede all later ones, because files are merged by time.
+    All timestamps before the cut are earlier than those after it, because files are merged by time.
     """
     found = records(in_format("nsecpcap", name, folder).read_bytes())
     latest = list(itertools.accumulate((ts_ns for ts_ns, _ in found), max))

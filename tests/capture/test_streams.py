@@ -1,4 +1,4 @@
-"""Some streams can be read again from the start. The tests check their content and how they end."""
+"""Streams that can be read again from the start: what they contain and how they end."""
 
 from __future__ import annotations
 

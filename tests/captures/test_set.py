@@ -48,7 +48,10 @@ def capture(name: str) -> Path:
 
 
 def is_relayed_ipv4(path: Path) -> bool:
-    """An IPv6 host reports its multicast groups unasked. The relay counts these frames, but the capture contains only TCP."""
+    """Return whether the capture is of IPv4 over a relay.
+
+    An IPv6 host also reports its multicast groups, which only the relay's log contains.
+    """
     beside = setting(path)
     return beside["relay"] is not None and not beside["medium"]["ipv6"]
 

@@ -83,7 +83,7 @@ def test_welch_by_hand() -> None:
     assert found.change == 2
     assert found.t == pytest.approx(2 / math.sqrt(5 / 3))
     assert found.degrees_of_freedom == pytest.approx((25 / 9) / (17 / 18))
-    assert 0.19 < found.p < 0.25  # t = 1.55 is between the tables' 80 % and 90 % for 2 and 3 degrees of freedom
+    assert 0.19 < found.p < 0.25  # the tables for 2 and 3 degrees of freedom: t = 1.55 is between 80 % and 90 %
 
 
 def test_numbers_without_any_spread_differ_for_certain_or_not_at_all() -> None:

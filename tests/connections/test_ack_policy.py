@@ -124,9 +124,9 @@ def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> Non
 def test_two_phases_a_quarter_apart_are_a_heartbeat_only_if_many_acks_show_them(tmp_path: Path, acks: int, kind: str | None) -> None:
     """Half of the ACKs are sent at 70 ms of each 200 ms, half at 120 ms.
 
-    As unit vectors, the two phases are at a right angle; the length of their mean is |1 + i| / 2 = 0.7071. Rayleigh's statistic n R² is 10
-    for 20 ACKs and 6 for 12 ACKs. A significance of one in a thousand needs n R² of at least ln 1000 = 6.91. Delays of 21 to 192 ms do not
-    come from a fixed timer.
+    As unit vectors, the two phases are at a right angle; the length of their mean is R = |1 + i| / 2 = 0.7071. Rayleigh's statistic for n
+    ACKs is n R²: 10 for 20 ACKs, and 6 for 12 ACKs. A significance of one in a thousand requires at least ln 1000 = 6.91. Delays of 21 to
+    192 ms do not come from a fixed timer.
     """
     delays_ms = [21 + 9 * number for number in range(20)]
     requests = [(1000 * (number + 1) + (70, 120)[number % 2] - 1 - delays_ms[number], delays_ms[number]) for number in range(acks)]
@@ -145,7 +145,7 @@ def test_delays_without_a_phase_are_no_heartbeat(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("timer_ms", "jitter_ms"), [(40, 4), (50, 8), (100, 10), (200, 10)])
 def test_fixed_timers_are_identified_by_their_time(tmp_path: Path, timer_ms: int, jitter_ms: int) -> None:
-    """Delayed-ACK timers are 40 ms in Linux, 50 and 100 ms in Solaris, and 200 ms in Windows, each up to a clock tick later."""
+    """Delayed-ACK timers are 40 ms in Linux, 50 and 100 ms in Solaris, and 200 ms in Windows. Each may fire up to a clock tick late."""
     random.seed(timer_ms)
     requests = [(1000 + 503.3 * number, timer_ms + random.uniform(0, jitter_ms)) for number in range(12)]  # noqa: S311
     found = judged_text(tmp_path, exchange(*requests))
@@ -153,7 +153,7 @@ def test_fixed_timers_are_identified_by_their_time(tmp_path: Path, timer_ms: int
 
 
 def test_a_heartbeat_of_250_ms_in_step_with_a_dialogue_is_no_timer_of_200(tmp_path: Path) -> None:
-    """The delayed-ACK timer of lwIP has 250 ms.
+    """The delayed-ACK timer of lwIP fires every 250 ms.
 
     Each request arrives 39 to 41 ms after the previous ACK, so its ACK is 209 to 211 ms late.
     """
@@ -279,10 +279,10 @@ def switched(first: str, then: str) -> list[str]:
 def test_nagle_that_is_switched_under_way_is_not_reported_for_the_whole_connection(
     tmp_path: Path, first: str, then: str, cause: str, ended: list[int]
 ) -> None:
-    """Three writes do not wait, which proves NODELAY at that time; three others wait 100 ms for an ACK, and end with the frames in `ended`.
+    """Three writes do not wait, which proves NODELAY at that time.
 
-    Every wait is in the ledger, whether it has a finding or not. If small segments passed earlier, three waits do not prove that Nagle's
-    algorithm caused them.
+    Three other writes wait 100 ms for an ACK. These waits end with the frames in `ended`. Every wait is in the ledger, whether it has a
+    finding or not. If small segments passed earlier, three waits do not prove that Nagle's algorithm caused them.
     """
     path = packets.capture(tmp_path / "switched.pcap", "\n".join(switched(first, then)))
     found = judged(path)

@@ -85,7 +85,7 @@ def test_one_direction_alone_is_half_a_capture(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("segments", "reasons"), [(4, []), (5, ["acks_missing"])])
 def test_more_bytes_in_flight_than_the_window_allows_show_that_acks_are_missing(segments: int, reasons: list[str], tmp_path: Path) -> None:
-    """The receiver's window is 2,000 bytes. With 4 or 5 segments of 1,000 bytes, twice as many bytes or more are in flight."""
+    """The receiver's window is 2,000 bytes. Four or five segments of 1,000 bytes in flight are at least twice as much."""
     data = "\n".join(f"0.0{20 + at} C > S . {1 + 1000 * at}:{1001 + 1000 * at} ack 1" for at in range(segments))
     exchange = f"""
         0.000 C > S S  0:0(0)        win 64240 <mss 1000>
@@ -106,7 +106,7 @@ def test_a_connection_without_a_beginning_is_reported(tmp_path: Path) -> None:
 def test_faults_weigh_by_the_bytes_of_their_connections(tmp_path: Path) -> None:
     """Of a second connection, only one direction is captured, with as many bytes (2,920) as the first connection.
 
-    So half of all captured bytes have quality 0.5 · 0.9 = 0.45.
+    So half of all captured bytes have quality 0.5 (one direction) · 0.9 (no start) = 0.45.
     """
     other = "host D 10.0.0.9:50000\n1 D > S . 1:1461 ack 1\n1 D > S . 1461:2921 ack 1"
     assert quality_of_text(tmp_path, f"{TRANSFER}\n{other}").factor == pytest.approx((1 + 0.45) / 2)
@@ -211,9 +211,9 @@ def ticked(path: Path, tick_ns: int) -> Path:
 
 @pytest.mark.parametrize("tick_ms", [10, 4])
 def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_below_its_tick(tick_ms: int, tmp_path: Path) -> None:
-    """By hand: with ticks of 10 ms, 900 packets share 50 timestamps (with 4 ms: 120).
+    """By hand: 900 packets share 50 timestamps if the clock ticks every 10 ms, and 120 if it ticks every 4 ms.
 
-    A clock of 10 ms shows the true RTT of 7.86 ms as 0 or 10 ms.
+    A clock that ticks every 10 ms shows the true RTT of 7.86 ms as 0 or 10 ms.
     """
     found = tcptrace_lab.analyze(ticked(tmp_path / "x.pcap", tick_ms * 1_000_000))
     reported, connection = found.capture["quality"], found.connections.collect().row(0, named=True)

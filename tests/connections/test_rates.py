@@ -87,9 +87,10 @@ def mixed(sizes: list[int], gap_ms: float) -> str:
 
 
 def test_a_burst_of_full_segments_with_a_small_end_shows_the_senders_rate(tmp_path: Path) -> None:
-    """A burst of 19 full segments and 100 bytes takes 19 ms: 27,840 bytes, minus a twentieth, because the first segment takes no time.
+    """A burst of 19 full segments and one of 100 bytes has 27,840 bytes and takes 19 ms.
 
-    The 17 segments that count would give only 11.04 Mb/s, because the small segment is among them.
+    The rate counts 19/20 of these bytes, because the 19 ms begin with the first of the 20 segments. The last 17 segments alone would show
+    only 11.04 Mb/s, because one of them is the small segment.
     """
     row = direction(tmp_path, OPENED_AT_CLIENT + mixed([FULL] * 19 + [100], 1.0))
     assert row["send_bps"] == pytest.approx(27_840 * 8 / 0.019 * 19 / 20)
@@ -229,7 +230,7 @@ def test_a_bottleneck_of_a_known_rate_is_measured_at_the_sender(tmp_path: Path) 
 def test_a_bound_below_what_was_delivered_is_none(tmp_path: Path) -> None:
     """3,000 segments arrive in 3 s (11.68 Mb/s).
 
-    The fourteen segments before them are acknowledged every 20 ms, which looks like a queue that drains at 0.58 Mb/s.
+    Before them, fourteen segments are acknowledged one by one, every 20 ms, which looks like a queue that drains at 0.58 Mb/s.
     """
     slow = drained(14, 0.1, 20.0)
     moments: list[tuple[float, str]] = []

@@ -61,7 +61,7 @@ def test_bytes_sent_again_are_in_flight_once(tmp_path: Path) -> None:
 def test_usable_window_is_what_was_offered_less_what_is_out(tmp_path: Path) -> None:
     """The right edge of the window is 1 + 65160 after the SYN-ACK, then 1461 + 20 * 128 = 4021.
 
-    C has sent up to 2921, and up to 4021 before frame 8.
+    Before frame 7, C has sent up to 2921; before frame 8, up to 4021.
     """
     read = read_text(
         tmp_path,

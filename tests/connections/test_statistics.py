@@ -50,7 +50,7 @@ def test_round_trips_three_ways_each_with_its_samples(tmp_path: Path) -> None:
 
 
 def test_a_timestamp_shows_which_transmission_arrived_where_karn_must_not(tmp_path: Path) -> None:
-    """The segment sent at 100 ms is retransmitted at 400 ms. The ACK at 409 ms echoes 500, so it answers the retransmission."""
+    """The segment sent at 100 ms is retransmitted at 400 ms. The ACK at 409 ms echoes the timestamp of the retransmission, 500."""
     found = client(
         tmp_path,
         f"""{HANDSHAKE}

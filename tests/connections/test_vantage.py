@@ -109,7 +109,7 @@ def test_an_echoed_timestamp_proves_that_a_segment_had_arrived(tmp_path: Path) -
 def test_data_beyond_the_old_window_proves_that_the_new_one_had_arrived(tmp_path: Path) -> None:
     """Without timestamps: the ACK at 0.030 moves the window's right edge beyond 2921.
 
-    So the sender of 2921:4381 had received that ACK, 20 ms later.
+    So when the sender sent 2921:4381, 20 ms later, it had received that ACK.
     """
     found = judged_text(
         tmp_path,

@@ -29,7 +29,7 @@ CAPTURES = sorted(path for path in ROOT.joinpath("captures").iterdir() if ".pcap
 LINES_OF_WHOLE_NS = needs.SHARED / "zeek-zeek__206_example_c.pcap"
 """In this capture, the bottleneck carries a full segment in a whole number of nanoseconds.
 
-A quotient with a wrong last bit would be 1 ns less.
+If the last bit of the quotient were wrong, the truncated time would be 1 ns less.
 """
 FAR = 10**12
 """A limit (rows or bytes) that no test reaches."""

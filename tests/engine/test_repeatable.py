@@ -28,7 +28,7 @@ TIED = costs.MOST + 10
 def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Connections with equal times to the nanosecond.
 
-    Each connection is opened by its second SYN after a second, sends one request, and ends.
+    Each connection is opened by its second SYN, a second after the first. It sends one request and ends.
     """
     lines = [f"host C{number} 10.0.1.{number + 1}:40000 isn 1000\nhost S{number} 10.0.0.2:80 isn 5000" for number in range(TIED)]
     for at_s, text in (
@@ -71,7 +71,7 @@ def test_of_connections_that_lose_the_same_time_the_first_are_reported(tied: Pat
 
 
 def test_stalls_come_by_connection_and_in_order_of_time(tied: Path) -> None:
-    """The client's wait before its second SYN comes first. The ledger itself lists the server's wait before its first segment last."""
+    """For each connection, the client's wait before its second SYN is the first row. The ledger itself has another order."""
     tables = judged(tied)
     rows = stalls.stalls(tables.ledger).collect()
     first = rows.filter(pl.col("conn") == 0)

@@ -17,7 +17,7 @@ STREAM = ROOT / "benchmarks" / "traffic" / "stream.py"
 MANY = {"short": 30_000, "syns": 135_000}
 """Number of connections that end, and of connections that do not.
 
-Both numbers are higher than what the engine tracks before it closes connections.
+Both numbers are higher than the number of connections that the engine tracks before it closes some.
 """
 
 

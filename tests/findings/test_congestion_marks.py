@@ -1,6 +1,6 @@
 """ECN: path marks and window reductions are counted and reported as a finding.
 
-In a direction with many marks, a pause of the application is only possible.
+In a direction with many marks, the finding on pauses of the application has only the confidence "possible".
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Rounds that only the delayed-ACK timer ends are reported as a throughput deadlock, with the bytes that the send buffer lacks.
 
 The first exchange is a published deadlock over ATM (Comer & Lin), with a send buffer of 16 KB and a receive buffer of 24 KB. By
-calculation, 8,192 bytes per 200 ms are 0.328 Mb/s; the authors measured 0.322. By hand, for a full segment of M = 9148 and a receive buffer
-and window of R = W = 24,576: the receiver waits for A = min(18,296, ⌈8,601.6⌉) = 8,602 bytes and the sender for H = min(9,148, 12,288) =
-9,148 bytes, so H + A = 17,750. The bytes in flight and queued are u + q = 8,192 + 8,192 = 16,384, which is 1,366 less than H + A.
+calculation, 8,192 bytes per 200 ms are 0.328 Mb/s; the authors measured 0.322. By hand, for a full segment of M = 9,148 bytes and a receive
+buffer R and window W of 24,576 bytes: the receiver sends an ACK after A = min(2M, ⌈0.35 R⌉) = min(18,296, 8,602) = 8,602 bytes. The sender
+sends again when H = min(M, W/2) = min(9,148, 12,288) = 9,148 bytes are queued. The send buffer contains u = 8,192 bytes in flight and q =
+8,192 bytes queued: u + q = 16,384 is 1,366 bytes less than H + A = 17,750.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def test_rounds_of_different_size_are_no_lock(tmp_path: Path) -> None:
 
 
 def test_as_many_bytes_as_let_an_ack_go_are_no_lock(tmp_path: Path) -> None:
-    """By 4.4BSD's rule, a receive buffer of 16,384 bytes is acknowledged at half, which is u = 8,192.
+    """By 4.4BSD's rule, a receiver with a buffer of 16,384 bytes sends an ACK when half of it, u = 8,192 bytes, has arrived.
 
     A receiver with this rule would not have waited.
     """
@@ -164,7 +165,7 @@ def test_data_of_the_other_side_between_the_rounds_is_no_lock(tmp_path: Path) ->
 
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.pcap*")), ids=lambda path: path.name)
 def test_no_transfer_of_this_kernel_is_locked(path: Path) -> None:
-    """None of the captures was made with a deadlock: they have pieces that wait for an answer, bulk, losses, and slow readers."""
+    """No capture has a deadlock. The captures have bulk transfers, messages in pieces, losses and slow readers."""
     found = judged(path)
     conns = found.connections.select("conn").collect()["conn"].to_list()
     assert not deadlock.locks(found.details(conns).locks)

@@ -1,7 +1,8 @@
 """Modelled captures of Comer & Lin's published deadlocks (SunOS 4.1).
 
-Each finding shows the deadlock, its bytes and the buffer that fixes it. The expected results are the study's cells (slow or fast), and S <
-H + A worked out by hand: M = 9148, A = min(2M, ⌈0.35 R⌉), H = min(M, R/2).
+Each finding shows the deadlock, its bytes and the buffer that fixes it. The expected results are the study's cells (slow or fast), and the
+condition S < H + A worked out by hand. S and R are the send and receive buffers, M = 9148 is the MSS, A = min(2M, ⌈0.35 R⌉), and H = min(M,
+R/2).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LOCK = "throughput-deadlock"
 
 @cache
 def written(send_kib: int, receive_kib: int, at: At, folder: Path, *, nodelay: bool) -> Path:
-    """Write a capture at one host of 2 MB over ATM at 100 Mb/s, written and read 4 KB at a time."""
+    """Write a capture at one host: 2 MB over ATM at 100 Mb/s, which the applications write and read 4 KB at a time."""
     ends = {"stack": "sunos4", "send_buffer": send_kib * KIB, "receive_buffer": receive_kib * KIB, "phase": "70ms", "nodelay": nodelay}
     setting = declared(
         {

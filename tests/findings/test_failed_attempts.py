@@ -99,7 +99,7 @@ def test_one_connection_that_is_refused_at_once_is_no_finding(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("by", "severity", "who"), [("S", Severity.LOW, "the server"), ("C", Severity.INFO, "the client")])
 def test_connections_reset_before_they_carry_data_are_one_finding(tmp_path: Path, by: str, severity: Severity, who: str) -> None:
-    """An overloaded server resets connections in this way. The client of a health check resets connections on purpose."""
+    """An overloaded server resets connections before they carry data; the client of a health check does so on purpose."""
     ends = "0.05 S > C R 1:1(0)" if by == "S" else "0.05 C > S R 1:1(0)"
     each = f"0 C > S S 0:0(0) win 64240\n0.02 S > C S. 0:0(0) ack 1 win 64240\n0.021 C > S . ack 1\n{ends}"
     (reported,) = slow(analyzed(tmp_path, attempts(4, each, every_s=1)))

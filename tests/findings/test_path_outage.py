@@ -44,7 +44,7 @@ def sent(count: int, *, client: str = "C", server: str = "S", at_s: float = 0.1,
 def void(
     *, client: str = "C", server: str = "S", seq: int = 40_001, at_s: float = 2.0, times_s: tuple[float, ...] = (0, 0.22, 0.66, 1.54)
 ) -> str:
-    """Return two new segments and timeout retransmits of the first. The answer to the last copy is not included."""
+    """Return two new segments, and timeout retransmits of the first of them. The answer to the last copy is not included."""
     first = f"{client} > {server} P. {seq}:{seq + 1000} ack 1 <TS val 40 ecr 30>"
     lines = [f"{at_s:.3f} {first}", f"{at_s + 0.001:.3f} {client} > {server} P. {seq + 1000}:{seq + 2000} ack 1 <TS val 40 ecr 30>"]
     return "\n".join([*lines, *(f"{at_s + later_s:.3f} {first}" for later_s in times_s[1:])])

@@ -255,7 +255,7 @@ def loss(case: Case) -> None:
 
 
 def full_window(case: Case) -> None:
-    """Check that the sender had filled the window up to two segments at a named frame, given the ACKs that can have reached it."""
+    """Check that at a named frame, less than two segments of the window were unused, by the ACKs that can have reached the sender."""
     longest = max(frame.length for frame in case.sent)
     offers = [(frame.ts_ns + case.round_trip_ns, frame.ack + frame.window) for frame in case.heard if not frame.flags & SYN]
     room = [

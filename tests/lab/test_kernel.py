@@ -41,7 +41,7 @@ MIN_RTT_SHARE, MIN_RTT_US = 0.03, 50
 TIMESTAMP_US = 1_000
 """A tick of the kernel's timestamp clock.
 
-If an ACK covers a retransmission, the kernel takes the RTT from the echo, in whole ticks: up to one tick too short.
+If an ACK covers a retransmission, the kernel takes the RTT from the echo, in whole ticks, so the RTT may be up to one tick too short.
 """
 
 
@@ -59,7 +59,7 @@ class Live(NamedTuple):
         return info
 
     def figures(self, vantage: str, side: str) -> dict[str, Any]:
-        """The figures of the direction that `side` sends, from the capture at `vantage`, without the prefix."""
+        """The figures of the direction that `side` sends, from the capture at `vantage`, without the prefix of the column names."""
         (row,) = self.tables[vantage].connections.collect().iter_rows(named=True)
         return {name.removeprefix(f"{side}_"): value for name, value in row.items() if name.startswith(f"{side}_")}
 
@@ -117,7 +117,7 @@ def test_sender_side_sees_the_kernels_smallest_round_trip(trial: Live) -> None:
 
 
 def test_receiver_side_bounds_what_the_kernel_resent(trial: Live) -> None:
-    """The kernel's count lies between the retransmissions in the receiver's capture and those that its missing packets allow.
+    """The kernel's count is at least that of the receiver's capture, and at most the maximum that the missing packets allow.
 
     IPv6 packets have no IP ID, so there is no upper limit.
     """

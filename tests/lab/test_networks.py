@@ -104,7 +104,7 @@ def test_nothing_stays_behind_when_the_program_fails(tmp_path: Path) -> None:
 
 @dataclass
 class _Failing:
-    """A program that fails while the network is up and two captures run, besides the `others` that were children of this process before."""
+    """A program that fails while the network is up and two captures run. Before, this process had `others` child processes."""
 
     others: int
 

@@ -198,9 +198,9 @@ def is_gone(process: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Signals, tmp_path: Path) -> None:
-    """All dumpcap and load processes are descendants of the command, and its network namespaces are open files.
+    """All dumpcap and load processes are descendants of the command, and the command keeps its network namespaces only as open files.
 
-    All end with the command.
+    So processes and namespaces end with the command.
     """
     text = '[path]\nmedium = "tun"\n[hosts]\nload = 1\n[transfer]\nkind = "bulk"\nwrites = 1000\nwrite = 100\n[run]\nrepetitions = 10000\n'
     (tmp_path / "long.toml").write_text(text)

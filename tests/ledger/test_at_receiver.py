@@ -1,7 +1,7 @@
 """The ledger of a sender without timestamps, captured at its receiver: an ACK is captured half an RTT before it reaches the sender.
 
-Such captures are those of stacks without timestamps (Windows, libslirp, lwIP, smoltcp), made at the receiver. The exchanges are written by
-hand, with an RTT of 20 ms unless stated otherwise. Expected durations are differences of the times in their text.
+Stacks that send no timestamps are Windows, libslirp, lwIP and smoltcp. The exchanges are written by hand, with an RTT of 20 ms unless
+stated otherwise. Expected durations are differences of the times in their text.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path
 def repaired(*, overtaken: bool = False) -> str:
     """The third of ten segments is lost. The retransmission, sent after four new segments, is lost, too.
 
-    Two segments follow the lost retransmission, two more follow these, and then a second retransmission arrives. If `overtaken`, two
+    Two segments arrive after the lost retransmission. One RTT later, two more and a second retransmission arrive. If `overtaken`, two
     segments of the first flight arrive in the wrong order, as their IP identifications show.
     """
     first = [0, 1, 4, 3, 5, 6, 7, 8, 9] if overtaken else [0, 1, *range(3, 10)]

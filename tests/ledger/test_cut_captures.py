@@ -4,7 +4,7 @@ In a capture that begins late or ends early, the cause of a wait may become unkn
 of the whole capture for at most `cuts.SHARE` of a direction's lifetime. Larger deviations are in `DEVIATIONS`, with the reason. A test
 fails if a deviation has no entry or exceeds it, or if an entry is no longer needed.
 
-All of `captures/` and the captures named in `OTHERS` are cut; `cuts.main` does the same for any capture.
+All of `captures/` and the captures named in `OTHERS` are cut; `cuts.main` cuts and compares any other capture.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def test_an_answer_is_waited_for_a_round_trip_long_and_then_for_the_other_side(t
 
 
 def test_a_full_window_owns_the_time_until_it_opens(tmp_path: Path) -> None:
-    """The server offers 23 << 7 = 2944 bytes, so the client sends two segments, then waits one RTT before each two more."""
+    """The server offers 23 << 7 = 2944 bytes, so the client sends two segments and waits one RTT before every further two."""
     found = tables(
         tmp_path,
         """
@@ -213,7 +213,7 @@ def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unkno
 
 
 def test_the_time_until_its_syn_ack_is_acknowledged_is_the_handshakes_of_a_server_that_only_receives(tmp_path: Path) -> None:
-    """Captured at the server: 30 ms pass until the ACK of the SYN-ACK, as for a sender.
+    """Captured at the server: the 30 ms until the ACK of the SYN-ACK are handshake, although the server only receives.
 
     The client's message arrives 40 ms after that ACK, and was in transit for 30 of these 40 ms.
     """
@@ -435,7 +435,7 @@ def test_a_handshake_that_nobody_answers_is_reported_as_that(tmp_path: Path) -> 
 
 
 def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:
-    """2,000 writes, each delayed by 60 ms, make up nearly all of the 122 s, but each delay is less than a thousandth of this time."""
+    """2,000 delays of 60 ms, one before each write, make up nearly all of the 122 s, but each delay is less than a thousandth of them."""
     rounds = "\n".join(
         f"+1ms C > S P. {200 * n + 1}:{200 * n + 101} ack 1\n+60ms S > C . ack {200 * n + 101}\n"
         f"+0.1ms C > S P. {200 * n + 101}:{200 * n + 201} ack 1\n+1ms S > C . ack {200 * n + 201}"
@@ -565,7 +565,7 @@ def test_the_longest_round_trip_is_never_shorter_than_the_shortest(tmp_path: Pat
 
 
 def test_a_window_that_grew_later_is_reported_as_large_as_it_was_when_it_held(tmp_path: Path) -> None:
-    """Ten RTTs of 20 ms, with two segments each, which fill the window of 2,920 bytes. The last ACK offers 64,240."""
+    """In each of ten RTTs of 20 ms, two segments fill the window of 2,920 bytes. The last ACK offers 64,240 bytes."""
     lines = ["0.000 C > S S 0:0(0) win 64240 <mss 1460>", "0.020 S > C S. 0:0(0) ack 1 win 2920 <mss 1460>", "0.020 C > S . ack 1"]
     for n in range(10):
         at, first = 0.021 + 0.020 * n, 2920 * n + 1

@@ -101,7 +101,7 @@ def test_a_bsd_sender_holds_a_small_segment_behind_a_full_one(tmp_path: Path) ->
 
 
 def test_two_small_segments_behind_full_ones_prove_nothing(tmp_path: Path) -> None:
-    """A congestion window of one segment explains two such waits as well as Nagle's algorithm."""
+    """A congestion window of one segment explains two waits of a small segment behind a full one as well as Nagle's algorithm does."""
     assert nagle_ms(tables(tmp_path, questions((1460, 100), [True] * 2))) == []
 
 
@@ -288,8 +288,8 @@ def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_clo
 ) -> None:
     """The MSS is 4,312. Four times, 4,096 bytes wait 100 ms for an ACK.
 
-    If three are then sent at once, 4,096 is a full segment, and the congestion window was one segment. If only a FIN releases two segments
-    at once, 4,096 bytes may be a small segment.
+    If three segments of 4,096 bytes are sent together afterwards, 4,096 is a full segment, and the congestion window was one segment. If
+    only two are sent together, the second with a FIN, 4,096 bytes may be a small segment.
     """
     lines = ["0.000 C > S S 0:0(0) win 32768 <mss 4312>", "0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>"]
     lines += ["0.020 C > S . ack 1 win 32768"]

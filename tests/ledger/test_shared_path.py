@@ -49,7 +49,7 @@ def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_que
 ) -> None:
     """The path has an RTT of 100 ms. The ACKs of ten segments release twenty more.
 
-    The ACK of the eleventh arrives 40 ms later, and is a delayed ACK if the other ACKs took only 100 ms.
+    The ACK of the eleventh arrives 40 ms after the first of these ACKs. It is a delayed ACK if the other ACKs took only 100 ms.
     """
     text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
     train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
@@ -162,9 +162,10 @@ def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_go
     """The handshake took 20 ms. The second of two segments is retransmitted needlessly.
 
     The ACKs of the two segments take 100 and 110 ms, the next ACK 30 ms. With the timestamp echo, the second sample counts, too: the
-    smoothed RTT is 20, 30, 40 and 38.8 ms, and a probe is sent after 86 ms. Without the second sample, the probe would be sent after 68 ms.
-    If the last segment is no probe, nothing shows what delayed it. The application is silent for 20 ms after the handshake. Of the 50 ms
-    before the needless retransmission, 20 ms are transit, and the rest is unknown, as are the last 5 ms of the capture.
+    smoothed RTT after each sample is 20, 30, 40 and 38.8 ms, and a probe is sent after 86 ms. Without the second sample, the probe would be
+    sent after 68 ms. If the last segment is no probe, nothing shows what delayed it. The application is silent for 20 ms after the
+    handshake. Of the 50 ms before the needless retransmission, 20 ms are transit, and the rest is unknown, as are the last 5 ms of the
+    capture.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]

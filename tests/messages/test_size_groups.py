@@ -145,7 +145,7 @@ def test_many_short_connections_of_a_pair_are_one_group(tmp_path: Path) -> None:
 
 
 def test_bigger_messages_that_take_longer_are_no_finding(tmp_path: Path) -> None:
-    """Each segment takes 2 ms, the application's own pace, and a few messages of any size stall."""
+    """The application writes a segment every 2 ms, and a few messages of any size stall."""
     held = random.Random(5).sample(range(len(SIZES)), 6)  # noqa: S311
     messages = [Message(size, held_ms=40.0 if place in held and size > PIECE else 0.0, segment_us=2000) for place, size in enumerate(SIZES)]
     assert "anomalous-message-sizes" not in named(analyzed(tmp_path, exchange(shuffled(messages))))

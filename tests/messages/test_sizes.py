@@ -274,7 +274,7 @@ def test_chance_is_reckoned_from_samples() -> None:
     st.floats(0, 4),
 )
 def test_the_cheapest_states_are_those_that_trying_all_of_them_finds(blocks: list[tuple[float, float, int]], price: float) -> None:
-    """Every part except the first and the last must have three messages."""
+    """Every part except the first and the last is required to have at least three messages."""
 
     def cost(states: tuple[bool, ...]) -> float:
         runs = [[place for place, _ in run] for _, run in groupby(enumerate(states), key=lambda one: one[1])]

@@ -1,8 +1,8 @@
 """The memory of `analyze --pair` is compared with that of `analyze` on the same two captures.
 
 Resident memory varies by some megabytes between runs, so a bound in bytes would either fail by chance or prove nothing. The test measures
-the same packets with and without `--pair`, and compares the difference with the promised memory of a pair (`pair.packets`). Both runs load
-the code of `--pair` (with NumPy), which needs the same memory for any number of segments.
+the memory for the same packets with and without `--pair`, and compares the difference with the promised memory of a pair (`pair.packets`).
+Both runs load the code of `--pair` (with NumPy), which needs the same memory for any number of segments.
 """
 
 from __future__ import annotations

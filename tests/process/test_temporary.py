@@ -1,4 +1,4 @@
-"""Temporary folders are removed with their process: at its end or an interrupt.
+"""A temporary folder is removed when its process ends or is interrupted.
 
 The folder of a killed process is removed when the next process makes a temporary folder.
 """

@@ -1,4 +1,7 @@
-"""Gains that models predict are compared with captures of the same schedule with the remedy. If no model fits, the rule's bound remains."""
+"""Gains that models predict are compared with captures in which the same schedule runs with the remedy.
+
+If no model fits, the gain of a finding is the upper bound of its rule.
+"""
 
 from __future__ import annotations
 

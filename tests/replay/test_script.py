@@ -398,7 +398,7 @@ def test_the_packetdrill_script_adds_up(name: str) -> None:
             case _:
                 pass
     assert written == sent == acked
-    # If a pause is shortened to 150 ms, before the kernel probes the window, half as much data shows the stall.
+    # The shortened pause of 150 ms ends before the kernel probes the window, so half as much data shows the stall.
     assert written == own.written_bytes // (2 if "slow-reader" in name else 1)
     assert (came, read) == (other.written_bytes,) * 2
 
@@ -414,9 +414,9 @@ def test_the_packetdrill_script_has_the_wait(name: str) -> None:
 
 
 PLAYED = [name for name in REMEDIES if name != "ethernet-small-send-buffer.pcapng"]
-"""The player in Python cannot keep the times of the omitted capture on a busy machine.
+"""In the omitted capture, the sender makes a hundred calls, each on time to the millisecond.
 
-The sender in ethernet-small-send-buffer makes a hundred calls on time to the millisecond.
+On a busy machine, the player in Python cannot keep these times.
 """
 
 

@@ -95,8 +95,8 @@ def test_ends_that_send_at_once_are_refused() -> None:
     ("asked", "mss", "least", "most"), [(8_192, 1_448, 10_136, 11_584), (16_384, 1_448, 20_272, 21_720), (65_536, 9_128, 82_152, 100_408)]
 )
 def test_a_receive_buffer_takes_what_linux_offered_of_it(asked: int, mss: int, least: int, most: int) -> None:
-    # The bounds come from the largest windows of ethernet-small-receive-window, ethernet-slow-reader and atm9180-slow-reader: whole
-    # segments, one or two fewer.
+    # `least` is the largest window of ethernet-small-receive-window, ethernet-slow-reader and atm9180-slow-reader, in whole segments.
+    # `most` is one or two segments more.
     assert least <= capacity_bytes(asked, mss) < most
 
 

@@ -246,7 +246,7 @@ def test_the_sequence_graph_has_the_data_acks_and_window_of_tshark(name: str) ->
 def test_round_trips_are_those_of_tshark(name: str) -> None:
     """All RTT samples of the figure are also tshark's.
 
-    tshark has more samples than the figure: also after a retransmit, which Karn's rule excludes.
+    tshark also has samples after a retransmit, which Karn's rule excludes from the figure.
     """
     seen, samples = by_tshark(name), trace(connection_figure(name, "rtt"), "round-trip time")
     assert len(samples["x"]) > 100

@@ -1,6 +1,7 @@
 """Message sizes that stall by the rules of each stack, compared with the ranges that Liu, Cheng, Bhargava and Zhao published and measured.
 
-K is 1,024 bytes. The tests contain the formulas of this paper; other ranges are calculated by hand in the test.
+The tests contain the formulas of this paper; other ranges are calculated by hand in the test. K is 1,024 bytes, M the MSS, S the send
+buffer, and R the receive buffer. The receiver sends an ACK after A bytes, and the sender sends again when H bytes are queued.
 """
 
 from __future__ import annotations
@@ -111,9 +112,9 @@ def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
 def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
     """With M = 1448, writes of 4,096 bytes end with a segment of 1,200.
 
-    Another small segment waits for the ACK of these 1,200 bytes, which stalls if the delayed-ACK timer sends this ACK. The timer sends this
-    ACK unless one ACK covers the whole write. Another full segment releases the small segment that waits. A 6.18 kernel stalled from 4097,
-    8193 and 12289 bytes on.
+    Another small segment waits for the ACK of these 1,200 bytes. The wait is a stall if the delayed-ACK timer sends the ACK, as it does
+    unless one ACK covers the whole write. If another full segment is sent, the small segment does not wait. A 6.18 kernel stalled from
+    4097, 8193 and 12289 bytes on.
     """
     found = predicted_ranges(LINUX, Settings(1448, 64 * K, 64 * K, 4 * K), 1, 20_000)
     assert [(one.from_bytes, one.to_bytes) for one in found] == [(4096 * n + 1, 4096 * n + 1447) for n in (1, 2, 3, 4)]
@@ -215,7 +216,7 @@ def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, 
 
 @given(mss=st.integers(1, 65_535), receive=st.integers(1, 2**30), percent=st.sampled_from([SUNOS_PERCENT, BSD44_PERCENT]))
 def test_three_full_segments_of_send_buffer_never_lock(mss: int, receive: int, percent: int) -> None:
-    """Comer and Lin advise a send buffer of three full segments; this holds for A <= 2M and H <= M."""
+    """Comer and Lin advise a send buffer of three full segments, which suffices if A <= 2M and H <= M."""
     assert ack_bytes(mss, receive, percent) + min(mss, receive // 2) <= 3 * mss
 
 

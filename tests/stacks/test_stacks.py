@@ -223,9 +223,9 @@ def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_doe
 
 @pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])
 def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay: bool, cause: str) -> None:
-    """Buffers of 16K and 36K lock while Nagle's algorithm delays 4 KB.
+    """A send buffer of 16K and a receive buffer of 36K lock while Nagle's algorithm delays 4 KB.
 
-    16K and 48K lock with NODELAY as well, with no delayed data (Comer & Lin, Liu et al.).
+    Buffers of 16K and 48K lock with NODELAY as well, although no data is delayed (Comer & Lin, Liu et al.).
     """
     receive = 48 * KIB if no_delay else 36 * KIB
     client = Host(SUNOS, 16 * KIB, receive, no_delay=no_delay, program=(Write(400_000, 4096),))
@@ -378,9 +378,9 @@ def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: 
 
 @pytest.mark.parametrize("stack", ["bsd4.4", "solaris2.5", "freebsd", "linux"])
 def test_a_second_loss_of_a_window_is_repaired_without_a_timeout_if_duplicate_acks_follow(stack: str) -> None:
-    """With Reno, the ACK of the first loss ends the recovery, and the data that it releases cause three duplicate ACKs for the second loss.
+    """With Reno, the ACK of the first retransmit ends the recovery.
 
-    NewReno retransmits the second lost segment at once.
+    The data that this ACK releases cause three duplicate ACKs for the second loss. NewReno retransmits the second lost segment at once.
     """
     client = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Write(120_000),))
     line = Link(10_000_000, 5 * MS, lost=frozenset({2, 2 + 17}))

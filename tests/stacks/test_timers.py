@@ -103,7 +103,7 @@ def test_a_timer_of_bsd_counts_beats_and_the_first_may_come_at_once(phase_ms: in
 def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack: str, doubled: bool) -> None:  # noqa: FBT001
     """Two segments are lost, and so is the retransmission of the second one (Karn 1987; RFC 6298, 3; RFC 7323, 4).
 
-    The ACK of the first segment answers the retransmission.
+    The ACK of the first segment answers its retransmission.
     """
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, no_delay=True, program=(Write(2000), Think(20 * NS_PER_S)))
     line = Link(10_000_000, MS, lost=frozenset({2, 3, 5}))

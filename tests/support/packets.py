@@ -21,9 +21,9 @@ Grammar; what stands in square brackets may be left out:
     header   =  id N | ttl N | ecn N | vlan N[/N ...] | ipopt HEX | ext NAME[/NAME ...] | pad N | iplen N | doff N | snap N
 
 - FIRST, END, ack and sack are offsets relative to the ISN of the host concerned: SYN = 0, first byte = 1. Offsets may be
-  negative or above 4 GiB; on the wire they are taken modulo 2^32. LENGTH is END - FIRST and only checks the writer.
-- If FIRST is left out, it is the end of this sender's stream so far; if ack, the end of the other host's stream so far; if win, the
-  last win of this sender.
+  negative or above 4 GiB; on the wire they are taken modulo 2^32. LENGTH must equal END - FIRST; it is only a check.
+- If FIRST is left out, it is the end of this sender's stream so far. If ack is left out, it is the end of the other host's stream so
+  far. If win is left out, it is the last win of this sender.
 - win is the 16-bit field of the header, unscaled.
 - Declared by default: `host C 10.0.0.1:40000 isn 1000` and `host S 10.0.0.2:80 isn 5000`. A name declared again is a new
   endpoint with a new stream, so a port that is reused is written as a second name with the same address.

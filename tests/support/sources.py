@@ -11,7 +11,7 @@ from tests.support.places import ROOT
 
 
 def tracked(*patterns: str) -> list[PurePosixPath]:
-    """The files of the repository that match git's patterns (all without patterns), relative to its root."""
+    """The paths, relative to the root of the repository, of its files that match git's patterns. Without patterns, all files match."""
     listed = subprocess.run(
         [needs.program("git"), "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--", *patterns],
         cwd=ROOT,

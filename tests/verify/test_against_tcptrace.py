@@ -1,8 +1,8 @@
 """Every figure of every connection is compared with the long listing of tcptrace 6.6.7, for every capture that tcptrace can read.
 
-A figure equals tcptrace's figure, or the value that tcptrace makes of it (`tcptrace_rules.printed`), or there is a reason for the
-difference. `golden/tcptrace-deviations.tsv` counts the differences with a reason. A deviation that vanishes, grows or is new makes its test
-fail. To renew the file: `TCPTRACE_RENEW=1 pytest tests/verify/test_against_tcptrace.py`.
+Each of our figures equals tcptrace's, or gives tcptrace's by a known computation (`tcptrace_rules.printed`), or differs for a known reason.
+`golden/tcptrace-deviations.tsv` counts the differences with a reason. A deviation that vanishes, grows or is new makes its test fail. To
+renew the file: `TCPTRACE_RENEW=1 pytest tests/verify/test_against_tcptrace.py`.
 """
 
 from __future__ import annotations

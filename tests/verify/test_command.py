@@ -92,7 +92,7 @@ def test_json_of_a_refused_file_and_of_what_no_rule_explains_is_what_its_schema_
 def test_what_no_rule_explains_is_reported_first_and_ends_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The output of tshark is changed: another TTL in one frame, and a retransmit in the other."""
+    """The output of tshark is changed: frame 2 has another TTL, and frame 1 is a retransmit."""
     path = capture(tmp_path / "plain.pcap", "0.0 C > S P. 1:11 ack 1\n0.1 S > C . ack 11")
     rows = tshark.opinion(path).segments.with_columns(
         pl.when(pl.col("frame") == 2).then(9).otherwise("ttl").alias("ttl"),

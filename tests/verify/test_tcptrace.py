@@ -112,7 +112,7 @@ def test_a_clock_that_goes_back_by_more_than_it_went_on_leaves_tcptrace_no_time(
 def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_path: Path) -> None:
     """From 1 s to 0.5 s, 101 outstanding bytes count for no time.
 
-    From 0.5 s to 2 s, 101 outstanding bytes count for 1.5 s: (1 · 1 + 151) / 4 s, truncated.
+    From 0.5 s to 2 s, 101 outstanding bytes count for 1.5 s. The mean is (1 · 1 + 101 · 1.5) / 4 bytes, truncated.
     """
     text = """
         0.000 C > S  S   0:0(0)        win 64240
@@ -237,7 +237,7 @@ def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
 def test_sample_of_what_is_outstanding_lasts_until_the_next(tmp_path: Path) -> None:
     """To tcptrace, 101 bytes are outstanding from 1 s to 3 s of 4 s, although they are acknowledged at once.
 
-    Before 1 s, 1 byte too many is outstanding. The mean is (1 · 1 + 101 · 2) / 4, truncated.
+    Before 1 s, 1 byte too many is outstanding. The mean is (1 · 1 + 101 · 2) / 4 bytes, truncated.
     """
     text = """
         0.000 C > S  S   0:0(0)        win 64240

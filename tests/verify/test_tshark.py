@@ -216,7 +216,7 @@ def test_a_keepalive_with_a_byte_that_comes_first_is_data_to_tshark(tmp_path: Pa
 
 
 def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """Linux probes a zero window with an empty segment, one below the next sequence number (RFC 9293, 3.8.6.1 leaves the form open)."""
+    """Linux probes a zero window with an empty segment, whose number is one below the next (RFC 9293, 3.8.6.1 leaves the form open)."""
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:1461 ack 1
         0.03 S > C .  ack 1461 win 0

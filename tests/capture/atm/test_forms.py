@@ -43,7 +43,7 @@ LINK_COLUMNS = {"layers", "vpi", "vci", "cells"}
 
 
 CUT_COLUMNS = {"captured_payload_bytes"}
-"""The captures are truncated to headers; converted, they contain zeros instead of the truncated bytes."""
+"""The column that conversion changes: the captures are truncated to headers, and zeros replace the truncated bytes."""
 
 
 FRAME_COLUMNS = tuple(column.name for column in schema.SEGMENTS if column.unit is schema.Unit.FRAME)

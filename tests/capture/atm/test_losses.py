@@ -95,7 +95,7 @@ def test_a_lost_first_cell_takes_the_headers_with_it_and_is_a_problem() -> None:
     assert_damaged([], lossy, without=[LOST_FROM])
     (problem,) = lossy.problems
     assert "AAL5 PDU" in problem["what"]
-    assert (problem["count"], problem["frame"]) == (1, last)  # the PDU's last cell; frames count from 1, and one cell before it is lost
+    assert (problem["count"], problem["frame"]) == (1, last)  # the frame of the PDU's last cell: its index + 1, minus the lost cell
 
 
 def test_a_pdu_that_never_ends_is_a_problem() -> None:
@@ -122,7 +122,7 @@ def test_whichever_cell_is_lost_the_right_segments_are_damaged(hit: int, behind_
 
 
 def test_what_is_left_of_a_pdu_without_its_first_cell_is_not_taken_for_a_packet(tmp_path: Path) -> None:
-    """The TCP payload, at which the second cell begins, is itself an IP packet with TCP (from a tunnel or a copied capture)."""
+    """The second cell begins with the TCP payload, which is itself an IP packet with TCP (from a tunnel or a copied capture)."""
     inner = bytes(IP(src="10.9.9.9", dst="10.8.8.8") / TCP(sport=1111, dport=2222, flags="PA") / bytes(500))
     outer = [bytes(IP(src="192.0.2.1", dst="192.0.2.2") / TCP(sport=40_000, dport=80, flags="A", seq=seq) / inner) for seq in (1, 541)]
     packets.write_pcap(tmp_path / "source.pcap", [packets.Frame(packets.BASE_NS, packet, len(packet)) for packet in outer], link="raw")

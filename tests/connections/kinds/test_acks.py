@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_linux_probes_a_closed_window_without_data(tmp_path: Path) -> None:
-    """Linux probes a zero window (RFC 9293, 3.8.6.1) with a segment without data, one below the next number (`tcp_xmit_probe_skb`)."""
+    """Linux probes a zero window (RFC 9293, 3.8.6.1) with an empty segment, whose number is one below the next (`tcp_xmit_probe_skb`)."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -80,7 +80,7 @@ def test_keepalives_of_a_side_that_has_sent_no_data_since_the_capture_began(tmp_
 
 
 def test_keepalives_of_an_idle_connection_miss_no_byte(tmp_path: Path) -> None:
-    """The capture begins with a keepalive without data, one below the number that the peer acknowledges (RFC 9293, 3.8.4)."""
+    """The capture begins with an empty keepalive, whose number is one below the number that the peer acknowledges (RFC 9293, 3.8.4)."""
     text = """
         0.00 C > S . 800:800(0) ack 5001
         0.02 S > C . 5001:5001(0) ack 801
@@ -138,7 +138,7 @@ def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) 
 
 
 def test_a_byte_that_is_acknowledged_behind_two_acks_was_not_captured(tmp_path: Path) -> None:
-    """Between the client's two ACKs with number 800, the peer sent data, which the second one acknowledges.
+    """The client sends two ACKs with sequence number 800. Between them, the peer sends data, which the second ACK acknowledges.
 
     So the client's first ACK is no keepalive.
     """
@@ -205,7 +205,7 @@ def test_one_byte_again_at_once_is_a_resend_and_no_keepalive(tmp_path: Path) -> 
 def test_duplicate_acks_are_known_by_number_or_by_sack(tmp_path: Path) -> None:
     """A duplicate ACK repeats the last ACK number and window (RFC 5681, 2).
 
-    With SACK, an ACK with new blocks is one even if the window changes (RFC 6675, 2).
+    With SACK, an ACK with new blocks is a duplicate ACK even if the window changes (RFC 6675, 2).
     """
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1

@@ -227,7 +227,7 @@ def test_resent_although_the_other_side_has_reset_the_connection(tmp_path: Path)
 
 
 def test_reneging_a_receiver_gives_up_what_it_had_reported(tmp_path: Path) -> None:
-    """SACK reported 1461:4381. The ACK of 1:1461 ends where that block begins, so the sender must retransmit the block (RFC 2018, 8)."""
+    """SACK reported 1461:4381, but the next ACK has number 1461. So the receiver no longer has this block (RFC 2018, 8)."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1

@@ -1,4 +1,4 @@
-"""The remedy for delayed ACKs names the option of the receiver's stack if its SYN hints at one, and otherwise those of several stacks."""
+"""The remedy for delayed ACKs names the option of the receiver's stack, or those of several stacks if the receiver's SYN shows no stack."""
 
 from __future__ import annotations
 

@@ -62,9 +62,9 @@ def test_a_finished_transfer_that_is_kept_open_for_a_minute_is_idle_until_the_cl
 
 
 def test_keepalives_alone_make_no_work_of_a_silence(tmp_path: Path) -> None:
-    """A silence of 25 s is shorter than ten usual pauses (3 s), which would be idle time.
+    """A silence is idle time if it is longer than ten usual pauses, here 30 s.
 
-    It is idle time because of the keepalives every 12 s.
+    A silence of 25 s is idle time here because of the keepalives every 12 s.
     """
     probes = "\n+12s C > S . 2200:2201(1)\n+20ms S > C . ack 2201" * 2
     text = written(

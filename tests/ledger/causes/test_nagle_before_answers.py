@@ -1,7 +1,7 @@
 """Small messages that are answered one by one: Nagle's algorithm delays the next message, or the application waits for the whole answer.
 
-The first part of an answer acknowledges everything, so Nagle's algorithm releases the next message when it arrives. An application that
-waits for its answer sends when the last part has arrived. The exchanges are written by hand; the path delays each direction by 10 ms.
+The first part of an answer acknowledges everything, so Nagle's algorithm releases the next message when this part arrives. An application
+that waits for its answer sends when the last part has arrived. The exchanges are written by hand; the path delays each direction by 10 ms.
 """
 
 from __future__ import annotations

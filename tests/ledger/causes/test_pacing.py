@@ -53,10 +53,10 @@ def test_bursts_that_leave_evenly_by_themselves_are_spaced_by_their_sender(tmp_p
 def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_let_go_by_it(
     tmp_path: Path, late_ms: float, *, paced: bool
 ) -> None:
-    """Five gaps are a little longer than the RTT, so an ACK arrives before each burst: 0.5 ms before, or 0.02 ms.
+    """Five gaps are a little longer than the RTT, so an ACK arrives 0.5 ms or 0.02 ms before each burst.
 
-    Only the later ACK may have released the burst. Slow start limits the first ten segments, so the test checks only the 40 bursts after
-    the first twenty.
+    Only an ACK 0.02 ms before a burst may have released the burst. Slow start limits the first ten segments, so the test checks only the 40
+    bursts after the first twenty.
     """
     begun, all_of_it = (lasted(tmp_path, bursts(count, 4.0, 20.0 - late_ms)) for count in (20, 60))
     assert (all_of_it["pacing"] - begun["pacing"] > 40 * 3.9) == paced

@@ -1,4 +1,4 @@
-"""The cause "receiver window": exchanges in which the window limits the sender, each with a similar exchange in which another cause does.
+"""The cause "receiver window": exchanges in which the window limits the sender, each beside a similar exchange with another cause.
 
 The exchanges are written by hand, with an RTT of 20 ms. Expected durations are differences of the times in their text.
 """
@@ -61,7 +61,7 @@ def test_beside_a_large_window_it_is_the_delayed_ack_that_is_waited_for(tmp_path
 def at_receiver(first_window: int, end: int) -> str:
     """The first flight ends at byte `end`, and its ACKs leave room for 460 bytes.
 
-    The client sends 460 bytes at 0.3002, which arrive after the one-way delay. The window update has not reached the client by then.
+    The client sends 460 bytes at 0.3002, when the window update has not reached it. These bytes arrive after the one-way delay.
     """
     return f"""
         0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
@@ -280,7 +280,7 @@ def pieces(size: int, *, between_ms: float) -> str:
 
 @pytest.mark.parametrize("size", [700, 1_400, 1_450])
 def test_a_piece_of_nearly_a_segment_is_held_by_nagle_like_a_small_one(tmp_path: Path, size: int) -> None:
-    """Two second pieces were never in flight together, so they are writes of the application, not segments that a tunnel shortened."""
+    """No two second pieces are in flight at the same time, so they are writes of the application, not segments that a tunnel shortened."""
     reported = lasted(tmp_path, pieces(size, between_ms=45.1))
     assert reported["nagle-delayed-ack"] == pytest.approx(10 * 45.1)
     assert "delayed-ack" not in reported
@@ -312,8 +312,9 @@ def both_ways(flight: int, *, queued: bool) -> str:
 def test_an_ack_that_waits_behind_the_other_sides_data_is_the_networks_not_a_delayed_one(tmp_path: Path) -> None:
     """Data that the server sends after it has received the client's flight carry the ACK (RFC 9293, 3.8.6.3).
 
-    So the data that arrived for 67 ms were sent before and waited in a queue. A receiver does not delay the ACK of ten segments, because it
-    ACKs at least every second one (RFC 5681, 4.2). A receiver may delay the ACK of a single segment.
+    So the data that arrive from 41 to 107 ms were sent before the server received the flight, and waited in a queue. A receiver does not
+    delay the ACK of ten segments, because it ACKs at least every second one (RFC 5681, 4.2). A receiver may delay the ACK of a single
+    segment.
     """
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=True))
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=False))

@@ -54,8 +54,8 @@ def full(count: int) -> list[int]:
 def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, pause_s: float, held: int) -> None:
     """Flights of 1, 2 and 4 segments and, after a pause, 2, 4 and 1: slow start may explain the first flight of 4, but not the second.
 
-    After a pause, the first flight is no larger than the last one before. After a pause longer than the retransmission timeout, slow start
-    may explain the second flight of 4 as well (RFC 5681, 4.1).
+    The first flight after the pause is no larger than the last one before the pause. After a pause longer than the retransmission timeout,
+    slow start may explain the second flight of 4 as well (RFC 5681, 4.1).
     """
     begun = flights([full(1), full(2), full(4)], 65_535)
     again = flights([full(2), full(4), full(1)], 65_535, seq=1 + 7 * MSS, from_s=0.1002 + pause_s)
@@ -145,8 +145,8 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
 ) -> None:
     """Flights have five segments.
 
-    The ACK of the last one or three segments arrives 15 ms after the ACK of the others, which is in time or late. On current hosts, the
-    network card may have merged the three segments after a queue.
+    In the last flight, the ACK of the first segments arrives in time or 10 ms late, and the ACK of the last one or three 15 ms after that.
+    On current hosts, the network card may have merged the three segments after a queue.
     """
     at_s, seq, most = 0.04 + 7 * ROUND_MS / 1000, 1 + 35 * MSS, 10 - rest
     first_s, rest_s = at_s + in_time_ms / 1000, at_s + (in_time_ms + 15) / 1000
@@ -341,8 +341,8 @@ def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_pat
 def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_is_less(tmp_path: Path, window: int, held: int) -> None:
     """If the window is 16,384 bytes, BSD (`tcp_output`) sends 8,300 bytes at once, because 8,300 bytes are more than half of the window.
 
-    Still, 8,300 bytes are less than the MSS of 9,148, and less than half of a window of 32,768. If the window is 32,768 and 8,300 bytes are
-    sent at once, Nagle's algorithm is off. At the first of the five waits, it is still unknown that the flights do not grow.
+    But 8,300 bytes are a small segment (the MSS is 9,148), and less than half of a window of 32,768. If they are sent at once in that
+    window, Nagle's algorithm is off. At the first of the five waits, it is still unknown that the flights do not grow.
     """
     reported = lasted(tmp_path, opened(old=True, window=window, mss=9_148) + halves(window))
     assert reported.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
@@ -530,7 +530,7 @@ def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, 
 
 
 def test_half_of_a_window_smaller_than_two_segments_is_a_full_segment_of_linux(tmp_path: Path) -> None:
-    """Four flights have 1,000 bytes, one has 2,048 (half of the window) and 952, and four have 1,000.
+    """Four flights have 1,000 bytes. One has a segment of 2,048 bytes (half of the window) and one of 952. Four more have 1,000 bytes.
 
     No small segment is sent while another is in flight.
     """

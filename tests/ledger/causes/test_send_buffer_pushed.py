@@ -129,7 +129,7 @@ def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_los
 def test_flights_that_empty_the_buffer_again_and_again_are_held_by_it_behind_a_loss_too(
     tmp_path: Path, by_buffer: int, *, pushed: bool
 ) -> None:
-    """Five flights of two segments that do not grow show a send buffer of that size, if it was empty after each flight."""
+    """Five flights of two segments that do not grow show a send buffer of two segments, if it was empty after each flight."""
     ends = [BEHIND + place * 2 * MSS for place in range(1, 6)] if pushed else [BEHIND + 10 * MSS]
     reported = lasted(tmp_path, lost_first() + flights([[MSS, MSS]] * 5, ends, seq=BEHIND, from_s=0.0802))
     assert reported.get("send-buffer", 0) == pytest.approx(by_buffer * ROUND_MS, abs=0.1)

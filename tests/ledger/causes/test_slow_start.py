@@ -38,7 +38,7 @@ def ack(at_ms: float, segments: int, window: int) -> list[str]:
 def at_sender(last_window: int) -> list[str]:
     """14 segments fill the window.
 
-    An ACK of three more makes room for three, but the client sends nothing until the next ACK, 19.55 ms later.
+    Then an ACK of three segments makes room for three more, but the client sends nothing until the next ACK, 19.6 ms later.
     """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
@@ -186,7 +186,10 @@ def after_a_pause(first_flight: int, resent: str) -> list[str]:
 
 
 def test_the_first_flight_after_a_pause_is_slow_start_if_all_resends_were_needless(tmp_path: Path) -> None:
-    """After a silence longer than its RTO, a sender restarts with the initial window (RFC 5681, 4.1), so no loss reduced the window."""
+    """After a silence longer than its RTO, a sender restarts with the initial window (RFC 5681, 4.1).
+
+    No loss reduced its congestion window.
+    """
     reported = lasted(tmp_path, after_a_pause(10, "needlessly"))
     assert reported["slow-start"] == pytest.approx(20, abs=0.3)
     assert "congestion-window" not in reported

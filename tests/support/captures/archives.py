@@ -34,7 +34,7 @@ _TEXT = """
 
 
 def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Path:
-    """A capture of a request and its answer, which begins `slow` seconds late. `number` makes the capture unique.
+    """A capture of a request and its answer. The answer is `slow` seconds late. `number` makes the capture unique.
 
     The capture starts `hours` hours after the first one.
     """
@@ -92,7 +92,7 @@ def parts(archive: Path) -> set[str]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait until `condition` is true, which another process causes."""
+    """Wait until another process makes `condition` true."""
     end = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < end, "it did not happen"

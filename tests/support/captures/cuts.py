@@ -160,7 +160,7 @@ def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
 
 
 def otherwise(path: Path, folder: Path) -> dict[str, list[Otherwise]]:
-    """Cut → the directions in which other causes than in the whole capture last longer than allowed, the worst first."""
+    """Cut → the directions whose causes differ from those of the whole capture for longer than allowed, the worst first."""
     link_type, packets = source(path, folder)
     whole = reported(damage.write(folder / "whole.pcap", link_type, packets))
     if len(packets) < MIN_FRAMES or not 0 < whole.connections <= MAX_CONNECTIONS:

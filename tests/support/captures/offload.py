@@ -25,9 +25,9 @@ def split(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         connections: rows of `schema.CONNECTIONS`; at least `conn client_full_segment_bytes`.
 
     Returns:
-        These columns in this order, one row per piece, with `piece` (from 0) and `pieces`. Values that only one segment can have (newly
-        acknowledged bytes, ACK lag, RTT) stay with the first piece; the others follow it as a burst. Segments of connections without a
-        known MSS stay whole.
+        One row per piece, with the columns of `segments` in their order, `piece` (counted from 0) and `pieces`. Values that only one
+        segment can have (newly acknowledged bytes, ACK lag, RTT) stay with the first piece; the later pieces have "burst" in
+        `released_by`. Segments of connections without a known MSS stay whole.
     """
     full = connections.select("conn", _full="client_full_segment_bytes")  # the smaller MSS of both SYNs, equal for both directions
     size, payload = pl.col("_full"), pl.col("payload_bytes")

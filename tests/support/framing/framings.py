@@ -62,7 +62,7 @@ class Framing:
     Attributes:
         link_type: number of the link type.
         wrap: IP packet → frame.
-        layers: the engine's column `layers`, if the framing is a test of that, too.
+        layers: the expected value of the engine's column `layers`; None if the tests do not check it.
         v6: whether the packet is IPv6.
     """
 

@@ -1,11 +1,12 @@
 //! The engine of tcptrace-lab: reads capture files and produces Arrow columns of TCP segments and connections.
 //!
 //! The engine does the work that is sequential, that is done for each packet, or that reads untrusted bytes. Python
-//! works on the tables that the engine returns: on sets of connections, and on what people read. The layers, each of
-//! which uses only earlier ones:
+//! works on the tables that the engine returns: it analyzes sets of connections, and produces the output that people
+//! read. The layers, each of which uses only earlier ones:
 //!
 //! 1. [`error`], [`nullable`], [`seq`]: errors, numbers that may be unknown, and 32-bit sequence numbers.
-//! 2. [`capture`]: turns the bytes of files into frames. This layer knows formats and compression, but not networks.
+//! 2. [`capture`]: turns the bytes of files into frames. This layer handles formats and compression, but no network
+//!    protocols.
 //! 3. [`wire`]: extracts the TCP segment from a frame. It reports what the bytes say, without state or judgement.
 //! 4. [`connection`]: classifies segments: sequence space, round trips, kinds of retransmission.
 //! 5. [`sender`]: tracks what the sender knew at each instant, and derives its waits.
@@ -17,7 +18,7 @@
 //! 11. [`figures`]: reduces the segments and waits of a direction to the series that a report draws.
 //! 12. [`table`]: turns rows into batches of Arrow columns.
 //! 13. [`engine`]: runs all of these in several threads with limited memory.
-//! 14. `python`: the only module that knows Python.
+//! 14. `python`: the interface to Python. No other module depends on Python.
 //!
 //! `tests/layers.rs` reads this list. The test fails if a file imports from a later layer, or if files import each
 //! other in a cycle.

@@ -2,14 +2,15 @@
 //! ACK and its answer.
 //!
 //! A message ends where the direction of the dialogue changes: the next bytes of its sender acknowledge new data of the
-//! peer, and all of that data. A message also ends where the application pauses for 10 ms or two RTTs, whichever is
-//! longer; the ledger marks these pauses ([`crate::ledger::rows::NoteRow`]). Time in which TCP delayed the data is not
-//! a pause. PSH on a segment below the MSS ends a write, not a message: an application may write one message in pieces.
+//! peer, and no data of the peer stays unacknowledged. A message also ends where the application pauses for 10 ms or
+//! two RTTs, whichever is longer; the ledger marks these pauses ([`crate::ledger::rows::NoteRow`]). Time in which TCP
+//! delayed the data is not a pause. PSH on a segment below the MSS ends a write, not a message: an application may
+//! write one message in pieces.
 //!
 //! If a host sends bytes while data of the peer are in flight (pipelined requests, full duplex), message boundaries are
-//! unknown. If message boundaries are unknown, the messages of both directions and the next ones are marked as
-//! overlapping, and nothing is concluded from them. A message has a special state if it starts before the capture, or
-//! if some of its bytes are missing from the capture.
+//! unknown. In this case, the current and the next message of both directions are marked as overlapping, and nothing is
+//! concluded from them. A message has a special state if it starts before the capture, or if some of its bytes are
+//! missing from the capture.
 //!
 //! Segments come in batches. Between two batches, the last message of each direction and all messages that are not yet
 //! acknowledged are kept.
@@ -20,11 +21,11 @@ use hashbrown::HashMap;
 use crate::connection::Kind;
 use crate::ledger::{Cause, Note};
 
-/// Maximum number of writes that are listed per message, the first ones.
+/// At most this many writes are listed per message; if there are more, the first ones.
 const MAX_WRITES: usize = 64;
 
-/// Number of later messages of the same direction after which an unacknowledged message becomes final, because no ACK
-/// for it is expected any more.
+/// An unacknowledged message becomes final when more than this many later messages of its direction exist, because its
+/// ACK is no longer expected.
 const UNACKED_MESSAGES: i64 = 64;
 
 /// The PSH flag (RFC 9293, 3.1).
@@ -65,7 +66,8 @@ impl Segment {
         self.payload_bytes > 0 && !OTHERS.iter().any(|kind| self.kind == *kind as u8)
     }
 
-    /// Whether the segment is shorter than a full-sized one, or is a merged one that ends with a shorter one.
+    /// Whether the segment is shorter than a full-sized one, or was merged from several segments of which the last is
+    /// shorter.
     fn is_small(&self) -> bool {
         self.smss_bytes.is_some_and(|full| full > 0 && self.payload_bytes % full != 0)
     }
@@ -209,8 +211,8 @@ impl Message {
         }
     }
 
-    /// Adds a segment with data. `inside` is false for the first segment of every message except the first one, because
-    /// a wait before this segment is not part of the message.
+    /// Adds a segment with data. `inside` is false for the first segment of every message except the first message,
+    /// because a wait before this segment is not part of the message.
     fn add(&mut self, segment: &Segment, noted: &Noted, inside: bool) {
         let (frame, end) = (segment.frame, segment.end());
         self.segments += 1;

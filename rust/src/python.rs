@@ -1,4 +1,5 @@
-//! The compiled module `tcptrace_lab._core`, the only module that knows Python. `_core.pyi` declares its types.
+//! The compiled module `tcptrace_lab._core`. No other module of the engine depends on Python. `_core.pyi` declares its
+//! types.
 
 mod figures;
 mod stream;
@@ -125,8 +126,8 @@ impl Pulled {
     }
 }
 
-/// Streams of segments, ledger, datagrams, connections, flows, accounts and notes; `None` for a table without rows,
-/// except for the first two.
+/// Streams of segments, ledger, datagrams, connections, flows, accounts and notes. Segments and ledger always have a
+/// stream; the other tables have `None` if they have no rows.
 type PulledStreams = (
     ArrowStream,
     ArrowStream,

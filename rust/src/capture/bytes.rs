@@ -1,4 +1,4 @@
-//! The byte order of a capture file, which the file itself states.
+//! The byte order of the numbers in a capture file. A magic number in the file shows the order.
 
 /// The byte order of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

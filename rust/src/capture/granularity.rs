@@ -1,11 +1,11 @@
 //! Measures the real tick of the capture's clock from the timestamps of the packets.
 //!
-//! A file may declare a resolution of microseconds although the capturing host's clock ticks every 10 ms. All packets
-//! captured within one tick then have the same timestamp, and the time between two different timestamps is a multiple
-//! of the tick.
+//! A file may declare a resolution of microseconds although the capturing host's clock ticks every 10 ms. With such a
+//! clock, all packets captured within one tick have the same timestamp, and the time between two different timestamps
+//! is a multiple of the tick.
 
-/// A tick shorter than 0.1 ms is not reported, because it does not affect the results: cause and effect are at most 1
-/// ms apart, and the segments of a burst at most 20 µs.
+/// A tick shorter than 0.1 ms is not reported, because it hardly affects the results: two events count as cause and
+/// effect if they are at most 1 ms apart.
 const MIN_NS: i64 = 100_000;
 /// At least this many steps between timestamps must be multiples of the tick. If the clock has no such tick, one step
 /// in four is a multiple by chance.

@@ -61,7 +61,7 @@ pub struct CaptureInfo {
     /// Name of the format (`pcap`, `pcapng`, `erf`, …), with the compression before it: `gzip pcapng`. If the files
     /// have several formats, their names are joined by `, `.
     pub format: String,
-    /// Largest snaplen declared; 0 if none is.
+    /// The largest declared snaplen; 0 if no file declares one.
     pub snaplen_bytes: u32,
     /// The coarsest timestamp resolution of all interfaces, in nanoseconds, at least 1.
     pub resolution_ns: i64,
@@ -128,7 +128,7 @@ impl Capture {
         Self::from_streams([(path, stream)])
     }
 
-    /// Reads several captures merged by timestamp. Errors name a stream by the name that is passed with the stream.
+    /// Reads several captures merged by timestamp. An error contains the name that was passed with its stream.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -177,7 +177,7 @@ impl Capture {
         Frame { number, ts_ns, link_type, original_bytes, data: reader.data() }
     }
 
-    /// Information from the headers of all files that was read so far.
+    /// Information from all file headers that were read so far.
     #[must_use]
     pub fn info(&self) -> CaptureInfo {
         let mut info = CaptureInfo::default();
@@ -199,7 +199,7 @@ impl Capture {
     }
 
     /// The file of the current frame, and the offset of the frame's bytes in this file. `None` if several files are
-    /// merged, because frame numbers then count over all files.
+    /// merged, because the frame numbers of merged files count over all files.
     #[must_use]
     pub fn place(&self) -> Option<(&OsStr, u64)> {
         match (&self.merge, self.readers.as_slice()) {

@@ -1,5 +1,5 @@
 //! Problems in a capture that did not stop the reader. For each kind of problem, the number of occurrences and the
-//! place of the first are stored.
+//! place of the first occurrence are stored.
 
 use std::ffi::{OsStr, OsString};
 

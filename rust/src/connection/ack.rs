@@ -58,8 +58,7 @@ pub(crate) fn acknowledge(
     revisions: &mut Revisions,
 ) -> Answer {
     data_sender.sacked_bytes = sack_blocks.map_or(0, |blocks| sacked_beyond(ack, blocks));
-    // The first ACK is taken to acknowledge at least everything after the SYN, or everything from offset 1 if no SYN
-    // was captured.
+    // Before the first ACK, the lowest unacknowledged offset is 0 (the SYN), or 1 if no SYN was captured.
     let first = i64::from(data_sender.figures.syn_segments == 0);
     let first_seen = if data_sender.started { ack.min(first) } else { ack };
     let una = data_sender.snd_una.get().unwrap_or(first_seen);

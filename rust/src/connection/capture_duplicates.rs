@@ -14,7 +14,7 @@ const COPY_NS: i64 = 1_000_000;
 /// 200 ms, the shortest common retransmission timeout).
 const SAME_ID_COPY_NS: i64 = 10_000_000;
 /// An identical segment with the same IP ID, but with another TTL or other layers, is a capture duplicate if it is
-/// captured within this time. The two captures of the packet may be before and after a queue or slow link (a heuristic:
+/// captured within this time. The packet may be captured once before and once after a queue or slow link (a heuristic:
 /// the shortest common retransmission timeout).
 const OTHER_PATH_COPY_NS: i64 = 200_000_000;
 /// A host can send the same pure ACK twice. If IP IDs do not distinguish packets, a repeated pure ACK counts as a

@@ -57,8 +57,8 @@ pub(crate) fn verdict(
     resent::judge(segment, placed, novelty, sender, receiver, revisions)
 }
 
-/// Recognizes keepalives and zero-window probes. A probe has at most one byte, and its sequence number is the last
-/// acknowledged one or the next one.
+/// Recognizes keepalives and zero-window probes. A probe has at most one byte. Its sequence number is that of the last
+/// acknowledged byte or of the next byte.
 #[inline(always)]
 fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &DirectionState) -> Option<Verdict> {
     if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {

@@ -8,8 +8,8 @@ use super::sequence_space::{Holes, Outstanding, Placed, Stamp};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// For smaller windows, only scale 0 is tried. Applications often write 1,024 or 4,096 bytes, so the data too often
-/// equals a small window at a larger scale by chance (a heuristic).
+/// If the window in the header is below this value, only scale 0 is tried. Applications often write 1,024 or 4,096
+/// bytes, so their data would often fill a small window at a larger scale by chance (a heuristic).
 const MIN_USEFUL_WINDOW: u16 = 256;
 /// Size of an mbuf cluster of 4.4BSD (`MCLBYTES`). If the MSS is larger than a cluster, 4.4BSD rounds it down to whole
 /// clusters (`tcp_mss`).
@@ -267,7 +267,7 @@ impl DirectionState {
 
     /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS, and
     /// may send segments of other sizes: half of the largest window (`tcp_output`), or, in a throughput deadlock, the
-    /// content of the send buffer. In a throughput deadlock, only such a segment is in flight, except for a FIN.
+    /// content of the send buffer. In a throughput deadlock, nothing else is in flight, except for a FIN.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, max_window: u32) -> bool {
         longest > 0

@@ -1,5 +1,5 @@
-//! The retransmissions and duplicate packets of one direction, and the SACK blocks for it. Later ACKs are compared with
-//! these packets to find spurious retransmissions.
+//! The retransmissions and duplicate packets of one direction, and the SACK blocks about its data. Later ACKs are
+//! compared with these packets to find spurious retransmissions.
 //!
 //! Only directions with losses or repeated bytes have a history. The history has a limited size; the oldest entries are
 //! dropped first.
@@ -122,7 +122,7 @@ impl History {
         self.resends.push_back(Resend { acknowledged, spurious, ..Resend::new(placed, stamp) });
     }
 
-    /// Adds a duplicate packet. `counted` says that the packet was already counted as a duplicate by the network.
+    /// Adds a duplicate packet. `counted` says that the packet was already counted as a network duplicate.
     pub(crate) fn remember_copy(&mut self, placed: Placed, stamp: Stamp, counted: bool) {
         if self.copies.len() >= MAX_COPIES {
             self.copies.pop_front();

@@ -44,8 +44,8 @@ pub(crate) struct Judged {
     pub placed: Placed,
     /// Offset that the segment acknowledges, even if the segment did not arrive.
     pub ack: Option<i64>,
-    /// Offset that the segment acknowledges; `None` if the receiver's link discarded the segment, because its ACK and
-    /// window then never arrived.
+    /// Offset that the segment acknowledges; `None` if the receiver's link discarded the segment, because the receiver
+    /// never got its ACK and window.
     pub arrived_ack: Option<i64>,
     /// The edges of the segment's SACK blocks as offsets: for each block the left edge, then the right edge.
     pub sack_blocks: Option<Box<[i64]>>,

@@ -12,7 +12,7 @@
 
 #![expect(
     clippy::inline_always,
-    reason = "measured: only if inlined does a pass without accounts lose the code for them"
+    reason = "measured: unless inlined, a pass without accounts contains the code for accounts"
 )]
 
 mod ack;

@@ -99,8 +99,8 @@ fn syn_again(segment: &Segment, sender: &DirectionState, receiver: &DirectionSta
     Verdict { retransmit_trigger: Some(RetransmitTrigger::Handshake), ..proof }
 }
 
-/// Compares a segment that fills a hole with `jumper`, the segment that skipped the hole. Returns true if the segment
-/// was sent before `jumper`, with the evidence. TCP timestamps are used first, then IP IDs, then whether the sender
+/// Compares a segment that fills a hole with `jumper`, the segment that skipped the hole. Returns whether the segment
+/// was sent before `jumper`, and the evidence. TCP timestamps are used first, then IP IDs, then whether the sender
 /// could already know of the hole.
 fn against_jumper(
     segment: &Segment,

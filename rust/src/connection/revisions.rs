@@ -3,7 +3,7 @@
 use super::evidence::{Confidence, Evidence};
 use super::kind::Kind;
 
-/// Maximum number of stored revisions, which take 32 MB. Further revisions correct only the counters, not the rows.
+/// Maximum number of stored revisions (32 MB). Further revisions correct only the counters, not the rows.
 pub const MAX_REVISIONS: usize = 1 << 20;
 
 /// A corrected verdict on an earlier frame.

@@ -58,7 +58,7 @@ fn overtaker(placed: Placed, sender: &DirectionState) -> Option<Stamp> {
     (placed.start >= sender.snd_max && placed.start < placed.end.min(shown.end)).then_some(shown.by)
 }
 
-/// Subtracts bytes that were counted as missing, because they were captured after their ACK.
+/// Corrects the count of missing bytes, if bytes of the segment were counted as missing when their ACK was captured.
 #[cold]
 fn take_back(placed: Placed, filled: Filled, sender: &mut DirectionState) {
     let una = sender.snd_una.get().unwrap_or(0);

@@ -54,8 +54,7 @@ impl Judged {
         added.map_err(|error| self.fail(error))
     }
 
-    /// Says that no connection follows. Returns whether some connections have been kept until now and must still be
-    /// judged.
+    /// Called when no connection follows. Returns whether connections were kept until now and still have to be judged.
     pub(super) fn complete(&mut self) -> Result<bool, ArrowError> {
         let completed = self.summaries.as_mut().map_or(Ok(false), Summaries::complete);
         completed.map_err(|error| self.fail(error))

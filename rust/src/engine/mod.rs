@@ -83,12 +83,13 @@ pub struct Options {
     /// Thresholds for findings. If thresholds are given, accounts and the evidence for findings ([`Engine::details`])
     /// are produced.
     pub worth: Option<Vec<Worth>>,
-    /// Maximum number of costs above the thresholds whose evidence is kept, the largest first.
+    /// Evidence is kept for at most this many costs above the thresholds; if there are more, for the largest.
     pub most: usize,
-    /// Number of connections in the whole capture, for a second pass in which `only` excludes some; 0 if unknown. In a
-    /// capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS) connections, all connections
-    /// between the same two hosts are judged together, because each shows something about their path. If connections
-    /// between the same hosts are judged together, `only` must contain all of them.
+    /// Number of connections in the whole capture; 0 if unknown. A second pass needs the number, because `only`
+    /// excludes connections. In a capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS)
+    /// connections, all connections between the same two hosts are judged together, because each shows something about
+    /// the path between these hosts. For such a capture, `only` is required to contain either all connections between
+    /// two hosts or none of them.
     pub in_capture: usize,
     /// Memory limit for the waits of all open connections together, and a second limit of the same size for the waits
     /// of ended connections. Waits beyond the memory limit are written to a temporary file.
@@ -263,8 +264,8 @@ impl Engine {
     /// The next batch of rows; `None` at the end.
     ///
     /// # Errors
-    /// Waits cannot be stored in temporary files ([`ArrowError::IoError`]). Errors other than these do not occur in
-    /// practice, see [`Segments::batch`].
+    /// Waits cannot be stored in temporary files ([`ArrowError::IoError`]). Other errors do not occur in practice (see
+    /// [`Segments::batch`]).
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
             if let Some(batch) = self.judged.next_batch()? {

@@ -24,11 +24,11 @@ pub struct Summary {
     pub first_ts_ns: Option<i64>,
     /// Latest capture time.
     pub last_ts_ns: Option<i64>,
-    /// Number of frames of which fewer bytes were captured than were on the wire.
+    /// Number of frames that were not captured completely (captured length below the length on the wire).
     pub truncated_packets: u64,
     /// Number of frames with a timestamp before that of the previous frame.
     pub backward_timestamps: u64,
-    /// The largest difference by which a timestamp is before the previous one.
+    /// The largest step back from one timestamp to the next.
     pub largest_step_back_ns: i64,
     /// The tick of the capture's clock, if it is coarser than the resolution stated in the files.
     pub tick_ns: Option<i64>,

@@ -46,7 +46,7 @@ pub(super) struct Epoch {
     pub opened: Vec<u32>,
     /// Finished connections.
     pub over: Vec<Over>,
-    /// The error because of which waits could not be stored. The worker stops after this error.
+    /// The error that occurred when waits were to be stored. The worker stops after this error.
     pub failure: Option<io::Error>,
 }
 
@@ -138,7 +138,7 @@ impl Worker {
         WorkerResult { tables: self.tables, flows: self.flows, waits: self.sink.waits }
     }
 
-    /// Takes a chunk. Returns false if the receiver was dropped.
+    /// Processes a chunk. Returns false if the receiver was dropped.
     fn take(&mut self, chunk: &Packets) -> bool {
         let mut datagram_rows = Vec::new();
         for (packet, shard) in chunk.packets.iter().zip(&chunk.shards) {

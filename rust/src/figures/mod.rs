@@ -21,8 +21,8 @@ pub use strip::{Band, Strip};
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Number of points of one line or mark that are kept between two batches. Between batches, several times as many
-/// points are kept as are drawn, so that reducing the points twice has no visible effect.
+/// Number of points of one line or mark that are kept between two batches. The number is several times the number of
+/// drawn points, so that the second reduction has no visible effect.
 const HELD_POINTS: usize = 20_000;
 
 /// Names of the lines, in order.
@@ -305,7 +305,8 @@ impl Series {
         }
     }
 
-    /// Adds a data segment to the last stroke, or starts a new stroke if the last one is full or a pause lies between.
+    /// Adds a data segment to the last stroke, or starts a new stroke if the last one is full or a pause precedes the
+    /// segment.
     fn stroke(&mut self, segment: &Segment, t_ns: i64) {
         let joins = self.strokes % self.limits.run.max(1) != 0;
         self.strokes += 1;
@@ -347,7 +348,7 @@ impl Series {
 /// The reduced series of one direction.
 #[derive(Debug)]
 pub struct Figures {
-    /// Its data.
+    /// The data segments of the direction, as strokes.
     pub bursts: Vec<Burst>,
     /// One for each of `LINES`.
     pub lines: Vec<Drawn<Point>>,

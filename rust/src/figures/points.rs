@@ -32,8 +32,8 @@ pub fn even<T: Copy>(items: &[T], keep: usize) -> Vec<T> {
     (0..keep).filter_map(|place| items.get(step(place)).copied()).collect()
 }
 
-/// Returns about `keep` of the points, chosen so that the line looks the same: at most `keep` (or 16), and the points
-/// at both ends of the longest gaps, in order.
+/// Returns about `keep` of the points in order, chosen so that the line looks the same: at most `keep` points (16 if
+/// `keep` is smaller), plus the points at both ends of the longest gaps.
 ///
 /// If timestamps run backwards, pixel columns are divided by index instead of by time.
 #[must_use]

@@ -1,5 +1,5 @@
-//! The state of one direction after each segment: the highest offset sent, the highest offset that was acknowledged, and the right edge
-//! of the window.
+//! The state of one direction after each segment: the highest offset sent, the highest offset that was acknowledged,
+//! and the right edge of the window.
 
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
@@ -78,7 +78,8 @@ impl Segment<'_> {
     }
 }
 
-/// The highest offset sent, the highest offset that was acknowledged, and the right edge of the window; `None` while unknown.
+/// The highest offset sent, the highest offset that was acknowledged, and the right edge of the window; `None` while
+/// unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct State {
@@ -98,7 +99,7 @@ pub struct Tracked {
     pub sent: Option<i64>,
     pub acked: Option<i64>,
     pub edge: Option<i64>,
-    /// `sent` before it.
+    /// The highest offset sent before this segment.
     pub sent_before: Option<i64>,
     /// Bytes sent and not acknowledged.
     pub flight: Option<i64>,

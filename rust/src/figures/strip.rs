@@ -1,8 +1,8 @@
 //! The causes of a direction's waits over its whole life, as adjacent bands that are at least one pixel wide.
 //!
-//! A wait of at least one pixel is a band of its own. Shorter waits share a band. The shared band shows one cause: the
-//! one with the most time that no band shows yet, in these waits and in earlier ones (error diffusion). The total width
-//! of a cause's bands therefore equals the time of this cause in the ledger, except for a few pixels.
+//! A wait of at least one pixel is a band of its own. Shorter waits share a band. The shared band shows the cause with
+//! the most time that no band shows yet; time from earlier waits counts too (error diffusion). The total width of a
+//! cause's bands therefore equals the time of this cause in the ledger, except for a few pixels.
 
 use crate::ledger::Cause;
 
@@ -39,7 +39,7 @@ impl Strip {
         Self { pixel_ns, bands: Vec::new(), owed_ns: Vec::new(), short: None }
     }
 
-    /// Takes the next wait.
+    /// Adds the next wait.
     pub fn add(&mut self, wait: Band) {
         if wait.length_ns() >= self.pixel_ns {
             self.draw();
@@ -67,7 +67,7 @@ impl Strip {
     /// Draws the short waits since the last band as one band.
     fn draw(&mut self) {
         let Some((start_ns, end_ns)) = self.short.take() else { return };
-        let most = self.owed_ns.iter_mut().rev().max_by_key(|(_, owed_ns)| *owed_ns); // the first one of several
+        let most = self.owed_ns.iter_mut().rev().max_by_key(|(_, owed_ns)| *owed_ns); // if several are equal, the first
         if let Some((cause, owed_ns)) = most {
             let band = Band { start_ns, end_ns, cause: *cause };
             *owed_ns = owed_ns.saturating_sub(band.length_ns());

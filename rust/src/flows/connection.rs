@@ -88,7 +88,7 @@ impl Connection {
         self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
 
-    /// Takes one segment. The function is compiled twice, so that a pass without accounts contains no code for
+    /// Processes one segment. The function is compiled twice, so that a pass without accounts contains no code for
     /// accounts.
     #[inline]
     pub(super) fn take<const ACCOUNTS: bool>(
@@ -100,10 +100,11 @@ impl Connection {
         self.take_by::<ACCOUNTS, true>(segment, revisions, rows);
     }
 
-    /// Takes one segment. With `FAST_PATH`, header prediction (the fast path) processes the segments that it covers.
+    /// Processes one segment. With `FAST_PATH`, header prediction (the fast path) processes the segments that it
+    /// covers.
     #[expect(
         clippy::inline_always,
-        reason = "measured: only if inlined does a pass without accounts lose the code for them"
+        reason = "measured: unless inlined, a pass without accounts contains the code for accounts"
     )]
     #[inline(always)]
     pub(super) fn take_by<const ACCOUNTS: bool, const FAST_PATH: bool>(
@@ -267,7 +268,7 @@ fn take_slow_path<const ACCOUNTS: bool>(
 /// its row.
 #[expect(
     clippy::inline_always,
-    reason = "measured: only if inlined does a pass without accounts lose the code for them"
+    reason = "measured: unless inlined, a pass without accounts contains the code for accounts"
 )]
 #[inline(always)]
 fn finish<const ACCOUNTS: bool>(

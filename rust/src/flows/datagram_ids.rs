@@ -2,8 +2,8 @@
 //!
 //! RFC 6864 requires an IP ID to be unique only while fragments are reassembled, so hosts choose it differently: a
 //! counter per flow (a connected socket of Linux), one counter for all packets of the host, random values, or 0. The
-//! steps between the IP IDs of a direction show how the host chooses them. A step is the shorter distance between two
-//! of the 65,536 values, forwards or backwards:
+//! steps between the IP IDs of a direction show how the host chooses them. A step is the distance from one IP ID to the
+//! next, forwards or backwards, whichever is shorter (the 65,536 values wrap around):
 //!
 //! - Nearly all steps are small and forward: a counter. A datagram with a lower value than an earlier one was
 //!   reordered.
@@ -22,8 +22,8 @@ const COUNTER_PERCENT: u64 = 95;
 const OWN_COUNTER_PERCENT: u64 = 90;
 /// Minimum number of steps before percentages are judged (a heuristic: with 10 steps, one may differ).
 const MIN_STEPS: u64 = 10;
-/// The replay window: the number of values, up to the highest one, in which a repeated value is a copy of a datagram,
-/// captured twice or duplicated by the network. (RFC 4303, 3.4.3, detects replayed packets in the same way, with 64
+/// The replay window. A value that repeats one of this many values up to the highest belongs to a copy: the datagram
+/// was captured twice or duplicated by the network. (RFC 4303, 3.4.3, detects replayed packets in the same way, with 64
 /// values.)
 const REPLAY_WINDOW: i64 = u64::BITS as i64;
 
@@ -32,7 +32,7 @@ const REPLAY_WINDOW: i64 = u64::BITS as i64;
 pub(super) struct DatagramIds {
     /// The IP ID of the last datagram that was not a copy; `None` before the first datagram.
     last: Option<u16>,
-    /// Its position. Positions keep counting when the IP ID wraps around; the first datagram has position 0.
+    /// Position of `last`. Positions keep increasing when the IP ID wraps around; the first datagram has position 0.
     position: i64,
     lowest: i64,
     highest: i64,

@@ -13,8 +13,8 @@ use super::histogram::{BUCKET_BITS, MAX_BUCKETS};
 use crate::nullable::Nullable;
 use crate::wire::{Datagram, FlowKey};
 
-/// Maximum number of flows that are tracked at the same time, which take about 80 MB. When this number of flows is
-/// tracked, each new flow closes an old one, whose row is then emitted.
+/// Maximum number of flows that are tracked at the same time (about 80 MB). When this number of flows is tracked, each
+/// new flow closes an old one, whose row is then emitted.
 const MAX_LIVE: usize = 1 << 17;
 /// Maximum number of pairs of direction and datagram size that are stored at the same time (100 MB). When there are
 /// more such pairs, different sizes are no longer counted.
@@ -77,7 +77,7 @@ impl Flows {
         self.closed_early
     }
 
-    /// Takes one datagram. Returns its row.
+    /// Processes one datagram and returns its row.
     pub fn take(&mut self, datagram: &Datagram) -> DatagramRow {
         let place = self.find(datagram);
         let now = Nullable::from(datagram.ts_ns);
@@ -167,7 +167,7 @@ impl Flows {
         place
     }
 
-    /// Returns the index of the flow that was silent for longest among the next few.
+    /// Of the next few flows, returns the index of the one that was silent for longest.
     fn oldest(&mut self) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len());
         let place = places.min_by_key(|at| self.live.get(*at).and_then(Flow::last_ts_ns)).unwrap_or(0);

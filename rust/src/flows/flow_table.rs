@@ -22,11 +22,11 @@ use crate::connection::Revisions;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Maximum number of connections that are tracked at the same time by all tables together, which take about 520 MB.
-/// When this number of connections is tracked, each new connection closes an old one.
+/// Maximum number of connections that all tables together track at the same time (about 520 MB). When this number of
+/// connections is tracked, each new connection closes an old one.
 const MAX_LIVE: usize = 1 << 17;
-/// Number of tracked connections (in all tables together, about 65 MB) below which no connection is closed before the
-/// capture ends.
+/// While fewer connections than this are tracked (in all tables together, about 65 MB), no connection is closed before
+/// the capture ends.
 const KEEP_ALL_BELOW: usize = 1 << 14;
 /// Endpoints are not divided evenly over several tables, so each table may exceed its share of [`KEEP_ALL_BELOW`] by
 /// 1/8: six standard deviations of a random division into eight.
@@ -34,14 +34,14 @@ const UNEVEN_PART: usize = 8;
 /// A connection that has ended is closed after a silence of 4 minutes: twice the maximum segment lifetime of 2 minutes.
 /// After twice the maximum segment lifetime, no segment of a connection can be in flight (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
-/// Number of tracked connections that may be over, with all data and the FINs acknowledged (in all tables together,
-/// about 40 MB). If more are over, each of them is closed after a silence of [`OVER_NS`].
+/// If more tracked connections than this are over (all data and the FINs acknowledged), each of them is closed after a
+/// silence of [`OVER_NS`]. The limit is for all tables together (about 40 MB).
 const MAX_OVER: usize = 1 << 14;
 /// A connection that has not ended is closed after a silence of 2 hours and 4 minutes. A NAT must keep an established
 /// connection for 2 hours and 4 minutes, because keepalives are sent every two hours (RFC 5382, REQ-5).
 const IDLE_NS: i64 = 7_440_000_000_000;
 /// Number of connections that are checked for silence whenever a new one is opened. At 2 checks per new connection,
-/// every connection is checked before twice as many new ones have been opened.
+/// every connection is checked before the number of connections has doubled.
 const SWEPT: usize = 2;
 /// Number of connections that are checked for silence whenever a new one is opened, while more than [`MAX_OVER`] are
 /// over.
@@ -51,7 +51,8 @@ const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 1024;
 /// Number of adjacent connections of which one is closed to make room: one that has ended, or else the one that was
-/// silent for longest. Among thousands of idle connections, one of 32 is about as old as the oldest (a heuristic).
+/// silent for longest. Among thousands of idle connections, the oldest of any 32 is about as old as the oldest of all
+/// (a heuristic).
 const CANDIDATES: usize = 32;
 /// Silence after which a connection that has ended is closed without a comparison, if many connections are over or room
 /// is needed (a heuristic: the last stray segments arrive within one or two round trips of the close).
@@ -74,8 +75,8 @@ pub struct Connections {
     /// Index of the newest connection of each flow.
     flows: HashTable<u32>,
     /// Cache of recently used flows. An entry of the cache contains the high bits of the hash and the index; the low
-    /// bits of the hash give its position. A later flow replaces an earlier one at the same position of the cache. The
-    /// high bits are compared first, so that the wrong connection is not loaded from main memory.
+    /// bits of the hash are the position of the entry. A later flow replaces an earlier one at the same position of the
+    /// cache. The high bits are compared first, so that the wrong connection is not loaded from main memory.
     recent_flows: Vec<(u32, u32)>,
     live: Slabs,
     latest: usize,

@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 use crate::nullable::Nullable;
 
 /// Number of low fraction bits of a 32-bit float that a bucket number omits. Of the 23 fraction bits, 10 remain, so
-/// that a bucket is 2^-10 of its value wide.
+/// that the width of a bucket is at most 2^-10 (0.1%) of the times in it.
 const DROPPED_BITS: u32 = 13;
 /// Number of bits of a bucket number (a float without its sign).
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
@@ -75,7 +75,7 @@ impl Histogram {
     }
 
     /// Adds times to their bucket.
-    #[inline(never)] // so that `add` is small and inlined where segments are taken, which saves 2 % of their instructions
+    #[inline(never)] // keeps `add` small enough to be inlined, which saves 2 % of the instructions per segment
     fn count(&mut self, more: Bucket) {
         let is_it = |bucket: &Bucket| bucket.key == more.key;
         if let Some(bucket) = self.buckets.find_mut(Bucket::hash(more.key), is_it) {

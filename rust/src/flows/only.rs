@@ -11,7 +11,7 @@ use crate::wire::{FlowKey, Packet};
 /// A connection that the first pass found.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// Its number.
+    /// Number of the connection.
     pub conn: u32,
     /// Both endpoints, in either order.
     pub ends: [(IpAddr, u16); 2],

@@ -124,7 +124,7 @@ impl SegmentRow {
 
 /// Receives the rows of segments one by one.
 pub trait SegmentSink {
-    /// Takes the next row.
+    /// Receives the next row.
     fn push(&mut self, row: SegmentRow);
 
     /// The table calls this function when a connection is over. Few segments of the connection can follow.
@@ -144,9 +144,9 @@ impl SegmentSink for Vec<SegmentRow> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ClientKnownBy {
-    /// It sent the SYN.
+    /// The client sent the SYN.
     Syn,
-    /// The peer sent the SYN-ACK.
+    /// The server sent the SYN-ACK.
     SynAck,
     /// The first captured data of the connection is a request or a response.
     Data,

@@ -15,8 +15,8 @@ const FIXED_SPREAD_MS: i64 = 20;
 /// Period of the timer of BSD and its descendants (`tcp_fasttimo`). With the timer of BSD, ACK delays are 0 to 200 ms,
 /// and all delayed ACKs are sent at the same phase of the period.
 const HEARTBEAT_MS: i64 = 200;
-/// A heartbeat (one periodic timer) is assumed if chance would concentrate the delayed ACKs as much at one phase with a
-/// probability of less than 0.1% (Rayleigh's test).
+/// A heartbeat (one periodic timer) is assumed if the delayed ACKs concentrate at one phase so much that the
+/// probability of chance is below 0.1% (Rayleigh's test).
 const HEARTBEAT_CHANCE: f64 = 0.001;
 /// If at least 80% of the ACKs cover one segment each, the host acknowledges every segment. If fewer than 80% of the
 /// ACKs cover one segment, these ACKs have other reasons: some stacks acknowledge the first segments of a connection at
@@ -30,9 +30,9 @@ const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 /// For each timer, its time and the range (from, below) of median delays that shows this timer, in ms
 /// (`docs/how-it-decides.md`, 2.5). The median distinguishes timers of 40 and 50 ms.
 const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115), (200, 190, 215)];
-/// With a 200 ms timer, the 10th percentile of the ACK delays is at most 206 ms. The bound excludes lwIP: all delays
-/// under its periodic timer of 250 ms (`TCP_TMR_INTERVAL`) are 210 ms if the timer is in step with a dialogue of 40 ms.
-/// The delays of a fixed timer are not all equal.
+/// With a 200 ms timer, the 10th percentile of the ACK delays is at most 206 ms. The bound excludes lwIP: if its
+/// periodic timer of 250 ms (`TCP_TMR_INTERVAL`) is in step with a dialogue of 40 ms, all delays are 210 ms. The delays
+/// of a fixed timer differ.
 const SOONEST_TO_MS: i64 = 206;
 const TIMER_LIKE_LWIP_MS: i64 = 200;
 
@@ -70,7 +70,7 @@ pub enum AckPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TimerKind {
-    /// It starts with the segment.
+    /// The timer starts when a segment arrives.
     Fixed,
     /// The timer fires at fixed intervals, regardless of when a segment arrives.
     Heartbeat,
@@ -86,9 +86,9 @@ pub struct Acknowledging {
     pub policy: AckPolicy,
     /// Number of ACKs from which the policy was derived.
     pub samples: i64,
-    /// Its timer.
+    /// The delayed-ACK timer of the host.
     pub timer: Option<AckTimer>,
-    /// The range of the delays of the middle 80% of the delayed ACKs.
+    /// The range of the ACK delays, without the shortest 10% and the longest 10%.
     pub delays_ms: Option<(i64, i64)>,
 }
 
@@ -170,8 +170,8 @@ impl Acknowledging {
     }
 }
 
-/// Returns the rule by bytes that fits both the amounts acknowledged at once and the amounts acknowledged late. `None`
-/// if several rules fit, if none fits, or if "a full segment" fits as well.
+/// Returns the rule by bytes that explains both the ACKs that were sent at once and the delayed ACKs. `None` if several
+/// rules fit, if none fits, or if the rule "one full segment" fits as well.
 fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Option<AckPolicy> {
     let (prompt, delayed) = (i64::from(acking.prompt_acks), i64::from(acking.delayed_acks));
     let waited = (delayed > 0).then_some(i64::from(acking.delayed_max_bytes))?;

@@ -8,8 +8,8 @@ use crate::connection::Confidence;
 const HELD_SHARE: f64 = 0.25;
 /// Number of waits that prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;
-/// Number of events that cannot be chance. The events are waits, if Nagle's algorithm is on, or small segments sent
-/// after unacknowledged small ones, if it is off.
+/// This many events cannot be chance. Waits are events that show that Nagle's algorithm is on; small segments sent
+/// after unacknowledged small ones show that it is off.
 const CONSISTENT_HOLDS: i64 = 2;
 
 /// The setting of Nagle's algorithm, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.

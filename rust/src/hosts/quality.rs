@@ -92,8 +92,9 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     .collect()
 }
 
-/// Whether one host had more than twice as many bytes in flight as the other host's largest window. A sender stays within
-/// the window, so ACKs are missing; twice, because an ACK can be captured a little late.
+/// Whether one host had more than twice as many bytes in flight as the other host's largest window. A sender stays
+/// within the window, so more bytes in flight mean that ACKs are missing. The factor of two allows for ACKs that are
+/// captured a little late.
 fn lacks_acks(row: &ConnectionRow) -> bool {
     row.directions.iter().zip(row.counts.iter().rev()).any(|(sender, receiver)| {
         let known = sender.max_in_flight_bytes.get().zip(receiver.max_window_bytes);

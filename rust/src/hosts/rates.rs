@@ -52,9 +52,9 @@ const FULL_SHARE: f64 = 0.98;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BoundBy {
-    /// λ.
+    /// λ, the rate of the sender.
     Send,
-    /// μ.
+    /// μ, the rate of the receiver.
     Receive,
     /// The link rate without framing overhead.
     Link,
@@ -205,8 +205,8 @@ impl Facts<'_> {
         Some(bytes * BPS / (span_ns as f64 + queued_ns as f64))
     }
 
-    /// Returns the part of the delivered rate at which the application read. A full receive buffer contains bytes that
-    /// were delivered but not read.
+    /// Returns the rate at which the application read. This rate is below the delivered rate, because a full receive
+    /// buffer contains bytes that were delivered but not read.
     fn taken_bps(&self, delivered_bps: f64) -> f64 {
         let held = self.window_bytes.map_or(1.0, |window| window as f64 / self.counts.unique_bytes as f64);
         delivered_bps * (1.0 - held.min(1.0))
@@ -219,8 +219,8 @@ impl Facts<'_> {
         burst.bytes as f64 >= ALIKE_SHARE * largest as f64 * f64::from(burst.samples)
     }
 
-    /// Returns the nominal rate of the link that differs from this payload rate plus headers by at most [`LINE_SHARE`];
-    /// `None` if the segments were not full-sized.
+    /// Adds the headers to this payload rate, and returns the nominal link rate that differs from the sum by at most
+    /// [`LINE_SHARE`]; `None` if the segments were not full-sized.
     fn link_bps(&self, rate_bps: Option<f64>, samples: Option<i64>) -> Option<f64> {
         let full_bytes = self.virtual_data_segments as f64 * self.full_bytes? as f64;
         let full = self.counts.payload_bytes as f64 >= FULL_SHARE * full_bytes && samples? >= LINE_SAMPLES;
@@ -235,9 +235,9 @@ impl Facts<'_> {
     /// Returns the number of bytes in flight at which the sender itself stops: because of its send buffer, or of a
     /// clamped congestion window; `None` if there is no such plateau.
     ///
-    /// If the capture was not taken at the sender and has no timestamps, the flights must be separated by pauses. If
-    /// most segments are sent one by one, each one RTT after an ACK, the path determines the bytes per RTT, whatever
-    /// number is in flight.
+    /// If the capture was not taken at the sender and has no timestamps, a plateau counts only if pauses separate the
+    /// flights. If most segments are sent one by one, each one RTT after an ACK, the path determines the bytes per RTT,
+    /// whatever number is in flight.
     fn send_buffer(&self, near: bool) -> Option<i64> {
         let totals = self.totals;
         let (level, full) = (totals.level_flight_bytes.get()?, self.full_bytes?);
@@ -256,7 +256,7 @@ impl Facts<'_> {
 }
 
 fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f64>) -> Option<BoundBy> {
-    // The bound is equal to one of the three values, the lowest.
+    // The bound is the lowest of the three values.
     if receive.is_some_and(|receive| bound >= receive) {
         Some(BoundBy::Receive)
     } else if line.is_some_and(|line| bound >= (1.0 - LINE_SHARE) * line) {
@@ -276,7 +276,7 @@ fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
 }
 
 /// Returns the share of the bound that was reached, at most 1. A sender that fills a queue sends faster than the bound,
-/// but the delivered rate stays below.
+/// but the delivered rate stays below the bound.
 fn reached_share(bound_bps: f64, sent_bps: Option<f64>, delivered_bps: Option<f64>) -> f64 {
     let slow_enough = sent_bps.is_some_and(|sent_bps| sent_bps <= (1.0 + NOISE_SHARE) * bound_bps);
     let reached_bps = if slow_enough { sent_bps } else { delivered_bps };
@@ -302,8 +302,8 @@ fn bytes_in(rate_bps: Option<f64>, time_ns: Option<i64>) -> Option<i64> {
     rate_bps.zip(time_ns).map(|(rate_bps, time_ns)| (rate_bps * time_ns as f64 / BPS).ceil() as i64)
 }
 
-/// P(full) of M/M/1/K, (1 - r) r^K / (1 - r^(K+1)) with r = λ/μ: the share of segments that arrive when all K places of
-/// the receive buffer are taken.
+/// The share of segments that arrive when the receive buffer is full. For an M/M/1/K queue, P(full) is (1 - r) r^K / (1
+/// - r^(K+1)). Here r = λ/μ is `ratio`, and K is `places`, the size of the receive buffer.
 fn window_full_share(ratio: f64, places: i64) -> f64 {
     let places = places as f64;
     if (ratio - 1.0).abs() < EQUAL_RATES {
@@ -312,7 +312,7 @@ fn window_full_share(ratio: f64, places: i64) -> f64 {
     if ratio < 1.0 {
         return (1.0 - ratio) * ratio.powf(places) / (1.0 - ratio.powf(places + 1.0));
     }
-    let turned = 1.0 / ratio; // an equal form, whose powers do not overflow above 1
+    let turned = 1.0 / ratio; // the same formula with 1/r, whose powers do not overflow if r is above 1
     (1.0 - turned) / (1.0 - turned.powf(places + 1.0))
 }
 

@@ -70,7 +70,7 @@ pub struct Vantage {
     /// contradicts the other answers, or only ACKs show a point in the middle (all of them may have been delayed).
     /// `None`: the place is unknown.
     pub confidence: Option<Confidence>,
-    /// What shows it.
+    /// The evidence for the place, or the reason why the place is unknown.
     pub known_by: KnownBy,
     /// The turnarounds of the client and the server.
     pub turnarounds_ns: [Option<i64>; 2],

@@ -217,8 +217,7 @@ pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
         ("place".into(), place(|wait| wait.place)),
         ("place_in_cause".into(), place(|wait| wait.place_in_cause)),
         // A stall is an interval longer than a threshold, which is equal for all intervals of a direction. The stalls
-        // are therefore the longest intervals, and the place of a stall among all intervals is its place among the
-        // stalls.
+        // are therefore the longest intervals, and a stall has the same place among the stalls as among all intervals.
         ("place_in_stalls".into(), place(|wait| wait.place.filter(|_| wait.is_stall))),
     ]);
     batch(columns)

@@ -2,8 +2,8 @@
 //! blocks of 64 rows.
 //!
 //! The worker thread writes each value directly into its column. Another thread only copies whole columns and finds the
-//! nulls. If the rows were stored one after the other, that thread would have to read all rows again for each column,
-//! when they are no longer in the cache.
+//! nulls. If whole rows were stored one after the other, the second thread would have to read all rows again for each
+//! column, and the rows would no longer be in the cache.
 
 #![expect(clippy::inline_always, reason = "measured: otherwise rows are built in memory before columns are filled")]
 

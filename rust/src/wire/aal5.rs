@@ -113,7 +113,7 @@ impl UnderWay {
     fn pdu(&self, bytes: &[u8], end: usize, length: Option<usize>, damaged: bool) -> Pdu {
         let atm = AtmFacts { channel: Some(self.channel), cells: (bytes.len() / CELL_BYTES) as u16 };
         let seen = end.checked_sub(1).and_then(|last| self.seen.get(last)).copied().unwrap_or((self.first_frame, None));
-        // The length is used only if a PDU of this length has at least as many bytes. A smaller length belongs to
+        // The length is used only if a PDU of this length is not shorter than `bytes`. A smaller length belongs to
         // another PDU, or is damaged.
         let payload_bytes = length.filter(|length| padded_length(*length) >= bytes.len());
         let behind_payload = payload_bytes.map_or(0, |length| padded_length(length) - length);

@@ -33,9 +33,9 @@ pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
 
 /// Reads an IPv4 header.
 ///
-/// The total length in the header is 0 in captures taken before segmentation offload (TSO) and with BIG TCP; the length
-/// of the frame is then used. If the total length is greater than the length of the frame, the length of the frame is
-/// used too, as in Wireshark.
+/// If the total length in the header is 0 (in captures taken before segmentation offload, and with BIG TCP), the length
+/// of the frame is used. If the total length is greater than the length of the frame, the length of the frame is used
+/// too, as in Wireshark.
 #[inline]
 pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
@@ -91,8 +91,8 @@ fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
 
 /// Reads an IPv6 header.
 ///
-/// If the payload length is 0 and a hop-by-hop option contains the length, the packet is a jumbogram (RFC 2675).
-/// Linux's BIG TCP may omit this option; the length of the frame is then used.
+/// If the payload length is 0 and a hop-by-hop option contains the length, the packet is a jumbogram (RFC 2675). If
+/// Linux's BIG TCP omits this option, the length of the frame is used.
 pub(super) fn v6(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
     let h = cursor.take::<40>("IPv6 header")?;

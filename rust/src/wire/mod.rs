@@ -110,7 +110,7 @@ pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {
 }
 
 impl Dissector {
-    /// The stops since the last call, with their frame numbers, that `read` has not returned.
+    /// The stops since the last call of `asides` that `read` has not returned, with their frame numbers.
     pub fn asides(&mut self) -> impl Iterator<Item = (Stop, u64)> + '_ {
         self.asides.drain(..)
     }
@@ -128,7 +128,7 @@ impl Dissector {
     /// and time of its own last captured cell.
     ///
     /// # Errors
-    /// A [`Stop`] with the reason why the frame gives no packet.
+    /// A [`Stop`] with the reason why no packet was read from the frame.
     #[inline]
     pub fn read(&mut self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };

@@ -220,7 +220,7 @@ pub struct TcpOptions {
     pub fast_open: Option<FastOpen>,
     /// SACK blocks (RFC 2018).
     pub sack: SackBlocks,
-    /// Whether the capture truncated the options. An option that is absent here may then have been sent.
+    /// Whether the capture truncated the options. If so, an option that is absent here may have been sent.
     pub cut: bool,
     /// Kinds of the options in order, if the options were read one by one (as in a SYN). Each option has four bits,
     /// which contain its kind plus one, at most 15. The first option has the lowest bits.
@@ -317,9 +317,9 @@ pub struct Segment {
     /// Number of bytes before the payload in the Ethernet frame, or before and after the payload in the AAL5 PDU. 0 for
     /// other links, fragmented packets and damaged packets.
     pub header_bytes: u16,
-    /// Whether the header's length contradicts itself or the packet. The start of the payload is then unknown.
+    /// Whether the header's length contradicts itself or the packet. If so, the start of the payload is unknown.
     pub bad_data_offset: bool,
-    /// Whether the link lost a part of the segment. The receiver then discarded the segment.
+    /// Whether the link lost a part of the segment. If so, the receiver discarded the segment.
     pub damaged: bool,
 }
 

@@ -2,12 +2,12 @@
 //!
 //! A compressed header contains only the changes since the previous segment of the same connection and direction. An
 //! uncompressed header contains all fields, with the connection number in the IP protocol field. A decompressed header
-//! is used only if the TCP checksum is correct. If the checksum is wrong, an earlier segment is missing or damaged.
-//! Segments of that connection can then be read only after its next uncompressed header.
+//! is used only if the TCP checksum is correct. If the checksum is wrong, an earlier segment is missing or damaged. In
+//! this case, segments of the connection can be read again only after its next uncompressed header.
 //!
-//! Each direction has its own state, so the link type must record which host sent a frame. Nothing else distinguishes
-//! the directions: both ends use the same connection numbers, and the checksum does not change if addresses, ports,
-//! sequence number and acknowledgment number are swapped.
+//! Each direction has its own state, so headers can be decompressed only if the link type records which host sent a
+//! frame. Nothing else distinguishes the directions: both ends use the same connection numbers, and the checksum does
+//! not change if addresses, ports, sequence number and acknowledgment number are swapped.
 
 use std::collections::BTreeMap;
 
@@ -106,8 +106,8 @@ fn uncompressed(line: Option<&mut Line>, cursor: &Cursor<'_>) -> Result<Vec<u8>,
 }
 
 impl Line {
-    /// Decompresses the header of a packet. Returns `None` if the checksum is wrong; the state of its connection is
-    /// then removed.
+    /// Decompresses the header of a packet. If the checksum is wrong, removes the state of the packet's connection and
+    /// returns `None`.
     fn compressed(&mut self, mut cursor: Cursor<'_>) -> Option<Vec<u8>> {
         let Some(changes) = self.changes(&mut cursor) else {
             // The connection number is missing, so the packet may belong to any connection.

@@ -19,13 +19,13 @@ const LZ4_MAGIC: u32 = 0x184D_2204;
 /// Magic number of an lz4 frame in the legacy format (LZ4 frame format 1.6, "Legacy frame"). A legacy frame ends where
 /// the file ends.
 const LZ4_LEGACY_MAGIC: u32 = 0x184C_2102;
-/// Magic number of a skippable frame, which contains no data. zstd and lz4 share these magic numbers, which differ in
-/// the last four bits (RFC 8878, 3.1.2).
+/// The first of the 16 magic numbers of skippable frames, which contain no data. The numbers differ only in the last
+/// four bits, and are the same in zstd and lz4 (RFC 8878, 3.1.2).
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 const SKIPPABLE_MASK: u32 = 0xFFFF_FFF0;
 
 /// An empty raw block that is marked as the last block (RFC 8878, 3.1.1.2), with space for a checksum. If a zstd frame
-/// is truncated, the decoder gets this block, so that it returns the data that it still stores as its window.
+/// is truncated, this block is passed to the decoder, so that the decoder returns the data that is still in its window.
 const ZSTD_LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 /// Reported for invalid bytes between two frames or after the last frame.
@@ -90,7 +90,8 @@ impl Framed {
         }
     }
 
-    /// Finds the next frame. Returns 0 if decoding can continue.
+    /// Reads the magic number of the next frame and prepares its decoder, or skips the frame. Returns 0, because no
+    /// data is decompressed yet.
     fn next_frame(&mut self) -> Result<usize, Fault> {
         let name = self.name();
         let raw = self.lz4.get_mut();

@@ -39,7 +39,8 @@ impl Raw {
         self.consumed
     }
 
-    /// Returns at least `count` bytes without consuming them, fewer if the stream ends before, and none at its end.
+    /// Returns at least `count` bytes without consuming them. If the stream ends earlier, fewer bytes are returned; at
+    /// its end, none.
     pub(super) fn peek(&mut self, count: usize) -> &[u8] {
         while self.end - self.start < count && !self.ended {
             self.refill();
@@ -91,8 +92,8 @@ impl Raw {
     }
 
     /// Why a decoder failed: a system error if one occurred, `Cut` if the compressed bytes ended too early, otherwise
-    /// `Damaged`. A decoder may notice damage only some bytes later, so the fault says that the damage is before this
-    /// place.
+    /// `Damaged`. A decoder may notice damage only some bytes later, so the text of the fault says that the damage is
+    /// *before* the current position.
     pub(super) fn fault(&self, codec: &str, why: &str) -> Fault {
         match &self.error {
             Some(error) => error.clone(),

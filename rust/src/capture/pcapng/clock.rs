@@ -5,7 +5,8 @@ const NS_PER_S: i128 = 1_000_000_000;
 /// The exponent of a nanosecond: 10^-9 s.
 const NANO: u8 = 9;
 
-/// If a tick is shorter than 10^-38 s, every 64-bit number of ticks is less than a nanosecond (10^29 > 2^64 · 10^9).
+/// If a tick is shorter than 10^-38 s, every 64-bit number of ticks is less than a nanosecond: 2^64 · 10^-38 s is less
+/// than 10^-18 s.
 const VANISHING_DECIMAL: u8 = 38;
 
 /// The length of a tick.

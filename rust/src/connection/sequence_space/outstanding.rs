@@ -8,7 +8,7 @@ use crate::nullable::Nullable;
 use crate::wire::Segment;
 
 /// Maximum number of stored segments per direction, enough for 180 MB in flight with segments of 1,448 bytes. Segments
-/// above the limit are not stored, so they give no RTT samples.
+/// above the limit are not stored, so no RTT is measured with them.
 const MAX_SEGMENTS: usize = 1 << 17;
 /// Maximum number of stored segments if no segment of the peer was captured. The peer's ACKs may still be captured
 /// later.
@@ -60,7 +60,7 @@ pub(crate) struct Sent {
 pub(crate) struct Repeat {
     /// Time of the previous transmission of the first of these bytes.
     pub before_ts_ns: Nullable,
-    /// Number of retransmissions of the byte that was retransmitted most often, including the current one.
+    /// Number of retransmissions of the byte that was retransmitted most often, including the current retransmission.
     pub resends: u16,
 }
 
@@ -94,8 +94,8 @@ pub(crate) struct Newest {
     pub payload_bytes: i64,
     /// Whether any byte of the segment was retransmitted.
     pub resent: bool,
-    /// Whether a segment with lower sequence numbers was captured after this segment, so that the ACK may have waited
-    /// for it.
+    /// Whether a segment with lower sequence numbers was captured after this segment. If so, the ACK may have waited
+    /// for that other segment.
     pub overtaken: bool,
 }
 
@@ -166,8 +166,8 @@ impl Outstanding {
     /// Processes an ACK of all bytes below `ack`; bytes below `una` were acknowledged before. `echo` is the TCP
     /// timestamp that the ACK echoes, or 0.
     ///
-    /// The ACK gives an RTT sample on four conditions: it acknowledges up to the end of a segment; this segment was
-    /// sent once; no byte that the ACK acknowledges was retransmitted (Karn's algorithm); and no other acknowledged
+    /// An RTT sample is taken from the ACK on four conditions: it acknowledges up to the end of a segment; this segment
+    /// was sent once; no byte that the ACK acknowledges was retransmitted (Karn's algorithm); and no other acknowledged
     /// segment was captured after this segment (otherwise the later one triggered the ACK).
     #[inline(always)]
     pub(crate) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32, mss_bytes: u32) -> Acknowledged {

@@ -101,7 +101,7 @@ pub(super) fn first_layer(
 }
 
 /// Reads the remaining bytes of a pseudo-header that contains a link type (little-endian), then the header of this link
-/// type. Pseudo-headers with a link type must not be nested.
+/// type. If the link type is again that of such a pseudo-header, the frame is malformed.
 fn inner_link(
     rest: Option<usize>,
     link_type: [u8; 4],

@@ -40,11 +40,11 @@ MAX_DURATION_ERROR: Final = 0.10
 """Largest accepted error of the modelled original's duration."""
 
 MAX_LEDGER_ERROR: Final = 0.25
-"""Largest accepted share of a direction's time for which the model and the capture's ledger give different causes (half the sum of the
-differences of shares)."""
+"""Largest accepted share of a direction's time that has different causes in the model and in the capture's ledger. This share is half the
+sum of the differences between the shares of the causes (`_distance`)."""
 
 NEARLY: Final = 0.01
-"""Fits whose duration error exceeds the best fit's by at most this much are used for the range of a prediction."""
+"""A fit is used for the range of a prediction if its duration error exceeds that of the best fit by at most this much."""
 
 MIN_RANGE: Final = 0.01
 """Minimum width of a range to either side, as a share of the duration. Runs on a real machine differ by this share (measured: README of

@@ -1,15 +1,15 @@
 """`python -m tcptrace_lab.lab.corpus`: makes many transfers with the kernel's ledger, and compares the engine with it.
 
-    python -m tcptrace_lab.lab.corpus programs                       the table of programs, with those not installed
-    python -m tcptrace_lab.lab.corpus make -n 60                     the first 60 transfers of a seed, two at a time (needs root)
-    python -m tcptrace_lab.lab.corpus make -n 8 --only redis mosq    only of programs with these names
-    python -m tcptrace_lab.lab.corpus make shared -n 40 --competing 8   each shares its bottleneck with 1 to 8 others; in folder `shared`
-    python -m tcptrace_lab.lab.corpus table                          number of transfers per program and path
-    python -m tcptrace_lab.lab.corpus compare                        compares the engine with the kernel, on the development part
-    python -m tcptrace_lab.lab.corpus compare --held-back            on the held-back part, which is used once, at the end
-    python -m tcptrace_lab.lab.corpus calibration                    correct share by confidence: writes docs/how-sure.md
-    python -m tcptrace_lab.lab.corpus gains shared                   predicted gains and the bottleneck's free time
-    python -m tcptrace_lab.lab.corpus faults -n 60                   compares captures before and after faults are added
+    python -m tcptrace_lab.lab.corpus programs                         lists the programs, and which of them are not installed
+    python -m tcptrace_lab.lab.corpus make -n 60                       makes the first 60 transfers of a seed, two at a time (needs root)
+    python -m tcptrace_lab.lab.corpus make -n 8 --only redis mosq      makes transfers only of programs with these names
+    python -m tcptrace_lab.lab.corpus make shared -n 40 --competing 8  in folder `shared`: each shares its bottleneck with 1 to 8 programs
+    python -m tcptrace_lab.lab.corpus table                            shows the number of transfers per program and path
+    python -m tcptrace_lab.lab.corpus compare                          compares the engine with the kernel, on the development part
+    python -m tcptrace_lab.lab.corpus compare --held-back              compares on the held-back part, which is used once, at the end
+    python -m tcptrace_lab.lab.corpus calibration                      writes docs/how-sure.md: the correct share by confidence
+    python -m tcptrace_lab.lab.corpus gains shared                     compares predicted gains with the free time of the bottleneck
+    python -m tcptrace_lab.lab.corpus faults -n 60                     compares captures before and after faults are added
 
 Transfers are stored in build/transfers/, which git ignores. `make` skips transfers that are already stored there.
 """

@@ -139,7 +139,7 @@ def seen(analysis: Analysis, sound: Analysis, packets: Sequence[Packet]) -> Seen
 def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFrame:
     """Return the waits with corrected times: each starts and ends at the true times of the packets before and after it.
 
-    Times within a wait are shifted by the same amount as the start of the wait.
+    If the ledger divides a wait, each boundary inside the wait is shifted by the same amount as the start of the wait.
     """
     shape: dict[str, Any] = {"frame": ledger.schema["frame_before"], "at_ns": pl.Int64, "passed_ns": pl.Int64}
     times = pl.DataFrame([(at, one.at_ns, one.passed_ns) for at, one in enumerate(packets, 1)], schema=shape, orient="row")

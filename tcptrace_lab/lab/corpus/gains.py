@@ -83,7 +83,7 @@ def report(every: Sequence[Gain], transfers: int, largest: int) -> Iterator[str]
     """Yield a table of the gains by capture point, then the gains that differ most from what the bottleneck made possible."""
     yield f"{len(every)} findings with a gain, in the captures of {transfers} transfers"
     yield ""
-    yield "| at | findings | promised (s) | more than the line had free (s) | less (s) | too large by 5% | of these in the headline |"
+    yield "| at | findings | promised (s) | promised but not free (s) | possible but not promised (s) | too large by 5% | in headlines |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for at in POINTS:
         mine = [one for one in every if one.at == at]

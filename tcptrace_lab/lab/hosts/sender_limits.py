@@ -121,8 +121,8 @@ def _limit(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
 def _reduced(info: dict[str, Any]) -> bool:
     """Return whether a loss has reduced the congestion window. A reduction by a loss sets ssthresh.
 
-    A spurious retransmit, such as a tail loss probe, does not reduce the congestion window. After an idle period, the window restarts at
-    its initial value (RFC 5681, 4.1).
+    A spurious retransmit, such as a tail loss probe, does not reduce the congestion window. After an idle period, the window is small
+    without a loss, because it restarts at its initial value (RFC 5681, 4.1).
     """
     return bool(info["tcpi_total_retrans"]) and bool(info["tcpi_snd_ssthresh"] < NO_THRESHOLD)
 

@@ -27,8 +27,8 @@ transit."""
 SENT_ALL = "sent-all"
 """Neither application writes again."""
 IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-held"
-"""States of sent bytes, in this order: not arrived; not acknowledged; not acknowledged, and the ACK may still be in transit; in transit for
-longer than the path's delay; arrived, and the receiver delays the ACK (until that ACK arrives)."""
+"""States of sent bytes. `IN_TRANSIT`: not arrived. `UNACKED`: not acknowledged. `ROUND_TRIP`: not acknowledged, and the ACK may still be in
+transit. `QUEUE`: in transit for longer than the path's delay. `ACK_HELD`: arrived, and the receiver delays the ACK (until it arrives)."""
 PACED_AS_LINE = "paced-as-line"
 """The pacing rate is at least that of the path, so the path's rate spaces the bytes."""
 

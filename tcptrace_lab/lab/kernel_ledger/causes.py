@@ -142,7 +142,7 @@ def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
 
 
 def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
-    """Causes if nothing is unsent: `network` while bytes are in transit, for one base RTT, then the application that writes next."""
+    """Return the causes if nothing is unsent: the application that writes next, or `network` while it waits for bytes in transit."""
     in_transit, in_round_trip = both_ends.IN_TRANSIT in context, both_ends.ROUND_TRIP in context
     if turn == both_ends.OWN_TURN:  # this application writes before the peer's application does, so it does not wait for bytes in transit
         return ("application", "network") if in_transit or in_round_trip else ("application",)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 LEDGER = "kernel-ledger.parquet"
 
 GROWING, REDUCED, DISORDER = "growing", "reduced", "disorder"
-"""Conditions of an interval: the congestion window is below ssthresh; the congestion window has reached a reduced ssthresh; segments are
-marked SACKed or lost."""
+"""Conditions of an interval. `GROWING`: the congestion window is below ssthresh. `REDUCED`: the congestion window has reached a reduced
+ssthresh. `DISORDER`: segments are marked SACKed or lost."""
 NO_THRESHOLD = 0x7FFFFFFF
 """Value of ssthresh before the first reduction. Linux: TCP_INFINITE_SSTHRESH."""
 NS_PER_US = 1_000

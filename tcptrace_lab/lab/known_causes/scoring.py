@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.segments import Tables
 
 KNOWN_SHARE, OTHER_SHARE, UNKNOWN_SHARE = 0.90, 0.03, 0.05
-"""Criteria for the ledger: the minimum share of a known cause's time that the ledger assigns to that cause; the maximum excess of any cause
-over its true time, as a share of all time; and the maximum share of time with an unknown cause."""
+"""Criteria for the ledger. `KNOWN_SHARE`: minimum share of a known cause's time that the ledger assigns to that cause. `OTHER_SHARE`:
+maximum excess of any cause over its true time, as a share of all time. `UNKNOWN_SHARE`: maximum share of all time with an unknown cause."""
 
 WHOSE: Mapping[str, str] = {
     "receiver-window": sender_limits.WINDOW,

@@ -37,8 +37,8 @@ class Fate(StrEnum):
 class PathModel:
     """The model of one direction.
 
-    There is one random draw per packet, kind of fate and seed. So a packet's fate is independent of time and of the other kinds. If several
-    fates apply to a packet, the log records the first of these: lost, duplicated, delayed.
+    There is one random draw per packet, kind of fate and seed. So a packet's fate is independent of time and of the other kinds of
+    fate. If several fates apply to a packet, the log records the first of these: lost, duplicated, delayed.
 
     Attributes:
         delay_s: propagation delay of each packet, in seconds.

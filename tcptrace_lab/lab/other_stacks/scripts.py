@@ -66,7 +66,7 @@ def _requests(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _two_writes(_rate_bps: int | None, chance: Random, *, nagle: bool) -> Script:
-    """A request in two writes. With Nagle's algorithm, the second write waits for the ACK of the first, which the peer delays."""
+    """A request in two writes. With Nagle's algorithm, the second write waits for the first ACK, which the peer delays."""
     first, second = chance.randint(50, 400), chance.randint(50, 400)
     here = (Step(write=first), Step(write=second, read=100))
     return Script(25, here, (Step(read=first + second), Step(write=100)), nagle=nagle)
@@ -98,7 +98,7 @@ def _periodic(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _below_a_segment(_rate_bps: int | None, chance: Random) -> Script:
-    """A send buffer smaller than a segment: each small segment waits for the ACK of the one before, which the peer delays."""
+    """A send buffer smaller than a segment: each small segment waits for an ACK that the peer delays."""
     size = chance.choice((4_096, 6_000))
     return Script(1, (Step(write=200_000),), send_buffer_bytes=size, peer_delays_acks=True)
 

@@ -91,8 +91,8 @@ def options() -> argparse.Namespace:
         description="Reproduce a stall of a TCP transfer, and try its fix.",
         epilog=f"Exit status: 1 the stall occurs, 0 it does not, 2 wrong options, 3 the transfer failed. Known fix: {REMEDY}",
     )
-    parser.add_argument("--serve", nargs="?", const="", metavar="ADDRESS", help="play only the server, here")
-    parser.add_argument("--connect", metavar="HOST", help="play only the client; the server runs on HOST")
+    parser.add_argument("--serve", nargs="?", const="", metavar="ADDRESS", help="run only the server, on this host")
+    parser.add_argument("--connect", metavar="HOST", help="run only the client; the server runs on HOST")
     parser.add_argument("--port", type=int, default=5001)
     parser.add_argument("--times", type=int, default=3, help="number of transfers (3)")
     for name, words in (
@@ -458,9 +458,9 @@ QUEUE_PACKETS = 10_000
 def own_path(server: dict[str, Any], asked: argparse.Namespace) -> tuple[socket.socket, Callable[[], None]]:
     """Build the path. Return the listening socket in the server's namespace, and a function that ends the relay."""
     if fcntl is None or not os.path.exists("/dev/net/tun"):
-        raise OSError("the stall needs a path, made of Linux' tun interfaces; or play it between two hosts: --serve and --connect")
+        raise OSError("the stall needs a path of tun interfaces, which need Linux; or run it between two hosts: --serve and --connect")
     unshare = ctypes.CDLL(None, use_errno=True).unshare
-    refused = "the stall needs a path, and this user may build none (%s): run it as root, or --serve and --connect"
+    refused = "the stall needs a path, and this user may not build one (%s): run it as root, or use --serve and --connect"
     if unshare(CLONE_NEWNET) and unshare(CLONE_NEWUSER | CLONE_NEWNET):
         raise OSError(refused % os.strerror(ctypes.get_errno()))
     try:

@@ -103,7 +103,7 @@ def _all_sacked(case: SegmentCase) -> str | None:
         return None
     blocks = counted(judged.sacked_bytes, "byte")
     return (
-        f"tshark subtracts the {blocks} of the last SACK blocks from the {stretch:,} unacknowledged ones; the result is not positive, "
+        f"tshark subtracts the {blocks} of the last SACK blocks from the {stretch:,} unacknowledged bytes; the result is not positive, "
         "so tshark shows nothing"
     )
 

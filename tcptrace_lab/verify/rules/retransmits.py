@@ -115,7 +115,7 @@ def _not_fast_enough(case: SegmentCase) -> str | None:
     if "retransmission" not in case.theirs or case.item != "fast_retransmission":
         return None
     if judged.repeated_acks < FAST_DUPLICATE_ACKS:
-        asked = f"because it ignores SACK blocks, but requires {FAST_DUPLICATE_ACKS}"
+        asked = f"and requires {FAST_DUPLICATE_ACKS}; it ignores SACK blocks"
         reason = f"tshark counts {counted(judged.repeated_acks, 'repeated ACK')} {asked}"
     elif judged.since_ack_ns is not None and judged.since_ack_ns >= FAST_NS:
         limit = f"tshark calls a retransmission fast only less than {span(FAST_NS)} after that segment"

@@ -128,7 +128,7 @@ def _window_evidence(case: FigureCase) -> str | None:
     if tally is None:
         return None
     if tally.scaled:
-        return f"both sides scale; without SYNs, {counted(tally.window_packets, 'window')} count"
+        return f"both sides scale; tcptrace counts {counted(tally.window_packets, 'window')}, all but those of SYNs"
     return f"{counted(tally.window_packets, 'window')} in {counted(tally.packets, 'segment')}; {tally.window_shut} zero windows"
 
 

@@ -18,7 +18,8 @@ pub(crate) const DRIFT_PART: i64 = 10_000;
 pub(super) struct Clock {
     /// Timestamp of the last segment that had one.
     tsval: Option<u32>,
-    /// Ticks since the first segment was sent, and nanoseconds in that time by the capture's clock.
+    /// Ticks of the sender's clock since the first segment, and nanoseconds of the capture's clock since the first
+    /// segment.
     ticks: i64,
     lasted_ns: i64,
     /// The segment with the smallest capture delay: its delay by the sender's clock, and its capture time.
@@ -58,8 +59,8 @@ impl Clock {
         later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).clamp(0, LONGEST_NS)
     }
 
-    /// By how much the queueing delay of the last segment exceeds every earlier one, less a tick and clock drift. A
-    /// queue that drains and grows again counts once. The sum of the results is therefore the growth of the longest
+    /// By how much the queueing delay of the last segment exceeds the largest earlier one, less a tick and clock drift.
+    /// A queue that drains and grows again counts once. The sum of the results is therefore the growth of the longest
     /// queue.
     pub(super) fn queue_grew_ns(&mut self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.latest_at_ns) / DRIFT_PART;

@@ -38,8 +38,8 @@ pub(crate) struct Departure {
     /// Whether the capture point may be at the receiver: the hosts are very near each other, and the receiver answers
     /// earlier than the sender.
     pub at_either: bool,
-    /// Number of packets that the sender numbered (IP ID) since its previous segment and that are missing from the
-    /// capture.
+    /// Number of packets that are missing from the capture since the sender's previous segment, as the sender's packet
+    /// numbers (IP ID) show.
     pub left_out: i64,
     /// Capture time of the last data of the peer, if this segment acknowledges all of the peer's data, which had
     /// therefore arrived.

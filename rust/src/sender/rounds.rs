@@ -23,14 +23,15 @@ pub(super) struct Rounds {
     /// The largest flight of all earlier rounds since the sender last restarted or reduced its congestion
     /// window.
     highest: i64,
-    /// The last flight that exceeded all earlier ones by a segment, and the number of rounds since that flight.
+    /// The last flight that was larger than all earlier flights by at least a segment, and the number of rounds since
+    /// that flight.
     grown: i64,
     steady: u16,
     /// Whether the sender reduced its congestion window in this round, so that its flight includes lost segments.
     cut: bool,
     /// The current level: a flight size, and how many consecutive flights have about that size. `before` is the
     /// previous level. Flights may alternate between two levels, because an application that writes large pieces does
-    /// not always fill its buffer equally.
+    /// not fill its buffer to the same point every time.
     now: Level,
     before: Level,
     /// The two levels with the most consecutive rounds before any loss, the level with more rounds first.

@@ -63,7 +63,7 @@ pub(super) enum Seen {
     AtSender,
     /// The capture point is away from the sender, after the line has carried the whole segment.
     Away,
-    /// The capture point is at one of two hosts with no distance between them; it is unknown at which one.
+    /// The capture point is at one of the two hosts, between which there is no distance; it is unknown at which host.
     AtEither,
 }
 

@@ -94,8 +94,8 @@ pub(super) struct SmallWaits {
     /// largest such number so far.
     pub(super) run: u16,
     pub(super) longest_run: u16,
-    /// Small segments that were sent after full-sized ones only: how many waited for the ACK, and how many did not. The
-    /// tail of one write is not counted.
+    /// Small segments after a flight of full-sized segments only: how many waited for the ACK of the flight, and how
+    /// many did not. The tail of one write is not counted.
     pub(super) over_full: u16,
     pub(super) passed_full: u16,
     /// Segments that were sent immediately after a small segment which had waited for the ACK of another small one.
@@ -183,7 +183,8 @@ impl SenderState {
     #[inline]
     pub(super) fn wait(&self, departure: &Departure, shift_ns: i64) -> Wait {
         let since = &self.since;
-        // An arrival that the estimate placed after this segment has arrived by now, so its age is at least 0.
+        // If the estimated arrival time is later than this segment, the arrival counts as just arrived: its age is at
+        // least 0.
         let age = |then: Nullable| Nullable::from(then.get().map(|then| departure.ts_ns.saturating_sub(then).max(0)));
         let una = self.una.get();
         let missed_bytes = since.left_ns.get().map(|_| self.missed_bytes(departure.start, shift_ns));

@@ -11,9 +11,9 @@ const ALIKE_PART: u64 = 8;
 /// The pace of most segments or bursts whose predecessor did not end a write with PSH (RFC 9293, 3.9.1). The
 /// application had therefore written these segments earlier.
 ///
-/// The pace is found by majority vote (Boyer & Moore 1981): a segment at the current pace votes for it, any other votes
-/// against it. When no votes are left, the pace of the next segment replaces the current pace. Outliers from a busy
-/// host therefore do not change the pace.
+/// The pace is found by majority vote (Boyer & Moore 1981): a segment at the current pace votes for this pace, any
+/// other segment votes against it. When no votes are left, the pace of the next segment replaces the current pace.
+/// Outliers from a busy host therefore do not change the pace.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Steady {
     bytes: i64,

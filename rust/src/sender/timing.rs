@@ -6,7 +6,7 @@ pub(crate) const NS_PER_MS: i64 = 1_000_000;
 /// heuristic).
 const NEAR_SENDER_PART: i64 = 10;
 /// A round trip shorter than this consists of the hosts' own time and does not show which host is near the capture
-/// point. For a round trip this short, the order of the packets shows which host is near.
+/// point. If the round trip is so short, the order of the packets shows which host is near.
 pub(crate) const NO_DISTANCE_NS: i64 = 50_000;
 /// The bound that replaces [`NO_DISTANCE_NS`] if the handshake was not captured. Without a handshake, only the response
 /// times of the applications are known, not the response times of the TCP stacks (`HOST_NS` of `hosts/vantage.rs`).

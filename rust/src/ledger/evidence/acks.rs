@@ -37,9 +37,9 @@ impl Evidence<'_> {
 
     /// Whether the capture lacks more bytes between the previous segment and this one than a capture tool can have cut
     /// off the previous segment. In a capture away from the sender, missing bytes count only if they were acknowledged,
-    /// because others may have been lost before the capture point. It is unknown when the missing bytes were sent, and
-    /// so how long this segment waited and what was in flight before it. The cause of the wait is therefore `unknown`
-    /// until the missing bytes are acknowledged.
+    /// because others may have been lost before the capture point. The time at which the missing bytes were sent is
+    /// unknown, so it is also unknown how long this segment waited and what was in flight before it. The cause of the
+    /// wait is therefore `unknown` until the missing bytes are acknowledged.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);
@@ -172,8 +172,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the ACK of the neighbouring segment was late, and the last ACK is at most twice as late, so that both
-    /// segments went through a queue. A receiver that delays its ACK sends a single one for everything that has arrived
-    /// (RFC 9293, 3.4).
+    /// segments went through a queue. A receiver that delays its ACK would send a single ACK for everything that has
+    /// arrived (RFC 9293, 3.4).
     pub(in super::super) fn was_late_with_neighbour(&self) -> bool {
         self.direction.near_sender
             && are(self.neighbour_over_least_ns(), self.over_least_ns(), |previous_rtt_sample_ns, own_ns| {

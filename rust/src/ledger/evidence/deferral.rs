@@ -5,8 +5,8 @@ use super::{Evidence, are, is};
 use crate::sender::NS_PER_MS;
 
 /// Linux defers a segment while an ACK is due soon and there is room for less than this part of the window
-/// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). Linux counts the time for which it defers a segment as
-/// limited by the receiver window (`rwnd_limited`).
+/// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). In its statistics, Linux counts the time of such a
+/// deferral as time limited by the receiver window (`rwnd_limited`).
 const DEFER_PART: i64 = 3;
 /// A Linux sender paces at most this many flights per RTT: its congestion window grows to at most twice the flight
 /// (`tcp_is_cwnd_limited`), and in slow start it paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
@@ -55,9 +55,9 @@ impl Evidence<'_> {
         (self.is_too_little(self.room()) && (was_larger || self.did_not_grow())) || self.waits_for_a_piece(was_larger)
     }
 
-    /// Whether the previous flight had filled the receiver window, and the window has not grown since, or only by the
-    /// segment that slow start adds per ACK. Only a loss reduces the congestion window, so the congestion window allows
-    /// at least as much as before, and has room for everything that this receiver window allows.
+    /// Whether the previous flight had filled the receiver window, and the window has not grown since then by more than
+    /// the segment that slow start adds per ACK. Only a loss reduces the congestion window, so the congestion window
+    /// allows at least as much as before, and has room for everything that this receiver window allows.
     fn window_is_no_larger(&self, room_then: Option<i64>) -> bool {
         let smss = self.smss_bytes;
         self.direction.near_sender

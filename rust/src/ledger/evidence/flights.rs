@@ -21,11 +21,11 @@ const INITIAL_BYTES: i64 = 14_600;
 const MIN_PROBING_SEGMENTS: i64 = 4;
 
 impl Evidence<'_> {
-    /// Whether flights are on a plateau, in one of three forms. First, the flights keep one level of at least two
-    /// segments, well below the largest receiver window, and the present window has room for more. Second, the flights
-    /// rise and fall, and reach the same highest level repeatedly. Third, all flights are smaller than two segments,
-    /// and the first was as large as any later one. A small segment whose data was already in the send buffer does not
-    /// count, because no refill of the buffer preceded it.
+    /// Whether flights are on a plateau, in one of three forms. First, the flights stay at one level, which is at least
+    /// two segments and well below the largest receiver window, and the present window has room for more. Second, the
+    /// flights rise and fall, and reach the same highest level repeatedly. Third, all flights are smaller than two
+    /// segments, and the first was as large as any later one. A small segment whose data was already in the send buffer
+    /// does not count, because no refill of the buffer preceded it.
     pub(in super::super) fn is_on_plateau(&self) -> bool {
         let direction = self.direction;
         let plateaus = [direction.top_bytes, direction.plateau_bytes, direction.other_plateau_bytes];

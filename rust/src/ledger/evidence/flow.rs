@@ -108,9 +108,9 @@ impl Evidence<'_> {
             && self.wait.since_ack_ns.get().is_none_or(|ago_ns| ago_ns > self.rtt_ns())
     }
 
-    /// Whether nothing was lost or reordered on the path, and each segment that was retransmitted had only been delayed
-    /// in a queue. The rate of the path determines the spacing of these segments, even if the sender treated some as
-    /// lost.
+    /// Whether nothing was lost or reordered on the path, and all retransmitted segments had only been delayed in a
+    /// queue. In this case, the rate of the path determines the spacing of the segments, even if the sender treated
+    /// some segments as lost.
     pub(in super::super) fn was_only_late(&self) -> bool {
         self.direction.only_late && (self.is_in_queue() || self.was_delayed_on_path())
     }
@@ -122,8 +122,8 @@ impl Evidence<'_> {
         self.wait.repaired_by.is_some() && self.window_is_known() && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// Whether the flight had ended with a timeout, and the ACK of the retransmission released this segment. The
-    /// congestion window had room for the retransmitted segment only (RFC 5681, 3.1: the loss window).
+    /// Whether a timeout ended the flight, and the ACK of the retransmission released this segment. The congestion
+    /// window had room for the retransmitted segment only (RFC 5681, 3.1: the loss window).
     #[inline]
     pub(in super::super) fn was_repaired_by_timeout(&self) -> bool {
         self.wait.repaired_by == Some(RetransmitTrigger::Timeout) && self.was_released_by_ack() && !self.was_only_late()

@@ -1,5 +1,5 @@
-//! Whether the sender kept a small segment back: by Nagle's algorithm in its variants, or by something that looks like
-//! it.
+//! Whether the sender kept a small segment back, because of a variant of Nagle's algorithm or of something that looks
+//! like Nagle's algorithm.
 
 use super::super::direction::HELD_TIMES;
 use super::{Evidence, MIN_OVERRIDE_NS, are, is};
@@ -138,7 +138,7 @@ impl Evidence<'_> {
     }
 
     /// Whether the sender sent a small segment a little later than the ACK arrived. Nagle's algorithm counts as the
-    /// cause if three delayed small segments in a row were sent at once after their ACKs.
+    /// cause if, elsewhere in the direction, three delayed small segments in a row were sent at once after their ACKs.
     pub(in super::super) fn was_released_late(&self) -> bool {
         !self.peer_spoke()
             && i64::from(self.direction.totals.small_delayed_run) >= HELD_TIMES
@@ -216,8 +216,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the sender had more data in its buffer when it sent the previous segment. The previous segment has no
-    /// PSH, and this sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Current
-    /// stacks also omit PSH within one write and for an application that corks, so only old stacks count.
+    /// PSH, and this sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Only old
+    /// stacks count: current stacks also omit PSH within one write, and for an application that uses `TCP_CORK`.
     #[inline]
     pub(in super::super) fn more_was_buffered(&self) -> bool {
         self.direction.near_sender
@@ -244,7 +244,7 @@ impl Evidence<'_> {
 
     /// Whether the stack delayed buffered data until the application had written a full-sized segment or a timer
     /// expired. The sender had more data, and the receiver window had room. No ACK released the segment, so neither the
-    /// congestion window nor the send buffer was the limit: both open only with an ACK.
+    /// congestion window nor the send buffer was the limit: only an ACK makes room in them.
     #[inline]
     pub(in super::super) fn was_kept_back(&self) -> bool {
         self.more_was_buffered()

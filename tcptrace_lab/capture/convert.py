@@ -144,7 +144,7 @@ class Source:
     def problems(self, engine: Engine) -> tuple[Problem, ...]:
         """Return the problems that did not stop the engine or a conversion.
 
-        A problem in packets lists the paths of all files, as the caller named them.
+        If a problem does not belong to one file, its `path` lists all files, as the caller named them.
         """
         places = {name: index for index, name in enumerate(self.names)}
         problems = engine.problems()
@@ -305,7 +305,7 @@ class _Files:
     def _temporary(self) -> Iterator[IO[bytes]]:
         """Provide an unnamed temporary file that can be written to in the block.
 
-        The file exists until the capture is read. Raises OutputUnwritable.
+        The file exists until the capture has been read. Raises OutputUnwritable.
         """
         try:
             file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (`kept` closes it)

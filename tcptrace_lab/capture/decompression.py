@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def plain(path: str) -> Iterator[str]:
     """Provide the path of an uncompressed file until the block ends.
 
-    For a compressed file, provide a temporary file with the decompressed contents, as far as they are readable; otherwise the file itself.
+    A compressed file is decompressed to a temporary file, as far as it is readable. An uncompressed file is provided as it is.
 
     Raises:
         CaptureUnreadable: it cannot be opened or decompressed.

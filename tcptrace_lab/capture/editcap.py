@@ -1,4 +1,4 @@
-"""Runs Wireshark's `captype`, `capinfos`, `editcap` and `tshark` on one file, to get its format, and its packets as pcapng on a pipe.
+"""Runs Wireshark's `captype`, `capinfos`, `editcap` and `tshark` on a file, to find its format and to convert it to pcapng.
 
 Three methods write the packets: `editcap` without options; `editcap` with the option that all frames are Ethernet, because some formats
 have a link type per frame and not per file; and `tshark` for link types that pcapng does not have (`ip_packets`).
@@ -205,7 +205,7 @@ class Conversion:
         return self._thread.is_alive()
 
     def complaint(self) -> str | None:
-        """Return why the tool did not convert the whole file, as a phrase to follow the file's name; None if it converted all of it.
+        """Return why the tool did not convert the whole file, as a phrase to follow the file's name; None if the whole file was converted.
 
         Ends a running tool.
         """

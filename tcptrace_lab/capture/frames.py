@@ -89,7 +89,7 @@ def look(paths: Sequence[str], numbers: Sequence[int], max_frames: int) -> Itera
     Args:
         paths: the files of one capture.
         numbers: numbers of the requested frames, ascending.
-        max_frames: largest number of frames to pass.
+        max_frames: number of frames after which reading ends.
     """
     wanted = set(numbers)
     last = min(numbers[-1], max_frames) if numbers else 0

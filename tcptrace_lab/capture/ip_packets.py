@@ -40,7 +40,7 @@ NOTHING = bytes(12) + bytes.fromhex("88b5")
 """An Ethernet frame without content (EtherType for local experiments, IEEE 802), in place of a frame without IP."""
 
 OPTIONS = ("-n", "-T", "json", "-x", "-J", "frame", "-o", "ip.defragment:FALSE", "--disable-protocol", "tcp", "--disable-protocol", "udp")
-"""Hexadecimal bytes of each frame, and place and length of each protocol's part; nothing above IP is needed."""
+"""With these options, tshark prints the bytes of each frame in hexadecimal, and the offset and length of each protocol in it, up to IP."""
 
 
 def write(lines: Iterable[str], target: IO[bytes]) -> None:
@@ -73,7 +73,7 @@ def _packets(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a dict that has, of equal keys, the first value: of nested headers, the outermost one."""
+    """Return the pairs as a dict. If a key occurs several times, keep its first value, which belongs to the outermost header."""
     return dict(reversed(pairs))
 
 

@@ -40,7 +40,8 @@ PCAP_UNITS = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
 
 PCAP_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
 FCS_KNOWN, FCS_SHIFT, FCS_UNIT_BYTES = 0x0400_0000, 28, 2
-"""Fields in the last word of the header, beside the link type: whether the FCS length is known, and that length."""
+"""The last word of the pcap header has three fields: the link type, whether the FCS length is known, and the FCS length in units of 2
+bytes."""
 
 _FLAGS_FCS_SHIFT = 5
 """Position of the FCS length (bytes) in the flags of a packet (`epb_flags`)."""

@@ -1,8 +1,7 @@
 """Lets the engine read a stream (standard input, a pipe, a FIFO) from its start a second time, although a stream can be read only once.
 
-The engine reads the first bytes of all files before it reads any of them to its end. If the engine refuses one file, it has already read
-the start of the others, and a converter needs the refused file from its start. The first bytes of each stream are kept, so that a converter
-can read the stream from its start.
+The engine first reads the start of every file. If it then refuses one of them, this file is converted, and the engine reads all files
+again. Both the converter and the engine need their files from the start, so the first bytes of each stream are kept.
 """
 
 from __future__ import annotations

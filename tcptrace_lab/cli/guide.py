@@ -190,7 +190,7 @@ GUIDES = {
         ),
     ),
 }
-"""By command name, with its group."""
+"""Name of a command (with its group) → its guide."""
 
 
 def tell(app: typer.Typer) -> None:

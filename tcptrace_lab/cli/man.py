@@ -55,7 +55,10 @@ def _lines() -> Iterator[str]:
         yield ".br"
     yield ".SH DESCRIPTION"
     yield _text(root.help)
-    yield "The answer goes to standard output, unless an option writes a result to \\- there; progress and notes go to standard error."
+    yield (
+        "The answer goes to standard output, unless an option with the value \\- writes its result there; "
+        "progress and notes go to standard error."
+    )
     yield ".SH OPTIONS"
     yield from _options(root, "")
     yield ".SH COMMANDS"

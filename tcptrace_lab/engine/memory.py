@@ -24,27 +24,29 @@ SETTINGS: Final = {
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:300,muzzy_decay_ms:0,narenas:2",  # Polars' jemalloc: by default, free pages stay in memory
     "POLARS_IDEAL_MORSEL_SIZE": "32768",  # number of rows that a streaming query processes per thread at a time; default 100,000
 }
-"""Measured on a capture of 100 MB: the peak is 270–290 MB with these settings and `give_back` between passes, 340–410 MB without. Faster
-decay saves 30 MB more but doubles the system time (4 s more for 10 million packets)."""
+"""Peak memory, measured on a capture of 100 MB: 270–290 MB with these settings and `give_back` between passes, 340–410 MB without both.
+Faster decay saves 30 MB more but doubles the system time (4 s more for 10 million packets)."""
 
 
 _M_ARENA_MAX: Final = -8
 """`M_ARENA_MAX` of glibc's malloc.h: the largest number of arenas that threads allocate from. Each arena keeps its own free pages."""
 
 _NO_GLIBC: Final = (AttributeError, OSError, TypeError)
-"""What asking for a function of glibc raises elsewhere: macOS and musl lack it, and Windows cannot open the program itself (TypeError)."""
+"""Errors that a call of a glibc function raises on other systems: macOS and musl lack the function, and on Windows `CDLL(None)` raises
+TypeError."""
 
 _ARENAS: Final = 4
 """Number of arenas; the default is 8 per processor. On the capture of 100 MB the peak is 50 MB lower, in the same time."""
 
 _OBJECTS: Final = 100_000
-"""New objects after which Python looks for cycles. The default of 700 costs a small capture a twentieth of its time."""
+"""Python looks for cycles each time that this many new objects exist. With the default of 700, this takes a twentieth of the time of a
+small analysis."""
 
 
 def bound() -> None:
     """Set Polars, numpy and the C library to keep little free memory.
 
-    User settings stay. `bound` must be called before Polars and numpy are imported.
+    Variables that the user has set keep their values. `bound` must be called before Polars and numpy are imported.
     """
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -62,7 +64,7 @@ _whole = False
 def at_hand(paths: Sequence[str]) -> Iterator[None]:
     """While the block runs, queries use Polars' in-memory engine, and `batches` returns one batch, if the files are small.
 
-    `at_hand` has no effect on compressed files. Polars' streaming engine and batches limit the memory of a query, but to start their
+    `at_hand` has no effect on compressed files. Polars' streaming engine and batches limit the memory of a query, but starting their
     threads takes longer than a whole query on a few rows. `at_hand` changes settings of the whole process, so the process must analyze only
     one capture at a time.
     """

@@ -49,7 +49,8 @@ TOGETHER_WAITS_BYTES = 16_000_000
 """Memory for waits when segments come in the same pass. It is a quarter of the engine's default, because segments need memory too."""
 
 MAX_ONLY = 10_000
-"""Number of connections up to which the engine filters by connection. If more are wanted, it returns all, and Polars filters."""
+"""If at most this many connections are wanted, the engine skips all other connections. If more are wanted, the engine returns all
+connections, and Polars filters them."""
 
 Together: TypeAlias = "Callable[[Sequence[int], Sequence[str], Sequence[str]], Iterator[tuple[pl.DataFrame, pl.DataFrame]]]"
 """Takes connections, columns of `schema.SEGMENTS` and columns of `schema.WAITS`. Yields batches of both tables in one pass: segments in
@@ -102,11 +103,11 @@ def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
 class Pulled(NamedTuple):
     """One batch of rows of each table, as the engine returns them.
 
-    The row of a connection or flow is in the batch of its last segment or datagram or in a later one; rows have no defined order. `share`
-    is the share of the files that has been read up to this batch (see `share_read`); `seen` is the number of segments so far, whether their
-    rows are requested or not. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` follow the row of their connection, if they were
-    requested from the engine. In a capture with at most `MAX_NEIGHBOURS` connections, `accounts`, `ledger` and `notes` follow the rows of
-    all connections.
+    The row of a connection (flow) is in the batch of its last segment (datagram), or in a later batch; the order of rows is not defined.
+    `share` is the share of the files that has been read up to this batch (see `share_read`); `seen` is the number of segments so far,
+    whether their rows are requested or not. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` follow the row of their
+    connection, if they were requested from the engine. In a capture with at most `MAX_NEIGHBOURS` connections, `accounts`, `ledger` and
+    `notes` follow the rows of all connections.
     """
 
     share: float | None
@@ -163,7 +164,7 @@ class Judged(NamedTuple):
 
     Attributes:
         kinds: rows of `schema.KINDS_OF_WAITS`.
-        waits: rows of `schema.LONGEST`: the longest of each direction, of each of its causes, and of its stalls.
+        waits: rows of `schema.LONGEST`: for each direction, its longest waits, the longest waits of each cause, and the longest stalls.
         locks: rows of `schema.LOCKS`.
         places: rows of `schema.PLACES`: all directions of these connections.
     """
@@ -405,10 +406,11 @@ def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def judged_together(connections: pl.LazyFrame, *tests: pl.Expr) -> tuple[list[KnownConnection] | None, int]:
-    """Return the connections that pass the tests, those that the engine judges together with them, and the number of all connections.
+    """Return the connections to judge, and the number of all connections. To judge: those that pass the tests, and their neighbours.
 
-    `connections` are all connections of the files. If there are at most `MAX_NEIGHBOURS` connections, the engine judges those between the
-    same two hosts together. The connections are returned in the form of the engine's filter; None means all connections.
+    `connections` are all connections of the files. If there are at most `MAX_NEIGHBOURS` connections, the engine judges connections between
+    the same two hosts together: they are neighbours. The connections are returned in the form of the engine's filter; None means all
+    connections.
     """
     in_capture = connections.select(pl.len()).collect().item()
     if in_capture > MAX_NEIGHBOURS:

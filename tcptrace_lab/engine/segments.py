@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Progress, Together, Worth
 
 SPILL_ROWS = 262_144
-"""Segment rows kept in memory: about 40 MB. Both bounds keep total memory below 300 MB for a capture of 100 MB, and below 1.5 GB for
-any."""
+"""Segment rows kept in memory: about 40 MB. This bound and `REREAD_BYTES` keep total memory below 300 MB for a capture of 100 MB, and below
+1.5 GB for any capture."""
 
 ROWS_PER_CONNECTION = 64
 """One row of `schema.CONNECTIONS` or `schema.FLOWS` counts as this many segment rows. A connection row takes 3.3 KB, as much as 21
@@ -41,7 +41,7 @@ REREAD_BYTES = 32_000_000
 """Plain captures of at least this size are read again and not kept. About `SPILL_ROWS` segments fit in this many bytes."""
 
 MAX_COSTS = 50
-"""Number of costs worth a finding whose evidence is kept, when all connections are analyzed."""
+"""When all connections are analyzed, evidence is kept for at most this many costs that are worth a finding: for the largest."""
 
 _PARTIAL = "the results cover what could be read"
 
@@ -65,8 +65,8 @@ class Tables:
     """The tables that the engine computes from a capture. The tables are lazy, because each may be larger than memory.
 
     Attributes:
-        segments: rows of `schema.SEGMENTS` in capture order. On a large capture each query is a pass over its files: select columns, and
-            collect together what belongs together.
+        segments: rows of `schema.SEGMENTS` in capture order. On a large capture, each query reads all its files: select few columns, and
+            compute several results in one query.
         connections: rows of `schema.CONNECTIONS` by `conn`, one per connection. A capture may hold millions of connections at 3 KB each:
             collect few rows or few columns, or use `connections.collect_batches(maintain_order=True)`. `info["connections"]` is their
             number.
@@ -153,7 +153,7 @@ def read(
         watchers: receive all segments, as rows of `schema.SEGMENTS`.
         udp: whether UDP flows are wanted.
         worth: which times are worth a finding (`causes.worth`); may be empty. With None the engine does not classify waits.
-        most: number of costs, largest first, whose evidence is kept.
+        most: evidence is kept for at most this many costs, the largest ones.
         proofs: whether each interval of the ledger keeps its proof (`schema.WAITS`); that takes five times the memory.
         progress: called at intervals with the number of segments read and the share of the files (None where their size is unknown).
         say: called with one line for each file that an external converter reads, because of its format.
@@ -281,5 +281,5 @@ def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
 
 
 def _revisions(engine: Engine) -> Revisions:
-    """Return the changes of the kinds of earlier segments that later segments prove. `engine` must have read the whole capture."""
+    """Return the revisions: changes of a segment's kind that later segments prove. `engine` must have read the whole capture."""
     return Revisions(frame(engine.revisions(), schema.SEGMENTS))

@@ -45,7 +45,7 @@ class Ordered:
         Args:
             schema: columns and types of the resulting rows.
             number: name of the column to sort by.
-            part_rows: rows kept in memory. Beyond it, this many go to a file at a time.
+            part_rows: maximum number of rows kept in memory. When there are more, all of them are sorted and written to a file as one part.
         """
         self._schema = dict(schema)
         self._number = number

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
 MOST, MOST_SEGMENTS = 1_000, 500_000
-"""At most this many connections of a host are considered, those with the most data, and at most this many of their segments are read."""
+"""At most `MOST` connections of a host are considered; if there are more, those with the most data. At most `MOST_SEGMENTS` of their
+segments are read."""
 
 RUN, MIN_RUNS = 4, 50
-"""Number of segments in a run whose duration is measured. A shorter run would measure the capture's clock; a longer one would often extend
-beyond a burst. Minimum number of runs. Both are heuristics."""
+"""`RUN`: number of segments in a run. The duration of each run is measured. A shorter run would measure the capture's clock; a longer one
+would often extend beyond a burst. `MIN_RUNS`: minimum number of runs. Both are heuristics."""
 
 FASTEST_SHARE = 0.05
 """The fastest runs, with this share of the bytes of all runs, show the rate of the line (a heuristic). A smaller share would depend on
@@ -29,23 +30,24 @@ chance, such as an interrupt that collects packets. If the estimated rate is wro
 short."""
 
 CEILING_SHARE, CEILING = 0.25, 1.15
-"""Nothing passes a line faster than its rate, so many runs are about as fast as the fastest: the runs with a quarter of the bytes take at
-most 15% longer. Programs and paced senders show no such ceiling. Both are heuristics."""
+"""No run passes a line faster than its rate, so many runs are about as fast as the fastest: the fastest runs that together have a quarter
+of the bytes take at most 15% more time per byte. Programs and paced senders show no such ceiling. Both are heuristics."""
 
 OF_RTT = 2
 """A run has to be shorter than the shortest RTT divided by this (a heuristic). Over a whole RTT, senders that wait for one ACK after the
 other also send a fixed number of segments, as if a line limited them."""
 
 FULL_SHARE, MOST_AT_ONCE = 0.9, 3
-"""A run counts if each of its segments has at least this share of the largest segment's size, and each of its ACKs covers at most this many
-of the largest segments. Small segments come at the pace of an application, and an ACK after a loss covers data that arrived long before."""
+"""A run counts if each of its segments has at least `FULL_SHARE` of the largest segment's size, and each of its ACKs covers at most
+`MOST_AT_ONCE` segments of the largest size. Small segments come at the pace of an application, and an ACK after a loss covers data that
+arrived long before."""
 
 SAME_LINE_SHARE = 0.8
 """Connections of other hosts share the line if all connections together are at most a quarter faster than those between the two hosts (a
 heuristic)."""
 
 OTHERS_SHARE = 0.1
-"""Another direction is considered if it sent at least this share of a direction's own data in the same time (a heuristic)."""
+"""While a direction sends, another direction is considered if it sends at least this share of the first direction's data (a heuristic)."""
 
 HEADER_BYTES = 54
 """Size of the Ethernet, IPv4 and TCP headers without options. The line carries at least these in addition to the data of a segment."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EVIDENCE_FRAMES = 20
 MOST = 20
-"""At most this many connections are searched for evidence frames, those that a fault affects most."""
+"""At most this many connections are searched for evidence frames; if there are more, those that a fault affects most."""
 
 
 _CONCLUDED = frozenset({"drops_suspected", "duplicates", "super_segments"})

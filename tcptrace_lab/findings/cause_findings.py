@@ -74,8 +74,8 @@ class Advised(NamedTuple):
 
     Attributes:
         findings: most expensive first; those that cost bytes but no time come last.
-        longest: rows of `schema.LEDGER` of the connections that lose time: the longest of each direction, in time order.
-        stalls: rows of `schema.STALLS` of these connections: the longest of each direction, in time order.
+        longest: rows of `schema.LEDGER` of the connections that lose time: the longest waits of each direction, in time order.
+        stalls: rows of `schema.STALLS` of these connections: the longest stalls of each direction, in time order.
         rates: rows of `schema.RATES` of these connections.
     """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.causes import Advice, Rule
 
 MOST = 50
-"""At most this many findings are reported for one capture, the most expensive ones."""
+"""At most this many findings are reported for one capture; if there are more, the most expensive ones."""
 
 
 class Cost(NamedTuple):

@@ -1,13 +1,13 @@
 """Finds throughput deadlocks: in each round trip, sender and receiver wait for each other until the delayed-ACK timer expires.
 
-The receiver delays its ACK until A = min(2M, ⌈0.35 R⌉) bytes have arrived (half of R in 4.4BSD). The sender delays its queued data until
-they reach H = min(M, W/2) bytes or all data is ACKed. With a send buffer S < H + A, both hosts may wait: u < A bytes are in flight, q < H
-bytes are queued, and the application is blocked. M is a full segment, R the receive buffer, W the largest window; a capture does not show
-R, so W is used instead.
+M is a full segment, R the receive buffer, S the send buffer, and W the largest window. A capture does not show R, so W is used instead. The
+receiver delays its ACK until A = min(2M, ⌈0.35 R⌉) bytes have arrived (4.4BSD: ⌈0.5 R⌉). The sender delays its queued data until H = min(M,
+W/2) bytes are queued or all data is ACKed. If S < H + A, both hosts may wait: fewer than A bytes are in flight (their number is u), fewer
+than H bytes are queued (q), and the application is blocked.
 
-The rounds prove a deadlock. The engine finds them (`rust/src/ledger/`): three or more consecutive waits, each ended by a late ACK of
-everything, with equal u (or two values in turn, because the rest of one write makes the next round longer), u bytes sent from one to the
-next, and no data from the peer between. If an earlier ACK covers part of a round's bytes, u is unknown and no deadlock is reported.
+Three or more consecutive waits prove a deadlock; the engine finds them (`rust/src/ledger/`). A late ACK of everything ends each of these
+waits. Their u is equal, or two values alternate, because the rest of one write makes the next round longer. Between two waits, the sender
+sends u bytes, and the peer sends no data. If an earlier ACK covers part of a round's bytes, u is unknown and no deadlock is reported.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class Lock(NamedTuple):
     Attributes:
         flight_bytes: u, the bytes in flight in each round; the larger value if two values alternate.
         min_flight_bytes: the smaller value if two values alternate, else equal to `flight_bytes`.
-        queued_bytes: q, the most bytes sent after the ACK that ended a round. 0 if these bytes were not a small segment, because then only
-            a full buffer can have delayed them.
-        min_buffer_bytes: u and q of one round: a lower bound of the send buffer.
+        queued_bytes: q, the payload of the largest small segment that was sent after the ACK at the end of a round. 0 if no such segment
+            was small, because only a full buffer can delay a full segment.
+        min_buffer_bytes: largest u + q of one round, a lower bound of the send buffer.
         smss_bytes: M.
         window_bytes: W, taken as R.
         rounds: number of rounds.
         ns: total time of their waits.
         median_ns: median wait.
-        nagle: whether all segments sent after these ACKs were small segments behind small segments.
-        may_fill_buffer: whether a flight was never much larger, so that a full send buffer explains the rounds equally well.
-        frames: the ends of the first rounds' waits, and the late ACKs.
+        nagle: whether every segment sent after these ACKs was small, and followed a small segment.
+        may_fill_buffer: whether no flight was ever much larger, so that a full send buffer explains the rounds equally well.
+        frames: for the first rounds, the frames at the ends of the wait, and the late ACK.
     """
 
     flight_bytes: int

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 EVIDENCE_WAITS = 10
-"""Number of waits, longest first, whose frames are listed as evidence: the ends of each, and the frames that its proof names
-(`causes.texts.proof`)."""
+"""For at most this many waits, the longest ones, frames are listed as evidence: those at the ends of the wait, and those that its proof
+names (`causes.texts.proof`)."""
 
 
 LONGEST, LONG_PART = 300, 1000
-"""At most this many waits are kept per direction, the longest; each takes at least a thousandth of the connection's duration."""
+"""Per direction, the `LONGEST` longest waits are kept, if they take at least 1/`LONG_PART` of the connection's duration."""
 
 
 Inside: TypeAlias = "Mapping[tuple[int, bool, str], Sequence[tuple[int, int]]]"

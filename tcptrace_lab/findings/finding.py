@@ -91,9 +91,9 @@ class ModelledGain(NamedTuple):
 
     Attributes:
         changes: what was changed, as options of `replay whatif`.
-        saved_ns: time saved of the connection's life; negative if it took longer.
-        min_ns, max_ns: range of `saved_ns` over all models that fit nearly as well, including their error.
-        model_error: relative error of the models on the unchanged connection's life: 0.02 means 2 % too long.
+        saved_ns: time by which the remedy shortens the connection; negative if the connection becomes longer.
+        min_ns, max_ns: range of `saved_ns` over all models that fit nearly as well as the best one, including their errors.
+        model_error: relative error of the models for the duration of the unchanged connection: 0.02 means 2 % too long.
         script: a Python program that repeats the transfer, with and without the changes; it needs only Python.
     """
 

@@ -37,7 +37,7 @@ PROVED_BY = 3
 """This many waits of one kind prove a cause; a single wait is only consistent with the cause (docs/how-it-decides.md, 2.4)."""
 
 ENOUGH_OF_TIME = 0.5
-"""A finding gets a confidence if waits with at least this confidence take this share of the finding's time (a heuristic)."""
+"""A finding is proved (or consistent) if waits with at least that confidence take at least this share of its time (a heuristic)."""
 
 
 def finding_of(
@@ -136,7 +136,7 @@ def _severity(cost: Cost, rule: Rule) -> Severity:
 
 
 def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Confidence:
-    """Return the confidence that a cause took this time (`kind`: a row of `schema.KINDS_OF_WAITS`). Most of the time decides."""
+    """Return the confidence of a finding on one cause. `kind` is a row of `schema.KINDS_OF_WAITS`; see `ENOUGH_OF_TIME`."""
     if rule.doubt and rule.doubt.of_all and rule.doubt.of_all(direction.__getitem__):
         return Confidence.POSSIBLE
     enough_ns = ENOUGH_OF_TIME * kind["ns"]

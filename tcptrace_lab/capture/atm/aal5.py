@@ -22,7 +22,7 @@ _CRC_TABLE = tuple(_crc_of_byte(byte) for byte in range(256))
 def crc32(data: bytes) -> int:
     """Return AAL5's CRC-32 (I.363.5, 9.2.1.2): most significant bit first, initial value all ones, complemented.
 
-    "123456789" gives FC891918.
+    The CRC of the ASCII text "123456789" is FC891918.
     """
     crc = 0xFFFF_FFFF
     for byte in data:
@@ -31,7 +31,7 @@ def crc32(data: bytes) -> int:
 
 
 def aal5_pdu(payload: bytes) -> bytes:
-    """Return `payload` with padding and trailer, a multiple of 48 bytes. Raises ValueError if `payload` has more than 65,535 bytes."""
+    """Return `payload` with padding and trailer; the result is a multiple of 48 bytes. Raises ValueError above 65,535 bytes of payload."""
     padded = payload.ljust(cells(len(payload)) * CELL_PAYLOAD_BYTES - AAL5_TRAILER_BYTES, b"\0")
     unsigned = padded + struct.pack(">BBH", 0, 0, len(payload))
     return unsigned + struct.pack(">I", crc32(unsigned))
@@ -43,7 +43,7 @@ def atm_cells(payload: bytes, vpi: int, vci: int) -> list[bytes]:
     The lowest bit of the payload type marks the last cell of a PDU (I.361, 2.2.4).
 
     Raises:
-        ValueError: more than 65,535 bytes, a VPI of more than 8 bits, or a VCI of more than 16 bits.
+        ValueError: `payload` has more than 65,535 bytes, `vpi` more than 8 bits, or `vci` more than 16 bits.
     """
     pdu = aal5_pdu(payload)
     ends = range(CELL_PAYLOAD_BYTES, len(pdu) + 1, CELL_PAYLOAD_BYTES)

@@ -1,4 +1,4 @@
-"""Converts a TCP capture to a capture of an ATM link, as far as single cells and lost cells.
+"""Converts a TCP capture to a capture of an ATM link. Some output forms contain single cells; in these forms, cells can be lost.
 
 Caution: the times of cells assume the 149.76 Mb/s of OC-3c. If the original link was faster, the cells of one PDU start before the previous
 PDU ends. Timestamps then run backwards, which does not happen on a real link.
@@ -32,7 +32,7 @@ class Converted:
     Attributes:
         packets: IP packets written.
         skipped: frames of the source without an IP packet, which are left out.
-        padded: packets that the source's snaplen truncated, padded with zeros.
+        padded: packets that the source's snaplen truncated, and that were padded with zeros.
         cells: cells on the link, lost ones included; None for forms without cells.
     """
 
@@ -61,9 +61,9 @@ def convert(
         form: an `AtmForm` or its value.
         vpi: virtual path identifier of both directions, 0 to 255; ignored by forms without ATM headers.
         vci: virtual channel identifier of both directions, 0 to 65,535; ignored by forms without ATM headers.
-        lose_cells: indices, from 0 over all cells of the file, of lost cells: their records are left out. Only for forms with cells.
-        pad_cut: pad packets truncated by snaplen with zeros to the length in the IP header. All lengths, and the number of cells, are then
-            those on the link, but checksums are wrong. If False, a truncated packet is an error.
+        lose_cells: indices of lost cells, whose records are left out. The first cell of the file has index 0. Only for forms with cells.
+        pad_cut: if True, a packet that snaplen truncated is padded with zeros to the length in its IP header. All lengths and the number of
+            cells are then correct, but checksums are wrong. If False, a truncated packet is an error.
 
     Raises:
         UsageError: an unknown form or link type, a VPI or VCI out of range, cells to lose that do not exist, a packet or time that the form
@@ -93,7 +93,7 @@ def _form(form: str) -> AtmForm:
 
 
 class _Conversion:
-    """One run of `convert`. The ValueError of a packet that cannot be converted becomes a UsageError with the frame number."""
+    """One run of `convert`. If a packet cannot be converted, its ValueError becomes a UsageError with the frame number."""
 
     def __init__(self, source: str, form: AtmForm, channel: tuple[int, int], lost: frozenset[int], *, pad_cut: bool) -> None:
         self._source = source
@@ -150,9 +150,9 @@ class _Conversion:
     def _cell_records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
         """Return the cell records of a packet, in time order.
 
-        The last cell of the PDU has the packet's time. The other cells come before the last cell, without gaps at OC-3c's rate, but never
-        before the previous packet, which may belong to the other direction. The cells of two PDUs are never mixed, because both directions
-        use one channel. A cell is earlier than the previous packet only if the packet of the cell is earlier.
+        The last cell of the PDU has the packet's time. The other cells precede the last cell without gaps, at OC-3c's rate. No cell is
+        earlier than the previous packet (of either direction), unless its own packet is. The cells of two PDUs are never mixed, because
+        both directions use one channel.
         """
         pdu_cells = atm_cells(routed(packet), *self._channel)
         for behind, cell in zip(range(len(pdu_cells) - 1, -1, -1), pdu_cells, strict=True):

@@ -42,7 +42,7 @@ def cells(pdu_bytes: int) -> int:
 
 
 def line_bytes(pdu_bytes: int) -> int:
-    """Return the bytes on the link of an AAL5 PDU with a payload of `pdu_bytes`: its cells with their headers.
+    """Return the size on the link of an AAL5 PDU with a payload of `pdu_bytes`: all its cells, with their headers.
 
     Raises ValueError for the same sizes as `cells`.
     """

@@ -87,8 +87,7 @@ def analyze(
     """Analyze the TCP connections of a capture: verdict, findings, a table, JSON, and a report with figures over time.
 
     Several FILEs are one capture, merged by time. With --pair, two FILEs are compared packet by packet: loss, one-way delays and reordering
-    between them, also in the JSON and the report. The answer goes to stdout, unless an option has the value -, which writes its result to
-    stdout.
+    between them, also in the JSON and the report. The answer goes to stdout, unless an option with the value - writes its result there.
     """
     if pair:
         _check_pair(files, markdown, multiqc)

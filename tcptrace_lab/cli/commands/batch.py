@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.run import Batch
 
 WORST = 5
-"""This many captures are listed at the end, those that lost the most time; the index lists all."""
+"""At the end, at most this many captures are listed: those that lost the most time. The index lists all captures."""
 
 TOLD = 10
 """At most this many failed captures are printed to stderr; the tables list all."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _RING = re.compile(r"\s*(\d{1,6})\s*[x×*]\s*(.+)")
 DEFAULT_RING = "10x100M"
-"""Default for `--ring`. The default limits the disk space of a session to 1 GB."""
+"""Default of `--ring`: 10 files of 100 MB. A session then takes at most 1 GB on the disk."""
 
 SMALLEST_RING_FILE_BYTES = 1_000
 """dumpcap counts a ring's files in units of 1,000 bytes."""

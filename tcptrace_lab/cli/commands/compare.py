@@ -114,7 +114,7 @@ def _compared(
 ) -> tuple[Comparison, ReadInPart | None]:
     """Read the captures one after the other, and compare them.
 
-    Return the comparison, and what could not be read of the first capture that was read only in part.
+    Return the comparison, and what is missing from the first capture that was read only in part (None if all were read completely).
     """
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415  (importing Polars takes 0.1 s, which `--help` saves)
     from tcptrace_lab.comparison.comparison import MAX_GROUPS, of_runs  # noqa: PLC0415

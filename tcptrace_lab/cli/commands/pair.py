@@ -34,7 +34,7 @@ def compare(first: Analysis, second: Analysis, shown: Activity, where: str | Non
     """Compare the two captures with `pair.pair_captures`.
 
     Raises:
-        UsageError: they have no common connection, or `where` selects none of the first.
+        UsageError: the captures have no common connection, or `where` selects no connection of the first capture.
     """
     from tcptrace_lab.pair import pair_captures  # noqa: PLC0415  (NumPy and Polars)
 

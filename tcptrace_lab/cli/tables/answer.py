@@ -32,7 +32,8 @@ ROWS = 5
 """Without `--verbose`, at most this many connections are printed."""
 
 DESCRIBED = 3
-"""`--verbose` describes the endpoints and rates of this many connections, the largest ones; the report and the JSON describe all."""
+"""`--verbose` describes the endpoints and rates of the largest connections, at most this many; the report and the JSON describe all
+connections."""
 
 STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.significance import Compared
 
 SERVICES = 5
-"""At most this many services are shown, those with the most data; the report and the JSON have all."""
+"""At most this many services are shown; if there are more, those with the most data. The report and the JSON have all."""
 
 CAUSES = 6
-"""At most this many causes of a service are shown, half of them per direction, those with the most time; the report and the JSON have
-all."""
+"""At most this many causes of a service are shown: for each direction half of them, the causes with the most time. The report and the JSON
+have all."""
 
 FINDINGS = 10
 

@@ -24,8 +24,8 @@ ROWS = 20
 """At most this many connections are shown; the report and the JSON have all."""
 
 LINE_ROWS, LINE_NOTES = 1_000, 5
-"""Number of connections that are examined for the overhead of their link. Maximum number of lines on this overhead, and of connection
-numbers in such a line."""
+"""`LINE_ROWS` connections are examined for the overhead of their link. At most `LINE_NOTES` lines on this overhead are shown. Each line
+names at most `LINE_NOTES` connections."""
 
 ENDPOINT_MIN, ENDPOINT_MAX = 12, 47
 """Minimum and maximum width of an address with its port, in characters. The longest IPv6 address has the maximum width."""
@@ -96,7 +96,7 @@ def rate_notes(rows: pl.DataFrame) -> list[str]:
 
 
 def nothing_to_report(rows: pl.DataFrame) -> str:
-    """Return the line for a capture without findings, with the rate bound of the largest of these connections, if known."""
+    """Return the line for a capture without findings. It adds how near the largest connection came to the bound of its rate, if known."""
     summary = "no finding: no fixable cause took 5% or more of any direction's time"
     reached = [rates.reached(row) for row in _larger_directions(rows.head(1))]
     return f"{summary}; connection {rows.item(0, 'conn')} reached {reached[0]}" if reached and reached[0] else summary

@@ -25,7 +25,7 @@ def show(results: Mapping[str, Any]) -> None:
 
 
 def table(results: Mapping[str, Any]) -> Table:
-    """Return a table of the points: the means of each point ± half of their 95% confidence intervals, and its main cause."""
+    """Return a table with one row per point: its means, each ± half of the 95% confidence interval, and its main cause."""
     points = results["points"]
     measured = [name for name in _SHOWN if any(name in point["measures"] for point in points)]
     left = len(points) - MAX_POINTS

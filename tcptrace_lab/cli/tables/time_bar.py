@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FILLS = "█▓▒░▞"
-"""Characters that fill the largest parts of the bar. Each part has another character, so that the parts also differ without colours."""
+"""Characters that fill the largest parts of the bar. Each part has a different character, so that the parts can be distinguished without
+colours."""
 
 OTHERS, OTHERS_FILL = "others", "·"
 
@@ -27,7 +28,7 @@ MIN_SHARE = 0.01
 """A cause with at least this share of the active time has its own part of the bar."""
 
 MIN_OTHERS = 0.0005
-"""The small causes are omitted if they take at most this share together, because the legend would show 0.0%."""
+"""If all small causes together take at most this share, they are omitted, because the legend would show 0.0%."""
 
 
 class Part(NamedTuple):
@@ -69,7 +70,7 @@ def cells(spent: Sequence[Part], width: int) -> list[int]:
 
 
 def show(out: Console, account: Mapping[str, Any], row: Mapping[str, Any], why: str = "", *, from_client: bool) -> bool:
-    """Print a line on the direction and `why` it is shown, the bar and its legend. Without active time, print nothing and return false."""
+    """Print the direction (with `why` it is shown), the bar, and its legend. Without active time, print nothing and return false."""
     sides = ("client", "server") if from_client else ("server", "client")
     spent = parts(account, sides[0])
     if not spent:

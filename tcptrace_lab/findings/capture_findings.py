@@ -73,7 +73,7 @@ FAULTS = (
         reasons=("one_direction", "start_missing", "acks_missing"),
         title="Some connections are captured only in part",
         mechanism=(
-            "Without the handshake, the window scale, the TCP options and the client are unknown. Without one direction, or without "
+            "If the handshake is missing, the window scale, the TCP options and the client are unknown. Without one direction, or without "
             "its ACKs, the capture does not show what arrived."
         ),
         refuted_by="a capture from another point that has no more of these connections",
@@ -99,10 +99,10 @@ FAULTS = (
         reasons=("super_segments",),
         title="The capture shows segments that were never on the wire",
         mechanism=(
-            "The network card splits or merges them. Each is counted as the number of segments that it was on the wire. When the segments "
-            "on the wire were sent, and which of them were lost, is unknown."
+            "The network card splits or merges them. Each is counted as the number of segments that it was on the wire. The capture does "
+            "not show when these segments were sent, and which of them were lost."
         ),
-        refuted_by="a path MTU that carries such segments",
+        refuted_by="a path MTU that is large enough for such segments",
         remedy=(
             "for an exact capture, switch offload off while capturing: ethtool -K eth0 tso off gso off gro off lro off",
             "capture on another machine: a tap or mirror port",

@@ -291,7 +291,7 @@ def _marks(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         evidence_frames=tuple(sorted(shown.get("frames", ()))),
         limits="Marks that packets get behind the capture point are not in the capture. Would be disproved by: packets without the "
         "CE mark.",
-        remedy=("reduce other traffic at the bottleneck, or raise its rate: ECN itself works as intended",),
+        remedy=("reduce other traffic at the bottleneck, or raise the bottleneck's rate: ECN itself works as intended",),
         predicted_gain=None,
         source="RFC 3168, 5 and 6.1",
     )

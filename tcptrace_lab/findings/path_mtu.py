@@ -87,8 +87,8 @@ def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]], rese
     """Return the evidence for each of `directions` whose large segments do not get through.
 
     Args:
-        segments: rows of `schema.SEGMENTS`. Read twice for each direction that sent one large segment three times, once for each that
-            retransmitted three segments of its largest size, otherwise not at all.
+        segments: rows of `schema.SEGMENTS`. Read twice for each direction that sent one large segment three times, and once for each
+            direction that retransmitted three segments of its largest size. Not read for other directions.
         directions: (connection, from_client) of the directions that lost time to packet loss.
         resent: the `retransmits` of these directions.
     """
@@ -140,7 +140,7 @@ def _shrunk(segments: pl.LazyFrame, conn: int, resent: pl.DataFrame, *, from_cli
 
 
 def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client: bool) -> TooLarge | None:
-    """Return the evidence if smaller segments got through that were sent before the lost segment, after it, or in its place."""
+    """Return the evidence if smaller segments got through: before the lost segment, after it, or in its place."""
     col = pl.col
     own, other = col("from_client") == from_client, col("from_client") != from_client
     size, end = pl.min_horizontal("payload_bytes", "smss_bytes"), col("seq") + col("payload_bytes")

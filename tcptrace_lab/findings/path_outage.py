@@ -10,8 +10,8 @@ one of three things while the peer is silent:
 
 These are no outages: an application that pauses (nothing is unanswered), a stopped application (its kernel still ACKs), a zero window (the
 peer announces it), a capture gap (the ACKs cover bytes that the capture misses), a segment too large for the path (smaller ones pass), and
-random losses (at the connection's loss rate, so many in a row are improbable). A packet of the silent host on another connection disproves
-an outage.
+random losses (an outage has more consecutive losses than the connection's loss rate makes probable). A packet of the silent host on another
+connection disproves an outage.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ MOST = 20
 
 MIN_SILENCE_NS = 500_000_000
 MIN_RTTS = 3
-"""Minimum length of a silence, in ns and in base RTTs (heuristics): twice Linux's minimum RTO, so that a timer expired more than once."""
+"""Minimum length of a silence, in ns and in base RTTs (heuristics). The first is more than twice Linux's minimum RTO, so that a timer
+expired more than once."""
 
 TIMER_NS = 300_000_000
 """Time by which the first retransmission timeout of current stacks exceeds the RTT: 200 ms for Linux, 300 ms for Windows."""
@@ -61,7 +62,8 @@ APART_NS = 50_000_000
 heuristic)."""
 
 MAX_CHANCE = 0.01
-"""At the connection's loss rate, the expected number of such series by chance must be at most this (a heuristic)."""
+"""One connection alone is enough evidence of an outage only if, at its loss rate, the expected number of equally long series of losses is
+at most this (a heuristic)."""
 
 BEFORE_NS, AFTER_NS = 1_000_000_000, 2_000_000_000
 """Segments are read from this time before a silence (ACKs that were lost) to this time after the silence (retransmits)."""
@@ -209,7 +211,7 @@ class Outage:
                 f"look at the link at that time ({utc(self.from_ns)}): Wi-Fi roaming or loss of signal, a route change, a flapping link, a "
                 "failover of a firewall, VPN or load balancer"
             ),
-            "capture at the other end as well, and compare both (analyze --pair): where the packets stop is the broken part",
+            "capture at the other end as well, and compare both (analyze --pair): the path is broken where the packets stop",
         )
 
 
@@ -427,7 +429,7 @@ def _skipped(last: Mapping[str, Any], back: Mapping[str, Any]) -> int:
 
 
 def _chance(host: Mapping[str, Any], side: str, events: int, data: Sequence[dict[str, Any]], one: Silence) -> float:
-    """Return the expected number of chance series of `events` consecutive losses, at the direction's loss rate outside of the silence."""
+    """Return how many series of `events` losses in a row to expect by chance, at the direction's loss rate outside of the silence."""
     top = max((row["seq"] + row["payload_bytes"] for row in data if row["ts_ns"] < one.to_ns), default=0)
     mine = [row for row in data if row["ts_ns"] > one.from_ns and row["seq"] < top]
     again = sum(row["kind"] not in {"new", "out_of_order"} for row in mine)

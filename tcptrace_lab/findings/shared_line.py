@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 MOST = 1_000
-"""At most this many connections between two hosts are considered, those with the most data. If there are more, the line was busy for longer
+"""At most this many connections between two hosts are considered: those with the most data. If there are more, the line was busy for longer
 than the result says."""
 
 _OF_SENDER = ("payload_bytes", "line_payload_bytes", "serialization_ns", "first_data_ts_ns", "last_data_ts_ns")

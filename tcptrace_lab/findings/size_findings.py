@@ -57,7 +57,7 @@ def _finding(group: GroupSizes) -> Finding:
 
 
 def _confidence(group: GroupSizes) -> Confidence:
-    """Return the confidence. If all messages of a range were sent in one period, their time explains the stalls as well as their size."""
+    """Return the confidence. If all messages of a range were sent in one period, the period explains the stalls as well as the size."""
     if min(group.visits) == 1:
         return Confidence.POSSIBLE
     return Confidence.PROVED if all(map(_is_proved, group.measured)) else Confidence.CONSISTENT

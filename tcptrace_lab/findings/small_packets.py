@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 MOST = 20
-"""At most this many connections are reported, those with the most segments."""
+"""At most this many connections are reported; if there are more, those with the most segments."""
 
 MIN_SEGMENTS = 20
 """Minimum number of data segments for a finding (a heuristic)."""

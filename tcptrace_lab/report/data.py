@@ -109,7 +109,7 @@ def _headline(analysis: Analysed) -> Headline:
 
 
 def _direction_summaries(listed: Sequence[Finding], rows: pl.DataFrame) -> list[str]:
-    """Return a text with figures of each finding's direction; empty if a finding is about no direction, or about several connections."""
+    """Return a text per finding, with figures of its direction; empty for a finding about no direction, or about several connections."""
     wanted = {one.conn for one in listed if one.conn is not None and one.from_client is not None and one.connections == 1}
     by_conn = {row["conn"]: row for row in rows.to_dicts() if row["conn"] in wanted}
     sides = ("client" if one.from_client else "server" for one in listed)

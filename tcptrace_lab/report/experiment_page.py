@@ -127,7 +127,7 @@ def _short(name: str) -> str:
 
 
 def _apart(points: Sequence[Mapping[str, Any]], without: Sequence[str]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the points by the combination of all other settings, in words."""
+    """Group the points by the values of all settings that are not in `without`. The keys are these values as text."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for point in points:
         words = ", ".join(_worded(name, value["text"]) for name, value in point["settings"].items() if name not in without)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 CONNECTIONS = 20
-"""The table has at most this many connections, those with the most payload."""
+"""The table has at most this many connections; if there are more, those with the most payload."""
 
 _UNSAFE = re.compile(r"[^\w.:+-]+")
 """Characters to replace in sample names, because MultiQC inserts these names into its page without escaping."""
@@ -65,7 +65,7 @@ GENERAL_HEADERS: dict[str, Any] = {
 
 CONNECTION_TABLE: dict[str, Any] = {
     "section_name": "TCP connections",
-    "description": f"The {CONNECTIONS} connections of each capture with most data. The last column describes the larger direction.",
+    "description": f"For each capture, the {CONNECTIONS} connections with the most data. The last column describes the larger direction.",
     "pconfig": {"id": "tcptrace_lab_connections_table", "title": "TCP connections", "col1_header": "Connection", "no_violin": True},
     "headers": {
         "client": {"title": "Client"},
@@ -83,7 +83,7 @@ CONNECTION_TABLE: dict[str, Any] = {
 
 TIME_BARS: dict[str, Any] = {
     "section_name": "TCP: time by cause",
-    "description": "Seconds by the cause for which the next byte waited, over all directions that carried data.",
+    "description": "Why the next byte was not sent: seconds by cause, over all directions that carried data.",
     "pconfig": {
         "id": "tcptrace_lab_time_plot",
         "title": "TCP: time by cause",

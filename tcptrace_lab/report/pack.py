@@ -119,7 +119,7 @@ def _spaced(steps: list[int | None], values: Sequence[Any], known: Sequence[Any]
 
 
 def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """Return the packed form of each position in a list of tuples; None if they differ in length or contain anything but numbers."""
+    """Return the packed form of each position in a list of tuples; None if the tuples differ in length or contain anything but numbers."""
     if len(set(map(len, known))) > 1:
         return None
     columns = [_numbers(column, set(map(type, column))) for column in zip(*known, strict=True)]

@@ -61,7 +61,7 @@ FILES = table(
 
 CAPTURES = table(
     "captures",
-    "one capture; of files with the same contents, the first by path",
+    "one capture; if several files have the same contents, the first one by path",
     [
         _CAPTURE,
         Column("name", "String", Unit.NONE, "Name of the capture's file, without folder and extensions"),

@@ -6,9 +6,9 @@ from tcptrace_lab.schema.column import Column, Unit
 
 _PURE_ACKS = "counts only ACKs without data, because an ACK with data leaves when the application answers"
 
-_DELAYED = "an ACK without data that covers all earlier data, follows a silence, and comes more than 2 ms later than the fastest ACK, both measured from the newest segment that they cover: a timer or a read of the application triggered it, not a segment"
+_DELAYED = "delayed: an ACK without data that covers all earlier data and follows a silence; from the newest segment that it covers, it took over 2 ms longer than the fastest ACK; a timer or a read of the application triggered it, not a segment"
 
-_AT_ONCE = "counts only waits of at least 2 ms that end within the fastest reaction time of this host after the ACK, plus 1 ms or 1/16 of the wait, whichever is less"
+_AT_ONCE = "counts only waits of at least 2 ms that end soon after the ACK: within the fastest reaction time of this host, plus 1 ms or 1/16 of the wait, whichever is less"
 
 BEHAVIOUR = (
     Column("reaction_min_ns", "Int64", Unit.NS, "Shortest time from a segment that passes the capture point towards this host to the host's first segment that proves its arrival, by an echoed TCP timestamp or by data beyond the previously offered window", "upper bound of the RTT from the capture point to this host; null without such proof; rtt_min_ns of the peer is another bound"),
@@ -24,7 +24,7 @@ BEHAVIOUR = (
     Column("nagle_holds", "Int64", Unit.SEGMENTS, "Segments below the MSS that left as soon as an ACK covered all earlier data, which ended with another segment below the MSS: Nagle's algorithm delayed them", _AT_ONCE),
     Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that left as soon as an ACK covered all earlier data, which ended with a full-sized segment: only the BSD form of Nagle's algorithm delays them", _AT_ONCE),
     Column("nagle_holds_ambiguous", "Int64", Unit.SEGMENTS, "Segments counted in nagle_holds or nagle_holds_over_full whose wait a full send buffer explains equally well, because the flight before them was nearly the largest", "counts flights of at least 2,048 bytes that are less than one segment, or 2,048 bytes, below the largest flight"),
-    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS that left first after an ACK of all earlier data, before anything else arrived, however long after the ACK: the base rate for judging whether nagle_holds is coincidence"),
+    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS that were the first to leave after an ACK of all earlier data, any time later, if nothing else arrived between: the base rate for judging whether nagle_holds is coincidence"),
     Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "Numbers of ACKs of new data by the number of segments that one ACK covers: 1, 2, 3, 4, 5 to 8, more than 8; super-segments count as on the wire", f"{_PURE_ACKS}; null if there is none"),
     Column("stretch_acks", "Int64", Unit.SEGMENTS, "ACKs without data that cover more than two segments and more than twice the MSS (stretch ACKs: RFC 2525, 2.13)", "also counts ACKs that cover more because other ACKs were lost or merged (GRO) before the capture point"),
     Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "Number of samples of the ACK lag: time to an ACK without data from the transmission of the oldest data that it covers", "retransmitted data gives no samples (Karn's algorithm)"),
@@ -32,7 +32,7 @@ BEHAVIOUR = (
     Column("ack_lag_mean_ns", "Int64", Unit.NS, "Mean ACK lag", "null without samples"),
     Column("ack_lag_max_ns", "Int64", Unit.NS, "Largest ACK lag", "null without samples"),
     Column("prompt_ack_min_bytes", "Int64", Unit.BYTES, "Smallest number of new bytes covered by an ACK that was not delayed", "null without such ACKs; delayed_acks defines delayed"),
-    Column("prompt_small_pairs", "Int64", Unit.SEGMENTS, "ACKs, not delayed, of two segments that together have at most the data of the longest segment, or 536 bytes: they show that every second segment triggers an ACK, whatever its size"),
+    Column("prompt_small_pairs", "Int64", Unit.SEGMENTS, "ACKs that were not delayed and cover two segments with little data (together at most the data of the longest segment, or 536 bytes): they show that every second segment triggers an ACK, whatever its size"),
     Column("delayed_acks", "Int64", Unit.SEGMENTS, "Delayed ACKs that this host sent", _DELAYED),
     Column("delayed_ack_max_bytes", "Int64", Unit.BYTES, "Largest number of new bytes that a delayed ACK covers; so much data does not trigger an ACK", "null without delayed ACKs"),
     Column("heartbeat_concentration", "Float64", Unit.NONE, "Concentration of the times of the delayed ACKs at one phase of a 200 ms period (mean resultant length): 1 if all have the same phase, about 1/√n without a periodic timer", "null without delayed ACKs"),
@@ -47,12 +47,12 @@ BEHAVIOUR = (
 WAITS = (
     Column("first_departure_frame", "Int64", Unit.FRAME, "Frame of the first segment with data, SYN or FIN", "null without one"),
     Column("first_departure_is_syn", "Boolean", Unit.NONE, "True if the first segment with data, SYN or FIN is a SYN", "null without one"),
-    Column("level_flight_bytes", "Int64", Unit.BYTES, "Bytes in flight per round trip that stayed the same for the most consecutive round trips, before any loss", "flights count as equal within 1/20; once the peer has sent data, only flights of two full segments and more count; null below one RTT"),
+    Column("level_flight_bytes", "Int64", Unit.BYTES, "Bytes in flight in the longest series of round trips with equal flights, before any loss", "flights count as equal within 1/20; once the peer has sent data, only flights of two full segments and more count; null below one RTT"),
     Column("level_rounds", "Int64", Unit.NONE, "Number of consecutive round trips at level_flight_bytes"),
     Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS that left the sender while an earlier segment below the MSS was in flight: Nagle's algorithm is off", "segments with FIN or urgent data are not counted"),
     Column("small_delayed_run", "Int64", Unit.SEGMENTS, "Largest number of consecutive segments below the MSS that each left at once when the ACK of the previous one arrived", "a segment below the MSS that leaves before that ACK ends the run"),
     Column("small_delayed_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that left at once when the ACK of earlier full segments arrived"),
     Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of the segment from which serialization_ns is measured", "the segment before the shortest interval for its size; only a full segment counts, or one whose RTTs show the same rate; null without one"),
-    Column("serialization_ns", "Int64", Unit.NS, "Upper bound of the time that the link is busy with a segment of line_payload_bytes (serialization delay)", "the interval to the next segment, or the RTT of a full segment minus the RTT of the SYN, whichever is shorter; the rate of the sender's host where that is below the link rate; null without one"),
+    Column("serialization_ns", "Int64", Unit.NS, "Upper bound of the time that the link is busy with a segment of line_payload_bytes (serialization delay)", "the interval to the next segment, or the RTT of a full segment minus the RTT of the SYN, whichever is shorter; if the sender's host is slower than the link, the time shows the rate of the host; null without one"),
 )
-"""What all departures of one direction together show about the causes of delay; also the first departure."""
+"""Columns that are computed from all departures of one direction and help to find causes of delay; also its first departure."""

@@ -112,15 +112,15 @@ LOSS_KNOWN_BY = ("ip_id",)
 """Evidence for the number of missing datagrams. UDP itself has no sequence numbers."""
 
 MESSAGE_STATES = ("whole", "overlapping", "start_missing", "bytes_missing")
-"""State of a message: complete; data of the peer was in flight meanwhile (pipelined or full duplex), so its end is unknown; its direction
-starts before the capture; or the capture misses some of its bytes."""
+"""State of a message: complete; overlapping, so that its end is unknown (data of the peer was in flight meanwhile: pipelined or full
+duplex); its direction starts before the capture; or the capture misses some of its bytes."""
 
 PROTOCOLS = ("http", "ftp")
 """Protocols of transactions: HTTP/1.0 and 1.1 (RFC 9112), FTP (RFC 959, 2428)."""
 
 TRANSACTION_STATES = ("whole", "unanswered", "unfinished", "request_missing", "bytes_missing", "malformed")
-"""State of a transaction: complete; no answer before the end of the capture or the connection; the answer was incomplete then; the request
-is missing from the capture; bytes of it are missing (a short snaplen, drops); or it violates its protocol."""
+"""State of a transaction: complete; the capture or the connection ended before the answer began, or before it was complete; the request is
+missing from the capture; bytes of the transaction are missing (a short snaplen, drops); or it violates its protocol."""
 
 VANTAGES = ("client", "server", "middle", "unknown")
 """Where a connection was captured. Codes are positions; the engine's `hosts::Place` has the same order."""

@@ -1,4 +1,4 @@
-"""`Column` and `Table`, in which tables are declared."""
+"""Defines `Column` and `Table`, with which tables are declared."""
 
 from __future__ import annotations
 

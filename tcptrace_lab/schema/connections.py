@@ -30,7 +30,7 @@ def sided(side: str, direction: tuple[Column, ...] = _OF_SIDE) -> Iterator[Colum
 
 
 STATISTICS = (*DIRECTION, *MORE_STATISTICS)
-"""Columns of one direction that count and measure, without prefix. The others are conclusions."""
+"""Columns of one direction that are counts or measurements, without prefix. All other columns of a direction are conclusions."""
 
 MORE_STATISTICS_NAMES = tuple(column.name for column in MORE_STATISTICS)
 """The columns that the JSON has in the object `statistics`."""
@@ -74,8 +74,8 @@ CONNECTIONS = table(
         Column("syn_to_synack_ns", "Int64", Unit.NS, "Time from the last SYN before the SYN-ACK to the SYN-ACK (first part of the handshake)", "null unless both were captured"),
         Column("synack_to_ack_ns", "Int64", Unit.NS, "Time from the SYN-ACK to the client's first ACK of it (second part of the handshake)", "null unless both were captured"),
         Column("link", "Enum", Unit.NONE, "Link type, if the overhead of a segment on it is known", "null on other links, and without data; an Ethernet link may be virtual", LINES),
-        Column("vpi", "UInt16", Unit.NONE, "ATM virtual path identifier of the connection's cells", "null except on ATM, if it was not captured, and if there were several (see segments)"),
-        Column("vci", "UInt16", Unit.NONE, "ATM virtual channel identifier of the connection's cells", "null except on ATM, if it was not captured, and if there were several (see segments)"),
+        Column("vpi", "UInt16", Unit.NONE, "ATM virtual path identifier of the connection's cells", "null without ATM, if it was not captured, and if there were several (see segments)"),
+        Column("vci", "UInt16", Unit.NONE, "ATM virtual channel identifier of the connection's cells", "null without ATM, if it was not captured, and if there were several (see segments)"),
         *CAPTURED,
         *sided("client"),
         *sided("server"),

@@ -95,7 +95,7 @@ STALL_TIMERS = {
 
 STALLS = table(
     "stalls",
-    "one stall: an interval of the ledger that is longer than two RTTs (at least 10 ms, at most one RTT plus the minimum RTO), with its evidence",
+    "one stall: an interval of the ledger above the threshold of two RTTs (but at least 10 ms, and at most one RTT plus the minimum RTO), with its evidence",
     [
         *LEDGER,
         Column("threshold_ns", "Int64", Unit.NS, "Minimum length of a stall in this direction", "from the base RTT, which delayed ACKs do not lengthen"),

@@ -24,7 +24,7 @@ MESSAGES = table(
         Column("acked_ts_ns", "Int64", Unit.NS, "Time of the first ACK that covers the last byte of the message", "null without one"),
         Column("answer_ts_ns", "Int64", Unit.NS, "Time of the first byte of the peer's answer", "null without one, and if both hosts sent at the same time"),
         Column("transfer_ns", "Int64", Unit.NS, "Time from the first segment of the message to the last", "does not include the transit of the last segment"),
-        Column("stalled_ns", "Int64", Unit.NS, "Part of transfer_ns spent in stalls: waits that TCP caused and that are longer than two RTTs (at least 10 ms, at most one RTT plus the minimum RTO)"),
+        Column("stalled_ns", "Int64", Unit.NS, "Part of transfer_ns spent in stalls: waits that TCP caused, above the threshold of two RTTs (but at least 10 ms, and at most one RTT plus the minimum RTO)"),
         Column("stall_cause", "Enum", Unit.NONE, "Cause of the longest stall of the message", "null without stalls", tuple(CAUSES)),
         Column("short_nagle_wait_ns", "Int64", Unit.NS, "Part of transfer_ns spent in shorter waits that Nagle's algorithm and a late ACK caused, each at least one RTT (1 ms on a LAN) longer than the ACK needed"),
         Column("short_nagle_wait_frame", "Int64", Unit.FRAME, "Frame of the segment that ended the first of these shorter waits", "null without any"),

@@ -6,7 +6,7 @@ from tcptrace_lab.schema.categories import BOUND_BY
 from tcptrace_lab.schema.column import Column, Unit, table
 
 BOUNDS = (
-    Column("send_bps", "Float64", Unit.BITS_PER_SECOND, "λ, the rate of the sender: its rate within bursts that nothing limits; at least its average rate", "null away from the sender, where the path spaces its segments, below 10 samples, and if bursts mix segments of different sizes; departures that an ACK may have triggered are not counted; for a pacing sender, the pacing rate"),
+    Column("send_bps", "Float64", Unit.BITS_PER_SECOND, "λ, the rate of the sender: its rate within bursts that nothing limits; at least its average rate", "null away from the sender (there the path spaces the segments), below 10 samples, and if bursts mix segments of different sizes; departures that an ACK may have triggered are not counted; for a pacing sender, the pacing rate"),
     Column("send_samples", "Int64", Unit.SEGMENTS, "Number of segments from which send_bps is computed", "null if little was sent"),
     Column("drain_bps", "Float64", Unit.BITS_PER_SECOND, "Rate at which a queue drained: the rate of the receiving host, or of the bottleneck", "from the ACKs that arrive while more data is queued; null at the receiver, and below 10 samples"),
     Column("drain_samples", "Int64", Unit.SEGMENTS, "Number of ACKs from which drain_bps is computed", "null if little was sent"),
@@ -19,7 +19,7 @@ BOUNDS = (
     Column("bound_bps", "Float64", Unit.BITS_PER_SECOND, "Upper bound of the data rate: the lowest of send_bps, receive_bps and link_bound_bps", "uses the known ones; null without any, and if data was delivered faster"),
     Column("bound_by", "Enum", Unit.NONE, "Which of the three is the lowest, and so the bound", "null without a bound", BOUND_BY),
     Column("sent_bps", "Float64", Unit.BITS_PER_SECOND, "New data per second, from the first data segment to the last", "null if both have the same time"),
-    Column("reached_share", "Float64", Unit.NONE, "sent_bps as a share of bound_bps; if the sender was faster than the bound because data stayed queued at the end, the delivered rate as a share of it", "at most 1"),
+    Column("reached_share", "Float64", Unit.NONE, "sent_bps as a share of bound_bps; if the sender was faster than the bound because data stayed queued at the end, the delivered rate as a share of bound_bps", "at most 1"),
     Column("idle_share", "Float64", Unit.NONE, "Share of the time from the first data segment to the last in which the sender sent nothing: outside its bursts, or beyond the time that its data takes at λ, whichever is less", "includes pauses of the application; null away from the sender"),
     Column("base_rtt_ns", "Int64", Unit.NS, "Base RTT: the shortest RTT from end to end", "null unless answers of both ends were captured"),
     Column("send_buffer_needed_bytes", "Int64", Unit.BYTES, "Smallest send buffer with which the sending application never waits for room: λ times base RTT", "null if either is unknown"),

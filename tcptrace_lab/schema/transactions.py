@@ -26,7 +26,7 @@ TRANSACTIONS = table(
         Column("request_ts_ns", "Int64", Unit.NS, "Time of the first byte of the request, in ns since 1970-01-01 UTC"),
         Column("answer_ts_ns", "Int64", Unit.NS, "Time of the first byte of the answer; for FTP with a data connection, of the data", "null without an answer"),
         Column("last_ts_ns", "Int64", Unit.NS, "Time when the answer was complete", "null if the answer is incomplete"),
-        Column("connect_ns", "Int64", Unit.NS, "Duration of the handshake of the connection that was opened for the transaction: for HTTP, only for its first transaction; for FTP, of each data connection", "null for others, and without a handshake in the capture"),
+        Column("connect_ns", "Int64", Unit.NS, "Duration of the handshake of the connection that was opened for the transaction: for HTTP, only for its first transaction; for FTP, of each data connection", "null for all other transactions, and without a handshake in the capture"),
         Column("client_think_ns", "Int64", Unit.NS, "Client think time: from the end of the handshake, or from the end of the previous answer, to the request", "null if unknown, and for pipelined requests"),
         Column("request_ns", "Int64", Unit.NS, "Time from the first byte of the request to the last", "null unless all of it is known"),
         Column("server_think_ns", "Int64", Unit.NS, "Server think time: from the last byte of the request to the first byte of the answer, including the RTT from the capture point to the server", "null if unknown; 0 if the answer began before the end of the request"),

@@ -23,11 +23,11 @@ def check_two(files: list[str]) -> None:
         UsageError: fewer or more captures, or the same one twice.
     """
     if len(files) != CAPTURES:
-        raise UsageError(f"--pair needs two captures, not {len(files)}", remedy="name one of each place")
+        raise UsageError(f"--pair needs two captures, not {len(files)}", remedy="name one capture of each capture point")
     first, second = files
     same_file = STDOUT not in files and Path(first).exists() and Path(second).exists() and Path(first).samefile(second)
     if first == second or same_file:
-        raise UsageError("both captures are the same file", where=first, remedy="name one of each place")
+        raise UsageError("both captures are the same file", where=first, remedy="name one capture of each capture point")
 
 
 def compare(first: Analysis, second: Analysis, shown: Activity, where: str | None = None) -> Pair:

@@ -43,7 +43,7 @@ def even(count: int, keep: int) -> list[int]:
 def line(rows: pl.DataFrame, x: str, y: str, keep: int) -> pl.DataFrame:
     """Reduce rows to about `keep` rows that draw the same line (`rust/src/figures/points.rs`). Ends, extremes and long gaps remain.
 
-    The result is in order. `x` need not be sorted (timestamps may run backwards); pixel columns are then split by index instead of by time.
+    The result is in order. If `x` is not sorted (timestamps may run backwards), pixel columns are split by index instead of by time.
 
     Args:
         rows: the points.

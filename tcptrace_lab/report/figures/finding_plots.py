@@ -2,7 +2,7 @@
 
 `plots` draws the other figures of a connection.
 
-These figures need only rows of the capture, or lines of a direction.
+The figures of this module need only rows of the capture, or lines of a direction.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LADDER_ROWS = 24
 """A ladder has at most this many segments, because more do not fit on a screen."""
 
 _LADDER_BEFORE = 6
-"""At most this many segments are drawn before the first frame of the place."""
+"""At most this many segments are drawn before the first frame of the finding's place (`finding_windows.Place`)."""
 
 _SHORT = 0.1
-"""A wait is marked in a ladder if it has at least this share of the length of the ladder's longest wait (a heuristic)."""
+"""A wait is marked in a ladder if its length is at least this share of the ladder's longest wait (a heuristic)."""
 
 _GAP, _ROW = 2.2, 1.0
 """Vertical distance between two segments of a ladder, with and without a marked wait between them."""
@@ -138,7 +138,7 @@ def writes(rows: pl.DataFrame, pauses: Sequence[Band], frame: Frame) -> Figure:
 
 
 def ladder_rows(rows: pl.DataFrame, first_frame: int) -> pl.DataFrame:
-    """Return the rows of a ladder in frame order, beginning a few segments before the place."""
+    """Return the rows of a ladder in frame order, beginning a few segments before `first_frame`."""
     begin = max(rows["frame"].search_sorted(first_frame) - _LADDER_BEFORE, 0)
     return rows.slice(begin, LADDER_ROWS)
 

@@ -31,8 +31,8 @@ MIN_AROUND = 20
 """Number of segments to show before and after the place, if the maximum margin allows."""
 
 MIN_MARGIN, MAX_MARGIN = 2.0, 6.0
-"""Minimum and maximum margin on both sides of a wait, as multiples of its duration. Margins above the minimum are for `MIN_AROUND`
-segments. (Heuristics: the wait takes a thirteenth to a fifth of the figure's width.)"""
+"""Minimum and maximum margin on both sides of a wait, as multiples of its duration. A margin is longer than the minimum only if it has
+fewer than `MIN_AROUND` segments otherwise. (Heuristics: the wait takes a thirteenth to a fifth of the figure's width.)"""
 
 FRAMES_MARGIN = 0.25
 """Margin on both sides of a place without a wait, as a multiple of the time between its frames."""
@@ -64,9 +64,9 @@ class Kept(NamedTuple):
     """The rows that were collected for a place.
 
     Attributes:
-        rows: rows of `engine.figures.Tracker` in frame order, with one more at each end than the time range below, so that lines
+        rows: rows of `engine.figures.Tracker` in frame order: those from `from_ns` to `to_ns`, and one more at each end, so that lines
             reach the edge.
-        waits: start, end and cause of the direction's ledger intervals in this range, in order of time.
+        waits: start, end and cause of the direction's ledger intervals from `from_ns` to `to_ns`, in order of time.
         from_ns, to_ns: the time range of the figure, since the connection's first segment.
         omitted: number of segments left out in the middle.
     """

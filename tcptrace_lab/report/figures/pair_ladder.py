@@ -1,6 +1,6 @@
 """Draws the ladder of a pair of captures: each packet is a line from its sender to its receiver, with time to the right.
 
-Each capture gives the time of one end of the line, so the slope of the line shows the one-way delay.
+The sending time comes from one capture, and the arrival time from the other, so the slope of the line shows the one-way delay.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ def named_frame(number: int, x: float, y: int) -> dict[str, Any]:
 
 
 def _offset() -> pl.Expr:
-    """Return the positions of segments on the sequence axis: the end of the sender's data, the ACK number of the receiver's segments."""
+    """Return the position of each segment on the sequence axis: the end of its data if the sender sent it, else its ACK number."""
     sent = pl.when(pl.col("mine")).then(pl.col("seq") + pl.col("payload_bytes")).otherwise(pl.col("ack"))
     return pl.coalesce(sent, "acked", "sent", pl.lit(0))
 

@@ -184,13 +184,13 @@ def direction_summary(connection: Mapping[str, Any], side: str) -> str:
     if again := retransmitted(connection, side):
         words.append(again)
     sent_ns = difference(connection[f"{side}_last_data_ts_ns"], connection[f"{side}_first_data_ts_ns"])
-    # In less than an RTT, the data is one burst, and its rate is not that of the transfer.
+    # Data that was sent within less than an RTT is one burst, and the rate of a burst is not the rate of the transfer.
     rate = _throughput_bps(connection, side) if sent_ns is not None and sent_ns >= (rtt_ns or 0) else None
     return ", ".join([*words, *([] if rate is None else [numbers.rate(rate)])])
 
 
 def _half_ns(connection: Mapping[str, Any], side: str, other: str) -> int | None:
-    """Return the smallest RTT from the capture point to `other`, from ACKs of the data of `side` and other reactions to segments.
+    """Return the smallest RTT from the capture point to `other`, measured from its ACKs of the data of `side`, and its other reactions.
 
     A reaction that a timer delayed, such as a window probe, does not show the RTT of the path.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Bar, Found, Part, Reproduce, Stall, Zoom
 
 LISTED_STALLS = 20
-"""At most this many stalls are listed per connection, the longest ones."""
+"""At most this many stalls are listed per connection; if there are more, the longest ones."""
 
 NOT_LISTED = ("handshake", "idle", "application", "peer", "network", "close", "unknown")
 """Causes whose waits are not stalls, because TCP does not delay any data."""

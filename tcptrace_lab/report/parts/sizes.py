@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import SizeFigure
 
 MAX_FIGURES = 4
-"""At most this many groups have a figure, those with the most time in slow ranges. 3,000 messages take about 30 kB of the report."""
+"""At most this many groups have a figure; if there are more, those with the most time in slow ranges. 3,000 messages take about 30 kB of
+the report."""
 
 FOOT = 0.04
 """Height of the predicted ranges along the bottom, as a share of the figure's height."""

@@ -94,7 +94,7 @@ class File(NamedTuple):
 
     @property
     def argument(self) -> str:
-        """The file's name as an argument, in a form that no tool takes for an option or for standard input."""
+        """The file's name as an argument, in a form that no tool mistakes for an option or for standard input."""
         return f"/dev/fd/{self.descriptor}" if self.path is None else os.path.join(os.curdir, self.path)  # noqa: PTH118  (keeps the dot)
 
     def rewind(self) -> None:
@@ -161,7 +161,7 @@ class Conversion:
     """One run of a tool. A thread copies the tool's output to a pipe, and ends the tool when no more output comes.
 
     `finish` can end the thread at any time, even while the pipe is full. When the reader reaches the end of the pipe, the tool has ended,
-    and `complaint` tells whether it failed.
+    and `complaint` returns whether it failed.
     """
 
     def __init__(self, file: File, method: Method) -> None:

@@ -39,7 +39,7 @@ BUFFER_BYTES = 1 << 20
 MAX_UNPACKED_BYTES = 1 << 30
 """Largest compressed file that is decompressed a second time. Larger captures are read only once."""
 MAX_FRAME_BYTES = 1 << 20
-"""No link carries frames this long. A longer record is damaged, and reading stops there."""
+"""No frame of a real link is this long. A longer record is damaged, and reading stops there."""
 
 _SIMPLE_HEAD_BYTES = 12
 _OPTION_RESOLUTION = 9

@@ -80,8 +80,8 @@ class Direction(NamedTuple):
     """The data of one direction's figures. Rows are in frame order.
 
     Attributes:
-        bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`: data segments, or runs of them if there are too many;
-            stream offsets from `low` to `high` (exclusive).
+        bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`: one row per data segment, or per run of segments if there
+            are too many; stream offsets from `low` to `high` (exclusive).
         lines: name in `LINES` → `t_ns y frame`.
         line_counts: number of changes or samples of each line, including those left out.
         marks: name in `MARKS` → `t_ns low payload_bytes frame`; without names that no segment has.

@@ -36,7 +36,7 @@ Worth: TypeAlias = "tuple[int, int, float, bool, bool]"
 share of the direction's active time, whether only the client's direction counts, whether only directions with data count."""
 
 PULL_ROWS = 65_536
-"""Rows taken from the engine at a time, if they have few columns. The engine makes the next rows meanwhile."""
+"""Rows taken from the engine at a time, if they have few columns. The engine prepares the next rows meanwhile."""
 
 PULL_VALUES = 1_048_576
 """Values (rows times columns) taken from the engine at a time for a query, about 8 MB; never less than one batch. When a query consumes
@@ -53,8 +53,8 @@ MAX_ONLY = 10_000
 connections, and Polars filters them."""
 
 Together: TypeAlias = "Callable[[Sequence[int], Sequence[str], Sequence[str]], Iterator[tuple[pl.DataFrame, pl.DataFrame]]]"
-"""Takes connections, columns of `schema.SEGMENTS` and columns of `schema.WAITS`. Yields batches of both tables in one pass: segments in
-frame order, and the waits of a connection after its segments."""
+"""A function of connections, of columns of `schema.SEGMENTS`, and of columns of `schema.WAITS`. It yields batches of both tables in one
+pass: segments in frame order, and the waits of a connection after its segments."""
 
 Progress: TypeAlias = "Callable[[int, float | None], None]"
 """Called at intervals with the number of rows read and the share of the files (0 to 1; None where their size is unknown)."""
@@ -160,7 +160,7 @@ def _frame(stream: ArrowStream | None, table: schema.Table) -> pl.DataFrame:
 
 
 class Judged(NamedTuple):
-    """The evidence for findings, on connections that lose enough time for a finding and on those whose handshake failed.
+    """The evidence for findings: on connections that lose enough time for a finding, and on connections whose handshake failed.
 
     Attributes:
         kinds: rows of `schema.KINDS_OF_WAITS`.

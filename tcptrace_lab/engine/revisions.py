@@ -31,7 +31,7 @@ class Revisions:
         self._last = revisions if revisions.is_empty() else revisions.unique("frame", keep="last").sort("frame")
 
     def touched(self, columns: Iterable[str]) -> set[str]:
-        """Return those of the given columns that `of` changes, and `frame`, which `of` needs; an empty set if it changes none of them."""
+        """Return the columns, of the given ones, that `of` changes, and `frame`, which `of` needs; an empty set if `of` changes none."""
         changed = set(REVISED).intersection(columns)
         return {"frame", *changed} if changed and not self._last.is_empty() else set()
 

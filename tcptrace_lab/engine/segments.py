@@ -154,7 +154,7 @@ def read(
         udp: whether UDP flows are wanted.
         worth: which times are worth a finding (`causes.worth`); may be empty. With None the engine does not classify waits.
         most: evidence is kept for at most this many costs, the largest ones.
-        proofs: whether each interval of the ledger keeps its proof (`schema.WAITS`); that takes five times the memory.
+        proofs: whether each interval of the ledger keeps its proof (`schema.WAITS`); intervals with proofs take five times the memory.
         progress: called at intervals with the number of segments read and the share of the files (None where their size is unknown).
         say: called with one line for each file that an external converter reads, because of its format.
 

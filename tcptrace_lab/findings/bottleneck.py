@@ -43,14 +43,14 @@ FULL_SHARE, MOST_AT_ONCE = 0.9, 3
 arrived long before."""
 
 SAME_LINE_SHARE = 0.8
-"""Connections of other hosts share the line if all connections together are at most a quarter faster than those between the two hosts (a
-heuristic)."""
+"""Connections of other hosts share the line if the line rate that all connections show is at most a quarter above the rate that the
+connections between the two hosts show (a heuristic)."""
 
 OTHERS_SHARE = 0.1
 """While a direction sends, another direction is considered if it sends at least this share of the first direction's data (a heuristic)."""
 
 HEADER_BYTES = 54
-"""Size of the Ethernet, IPv4 and TCP headers without options. The line carries at least these in addition to the data of a segment."""
+"""Size of the Ethernet, IPv4 and TCP headers without options. On the line, a segment has at least these bytes besides its data."""
 
 Direction = tuple[int, bool]
 

@@ -58,7 +58,7 @@ class Lowering:
         Args:
             verdict: quality of the capture.
             connections: rows of `schema.CONNECTIONS`, at least those of `conns`.
-            conns: all connections that will be asked for.
+            conns: the connections of all findings and waits that will be lowered.
         """
         self._verdict = verdict
         self._whole = [reason.words for reason in verdict.reasons if reason.factor < 1]

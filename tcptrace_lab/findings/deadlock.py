@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FINDING = "throughput-deadlock"
 
 CAUSES = frozenset({"nagle-delayed-ack", "delayed-ack"})
-"""The causes that the ledger gives the waits of a deadlock."""
+"""The causes to which the ledger assigns the waits of a deadlock."""
 
 LOST_TO = "a throughput deadlock (the sender waits for an ACK, the receiver for more data)"
 CURE = "a larger send buffer on {sender}, or " + immediate_ack.CURE

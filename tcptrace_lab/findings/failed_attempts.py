@@ -33,7 +33,7 @@ EVIDENCE_ATTEMPTS = 9
 """Number of attempts whose first and last frame are listed. The frames of the first attempt's longest waits are listed as well."""
 
 CAUSE = "handshake"
-"""The cause that the ledger gives the time of failed attempts."""
+"""The cause to which the ledger assigns the time of failed attempts."""
 
 FAILED = special_cases.unanswered(pl.col) | refused(pl.col)
 """True for rows of `schema.CONNECTIONS` whose connection was never established."""

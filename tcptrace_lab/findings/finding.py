@@ -140,7 +140,7 @@ class Finding:
             (`rates.on_path_ns`); None if unknown.
         connections: number of connections that the finding covers; `conn` is the first. More than one if equal failures are grouped.
         cases: special cases that the finding mentions, beyond those that the connection's row shows.
-        lost_to: what took the time, in the words of the verdict (`causes.Rule.lost_to`); empty if the rule of its cause says it.
+        lost_to: what took the time, in the words of the verdict (`causes.Rule.lost_to`); empty if the text of its cause's rule applies.
         cure: what fixes it, in the words of the verdict (`causes.Advice.cure`), where `lost_to` is given.
         longest_ns: length of the longest of its waits; None if unknown, or without waits.
         is_of_waits: whether the cause of each of its waits is as certain as the finding.

@@ -1,4 +1,4 @@
-"""Finds path outages: times in which the path carries nothing in either direction although a host has data to send.
+"""Finds path outages: times in which no packet gets through in either direction, although a host has data to send.
 
 A host whose segments get no answer retransmits them when its timers expire, and each timeout doubles the next timeout. The capture shows
 one of three things while the peer is silent:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FINDING = "path-outage"
 
 CAUSES = frozenset({"timeout", "loss-recovery"})
-"""The causes that the ledger gives the waits within an outage."""
+"""The causes to which the ledger assigns the waits within an outage."""
 
 CURE = "a path without outages"
 """The cure, as the verdict words it (`causes.Advice.cure`)."""
@@ -270,7 +270,7 @@ def covered(outages: Iterable[Outage], waits: pl.DataFrame) -> dict[tuple[int, b
 
 
 def _silences(segments: pl.LazyFrame, conns: Collection[int], waits: pl.DataFrame) -> list[Silence]:
-    """Return the longest silences in which the other host had data to send: its timer expired, or the ledger has a loss there."""
+    """Return the longest silences of a host in which its peer had data to send: the peer's timer expired, or the ledger shows a loss."""
     col = pl.col
     is_timer = (col("retransmit_trigger").cast(pl.String) == "timeout").fill_null(value=False)
     rows = (

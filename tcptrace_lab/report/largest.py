@@ -32,7 +32,7 @@ def largest(table: pl.LazyFrame, number: str, figures: Mapping[str, pl.Expr], ra
     Args:
         table: the rows.
         number: a column of distinct integers, which breaks ties: the smaller number is first.
-        figures: name → expression that rankings use; null values are last, and not among the rows to rank.
+        figures: name → expression that rankings use. Null figures sort last; a row whose `among` figure is null is not ranked.
         rankings: the rankings to compute.
 
     Returns:

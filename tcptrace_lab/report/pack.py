@@ -29,7 +29,7 @@ _LEVEL = 6
 """zlib level: zlib's default compromise between time and size."""
 
 _SMALL_BYTES = 65_536
-"""Text up to this size is compressed without a thread, because a thread takes longer to start."""
+"""Text up to this size is compressed without a thread, because starting a thread takes longer than compressing the text."""
 
 _PLACE_DIGITS = 8
 """Number of digits in a placeholder. The digits identify the value that will replace the placeholder."""

@@ -74,9 +74,10 @@ RETRANSMIT_TRIGGERS = ("fast", "recovery", "timeout", "tail_probe", "handshake",
 """Trigger of a retransmit. The engine's `connection::RetransmitTrigger` has the same order."""
 
 RESET_KINDS = ("refused", "exact", "in_window", "out_of_window", "after_close", "unknown")
-"""What a RST is to its receiver (RFC 9293, 3.10.7; RFC 5961, 3.2), in this order: the answer to its SYN; a RST with the expected sequence
-number; a RST only inside its window (answered with a challenge ACK); a RST outside the window (ignored, because it may be forged); a RST
-after the end of the connection; unknown. The engine's `connection::ResetKind` has the same order."""
+"""What a RST means to its receiver (RFC 9293, 3.10.7; RFC 5961, 3.2), in this order: it answers the receiver's SYN; it has the expected
+sequence number; it has another sequence number inside the receiver's window (answered with a challenge ACK); it is outside the window
+(ignored, because it may be forged); it follows the end of the connection; unknown. The engine's `connection::ResetKind` has the same
+order."""
 
 TFO = ("cookie_request", "cookie_grant", "cookie", "data", "data_accepted", "data_refused")
 """Steps of TCP Fast Open (RFC 7413), in this order: a SYN that requests a cookie, the SYN-ACK that grants one, a SYN with a cookie but no
@@ -103,7 +104,7 @@ CLOSED_BY = ("fin", "reset", "reuse", "end", "room", "idle")
 131,072 connections at a time), or a silence of more than 2 hours and 4 minutes (if there are more than 16,384 at a time)."""
 
 BOUND_BY = ("send", "receive", "link")
-"""What bounds the rate of a direction: λ, μ, or the share of the link rate that framing leaves."""
+"""What bounds the rate of a direction: the sender's rate λ, the receiver's rate μ, or the share of the link rate that framing leaves."""
 
 LINES = ("atm", "ethernet")
 """Kinds of link whose overhead is known. Codes are positions; the engine's `connection::Line` has the same order."""

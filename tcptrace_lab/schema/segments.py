@@ -12,7 +12,7 @@ SEGMENTS = table(
         Column("frame", "UInt64", Unit.FRAME, "Number of the frame that carried the segment, as in Wireshark"),
         Column("ts_ns", "Int64", Unit.NS, "Capture time, in ns since 1970-01-01 UTC", "null if the capture format has no timestamps"),
         Column("conn", "UInt32", Unit.NONE, "Number of the connection, from 0 by first appearance (Wireshark's tcp.stream)"),
-        Column("from_client", "Boolean", Unit.NONE, "True if the client of the connection sent it"),
+        Column("from_client", "Boolean", Unit.NONE, "True if the client of the connection sent the segment"),
         Column(
             "seq",
             "Int64",
@@ -87,7 +87,7 @@ SEGMENTS = table(
             "released_by_frame",
             "UInt64",
             Unit.FRAME,
-            "Frame that triggered it: that of the ACK, or of the first segment of the burst",
+            "Frame that triggered this data segment: that of the ACK, or of the first segment of the burst",
             "null for write, timer and unknown",
         ),
         Column("acked_bytes", "Int64", Unit.BYTES, "Sequence numbers that this segment ACKs for the first time: bytes, plus 1 each for SYN and FIN", "null without the ACK flag"),

@@ -24,7 +24,7 @@ MORE_STATISTICS = (
     Column("urgent_segments", "Int64", Unit.SEGMENTS, "Segments that this host sent with data and URG"),
     Column("urgent_bytes", "Int64", Unit.BYTES, "Bytes of data before the urgent pointer in the segments that urgent_segments counts"),
     Column("zero_window_probe_bytes", "Int64", Unit.BYTES, "Bytes of data in zero-window probes"),
-    Column("ce_segments", "Int64", Unit.SEGMENTS, "Segments of this host that the path had marked as Congestion Experienced (CE, RFC 3168)", "does not include marks set behind the capture point; 0 if every segment has the value, even the SYN, which cannot be marked: the field is then used for something else"),
+    Column("ce_segments", "Int64", Unit.SEGMENTS, "Segments of this host that the path had marked as Congestion Experienced (CE, RFC 3168)", "does not include marks set behind the capture point; 0 if every segment has the value, even the SYN, which cannot be marked: in that case, the field has another use"),
     Column("cwr_segments", "Int64", Unit.SEGMENTS, "Segments in which this host says that it has reduced its congestion window (CWR, RFC 3168, 6.1.2)", "0 with accurate ECN (RFC 9768), which uses this flag as a counter"),
     Column("window_scale_offered", "UInt8", Unit.NONE, "Window scale option in this host's SYN, limited to 14", "null without SYN or option; used only if both hosts offer one"),
     Column("min_segment_bytes", "Int64", Unit.BYTES, "Smallest payload of a captured data segment of this host", "null without data"),

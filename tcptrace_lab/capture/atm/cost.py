@@ -34,7 +34,7 @@ def cells(pdu_bytes: int) -> int:
     `pdu_bytes` counts the IP packet and, if present, the LLC/SNAP header.
 
     Raises:
-        ValueError: not between 0 and 65,535 bytes.
+        ValueError: `pdu_bytes` is not between 0 and 65,535.
     """
     if not 0 <= pdu_bytes <= MAX_AAL5_PAYLOAD_BYTES:
         raise ValueError(f"an AAL5 PDU holds 0 to {MAX_AAL5_PAYLOAD_BYTES} bytes, not {pdu_bytes}")
@@ -44,7 +44,7 @@ def cells(pdu_bytes: int) -> int:
 def line_bytes(pdu_bytes: int) -> int:
     """Return the size on the link of an AAL5 PDU with a payload of `pdu_bytes`: all its cells, with their headers.
 
-    Raises ValueError for the same sizes as `cells`.
+    Raises ValueError if `pdu_bytes` is not between 0 and 65,535.
     """
     return cells(pdu_bytes) * CELL_BYTES
 

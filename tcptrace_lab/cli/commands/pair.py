@@ -20,7 +20,7 @@ def check_two(files: list[str]) -> None:
     """Check that exactly two captures are given.
 
     Raises:
-        UsageError: fewer or more captures, or the same one twice.
+        UsageError: the number of captures is not two, or both are the same file.
     """
     if len(files) != CAPTURES:
         raise UsageError(f"--pair needs two captures, not {len(files)}", remedy="name one capture of each capture point")

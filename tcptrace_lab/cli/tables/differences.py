@@ -86,7 +86,7 @@ def explanation(verification: Verification, name: str, examples: int | None) -> 
 
 
 def _by_place(listed: list[Difference]) -> Iterator[list[Difference]]:
-    """Yield groups of consecutive differences in one frame or figure that have the same explanation."""
+    """Yield groups of consecutive differences that are in one frame or figure, and have one explanation."""
     for _, group in itertools.groupby(listed, key=lambda one: (one.conn, one.frame, one.from_client, one.words)):
         yield list(group)
 

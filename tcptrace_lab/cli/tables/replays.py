@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.side_by_side import Figures, Replayed
 
 MIN_SHARE = 0.02
-"""A cause is shown if it takes at least this share of the original or of a replay."""
+"""A cause is shown if it takes at least this share of the time of the original or of a replay."""
 
 ARROWS = {"client_to_server": "→", "server_to_client": "←"}
 

@@ -40,7 +40,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be sent
 
 
 MIN_MTU_BYTES = 68
-"""RFC 791, section 3.2: every link must carry datagrams of this size."""
+"""RFC 791, section 3.2: every host and router is required to forward datagrams of this size without fragmentation."""
 
 
 def packets(

@@ -1,9 +1,9 @@
 //! Merges several files in the order of their timestamps.
 //!
 //! The order of frames within a file never changes, even if its timestamps run backwards. Frames of several files with
-//! equal timestamps are returned in the order of the paths. (mergecap returns the frame of the last path first, which
-//! would swap the last frame of one ring-buffer file and the first frame of the next file.) A frame without a timestamp
-//! directly follows the frame before it, as in mergecap.
+//! equal timestamps are returned in the order of the paths. (mergecap returns the frame of the last path first. That
+//! order would swap the last frame of one ring-buffer file and the first frame of the next file.) A frame without a
+//! timestamp directly follows the frame before it, as in mergecap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -102,7 +102,7 @@ pub(crate) struct DirectionState {
 impl DirectionState {
     /// Converts the sequence number of this host's segment to an offset. As in Wireshark, the first captured segment
     /// defines offset 0: a SYN has offset 0, and without a SYN the first captured byte has offset 1. If the first
-    /// captured segment is a keepalive, its byte counts as sent before. A RST does not define offset 0, because an
+    /// captured segment is a keepalive, its byte counts as already sent. A RST does not define offset 0, because an
     /// attacker may have forged its sequence number (RFC 5961).
     #[inline]
     pub(crate) fn place(&mut self, segment: &Segment) -> Placed {
@@ -242,9 +242,9 @@ impl DirectionState {
     /// Whether this host's longest segments are full-sized although the MSS is larger. The caller checks first that two
     /// of these segments were in flight at the same time.
     ///
-    /// Hosts without SACK and timestamps still run over tunnels, where segments stay below the MSS (libslirp subtracts
-    /// 20 bytes too many for the headers). Two small segments are not in flight at the same time: Nagle's algorithm
-    /// sends a second small segment only if it is half of the largest window (4.4BSD, `tcp_output`).
+    /// Traffic of hosts without SACK and timestamps still passes through tunnels, which keep segments below the MSS
+    /// (libslirp subtracts 20 bytes too many for the headers). Two small segments are not in flight at the same time:
+    /// Nagle's algorithm sends a second small segment only if it is half of the largest window (4.4BSD, `tcp_output`).
     #[inline]
     fn are_full(longest: i64, max_window: u32) -> bool {
         longest * 2 < i64::from(max_window)
@@ -267,7 +267,7 @@ impl DirectionState {
 
     /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS, and
     /// may send segments of other sizes: half of the largest window (`tcp_output`), or, in a throughput deadlock, the
-    /// content of the send buffer. In a throughput deadlock, nothing else is in flight, except for a FIN.
+    /// content of the send buffer. In a throughput deadlock, nothing else is in flight except a FIN.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, max_window: u32) -> bool {
         longest > 0

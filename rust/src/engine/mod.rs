@@ -85,8 +85,8 @@ pub struct Options {
     pub worth: Option<Vec<Worth>>,
     /// Evidence is kept for at most this many costs above the thresholds; if there are more, for the largest.
     pub most: usize,
-    /// Number of connections in the whole capture; 0 if unknown. A second pass needs the number, because `only`
-    /// excludes connections. In a capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS)
+    /// Number of connections in the whole capture; 0 if unknown. A second pass needs the number, because `only` may
+    /// exclude connections. In a capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS)
     /// connections, all connections between the same two hosts are judged together, because each shows something about
     /// the path between these hosts. For such a capture, `only` is required to contain either all connections between
     /// two hosts or none of them.
@@ -144,8 +144,8 @@ pub struct Engine {
     paths: PathNames,
     /// The rows of each worker.
     rows: Vec<Receiver<Rows>>,
-    /// Index of the worker whose rows are received next. An epoch is a fixed number of chunks: all workers report on
-    /// one epoch before any worker reports on the next.
+    /// Index of the worker whose rows are received next. An epoch is a fixed number of chunks. The reports of all
+    /// workers on one epoch are received before any report on the next epoch.
     turn: usize,
     epochs: Vec<Epoch>,
     numbers: Numbers,

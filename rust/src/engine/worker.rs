@@ -46,7 +46,7 @@ pub(super) struct Epoch {
     pub opened: Vec<u32>,
     /// Finished connections.
     pub over: Vec<Over>,
-    /// The error that occurred when waits were to be stored. The worker stops after this error.
+    /// The error that occurred when the worker tried to store waits. The worker stops after this error.
     pub failure: Option<io::Error>,
 }
 

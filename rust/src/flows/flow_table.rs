@@ -1,7 +1,7 @@
 //! The flow table contains the tracked connections and finds them by their endpoints. The flow table also opens and
 //! closes connections.
 //!
-//! If a connection is closed too early, its later segments open a new connection, while Wireshark counts them to the
+//! If a connection is closed too early, its later segments open a new connection, whereas Wireshark assigns them to the
 //! old one. While few connections are tracked, none of them is closed before the capture ends. With more connections,
 //! one is closed if TCP's time limits forbid further segments, or if room is needed. A connection is also closed if it
 //! was silent for hours, or if it is over (all data and the FINs are acknowledged) and many others are over, too. If

@@ -2,12 +2,12 @@
 //! the bound that was reached.
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) bound a transfer by the
-//! rates of its hosts: λ, at which the sender can send, and μ, at which the receiver can receive. No flow control
-//! exceeds min(λ, μ); the idle time of the sender shows how much less was sent. [`Rates`] adds up the periods of a
-//! capture that show these rates; this module divides bytes by time. If the capture cannot show a value, the value is
-//! `None`. In a capture that was not taken at the sender, λ is unknown, because the path changes the spacing of the
-//! segments. In a capture at the receiver, queues of the path are not visible, because data is captured only after it
-//! has passed them.
+//! rates of its hosts: λ, at which the sender can send, and μ, at which the receiver can receive. No flow control makes
+//! data flow faster than min(λ, μ); the idle time of the sender shows how much less was sent. [`Rates`] adds up the
+//! periods of a capture that show these rates; this module divides bytes by time. If the capture cannot show a value,
+//! the value is `None`. In a capture that was not taken at the sender, λ is unknown, because the path changes the
+//! spacing of the segments. In a capture at the receiver, queues of the path are not visible, because data is captured
+//! only after it has passed them.
 
 use super::vantage::{is_near, turnaround_ns};
 use crate::accounts::{Counts, Line, Passed, Rates};

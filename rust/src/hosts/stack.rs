@@ -1,9 +1,9 @@
 //! The family of TCP stacks to which a host may belong, judged by its SYN. The result is a guess: settings, middleboxes
 //! and tunnels change the SYN.
 //!
-//! The guess uses two properties: the order of the TCP options, which the code of a stack fixes and which is known for
-//! common stacks, and the initial TTL. A SYN-ACK contains only options that the SYN offered, so it often shows less
-//! than a SYN does.
+//! The guess uses two properties: the initial TTL and the order of the TCP options. The code of a stack fixes the
+//! order, which is known for common stacks. A SYN-ACK contains only options that the SYN offered, so it often shows
+//! less than a SYN does.
 
 use crate::accounts::{INITIAL_TTLS, SynShape};
 

@@ -5,9 +5,9 @@
 //! **turnaround** of the host. A capture at one host shows a turnaround near 0 for this host, and a full RTT for the
 //! other host. Four kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps,
 //! and data beyond the window that was offered before. Data that follows an ACK closely proves nothing, because the
-//! host may have sent it before the ACK arrived. Timestamps echoed in data that a host sends on its own initiative give
-//! only an upper bound of its turnaround: an application that writes once a second echoes a timestamp up to a second
-//! late, at any distance.
+//! host may have sent it before the ACK arrived. If a host sends data on its own initiative, a timestamp echoed in this
+//! data shows only an upper bound of the turnaround: an application that writes once a second echoes a timestamp up to
+//! a second late, however near the host is.
 
 use std::net::IpAddr;
 

@@ -13,7 +13,7 @@ use crate::wire::TcpFlags;
 /// Reads the segments of one connection. All timestamps must be known, and categories must be codes.
 ///
 /// # Errors
-/// Returned if a column is missing or has another type.
+/// A column is missing or has another type.
 pub fn segments(rows: &RecordBatch) -> Result<impl Iterator<Item = Segment<'_>>, ArrowError> {
     let (frame, from_client) = (values::<UInt64Type>(rows, "frame")?, booleans(rows, "from_client")?);
     let (flag, kind) = (values::<UInt16Type>(rows, "flags")?, values::<UInt8Type>(rows, "kind")?);
@@ -40,7 +40,7 @@ pub fn segments(rows: &RecordBatch) -> Result<impl Iterator<Item = Segment<'_>>,
 /// Reads the rows of a table that [`tracked()`] built.
 ///
 /// # Errors
-/// Returned if a column is missing or has another type.
+/// A column is missing or has another type.
 pub fn tracked_rows(rows: &RecordBatch) -> Result<impl Iterator<Item = Tracked>, ArrowError> {
     let (t_ns, mine) = (values::<Int64Type>(rows, "t_ns")?, booleans(rows, "mine")?);
     let number = |name| values::<Int64Type>(rows, name);
@@ -79,7 +79,7 @@ pub fn tracked(rows: &[Tracked]) -> Result<RecordBatch, ArrowError> {
 /// Reads the waits of one direction, in order of time. Categories must be codes.
 ///
 /// # Errors
-/// Returned if a column is missing or has another type.
+/// A column is missing or has another type.
 pub fn waits(rows: &RecordBatch) -> Result<impl Iterator<Item = Band>, ArrowError> {
     let (start_ns, end_ns) = (values::<Int64Type>(rows, "start_ns")?, values::<Int64Type>(rows, "end_ns")?);
     let cause = values::<UInt8Type>(rows, "cause")?;
@@ -110,7 +110,7 @@ pub fn bursts(rows: &[Burst]) -> Result<RecordBatch, ArrowError> {
 /// Reads the points of a line from a table that [`line()`] built.
 ///
 /// # Errors
-/// Returned if a column is missing or has another type.
+/// A column is missing or has another type.
 pub fn points(rows: &RecordBatch) -> Result<impl Iterator<Item = Point>, ArrowError> {
     let (t_ns, y) = (values::<Int64Type>(rows, "t_ns")?, values::<Int64Type>(rows, "y")?);
     let frame = values::<UInt64Type>(rows, "frame")?;

@@ -31,7 +31,7 @@ pub(super) fn at<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, place: usize)
 /// Returns a function that reads the list in one row of the column as a slice. The slice is empty if the row is null.
 ///
 /// # Errors
-/// Returned if the column is missing or has another type.
+/// The column is missing or has another type.
 pub(super) fn lists<'a>(rows: &'a RecordBatch, name: &str) -> Result<impl Fn(usize) -> &'a [i64], ArrowError> {
     let wrong = || ArrowError::SchemaError(format!("the column {name:?} is not List(Int64)"));
     let lists = column(rows, name)?.as_list_opt::<i64>().ok_or_else(wrong)?;

@@ -16,7 +16,7 @@ use crate::messages::{Message, Noted, Segment};
 /// Reads segments from a batch with the columns that messages are derived from. Categories must be codes.
 ///
 /// # Errors
-/// Returned if a column is missing or has another type.
+/// A column is missing or has another type.
 pub fn segments_of_messages(rows: &RecordBatch) -> Result<impl Iterator<Item = Segment>, ArrowError> {
     let (frame, conn) = (values::<UInt64Type>(rows, "frame")?, values::<UInt32Type>(rows, "conn")?);
     let from_client = booleans(rows, "from_client")?;
@@ -43,7 +43,7 @@ pub fn segments_of_messages(rows: &RecordBatch) -> Result<impl Iterator<Item = S
 /// Reads notes from a batch of the notes table. Categories must be codes.
 ///
 /// # Errors
-/// Returned if a column is missing or has another type.
+/// A column is missing or has another type.
 pub fn noted(rows: &RecordBatch) -> Result<impl Iterator<Item = Noted>, ArrowError> {
     let (frame, cause) = (values::<UInt64Type>(rows, "frame")?, values::<UInt8Type>(rows, "stall_cause")?);
     let caused_ns = values::<Int64Type>(rows, "caused_ns")?;

@@ -54,8 +54,8 @@ struct UnderWay {
 }
 
 impl Cells {
-    /// Adds a user cell. If the cell is the last one of a PDU, the PDU is returned. If the length in its trailer shows
-    /// that the last cell of the previous PDU was lost, both PDUs are returned as damaged.
+    /// Adds a user cell. If the cell is the last one of a PDU, the PDU is returned. If the length in the trailer of
+    /// this PDU shows that the last cell of the previous PDU was lost, both PDUs are returned as damaged.
     pub(super) fn add(&mut self, channel: Channel, payload: &[u8; CELL_BYTES], last: bool, seen: Seen) -> Vec<Pdu> {
         let at = self.under_way.iter().position(|pdu| pdu.channel == channel).unwrap_or_else(|| {
             if self.under_way.len() == MAX_CHANNELS {

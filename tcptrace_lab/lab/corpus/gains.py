@@ -80,7 +80,7 @@ def gains(folder: Path, entries: Sequence[dict[str, Any]], processes: int) -> li
 
 
 def report(every: Sequence[Gain], transfers: int, largest: int) -> Iterator[str]:
-    """Yield a table of the gains by capture point, then the gains that differ most from what the bottleneck made possible."""
+    """Yield a table of the gains by capture point, then the gains that differ most from the possible gains."""
     yield f"{len(every)} findings with a gain, in the captures of {transfers} transfers"
     yield ""
     yield "| at | findings | promised (s) | promised but not free (s) | possible but not promised (s) | too large by 5% | in headlines |"

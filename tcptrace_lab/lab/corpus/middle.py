@@ -6,8 +6,8 @@ The relay applies delay, bottleneck and random effects together. This module ass
 
     client ── half of the delay ── the point ── bottleneck, chance, other half ── server
 
-A packet from the client passes the router half of its delay after the client sent the packet, even if it is lost later. A packet from the
-server passes the router half of its delay before it arrives. A lost packet from the server never passes the router.
+A packet from the client passes the router after half of its delay, even if it is lost later. A packet from the server passes the router
+when half of its delay remains. A lost packet from the server never passes the router.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
 
 
 def seen_by_receiver(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows, moved later by the path's delay, as a capture at the receiver sees them.
+    """Yield the kernel's rows with later times: the path's delay is added, as in a capture at the receiver.
 
     While bytes are delayed beyond the path's delay, `network` is right too, regardless of what delayed the sender.
     """
@@ -181,7 +181,7 @@ def seen_by_receiver(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
 
 
 def seen_by_router(kernel: pl.DataFrame, router: Router, *, from_client: bool) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows, moved later by the delay from the sender to the router.
+    """Yield the kernel's rows with later times: the delay from the sender to the router is added.
 
     The path's bottleneck is between the router and the server.
     """

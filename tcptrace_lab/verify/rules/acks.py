@@ -128,7 +128,7 @@ def _probes_unseen(case: SegmentCase) -> str | None:
 
 
 def _is_first_keepalive(case: SegmentCase) -> str | None:
-    """Tshark does not recognize a keepalive that is the first captured segment of its direction, and has one byte and no PSH."""
+    """Tshark does not recognize a keepalive with one byte and without PSH if it is the first captured segment of its direction."""
     verdict, row = case.verdict, case.row
     if verdict is None or not case.is_predicted or row["kind"] != "keepalive" or verdict.highest is not None or "keep_alive" in case.theirs:
         return None

@@ -147,8 +147,8 @@ def from_engine(error: EngineFailure) -> CaptureUnreadable:
 def as_os_error(error: Exception) -> OSError | None:
     """Return the operating system's error behind `error`; None if there is none.
 
-    Polars reports an error of the operating system as an OSError without errno, or as an error of its own. The error number is then only in
-    the text of the exception. A broken pipe is returned as a BrokenPipeError.
+    Polars reports an error of the operating system as an OSError without errno, or as an error of its own. In both cases, the error number
+    is only in the text of the exception. A broken pipe is returned as a BrokenPipeError.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error

@@ -54,7 +54,7 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
     place = at(root)
     registry.check(place, must_exist=True)
     if missing and registry.is_anonymous(place):
-        raise UsageError("the archive is anonymous, and does not know where its captures were", where=root, remedy="leave out --missing")
+        raise UsageError("the archive is anonymous, and has no paths of its captures", where=root, remedy="leave out --missing")
     with lock.hold_lock(place):
         known = Registry(place)
         settings = _settings(place, known)

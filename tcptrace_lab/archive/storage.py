@@ -59,7 +59,7 @@ class Place(Protocol):
         """Move a local file from `scratch` into the archive, atomically. Raises OutputUnwritable."""
 
     def scratch(self) -> contextlib.AbstractContextManager[Path]:
-        """Return a local path for a new file, which `take` moves into the archive. A file still there when the block ends is deleted."""
+        """Return a local path for a new file. A file that `take` does not move into the archive is deleted when the block ends."""
 
     def local(self, name: str) -> contextlib.AbstractContextManager[Path]:
         """Return the path of a local copy of a file, or of the file itself, valid until the block ends. Raises FileNotFoundError."""

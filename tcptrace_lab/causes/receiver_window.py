@@ -38,7 +38,7 @@ RULE = Rule(
                 cure="faster reading",
                 remedy=(
                     "let the receiving application read faster, or find what it waits for: disk, printer, another service",
-                    "if only the sender must not wait: use a receive buffer (SO_RCVBUF) that holds the whole transfer",
+                    "if it is enough that the sender does not wait: use a receive buffer (SO_RCVBUF) as large as the whole transfer",
                 ),
             )
         },

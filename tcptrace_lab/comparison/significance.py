@@ -146,7 +146,7 @@ def _cause(lane: Lane, key: tuple[str, str]) -> _Untested:
 
 
 def _shared_ns(service: Service, key: tuple[str, str]) -> float:
-    """Return the time of which this cause takes a share: the active time of the direction or, for idle time, its whole life."""
+    """Return the time to which this cause's share refers: the direction's active time or, for idle time, its whole duration."""
     side, cause = key
     return service.life_ns if cause == "idle" else service.life_ns - (service.ledger[side, "idle"].mean or 0.0)
 

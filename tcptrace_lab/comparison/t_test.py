@@ -116,7 +116,7 @@ def welch(first: Sample, second: Sample) -> Difference | None:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Adjust the p-values of a family of tests: the chance of any false positive in the family is then at most 5 %.
+    """Adjust the p-values of a family of tests, so that the chance of any false positive in the family is at most 5%.
 
     Holm's method (Scandinavian Journal of Statistics 6, 1979): the smallest p-value is multiplied by the number of tests, the next one by
     one less, and so on; adjusted values never decrease in this order.

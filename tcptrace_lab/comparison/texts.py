@@ -220,8 +220,8 @@ def method(comparison: Comparison, group: int) -> list[str]:
     if levels - {None, Level.CAPTURES}:
         names = " or ".join(sorted(str(level) for level in levels - {None, Level.CAPTURES}))
         sentences.append(
-            f"Each group has one capture, and its {names} are the sample; correlated neighbours count less. A significant difference "
-            "shows only that these two captures differ, not that another run would differ."
+            f"Each group has one capture, and its {names} are the sample; correlated neighbouring values count less. A significant "
+            "difference shows only that these two captures differ, not that another run would differ."
         )
     if tests:
         how = [
@@ -230,7 +230,7 @@ def method(comparison: Comparison, group: int) -> list[str]:
         ]
         sentences.append(
             f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence "
-            "interval of the mean; a sample of two values shows both."
+            "interval of the mean; for a sample of two values, both are shown."
         )
     if any(change.verdict is Verdict.UNKNOWN and change.change is not None for _, change in changes):
         sentences.append("Not tested: with one value per group, the spread is unknown. Capture each case several times.")

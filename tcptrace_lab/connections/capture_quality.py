@@ -232,8 +232,8 @@ def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]
         (
             "acks_missing",
             "connection",
-            f"of {connections:,} lacks ACKs: more in flight than the window",
-            f"of {connections:,} lack ACKs: more in flight than the window",
+            f"of {connections:,} lacks ACKs: more data is in flight than the window allows",
+            f"of {connections:,} lack ACKs: more data is in flight than the window allows",
         ),
         ("duplicates", "captured segment", "is a copy of another", "are copies of others"),
         ("late_segments", "segment", "was captured after its ACK", "were captured after their ACKs"),

@@ -82,7 +82,7 @@ def sentence(row: Mapping[str, Any]) -> str:
         phrases.append(f"the sender sent nothing for {share} of the transfer")
     needed = row["receive_buffer_needed_bytes"]
     if reached(row) and needed is not None and needed >= MIN_TOLD_BYTES and row["base_rtt_ns"] >= MIN_TOLD_NS:
-        phrases.append(f"that rate needs buffers of {numbers.size(needed)} at an RTT of {numbers.duration(row['base_rtt_ns'])}")
+        phrases.append(f"this bound needs buffers of {numbers.size(needed)} at an RTT of {numbers.duration(row['base_rtt_ns'])}")
     if row["send_buffer_estimate_bytes"] is not None:
         phrases.append(f"send buffer or clamped window: about {numbers.size(row['send_buffer_estimate_bytes'])}")
     return "; ".join(phrases)

@@ -1,7 +1,7 @@
 """Predicts from the rules of a TCP stack which message sizes stall and whether a stream can deadlock, also for a grid of buffer sizes.
 
-If the caller omits a parameter, it is taken from a capture, if there is one. A parameter that is still unknown gets the default of the
-stack, and the result lists it as assumed.
+A parameter that the caller omits is taken from a capture, if there is one. A parameter that is still unknown gets the default of the stack,
+and the result lists it as assumed.
 """
 
 from __future__ import annotations
@@ -293,16 +293,18 @@ def lock_words(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return "streams do not deadlock: a blocked sender pushes queued data"
     send, needed, unused = found["send_buffer_bytes"], found["safe_send_buffer_bytes"], found["max_unused_bytes"]
-    waits = f"{found['send_threshold_bytes']:,} that the sender waits for + {found['ack_threshold_bytes']:,} that the receiver waits for"
+    sender, receiver = found["send_threshold_bytes"], found["ack_threshold_bytes"]
+    waits = f"{sender:,} bytes that the sender waits for + {receiver:,} bytes that the receiver waits for"
     if send < needed:
-        return f"a stream can deadlock: send buffer {send:,} < {waits}"
-    enough = f"send buffer {send:,} ≥ {waits}"
+        return f"a stream can deadlock: send buffer of {send:,} bytes < {waits}"
+    enough = f"send buffer of {send:,} bytes ≥ {waits}"
     if found["possible"]:
-        return f"a stream can deadlock: {enough}, but these writes leave some of it unused"
+        return f"a stream can deadlock: {enough}, but these writes leave part of the buffer unused"
     if found["possible_if_unused"]:
         spare = send - needed
-        return f"a stream can deadlock if its writes leave more than {spare:,} bytes unused (up to {unused:,} may stay so): {enough}"
-    return f"no stream can deadlock: {enough}" + (f", and up to {unused:,} that may stay unused" if unused else "")
+        most = f"at most {unused:,} bytes can be unused"
+        return f"a stream can deadlock if its writes leave more than {spare:,} bytes of the send buffer unused ({most}): {enough}"
+    return f"no stream can deadlock: {enough}" + (f" + {unused:,} bytes that writes may leave unused" if unused else "")
 
 
 def grid_sign(cell: Mapping[str, Any]) -> str:

@@ -320,7 +320,7 @@ def _copy(writes: pl.Series) -> int | None:
 
 
 def _clear(values: pl.Series) -> int | None:
-    """Return the value that nearly all of these values have; None if there is no such value."""
+    """Return the most frequent value if nearly all values are equal to it (`CLEAR_SHARE`); else None."""
     if values.len() < MIN_IN_RANGE:
         return None
     counts = values.value_counts(sort=True)

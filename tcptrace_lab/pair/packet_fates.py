@@ -130,8 +130,8 @@ _OWN = ("direction", "there", "start", "length", "controls")
 def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[int, int], ...]) -> pl.DataFrame:
     """Add `outside_overlap`: the packet is in one capture only, and passed the other point while no capture was running there.
 
-    If the clocks are aligned, the usual delay gives the time at the other capture point. If the clocks are not aligned, a packet is outside
-    if it precedes the first packet of its direction that is in both captures, or follows the last one.
+    If the clocks are aligned, the time at the other capture point is computed with the usual delay. If the clocks are not aligned, a packet
+    is outside if it precedes the first packet of its direction that is in both captures, or follows the last one.
     """
     if clock is None:
         both = rows.filter(_AT_BOTH)

@@ -114,7 +114,7 @@ def opened(
         opener = Opener(stack, now, anonymizer, progress, say, doing)
         if len(captures) == 1 and (Path(captures[0]).is_dir() or is_url(captures[0])):
             if anonymizer is not None:
-                raise UsageError("an archive keeps its addresses", where=captures[0], remedy="view one capture of it")
+                raise UsageError("the addresses of an archive cannot be replaced", where=captures[0], remedy="view one capture of it")
             archive = ArchiveApi(captures[0], opener.capture)
             return Subject(archive.overview()["name"], app.application(app.archive_routes(archive)), stack.pop_all())
         if pair or SEPARATOR in captures:

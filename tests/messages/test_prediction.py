@@ -80,10 +80,10 @@ def test_law_s_buffers_lock_as_irix_has_them_in_force() -> None:
 @pytest.mark.parametrize(
     ("send", "copy", "words"),
     [
-        ("2800", "1K", "a stream can deadlock: send buffer 2,800 < 1,460 that the sender waits for + 1,434 that the receiver waits for"),
-        ("3000", "1K", "a stream can deadlock: send buffer 3,000 ≥ 1,460"),
-        ("3800", "4K", "a stream can deadlock if its writes leave more than 906 bytes unused (up to 1,023 may stay so)"),
-        ("4096", "4K", "no stream can deadlock: send buffer 4,096 ≥ 1,460"),
+        ("2800", "1K", "a stream can deadlock: send buffer of 2,800 bytes < 1,460 bytes that the sender waits for + 1,434 bytes that the"),
+        ("3000", "1K", "a stream can deadlock: send buffer of 3,000 bytes ≥ 1,460 bytes that the sender waits for + 1,434 bytes that the"),
+        ("3800", "4K", "its writes leave more than 906 bytes of the send buffer unused (at most 1,023 bytes can be unused)"),
+        ("4096", "4K", "no stream can deadlock: send buffer of 4,096 bytes ≥ 1,460 bytes"),
     ],
 )
 def test_whether_a_stream_can_lock_is_said_with_what_writes_may_leave_unused(send: str, copy: str, words: str, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 A table in this dictionary is a dictionary of columns.
 
-The contents depend on the tables alone: an unchanged archive gives the same index at any time.
+The contents depend on the tables alone, so the index of an unchanged archive never changes.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ In a folder, the lock is `flock` on `state/lock`. The kernel releases this lock 
 killed, so the lock is never stale.
 
 For an archive behind a URL, there is no atomic operation that all object stores offer. Therefore a run first writes its own lock object
-under `state/locks/`, and then lists the lock objects of other runs. If two runs start at once, at least one sees the other on any store
-with consistent listings (S3 since 2020, GCS, Azure). If each run sees the other one, both withdraw and retry after a random delay. The run
-that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a dead run and is ignored (clocks may
-differ by a minute). If the run that holds the lock was suspended for longer than `STALE_S`, two runs can write the archive at the same
+under `state/locks/`, and then lists the lock objects of other runs. If two runs start at once, at least one of them finds the lock object
+of the other, on any store with consistent listings (S3 since 2020, GCS, Azure). If both do, both withdraw and retry after a random delay.
+The run that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a dead run and is ignored (clocks
+may differ by a minute). If the run that holds the lock was suspended for longer than `STALE_S`, two runs can write the archive at the same
 time. Both runs write the same bytes under the same names, so nothing is lost, except possibly registry entries of deleted files. Plain HTTP
 is not writable, so it cannot store an archive.
 """

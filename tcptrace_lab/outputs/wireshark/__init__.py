@@ -1,1 +1,1 @@
-"""Analysis → a Wireshark profile, and a post-dissector that gives each frame its cause."""
+"""Analysis → a Wireshark profile, and a post-dissector that shows the cause of each frame's wait."""

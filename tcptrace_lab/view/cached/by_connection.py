@@ -1,7 +1,7 @@
 """Sorts rows that arrive in capture order by connection, and writes them to files of bounded size.
 
-A query about one connection then reads only one file, or a part of it. Neighbouring connections share a file; a connection with more rows
-than a file holds has files of its own. Rows wait in temporary files until all rows of their connection have arrived, so memory is bounded.
+A query about one connection reads only the files with its rows. Neighbouring connections share a file; a connection with more than
+`FILE_ROWS` rows has files of its own. Rows wait in temporary files until all rows of their connection have arrived, so memory is bounded.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ NUMBERED = frozenset({PACKET, SIMPLE_PACKET, ENHANCED_PACKET, 9, 0x0BAD, 0x40000
 
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
 UNKNOWN_LENGTH = 0xFFFF_FFFF_FFFF_FFFF
-"""Section length "unknown": comments make the section longer than its header says."""
+"""Section length "unknown", because comments make the section longer than its original header says."""
 
 MIN_BLOCK_BYTES, MIN_SECTION_BYTES = 12, 28
 MAX_BLOCK_BYTES = (128 << 20) + (128 << 10)

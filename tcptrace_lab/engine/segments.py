@@ -35,7 +35,7 @@ SPILL_ROWS = 262_144
 
 ROWS_PER_CONNECTION = 64
 """One row of `schema.CONNECTIONS` or `schema.FLOWS` counts as this many segment rows. A connection row takes 3.3 KB, as much as 21
-segment rows, and three times that while rows are sorted and written."""
+segment rows, and three times as much while rows are sorted and written."""
 
 REREAD_BYTES = 32_000_000
 """Plain captures of at least this size are read again and not kept. About `SPILL_ROWS` segments fit in this many bytes."""

@@ -195,7 +195,7 @@ class Part(TypedDict):
 
 
 class Bar(TypedDict):
-    """The time of one direction by cause, largest first, and in the terms of RFC 4898."""
+    """The time of one direction: by cause, the largest first, and by the states of RFC 4898."""
 
     key: str
     label: str

@@ -95,7 +95,8 @@ def unpack(data: bytes) -> bytes:
 def frame_ends(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield for each record of an uncompressed capture: (offset of its end, number of frames up to there).
 
-    The file header of a pcap counts in the offset. A pcap must be little-endian. Each section of a pcapng states its own byte order.
+    Offsets count from the beginning of the file, so they include the file header of a pcap. A pcap must be little-endian. Each section of a
+    pcapng states its own byte order.
     """
     pcapng = data.startswith(PCAPNG_MAGIC)
     position, count = 0 if pcapng else PCAP_HEADER_BYTES, 0

@@ -103,7 +103,7 @@ def _ledger(setting: dict[str, Any]) -> dict[str, float]:
 
 @pytest.mark.parametrize("setting", _settings(), ids=lambda setting: setting["file"])
 def test_time_that_window_and_send_buffer_held_is_the_kernels(setting: dict[str, Any]) -> None:
-    """The receive window's time is near `tcpi_rwnd_limited`: within 5% of the busy time, 1.25 RTTs or a jiffy.
+    """The receive window's time may differ from `tcpi_rwnd_limited` by the longest of 5% of the busy time, 1.25 RTTs and a jiffy.
 
     The send buffer's time is at least 90% of `tcpi_sndbuf_limited`.
     """

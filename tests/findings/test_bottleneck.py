@@ -28,8 +28,8 @@ LASTS_MS = TURN_MS * (TURNS - 1) + WINDOW - 1
 def uploads(apart_ms: float, *, size: int = FULL, at_sender: bool = False) -> str:
     """Two hosts upload to a third host, the second `apart_ms` after the first.
 
-    At the receiver, one ACK follows the last segment of each window of data. With `at_sender`, one host has both connections. The host
-    sends each window at once, and each ACK comes when the line has carried the segment.
+    In the capture at the receiver, one ACK follows the last segment of each window of data. With `at_sender`, one host has both connections
+    and sends each window at once. The ACK of a segment arrives when the line has carried the segment.
     """
     others = "10.0.0.1" if at_sender else "10.0.0.3"
     hosts = [f"host C0 10.0.0.1:40000\nhost C1 {others}:40001", "host S0 10.0.0.2:80\nhost S1 10.0.0.2:81"]

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def test_a_finding_is_as_sure_as_the_waits_that_make_up_most_of_its_time(path: Path) -> None:
     """The expected confidence is computed from the intervals of the ledger.
 
-    Two kinds of evidence make a finding surer than its waits: three waits of a kind that one wait cannot prove, and evidence about the
-    whole direction (`Doubt`).
+    A finding is surer than its waits in two cases: three waits prove what one wait cannot, or there is evidence about the whole direction
+    (`Doubt`).
     """
     analysis = tcptrace_lab.analyze(path)
     length, confidence = pl.col("end_ns") - pl.col("start_ns"), pl.col("confidence")

@@ -105,7 +105,7 @@ def test_data_that_arrives_late_may_be_a_suspended_host(tmp_path: Path) -> None:
 
 
 def at_receiver(skipped: int) -> str:
-    """Return a capture at the server: its ACK sent at 1.680 s and then `skipped` copies of the last segment are lost.
+    """Return a capture at the server. The server's ACK sent at 1.680 s is lost, and after it `skipped` copies of the last segment.
 
     The copy sent at 3.200 s arrives.
     """

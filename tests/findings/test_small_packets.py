@@ -113,7 +113,7 @@ def test_a_window_that_moves_by_full_segments_is_not_silly(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.pcap*")), ids=lambda path: path.name)
 def test_no_transfer_of_this_kernel_has_small_packet_trouble(path: Path) -> None:
-    """The captures have bulk, losses, slow readers, small windows, and pieces that wait for an answer with Nagle's algorithm on and off."""
+    """The captures have bulk transfers, losses, slow readers, small windows, and messages in pieces with Nagle's algorithm on and off."""
     found = read(path)
     assert small_packets.findings(found.segments, found.connections) == ()
 

@@ -161,7 +161,7 @@ def seen_from_behind_us(done: Live) -> float:
 def test_receiver_side_sees_the_kernels_smallest_round_trip_where_timestamps_are_echoed(
     transfers: Callable[[tuple[str, int]], Live],
 ) -> None:
-    """The RTTs agree in at least two of three runs: few answers prove a turnaround, and a busy machine may delay all of them.
+    """The RTTs agree in at least two of three runs. Few answers prove a turnaround, and a busy machine may delay all these answers.
 
     The two shortest turnarounds may belong to different round trips, so their sum may be smaller than the kernel's minimum RTT.
     """

@@ -29,7 +29,7 @@ RUNS = ["everything", "everything-ipv6", "everything-no-timestamps", "everything
 
 
 def frames(log: PathLog, sender: Analysis, receiver: Analysis, *, from_client: bool) -> dict[str, list[int]]:
-    """By the log, one direction's frames that were lost (numbers of the sender's capture), duplicated or reordered (of the receiver's)."""
+    """One direction's frames that the log shows as lost (numbered as at the sender), duplicated or reordered (as at the receiver)."""
     sent = truth.match(truth.at_sender(log), rows(sender, from_client=from_client))
     received = truth.match(truth.at_receiver(log), rows(receiver, from_client=from_client))
     arrived = {index for index, _ in log.delivered}

@@ -1,8 +1,8 @@
 """The ledger must not change if a capture is changed in ways that do not matter (format, clock, addresses, snaplen), or if it is cut.
 
-In a capture that begins late or ends early, the cause of a wait may become unknown. A cut capture may name a cause that differs from that
-of the whole capture for at most `cuts.SHARE` of a direction's lifetime. Larger deviations are in `DEVIATIONS`, with the reason. A test
-fails if a deviation has no entry or exceeds it, or if an entry is no longer needed.
+In a capture that begins late or ends early, the cause of a wait may become unknown. For at most `cuts.SHARE` of a direction's lifetime, a
+cut capture may name another cause than the whole capture. Larger deviations are in `DEVIATIONS`, with the reason. A test fails if a
+deviation has no entry or exceeds it, or if an entry is no longer needed.
 
 All of `captures/` and the captures named in `OTHERS` are cut; `cuts.main` cuts and compares any other capture.
 """

@@ -92,7 +92,7 @@ def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_
 def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, flags: str) -> None:
     """The rest of the data before a close, and urgent data, are sent at once, whatever is in flight.
 
-    So the last frame does not show that Nagle's algorithm is off: frame 6 waited for frame 5.
+    So the last frame does not disprove that Nagle's algorithm made frame 6 wait for the ACK in frame 5.
     """
     found = tables(
         tmp_path,

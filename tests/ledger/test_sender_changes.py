@@ -210,7 +210,7 @@ def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -
 def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path) -> None:
     """The application writes 100 bytes every 50 ms with NODELAY, and an ACK arrives 87 ms after every second write.
 
-    Only the first RTT of a wait may be the network's; the application delays the next data for the rest.
+    Only the first RTT of a wait may be the network's; for the rest of the wait, the application has not written the next data.
     """
     lines = ["0.1000 C > S P. 1:101 ack 1", "0.1201 S > C . ack 101"]
     for place in range(3, 23):

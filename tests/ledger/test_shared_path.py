@@ -277,7 +277,7 @@ def at_receiver(*, queued: bool) -> str:
 
     From the second flight on, the segments arrive 60 ms later than the path explains. If `queued`, a segment is sent as soon as the ACK
     that makes room for it arrives, echoes that ACK's timestamp, and then waits in a queue. Otherwise the application wrote late, and all
-    segments of a flight echo the last of these ACKs. Timestamps count milliseconds; those of the server begin with 1000.
+    segments of a flight echo the timestamp of the last ACK. Timestamps count milliseconds; those of the server begin with 1000.
     """
     size, late_ms = MSS - 12, 60
     lines = [
@@ -306,7 +306,7 @@ def test_behind_a_queue_a_window_that_is_full_all_the_time_holds_its_sender_all_
 
 
 def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_meanwhile(tmp_path: Path) -> None:
-    """The application's time is three pauses of 80 ms, minus the 9 ms of a flight and the RTT of 20 ms in each."""
+    """The application takes three pauses of 80 ms. In each pause, the 9 ms of a flight and the RTT of 20 ms do not count."""
     reported = lasted(tmp_path, at_receiver(queued=False))
     assert reported["application"] >= 3 * (80 - 9 - 20) - 3.0
 
@@ -427,7 +427,7 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
 def test_without_timestamps_full_segments_of_one_write_that_no_ack_lets_go_are_spaced_by_their_host(
     tmp_path: Path, *, ended_each: bool, by_network: bool
 ) -> None:
-    """A shaper at the sender lets one segment pass every 4 ms. Or the application writes a segment every 4 ms, each with PSH."""
+    """Either a shaper at the sender lets one segment pass every 4 ms, or the application writes a segment every 4 ms, each with PSH."""
     lines = [OPENED.replace("20ms", "0.02ms")]
     for number in range(60):
         at_ms, first = 10 + 4 * number, 1 + MSS * number
@@ -446,7 +446,7 @@ def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_q
     """A shaper at the sender lets one segment pass every 4 ms, and the capture point is behind it; the path itself takes 20 µs.
 
     Linux gives the shaper ten segments at a time, with one timestamp. The first of these ten segments did not wait in the shaper, and the
-    wait of the second may be a tick of its clock. Or the application writes one segment every 4 ms, and there is no shaper.
+    wait of the second may be a tick of its clock. In the other case, the application writes one segment every 4 ms, and there is no shaper.
     """
     size, batches = MSS - 12, 12
     lines = [

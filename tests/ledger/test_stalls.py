@@ -74,7 +74,7 @@ def test_the_timer_is_identified_by_how_late_the_ack_was(tmp_path: Path, late_ms
 
 
 def test_acks_that_keep_to_one_phase_of_200_ms_are_a_heartbeats(tmp_path: Path) -> None:
-    """The application writes at any phase of 200 ms, but all ACKs arrive at multiples of 200 ms."""
+    """The application writes at any time, but all ACKs arrive at multiples of 200 ms."""
     text, end = "", 1
     for number in range(16):
         begin_ms = 1000 + number * 400 + 9 * number

@@ -138,7 +138,7 @@ def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> 
 def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its_first_messages_does_not_stall() -> None:
     """A timer that expires at once releases one message of twenty.
 
-    Alone, the range may be a trend; next to ranges with both ends, it is a range.
+    Without other ranges, these stalls may be a trend; beside ranges with both ends, they are a range.
     """
     bands = [(4000, 8000), (12_000, 16_000), (20_000, 24_000), (28_000, 30_000)]
     sizes = np.arange(150, 30_000, 330)

@@ -1,4 +1,4 @@
-"""Two captures of one transfer: packets matched despite NAT, retransmits and copies; places of losses, clocks and hosts.
+"""Two captures of one transfer: packets are matched despite NAT, retransmits and copies. The pair shows losses, clocks and host delays.
 
 An exchange is written once by hand, with what the path does to each packet, and becomes two captures. Expected values follow from the text.
 Each committed pair of captures has the log of its path in a JSON file beside it.

@@ -117,7 +117,7 @@ def test_the_ledger_covers_each_directions_life_as_its_sender_sees_it(size: int)
 
 
 def held(run: Run, cause: str) -> float:
-    """Share of the lifetime of the client's direction that has this cause."""
+    """The share that this cause has in the lifetime of the client's direction."""
     life = [h for h in run.truth if h.from_client]
     return sum(h.end_ns - h.start_ns for h in life if h.cause == cause) / (life[-1].end_ns - life[0].start_ns)
 

@@ -1,4 +1,4 @@
-"""Timers of the stack models: window probes and retransmissions are sent when the sources say, and data as soon as the window opens."""
+"""Timers of the stack models: probes and retransmissions are sent at the times in the sources, data as soon as the window opens."""
 
 from __future__ import annotations
 

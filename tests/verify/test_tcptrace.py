@@ -344,7 +344,7 @@ def test_probes_are_counted_by_tcptrace_where_the_scale_is_unknown(tmp_path: Pat
 
 
 def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_path: Path) -> None:
-    """The ACK was captured before the data that it acknowledges. To tcptrace, 1561 - 3000 outstanding bytes are near 2^64, for 1.96 s."""
+    """The ACK was captured before the data that it acknowledges. In tcptrace, outstanding bytes wrap to 1561 - 3000 + 2^64 for 1.96 s."""
     text = f"""{HANDSHAKE}
         0.020 S > C P. 1:1461    ack 1
         5.030 C > S .  1:1(0)    ack 3001

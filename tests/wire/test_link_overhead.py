@@ -1,4 +1,4 @@
-"""The link overhead of a connection: what the line carries, and the share that data can have.
+"""The link overhead of a connection: what the line carries, and the largest share of it that can be data.
 
 The figures are compared with hand calculation and tshark.
 """

@@ -300,7 +300,7 @@ def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_p
 
 @pytest.mark.parametrize(("count", "held"), [(2, 1), (4, 0)])
 def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tmp_path: Path, count: int, held: int) -> None:
-    """Twice, 428 bytes wait for the ACK of full segments. The second time, the flight before is as large as an earlier one.
+    """Twice, 428 bytes wait for the ACK of full segments. At the second wait, the flight in front of them is as large as an earlier one.
 
     Two segments of 536 bytes leave room in the smallest send buffer (2,048 bytes); four may fill it.
     """

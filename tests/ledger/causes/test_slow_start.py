@@ -153,9 +153,10 @@ def test_a_flight_that_did_not_grow_and_left_room_for_a_segment_waited_for_the_w
 def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_than_a_piece(
     tmp_path: Path, round_trip_ms: float, window_ms: float
 ) -> None:
-    """Three segments are less than one burst of Linux (the data of 1 ms, `tcp_tso_autosize`) with an RTT of 10 ms, but not with 100 ms.
+    """With an RTT of 10 ms, three segments are less than one burst of Linux (the data of 1 ms, `tcp_tso_autosize`).
 
-    With an RTT of 100 ms, the second flight of eleven is smaller than an earlier one and had room in the window, so its limit is unknown.
+    With 100 ms, they are not. With an RTT of 100 ms, the second flight of eleven is smaller than an earlier one and had room in the window,
+    so its limit is unknown.
     """
     reported = lasted(tmp_path, at_receiver([10, 14, 11, 11], 14, round_trip_ms))
     assert reported["receiver-window"] == pytest.approx(window_ms, rel=0.1)

@@ -48,8 +48,8 @@ class Visit:
     def until(self, condition: str, given: object = None) -> None:
         """Wait until a JavaScript expression (in which `given` may occur) is true.
 
-        The condition is evaluated before each animation frame, within one call: Playwright's own waiting evaluates strings, which the
-        page's policy forbids.
+        The condition is evaluated before each animation frame, within one call, because Playwright's own waiting evaluates strings, which
+        the page's policy forbids.
         """
         script = f"""(given) => new Promise((resolve, reject) => {{
             const start = performance.now();

@@ -146,7 +146,7 @@ class Reason:
         name: what it is called in the golden file.
         why: the reason.
         figures: the figures it can explain; empty for all.
-        shows: whether it holds, from our figures of the direction and what tcptrace prints.
+        shows: whether the reason applies, by our figures of the direction and what tcptrace prints.
     """
 
     name: str

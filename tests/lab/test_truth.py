@@ -93,7 +93,7 @@ def test_tail_that_is_resent_is_new_to_whoever_did_not_see_its_first_copy() -> N
 def test_late_original_with_a_timestamp_from_before_an_earlier_resend_is_thrown_away_by_the_receiver() -> None:
     """Packet 5 retransmits lost packet 2 with timestamp 240.
 
-    PAWS (RFC 7323, 5.3) then discards original 3, whose timestamp is 200, so packet 6 was needed.
+    So PAWS (RFC 7323, 5.3) discards original 3, whose timestamp is 200, and packet 6, its retransmission, was needed.
     """
     flight = [packet(0, 0, "S", tsval=100), packet(1, 0, tsval=140), *(packet(1 + 1000 * n, 1000, tsval=200) for n in range(3))]
     path = log([*flight, packet(1, 1000, tsval=240), packet(1001, 1000, tsval=241)], [0, 1, 4, 5, 3, 6])

@@ -223,8 +223,8 @@ def test_what_a_timer_sends_again_needlessly_behind_a_full_window_waited_for_the
 def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_path: Path, segments: int, drained_ms: float) -> None:
     """The ACK of ten segments arrives 150 ms after them, and the answer 340 ms after them.
 
-    If there is only one segment, so late an ACK may be a delayed ACK, and only the RTT of 20 ms counts as network. The time from then to
-    the answer is the peer's, and the application needs 20 ms after the answer.
+    If there is only one segment, so late an ACK may be a delayed ACK, and only the RTT of 20 ms counts as network. The rest of the time
+    until the answer is the peer's, and the application needs 20 ms after the answer.
     """
     answer = f"380ms S > C P. 1:101 ack {1 + MSS * segments} win 4000"
     answered = [acks(100, 0, segments, 10)] if segments > 1 else [acks(190, 0, 1)]

@@ -120,7 +120,7 @@ def swept_capture(path: Path, stack: str) -> Path:
 
 @pytest.mark.parametrize(("stack", "copy"), [("sunos4", 4096), ("bsd4.4", 2048)])
 def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes(tmp_path: Path, stack: str, copy: int) -> None:
-    """Two segments of 1,460 bytes are below 35% and below half of 16 KB, so the receivers of both stacks ACK alike.
+    """Two segments of 1,460 bytes are less than 35% and less than half of 16 KB, so the receivers of both stacks send ACKs alike.
 
     The senders' pieces differ in size.
     """

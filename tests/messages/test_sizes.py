@@ -95,7 +95,7 @@ def test_bigger_is_slower_is_no_range() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
-    """Packet losses cause such stalls, because each byte has the same chance to be lost."""
+    """Packet losses cause stalls that are likelier in larger messages, because each byte has the same chance to be lost."""
     sizes = swept(100)
     stalled = np.random.default_rng(seed).random(sizes.size) < sizes / sizes.max() * 0.95
     assert reported(sizes, stalled, 200 * MS) == ()

@@ -40,7 +40,7 @@ def _drawn(capture: Path, folder: Path) -> Path:
 
 
 def _compared(path: Path) -> list[str]:
-    """Return the lines of a graph that must be equal in both programs."""
+    """Return those lines of a graph that both programs are required to draw alike."""
     lines = path.read_text(encoding="utf-8").splitlines()
     kept = [line for number, line in enumerate(lines) if number != 2 and not line.startswith("ltext")]
     thirds = {at for at, line in enumerate(kept) if line == "3" and kept[at - 1].startswith("atext")}

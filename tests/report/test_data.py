@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def facts(values: list[Value]) -> dict[str, Any]:
-    """Label → value."""
+    """Return the values by their labels."""
     return {value["label"]: value["value"] for value in values}
 
 

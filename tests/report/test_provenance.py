@@ -74,7 +74,7 @@ def tshark(shown: str, field: str) -> list[float]:
 
 
 def test_segments_retransmits_and_median_rtt_are_those_of_tshark() -> None:
-    """A retransmit is a segment whose sequence number was sent before. One of the three retransmits is out of order to tshark."""
+    """A retransmit is a segment whose sequence number was sent before. tshark calls one of the three retransmits out of order."""
     row = analyze(LOSS).connections.collect().row(0, named=True)
     from_client = "tcp.srcport == 40001"
     sent = len(tshark(f"{from_client} && (tcp.len > 0 || tcp.flags.syn == 1 || tcp.flags.fin == 1)", "frame.number"))

@@ -109,7 +109,7 @@ def _differences(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _copies(pair: Pair) -> bool:
-    """Return whether the programs differ by the copies of packets, which tcptrace-lab does not count."""
+    """Return whether the programs differ because of copied packets, which only tcptrace counts."""
     copies = [direction["capture_duplicates"] + direction["network_duplicates"] for direction, _ in pair]
     return any(copies) and all(
         direction["segments"] + count == int(theirs["total_packets"]) for (direction, theirs), count in zip(pair, copies, strict=True)

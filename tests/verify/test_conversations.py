@@ -50,7 +50,7 @@ def _ours(capture: Path) -> list[Conversation]:
 
 
 def _size(count: int) -> str:
-    """As tshark writes it: `9999 bytes`, `10 kB`."""
+    """Return a number of bytes as tshark writes it: `9999 bytes`, `10 kB`."""
     for unit, factor in UNITS.items():
         if count // factor < 10_000 or unit == "MB":
             return f"{count // factor} {unit}"

@@ -14,7 +14,10 @@ COUNTS = ("retransmitted_segments", "retransmitted_bytes", "out_of_order_segment
 
 
 def test_a_fin_behind_the_ack_that_was_sent_after_it_is_late(tmp_path: Path) -> None:
-    """The host counts IP identifications: the FIN has 50, the ACK 51, so the FIN was sent first. Nothing was sent twice."""
+    """The host increments the IP identification per packet.
+
+    The FIN has 50 and the ACK 51, so the FIN was sent first. Nothing was sent twice.
+    """
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}

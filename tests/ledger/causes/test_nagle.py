@@ -134,8 +134,8 @@ def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer
 
     So flights alternate: 1,460 + 1,460 + 1,176 bytes, then 1,176 + 1,460 + 1,460. Nagle's algorithm does not delay full segments. If three
     flights that begin with a full segment waited for the ACK of just 4,096 bytes, the buffer has 4,096 bytes. So the 1,176 bytes that
-    waited for such an ACK were not in the buffer yet. Only two flights that begin with a full segment may be chance. In that case, the
-    cause of six waits of a small segment behind a small one is Nagle's algorithm.
+    waited for an ACK of 4,096 bytes were not in the buffer yet. Only two flights that begin with a full segment may be chance. In that
+    case, the cause of six waits of a small segment behind a small one is Nagle's algorithm.
     """
     small_first, full_first = [1_176, SEGMENT, SEGMENT], [SEGMENT, SEGMENT, 1_176]
     sizes = [full_first] + [small_first, full_first] * full_ones + [small_first] * (6 - full_ones)

@@ -23,8 +23,8 @@ MSS = 1_460
 def at_sender(window: int) -> str:
     """A flight of six segments is sent.
 
-    ACKs then make room for one more segment than the client sends, and the last ACK is delayed by 30 ms. Windows are written in units of
-    128 bytes. With `window` = 69 (8,832 bytes), there is room for 1,584 bytes from 0.0606 on.
+    The ACKs of this flight make room for one more segment than the client sends, and the last ACK is delayed by 30 ms. Windows are written
+    in units of 128 bytes. With `window` = 69 (8,832 bytes), there is room for 1,584 bytes from 0.0606 on.
     """
     flight = "\n".join(f"0.0400 C > S . {1 + MSS * n}:{1 + MSS * (n + 1)} ack 1" for n in range(6))
     return f"""

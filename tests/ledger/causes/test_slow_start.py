@@ -155,8 +155,8 @@ def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_t
 ) -> None:
     """With an RTT of 10 ms, three segments are less than one burst of Linux (the data of 1 ms, `tcp_tso_autosize`).
 
-    With 100 ms, they are not. With an RTT of 100 ms, the second flight of eleven is smaller than an earlier one and had room in the window,
-    so its limit is unknown.
+    With an RTT of 100 ms, they are not. The second flight of eleven is smaller than an earlier one and had room in the window, so its limit
+    is unknown.
     """
     reported = lasted(tmp_path, at_receiver([10, 14, 11, 11], 14, round_trip_ms))
     assert reported["receiver-window"] == pytest.approx(window_ms, rel=0.1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FAKED = """
 import importlib.abc, os, select, signal, socket, subprocess, sys, sysconfig
-import jinja2, numpy, polars, rich.progress, typer.main  # libraries see to their platforms themselves
+import jinja2, numpy, polars, rich.progress, typer.main  # libraries handle their platforms themselves
 from typer._completion_classes import completion_init
 
 lacks = json.loads(sys.argv[2])

@@ -306,7 +306,7 @@ def test_what_waited_for_the_window_was_not_held_by_nagle(tmp_path: Path) -> Non
 
 
 def test_full_segments_that_the_path_made_smaller_prove_no_nodelay(tmp_path: Path) -> None:
-    """The path carries 1,400 bytes per segment although the SYNs announce 1,460, so each segment of the transfer counts as full."""
+    """The SYNs announce an MSS of 1,460, but the path allows only 1,400 bytes, so each segment of the transfer counts as full."""
     found = judged_text(tmp_path, bulk([1400] * 10, {9: 0.0}))
     assert found["client_nagle"] == "unknown"
 

@@ -137,7 +137,10 @@ def test_what_comes_in_flights_with_pauses_between_fills_a_buffer(tmp_path: Path
 
 
 def test_single_segments_that_never_become_more_fill_a_buffer_and_are_not_in_slow_start(tmp_path: Path) -> None:
-    """A stack whose send buffer holds one segment sends one segment per RTT. Slow start would add one segment per ACK (RFC 5681, 3.1)."""
+    """A stack whose send buffer has room for one segment sends one segment per RTT.
+
+    Slow start would add one segment per ACK (RFC 5681, 3.1).
+    """
     reported = lasted(tmp_path, opened() + flights([1] * 12, 0.0201))
     assert reported["send-buffer"] == pytest.approx(11 * 20.0, abs=0.5)
     assert "slow-start" not in reported
@@ -311,7 +314,7 @@ def test_where_segments_are_overtaken_a_few_duplicate_acks_are_no_sign_of_a_repa
 
 
 def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Path) -> None:
-    """Everything is acknowledged at 80.125 ms, which the sender knows 20 ms later. New data arrive 5 s later."""
+    """The ACK of everything is captured at 80.125 ms and reaches the sender 20 ms later. New data arrive 5 s later."""
     more = f"5080ms C > S . {1 + MSS * 18}:{1 + MSS * 19} ack 1\n5080.005ms S > C . ack {1 + MSS * 19} win 65535"
     reported = lasted(tmp_path, f"{repaired()}\n{more}")
     assert reported["loss-recovery"] == pytest.approx(80.125 + 20 - 60.03, abs=0.05)

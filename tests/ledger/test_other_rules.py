@@ -54,7 +54,7 @@ def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def test_a_rule_of_others_has_its_waits_whatever_the_engine_says_and_its_words_are_reported(tmp_path: Path) -> None:
-    """Our rules give all eleven waits of 44 ms to Nagle's algorithm; the package's rule takes them, and the report has its words."""
+    """By our rules, all eleven waits of 44 ms are Nagle's. With the package's rule, they have its cause, and the report has its words."""
     found = document(analyzed(tmp_path, rule()))
     sent = found["connections"][0]["client_to_server"]["ledger_s"]
     assert sent["nagle-delayed-ack"] == 0

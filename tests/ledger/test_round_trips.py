@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SYN_US, MESSAGE_US, PATH_US = 67.2, 862.4, 20_000
 EXCHANGES = 5
 LONGER_MS = 2 * (MESSAGE_US - SYN_US) / 1000
-"""The time by which an exchange of messages takes longer than the exchange of SYNs."""
+"""How much longer an exchange of messages takes than the exchange of SYNs."""
 
 
 def exchanges() -> tuple[str, float, int]:
@@ -44,7 +44,7 @@ def exchanges() -> tuple[str, float, int]:
 def test_the_fin_behind_the_last_answer_shows_what_the_lines_took_of_each_exchange(tmp_path: Path, behind_us: float, by_peer: int) -> None:
     """The server's FIN arrives as soon as the line can carry its 84 bytes, or 1 ms later.
 
-    The rate of the line follows from the time that a message takes longer than the SYN.
+    The rate of the line follows from how much longer a message takes than the SYN.
     """
     text, at_us, end = exchanges()
     text += f"\n{at_us:.1f}us C > S F. {end}:{end} ack {end}\n{at_us + behind_us:.1f}us S > C F. {end}:{end} ack {end}"

@@ -66,7 +66,7 @@ def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
 
 
 def test_law_s_buffers_lock_as_irix_has_them_in_force() -> None:
-    """In IRIX, a buffer of 4 KB holds 2,920 bytes and one of 5 KB holds 4,380.
+    """In IRIX, a buffer of 4 KB has room for 2,920 bytes, and a buffer of 5 KB has room for 4,380 bytes.
 
     With 5 KB, a deadlock is possible only if writes leave room unused.
     """

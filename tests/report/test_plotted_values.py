@@ -1,4 +1,4 @@
-"""The values that figures plot are read back and compared with tshark, or with the kernel where only the kernel knows them."""
+"""The values that figures plot are read back and compared with tshark's, or with the kernel's if only the kernel has them."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ RULE = Rule(
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.LATE_ACK, proof.TIMER),
     refuted_by=(
-        "an RTT that is as long as this delay although ACKs are not delayed; an ACK that carries data; an ACK that covers only "
-        "data sent shortly before it"
+        "an RTT that is as long as this delay although ACKs are not delayed; an ACK that carries data; an ACK that leaves out data sent "
+        "long before it"
     ),
     source="RFC 5681, 4.2",
     advice=Advice(

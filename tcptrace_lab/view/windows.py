@@ -1,6 +1,6 @@
 """Draws the report's figures for one window of a connection, thinned to the pixel columns of the screen, down to single segments.
 
-If a connection has at most `WHOLE_ROWS` segments, all of them are read. For a larger connection, its state before the window is
+If a connection has at most `SMALL_ROWS` segments, all of them are read. For a larger connection, its state before the window is
 computed, and then only the segments of the window are read. If the window itself is too large, it is drawn batch by batch.
 """
 
@@ -19,6 +19,9 @@ from tcptrace_lab.schema import SIDES
 if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Drawings
     from tcptrace_lab.view.cached.store import Store
+
+SMALL_ROWS = 100_000
+"""Maximum number of segments of a connection that are always read. For more, to compute the state before a window takes less time."""
 
 WHOLE_ROWS = 400_000
 """Maximum number of segments drawn at once: about 60 MB with everything that is computed from them."""
@@ -61,7 +64,8 @@ def _direction(
 ) -> tuple[Direction, int]:
     """Return the series of one direction in a window, and the width of its throughput bins."""
     begin_ns = row["first_ts_ns"]
-    if row["client_segments"] + row["server_segments"] <= WHOLE_ROWS:
+    is_whole = part.from_ns <= 0 and part.to_ns >= row["last_ts_ns"] - begin_ns
+    if row["client_segments"] + row["server_segments"] <= (WHOLE_ROWS if is_whole else SMALL_ROWS):
         return series.of_window(segments.collect(), waits, begin_ns, part, from_client=from_client)
     ts_ns, frame = pl.col("ts_ns") - begin_ns, pl.col("frame")
     inside = ts_ns.is_between(part.from_ns, part.to_ns)
@@ -96,6 +100,8 @@ def _state(before: pl.LazyFrame, *, from_client: bool) -> State:
         .collect(engine="streaming")
         .row(0)
     )
+    if acked is None:
+        return State(sent, None, None)
     current = before.filter(~mine & alive & (pl.col("ack") == acked) & pl.col("window_bytes").is_not_null())
     edges = current.select((pl.col("ack") + pl.col("window_bytes")).last().alias("edge")).collect(engine="streaming")
     return State(sent, acked, edges.item())

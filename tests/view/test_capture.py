@@ -145,15 +145,19 @@ def test_bytes_of_a_window_are_counted_once(shown: explorer.Explorer, analysis: 
     assert bits / 8 == pytest.approx(unique, rel=0.05)
 
 
-@pytest.mark.parametrize("share", [(0.0, 1.0), (0.4, 0.6), (0.5, 0.52)])
-def test_a_large_connection_is_drawn_as_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: tuple[float, float]) -> None:
+@pytest.mark.parametrize("whole_rows", [100, 400], ids=["by batches", "at once"])
+@pytest.mark.parametrize("share", [(0.0, 1.0), (0.0, 0.5), (0.4, 0.6), (0.5, 0.52)])
+def test_a_large_connection_is_drawn_as_a_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: tuple[float, float], whole_rows: int
+) -> None:
     build.build([str(CAPTURE)], tmp_path)
     store = Store(cache.capture_of([str(CAPTURE)]), tmp_path)
     row = store.connection(0)
     life_ns = row["last_ts_ns"] - row["first_ts_ns"]
     window_ns = (round(share[0] * life_ns), round(share[1] * life_ns))
     whole = _points(windows.figures(store, row, window_ns, 1_000), window_ns)
-    monkeypatch.setattr(windows, "WHOLE_ROWS", 100)  # the capture has 167 segments, the smaller windows fewer than 100
+    monkeypatch.setattr(windows, "SMALL_ROWS", 100)
+    monkeypatch.setattr(windows, "WHOLE_ROWS", whole_rows)  # the capture has 167 segments, the smaller windows fewer than 100
     assert _points(windows.figures(store, row, window_ns, 1_000), window_ns) == whole
     assert whole
 

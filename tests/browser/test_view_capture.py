@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import shutil
 import struct
+from operator import itemgetter
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -17,8 +19,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tcptrace_lab import causes
 from tests.support.captures import crowd as crowds
+from tests.support.command import tcptrace_lab
 from tests.support.pages.explorer import serving
+from tests.support.peers import tshark
 from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
@@ -178,6 +183,39 @@ def test_a_link_restores_every_filter(explore: Explore, crowded: str) -> None:
     assert opened.messages == again.messages == []
 
 
+BARS = """() => [...document.querySelectorAll('#list tbody tr[aria-rowindex]')].map((row) => {
+    const [lane, bar] = [row.querySelector('.lane'), row.querySelector('.lane i')];
+    const [whole, part] = [lane.getBoundingClientRect(), bar.getBoundingClientRect()];
+    return [(part.left - whole.left) / whole.width, (part.right - whole.left) / whole.width, getComputedStyle(bar).backgroundColor];
+})"""
+"""Of each row: where its bar begins and ends in the column, as shares of the column's width, and the colour of the bar."""
+
+
+@pytest.mark.parametrize("zoom_s", [None, (0.04, 0.1)], ids=["whole capture", "zoomed"])
+def test_bars_reach_from_the_first_segment_to_the_last_in_the_colour_of_the_cause(
+    explore: Explore, tmp_path: Path, zoom_s: tuple[float, float] | None
+) -> None:
+    """Times are tshark's. The cause is the largest one in the JSON, in the direction with more data."""
+    capture = CAPTURES / "ethernet-short-connections.pcapng"
+    times_s: dict[int, list[float]] = {}
+    for frame in tshark.frames(capture, ["tcp.stream", "frame.time_relative"]):
+        times_s.setdefault(int(frame["tcp.stream"]), []).append(float(frame["frame.time_relative"]))
+    document = json.loads(tcptrace_lab("analyze", capture, "--json", "-", "-q", "-o", tmp_path / "report.html").stdout)
+    main = [max(one["client_to_server"], one["server_to_client"], key=itemgetter("payload_bytes")) for one in document["connections"]]
+    colours = [causes.OURS[max(one["ledger_s"], key=one["ledger_s"].get)].colour for one in main]
+    begin_s, end_s = zoom_s or (0, max(map(max, times_s.values())))
+    at = "" if zoom_s is None else f"#zoom_from={begin_s * 1e9:.0f}&zoom_to={end_s * 1e9:.0f}"
+    with serving(tmp_path / "cache", capture) as url:
+        opened = explore(url + at)
+        opened.until(SETTLED)
+        bars = opened.page.evaluate(BARS)
+    assert len(bars) == len(times_s) == len(colours) == 4
+    for conn, (left, right, colour) in enumerate(bars):
+        shares = [(time_s - begin_s) / (end_s - begin_s) for time_s in (min(times_s[conn]), max(times_s[conn]))]
+        assert [left, right] == pytest.approx(shares, abs=0.002)
+        assert colour == f"rgb{tuple(bytes.fromhex(colours[conn].removeprefix('#')))}"
+
+
 def test_a_drag_in_the_overview_selects_a_time(explore: Explore, crowded: str) -> None:
     opened = explore(crowded, viewport={"width": 1280, "height": 900})
     opened.until(f"{SETTLED} && document.querySelector('.overview svg')")
@@ -316,6 +354,9 @@ def test_each_table_is_shown_and_can_be_saved(explore: Explore, nagle: str, tabl
     with opened.page.expect_download() as saving:
         opened.page.get_by_role("link", name="CSV of this table").click()
     assert len(list(csv.DictReader(io.StringIO(saving.value.path().read_text(encoding="utf-8"))))) == counted
+    with opened.page.expect_download() as saving:
+        opened.page.get_by_role("link", name="Parquet").click()
+    assert pl.read_parquet(saving.value.path()).height == counted
     assert opened.messages == []
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.view import query_process
 from tests.support import explorer, needs
+from tests.support.captures import archives
 from tests.support.command import new_process
 from tests.support.places import CAPTURES
 
@@ -121,6 +124,25 @@ def test_worst_captures_are_those_that_lost_most(shown: explorer.Explorer, folde
     (worst,) = [table["rows"] for table in shown.get("api/archive")["tables"] if table["key"] == "worst"]
     assert [{name: row[name] for name in ("name", "fixable_ns")} for row in worst] == list(map(json.loads, lines))
     assert worst
+
+
+def test_outliers_have_the_score_that_is_computed_by_hand(tmp_path: Path) -> None:
+    """Nine handshakes with a median of 10 ms. Their distances from it are the logarithms of 10/6 10/7 10/8 10/9 1 1.1 1.2 1.3 8.
+
+    The fifth largest distance, ln(10/8), is the median absolute deviation. The client's RTT in the slow one, 20 ms where the
+    median is 10 ms, is no outlier: its score is 0.6745 ln(2) / ln(10/8) = 2.1.
+    """
+    (tmp_path / "captures").mkdir()
+    for place, time_ms in enumerate((6, 7, 8, 80, 9, 10, 11, 12, 13)):
+        archives.handshake(tmp_path / "captures" / f"h{place}.pcap", place, time_ms / 1_000)
+    archives.made(tmp_path / "captures", tmp_path / "archive")
+    with explorer.exploring(tmp_path / "archive", cache=tmp_path / "cache") as found:
+        (rows,) = [table["rows"] for table in found.get("api/archive")["tables"] if table["key"] == "outliers"]
+    captures = pl.read_parquet(tmp_path / "archive" / "tables" / "captures" / "**" / "*.parquet")
+    slow = captures.filter(name="h3")["capture"].item()
+    shown = [(row["capture_id"], row["client_addr"], row["metric"], row["value"], row["median"]) for row in rows]
+    assert shown == [(slow, "10.0.0.1", "handshake", "80 ms", "10 ms")] * 2, "both directions of the connection carried data"
+    assert [row["z"] for row in rows] == pytest.approx([0.6745 * math.log(8) / math.log(10 / 8)] * 2)
 
 
 def test_the_rows_of_a_query_can_be_downloaded(shown: explorer.Explorer) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from scapy.utils import wrpcap
 
 from tcptrace_lab import schema
 from tcptrace_lab.analysis import analyze
@@ -21,6 +22,7 @@ from tcptrace_lab.view.cached.store import Store
 from tests.support import explorer, needs
 from tests.support.command import new_process
 from tests.support.places import ROOT
+from tests.support.talks import Talk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,6 +124,25 @@ def test_downloads_are_those_of_export(shown: explorer.Explorer, name: str) -> N
     assert ours.select(pl.exclude("layers")).equals(pl.read_parquet(io.BytesIO(exported)).select(pl.exclude("layers")))
     lines = shown.ask(f"api/connection/0/{name}.csv").body.decode().splitlines()
     assert lines == new_process("export", CAPTURE, "--table", name, "-o", "-", "--format", "csv").stdout.decode().splitlines()
+
+
+def test_transactions_are_those_of_export_in_both_forms(tmp_path: Path) -> None:
+    """The capture has two connections at the same time, the first with one request, the second with two."""
+    first = Talk().opened().asks(10, b"GET /a HTTP/1.1\r\n\r\n").says(40, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    second = Talk(client_port=40_001).opened(5)
+    for at_ms, target in ((15, b"b"), (50, b"c")):
+        second.asks(at_ms, b"GET /" + target + b" HTTP/1.1\r\n\r\n").says(at_ms + 20, b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
+    capture = tmp_path / "web.pcap"
+    wrpcap(str(capture), sorted(first.frames + second.frames, key=lambda frame: float(frame.time)))
+    exported = pl.read_csv(new_process("export", capture, "--table", "transactions", "-o", "-", "--format", "csv").stdout)
+    with explorer.exploring(capture, cache=tmp_path / "cache") as found:
+        for conn, wanted in enumerate([[("/a", 200, 30)], [("/b", 404, 20), ("/c", 404, 20)]]):
+            path = f"api/connection/{conn}/transactions"
+            saved = pl.read_parquet(io.BytesIO(found.ask(f"{path}.parquet").body))
+            assert saved.schema == schema.TRANSACTIONS.polars_schema()
+            assert [(row["target"], row["status"], row["server_think_ns"] / 1e6) for row in saved.to_dicts()] == wanted
+            theirs = exported.filter(pl.col("conn") == conn).to_dicts()
+            assert saved.to_dicts() == pl.read_csv(found.ask(f"{path}.csv").body).to_dicts() == theirs
 
 
 def test_a_window_has_the_segments_within_it(shown: explorer.Explorer, analysis: Analysis) -> None:

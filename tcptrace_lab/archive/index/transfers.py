@@ -34,7 +34,7 @@ def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
 
     Returns:
         `capture conn from_client client_addr server_addr server_port client_port first_ts_ns active_ns payload_bytes data_segments rate_bps
-        (null below ten data segments) rtt_ns (median) syn_ns (SYN to SYN/ACK) resent_share fixable_ns cause (the largest part of the lost
+        (null below ten data segments) rtt_ns (median) syn_ns (SYN to SYN/ACK, once for each connection) resent_share fixable_ns cause (the largest part of the lost
         time) cause_ns`, sorted by the first three.
     """
     connections = tables["connections"]
@@ -66,7 +66,9 @@ def _side(side: str, *, from_client: bool) -> list[pl.Expr]:
         pl.col(f"{side}_data_segments").alias("data_segments"),
         pl.when(is_listed).then(rate_bps).alias("rate_bps"),
         pl.col(f"{side}_rtt_p50_ns").alias("rtt_ns"),
-        pl.col("syn_to_synack_ns").alias("syn_ns"),
+        (pl.col("syn_to_synack_ns") if from_client else pl.when(pl.col("client_payload_bytes") == 0).then("syn_to_synack_ns")).alias(
+            "syn_ns"
+        ),
         pl.when(pl.col(f"{side}_payload_bytes") > 0)
         .then(pl.col(f"{side}_retransmitted_bytes") / pl.col(f"{side}_payload_bytes"))
         .alias("resent_share"),

@@ -34,8 +34,8 @@ def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
 
     Returns:
         `capture conn from_client client_addr server_addr server_port client_port first_ts_ns active_ns payload_bytes data_segments rate_bps
-        (null below ten data segments) rtt_ns (median) syn_ns (SYN to SYN/ACK, once for each connection) resent_share fixable_ns cause (the largest part of the lost
-        time) cause_ns`, sorted by the first three.
+        (null below ten data segments) rtt_ns (median) syn_ns (SYN to SYN/ACK, once for each connection) resent_share fixable_ns cause (the
+        largest part of the lost time) cause_ns`, sorted by the first three.
     """
     connections = tables["connections"]
     sides = [connections.select(_side(side, from_client=from_client)) for side, from_client in SIDES.items()]
@@ -56,6 +56,7 @@ def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
 def _side(side: str, *, from_client: bool) -> list[pl.Expr]:
     sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
     rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
+    syn_ns = pl.col("syn_to_synack_ns")
     is_listed = (sent_ns > 0) & (pl.col(f"{side}_data_segments") >= MIN_SEGMENTS)
     return [
         pl.col("capture", "conn"),
@@ -66,9 +67,7 @@ def _side(side: str, *, from_client: bool) -> list[pl.Expr]:
         pl.col(f"{side}_data_segments").alias("data_segments"),
         pl.when(is_listed).then(rate_bps).alias("rate_bps"),
         pl.col(f"{side}_rtt_p50_ns").alias("rtt_ns"),
-        (pl.col("syn_to_synack_ns") if from_client else pl.when(pl.col("client_payload_bytes") == 0).then("syn_to_synack_ns")).alias(
-            "syn_ns"
-        ),
+        (syn_ns if from_client else pl.when(pl.col("client_payload_bytes") == 0).then(syn_ns)).alias("syn_ns"),
         pl.when(pl.col(f"{side}_payload_bytes") > 0)
         .then(pl.col(f"{side}_retransmitted_bytes") / pl.col(f"{side}_payload_bytes"))
         .alias("resent_share"),

@@ -111,7 +111,10 @@ class _Corridor:
         return self.upper(slope) - self.lower(slope)
 
     def noise(self, slope: float) -> float:
-        """Return the noise of both edges, added up: the typical distance between the edge and the extreme value of a run."""
+        """Return the sum of the two edges' noise.
+
+        The noise of an edge is the typical distance between the edge and the extreme value of a run.
+        """
         above = _noise(*self._there, slope, self.upper(slope))
         below = _noise(self._back[0], -self._back[1], -slope, -self.lower(slope))
         return above + below

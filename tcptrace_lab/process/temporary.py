@@ -104,7 +104,7 @@ def _locked(path: str) -> int:
 
     lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)  # noqa: PTH118
     try:
-        # Before the lock file contains the folder's name, no process removes the folder: a process that gets the lock releases it at once.
+        # While the lock file is empty, no process removes the folder: a process that finds no name in the file releases the lock at once.
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(lock, os.path.basename(path).encode())  # noqa: PTH119
     except OSError:

@@ -170,7 +170,7 @@ def test_two_delayed_acks_name_no_timer(tmp_path: Path) -> None:
 def bulk(sizes: list[int], acks: dict[int, float], *, spacing_ms: float = 3) -> str:
     """A handshake and segments of these sizes, sent every `spacing_ms`.
 
-    `acks`: number of a segment → ms from it to its ACK, in addition to 1 ms.
+    `acks` maps the number of a segment to a delay in ms: the ACK of the segment follows it after 1 ms and this delay.
     """
     events: list[tuple[float, str]] = []
     end, at_ms = 1, 10.0

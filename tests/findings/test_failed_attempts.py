@@ -83,7 +83,7 @@ def test_attempts_at_another_port_are_distinguished(tmp_path: Path) -> None:
 
 
 def test_refused_attempts_are_one_finding_however_fast(tmp_path: Path) -> None:
-    """One attempt per second is refused after 20 ms: 5 x 20 ms of 4.02 s."""
+    """The client makes five attempts, one per second. Each is refused after 20 ms, so they take 100 ms of 4.02 s."""
     text = attempts(5, "0 C > S S 0:0(0) win 64240\n0.02 S > C R. 0:0(0) ack 1 win 0", every_s=1)
     (reported,) = slow(analyzed(tmp_path, text))
     assert reported.title == "10.0.0.2:80 refused 5 connection attempts, for 100 ms"

@@ -73,7 +73,7 @@ struct Divided {
     caused_ns: i64,
 }
 
-/// Divides a wait for which a gate was closed. The wait has the cause of the gate until the gate opened.
+/// Divides a wait at the time when its gate opened. Until then, the wait has the cause of the gate.
 fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) -> Divided {
     let late_ns = verdict.opened_ago_ns.unwrap_or(0).min(left_ns);
     let grown_ns = match verdict.opened_ago_ns {

@@ -145,7 +145,10 @@ def points(entry: dict[str, Any]) -> Iterator[tuple[str, str | Router]]:
 
 
 def summed(pieces: Iterable[Piece]) -> tuple[dict[Key, int], dict[Key, list[Wait]]]:
-    """Return, for the data directions, the nanoseconds by key, and the longest waits whose cause the kernel does not accept."""
+    """Return the sum of nanoseconds of each key, and the longest waits of each key whose cause the kernel does not accept.
+
+    Only the data directions count.
+    """
     sums: dict[Key, int] = defaultdict(int)
     longest: dict[Key, dict[tuple[int, int | None, int | None], int]] = defaultdict(lambda: defaultdict(int))
     for piece in pieces:

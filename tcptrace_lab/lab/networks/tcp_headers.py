@@ -14,7 +14,7 @@ SYN, FIN = 0x02, 0x01
 
 
 TIMESTAMPS, END, NOP = 8, 0, 1  # kinds of TCP options
-KIND_AND_LENGTH = 2  # bytes of kind and length, with which every other option begins
+KIND_AND_LENGTH = 2  # bytes: all options but End of Option List and No-Operation begin with kind and length
 
 
 class TcpHead(NamedTuple):

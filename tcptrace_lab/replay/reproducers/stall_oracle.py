@@ -179,7 +179,7 @@ class Oracle:
         return made if made.client.done and made.server.done else None
 
     def stalled_ns(self, of: Run) -> int:
-        """Return the time in ns for which the stall's direction waited for the stall's causes."""
+        """Return for how long, in ns, the causes of the stall made its direction wait."""
         return sum(end_ns - start_ns for start_ns, end_ns in self._holds(of))
 
     def _holds(self, of: Run) -> list[tuple[int, int]]:

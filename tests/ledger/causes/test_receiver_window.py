@@ -312,9 +312,9 @@ def both_ways(flight: int, *, queued: bool) -> str:
 def test_an_ack_that_waits_behind_the_other_sides_data_is_the_networks_not_a_delayed_one(tmp_path: Path) -> None:
     """Data that the server sends after it has received the client's flight carry the ACK (RFC 9293, 3.8.6.3).
 
-    So the data that arrive from 41 to 107 ms were sent before the server received the flight, and waited in a queue. A receiver does not
-    delay the ACK of ten segments, because it ACKs at least every second one (RFC 5681, 4.2). A receiver may delay the ACK of a single
-    segment.
+    The data that arrive from 41 to 107 ms do not carry this ACK. So the server sent them before it received the flight, and they waited in
+    a queue. A receiver does not delay the ACK of ten segments, because it ACKs at least every second one (RFC 5681, 4.2). A receiver may
+    delay the ACK of a single segment.
     """
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=True))
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=False))

@@ -4,8 +4,8 @@ use super::{Evidence, MIN_OVERRIDE_NS, MIN_RTO_NS, are, is};
 use crate::connection::CAUSAL_NS;
 
 impl Evidence<'_> {
-    /// Whether the window had less room than a full-sized segment needs, and less than this segment needs (at least 1
-    /// byte).
+    /// Whether the window had no room for a full-sized segment, nor for this segment. A segment without payload counts
+    /// as 1 byte.
     pub(in super::super) fn window_was_full(&self) -> bool {
         is(self.room(), |room| (room < self.record.payload_bytes || room < 1) && room < self.smss_bytes)
     }

@@ -36,7 +36,7 @@ CURE = "a larger send buffer on {sender}, or " + immediate_ack.CURE
 """The cause and the cure, as the verdict words them (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
 
 MIN_SHARE = 0.5
-"""A deadlock replaces the direction's other findings on late ACKs if it takes at least this share of their time (a heuristic)."""
+"""If a deadlock takes at least this share of the time of the direction's other findings on late ACKs, it replaces them (a heuristic)."""
 
 SOURCE = (
     "Comer & Lin, TCP buffering and performance over an ATM network; Moldeklev & Gunningberg 1995; SunOS 4.1.3 netinet/tcp_output.c; "

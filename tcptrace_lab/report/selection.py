@@ -46,7 +46,7 @@ ALONE = Room(3_000, 24_000, 5_000, 24_000, 25, 8)
 """Limits of a single report, which has at most 6 MB."""
 
 AMONG_MANY = Room(300, 400, 200, 300, 6, 3)
-"""Limits of a report in an archive, which has at most 300 kB beside the scripts that all reports share."""
+"""Limits of one report in an archive. Such a report has at most 300 kB, without the scripts that all reports share."""
 
 PAYLOAD = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 RESENT = pl.col("client_retransmitted_segments") + pl.col("server_retransmitted_segments")

@@ -39,7 +39,7 @@ QUEUE_NS, QUEUE_TIMES = 50_000_000, 2
 """Minimum queueing delay that is reported, and minimum ratio of the median RTT to the base RTT (heuristics)."""
 
 HARMFUL_QUEUE_NS = 150_000_000
-"""One-way delay that a conversation tolerates (ITU-T G.114). A queue that adds this much delay by itself is reported as harmful."""
+"""One-way delay that a conversation tolerates (ITU-T G.114). A queue that adds this much delay is of medium severity."""
 
 _QUEUE, _MARKED = "queue", "marked"
 

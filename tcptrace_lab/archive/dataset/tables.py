@@ -28,7 +28,7 @@ from tcptrace_lab.schema import ARCHIVE_TABLES, PART_TABLES, STORE_VERSION
 from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from tcptrace_lab.archive.registry import Known, Registry
     from tcptrace_lab.archive.storage import Place
@@ -97,6 +97,11 @@ class Built:
             return cls()
         return cls({name: (fields[0], fields[1]) for name, fields in saved["partitions"].items()}, saved["rows"])
 
+    def is_current(self, stem: str, made_of: str, there: Collection[str]) -> bool:
+        """Return whether the files of a partition of a table exist and were made of these inputs. `there` has the names of all files."""
+        before = self.partitions.get(stem)
+        return before is not None and before[0] == made_of and set(before[1]) <= set(there)
+
     def save(self, place: Place) -> None:
         """Save the files and their inputs in the archive. Raises OutputUnwritable."""
         document = {"store_version": STORE_VERSION, "partitions": self.partitions, "rows": self.rows}
@@ -136,27 +141,27 @@ def build(
     part_sizes = place.names("parts")
     captures = {name: _row(place, built, part_sizes, settings, name, known, lost) for name, known in sorted(registry.captures.items())}
     there = place.names("tables")
-    inputs: dict[str, str] = {}
-    missing: list[TablePartition] = []
-
-    def is_missing(stem: str, made_of: str) -> bool:
-        inputs[stem] = made_of
-        before = built.partitions.get(stem)
-        return before is None or before[0] != made_of or not there.keys() >= set(before[1])
-
-    for partition, names in _partitions(captures).items():
+    partitions = _partitions(captures)
+    of_files, made_of_files = _stem(_FILES, _FILES), _hashed([_file_rows(registry), sorted(registry.unreadable.items()), len(captures)])
+    inputs = {of_files: made_of_files}
+    for partition, names in partitions.items():
         made_of = _hashed([[captures[name].row, captures[name].part, registry.captures[name].places[0]] for name in names])
-        if is_missing(_stem(_CAPTURES, partition), made_of):
-            written = _write(place, _CAPTURES, partition, [_frame(ARCHIVE_TABLES[_CAPTURES], [captures[name].row for name in names])])
-            built.partitions[_stem(_CAPTURES, partition)] = made_of, written
+        inputs |= {_stem(table, partition): made_of for table in (_CAPTURES, *(table.name for table in PART_TABLES))}
+    missing = {stem for stem, made_of in inputs.items() if not built.is_current(stem, made_of, there)}
+
+    of_parts: list[TablePartition] = []
+    for partition, names in partitions.items():
+        if (stem := _stem(_CAPTURES, partition)) in missing:
+            rows = _frame(ARCHIVE_TABLES[_CAPTURES], [captures[name].row for name in names])
+            built.partitions[stem] = inputs[stem], _write(place, _CAPTURES, partition, [rows])
         sources = tuple(_source(captures[name], registry.captures[name].places[0]) for name in names)
-        missing += [
-            TablePartition(table.name, partition, sources) for table in PART_TABLES if is_missing(_stem(table.name, partition), made_of)
-        ]
-    for stem, files in (write_all or partial(_write_in_turn, place))(missing):
+        of_parts += [TablePartition(table.name, partition, sources) for table in PART_TABLES if _stem(table.name, partition) in missing]
+    for stem, files in (write_all or partial(_write_in_turn, place))(of_parts):
         built.partitions[stem] = inputs[stem], files
         built.save_sometimes(place)
-    _write_files(place, built, registry, captures, is_missing)
+    if of_files in missing:
+        built.partitions[of_files] = made_of_files, _write_files(place, registry)
+
     built.partitions = {stem: built.partitions[stem] for stem in inputs}
     built.rows = {each.part: built.rows[each.part] for each in captures.values() if each.part in built.rows}
     kept = {name for _, files in built.partitions.values() for name in files}
@@ -326,27 +331,20 @@ def _file(place: Place, stem: str, number: int, frame: pl.DataFrame) -> str:
     return name
 
 
-def _write_files(
-    place: Place, built: Built, registry: Registry, captures: Mapping[str, _Capture], is_missing: Callable[[str, str], bool]
-) -> None:
-    """Write the table `files`, and the problems of unreadable files, if these rows have changed."""
-    rows = sorted(_file_rows(registry), key=lambda row: (row["path"], row.get("capture", ""), row.get("place", 0)))
-    unreadable = sorted(registry.unreadable.items())
-    made_of = _hashed([rows, unreadable, len(captures)])
-    if is_missing(_stem(_FILES, _FILES), made_of):
-        files = _write(place, _FILES, _FILES, [_frame(ARCHIVE_TABLES[_FILES], rows)])
-        files += _write(place, _PROBLEMS, f"month={UNKNOWN_MONTH}/files", [_problem(None, path, what) for path, what in unreadable])
-        built.partitions[_stem(_FILES, _FILES)] = made_of, files
+def _write_files(place: Place, registry: Registry) -> list[str]:
+    """Write the table `files`, and the problems of unreadable files. Returns the names of the Parquet files."""
+    problems = [_problem(None, path, what) for path, what in sorted(registry.unreadable.items())]
+    files = _write(place, _FILES, _FILES, [_frame(ARCHIVE_TABLES[_FILES], _file_rows(registry))])
+    return files + _write(place, _PROBLEMS, f"month={UNKNOWN_MONTH}/files", problems)
 
 
-def _file_rows(registry: Registry) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table `files`."""
+def _file_rows(registry: Registry) -> list[dict[str, Any]]:
+    """Return the rows of the table `files`, by path, capture and place."""
+    rows: list[dict[str, Any]] = [{"path": path, "state": "other"} for path in registry.others]
+    rows += [{"path": path, "state": "unreadable"} for path in registry.unreadable]
     for name, known in registry.captures.items():
         for number, paths in enumerate(known.places):
             for place, (path, (digest, size_bytes)) in enumerate(zip(paths, known.files, strict=True)):
                 state = "duplicate" if number else "capture"
-                yield {"path": path, "capture": name, "place": place, "file_bytes": size_bytes, "sha256": digest, "state": state}
-    for path in registry.others:
-        yield {"path": path, "state": "other"}
-    for path in registry.unreadable:
-        yield {"path": path, "state": "unreadable"}
+                rows.append({"path": path, "capture": name, "place": place, "file_bytes": size_bytes, "sha256": digest, "state": state})
+    return sorted(rows, key=lambda row: (row["path"], row.get("capture", ""), row.get("place", 0)))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from tcptrace_lab.archive import fingerprint, registry
 from tcptrace_lab.archive.registry import Registry
 from tcptrace_lab.archive.sources.walk import walk
-from tcptrace_lab.archive.storage import TMP, Folder, at, is_url, part_name
+from tcptrace_lab.archive.storage import SAVE_S, TMP, Folder, at, is_url, part_name
 from tcptrace_lab.archive.work import lock
 from tcptrace_lab.archive.work.task import Analyze, Done, Hash, Hashed, WriteTable, Written
 from tcptrace_lab.archive.work.workers import MEMORY_BYTES, Pool
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.work.task import Result, Task
     from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.findings.finding import Severity
-
-SAVE_S = 5.0
-"""Minimum interval between saves of the registry."""
 
 _NEEDED_AT_THE_END = ("tcptrace_lab.archive.dataset.tables", "tcptrace_lab.archive.index.page")
 """Modules that only the end of a run needs. These modules import Polars, which takes longer than everything that happens before the workers

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 TMP = "tmp"
 """The folder for files that are being written."""
 
+SAVE_S = 5.0
+"""Minimum interval between saves of a state that grows during a run."""
+
 _NAME_BYTES = 8
 """Number of random bytes in the name of a temporary file."""
 

@@ -20,8 +20,6 @@ def what(row: Mapping[str, Any], *, from_client: bool) -> str:
         return f"the capture has only one direction of the connection: capture both{', from its start' if start(row) else ''}"
     if "much_not_captured" in reasons and missing:
         return f"{numbers.size(missing)} of this direction are missing from the capture: capture without drops"
-    if "acks_missing" in reasons:
-        return "ACKs of the connection are missing from the capture: capture both directions, without a filter on flags or sizes"
     return ""
 
 

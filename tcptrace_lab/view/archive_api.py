@@ -118,7 +118,7 @@ class ArchiveApi:
             if self._sums is None or time.monotonic() - self._sums[0] > FRESH_S:
                 with query.opened(self.root) as tables:
                     captures = tables["captures"].sort("first_ts_ns", "path", "capture", nulls_last=True).collect()
-                    self._sums = (time.monotonic(), overview(tables, None), captures)
+                    self._sums = (time.monotonic(), overview(tables, None, with_servers=True), captures)
             return self._sums[1:]
 
     def overview(self) -> dict[str, Any]:

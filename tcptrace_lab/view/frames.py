@@ -94,7 +94,8 @@ def sentence(segment: dict[str, Any], wait: dict[str, Any] | None) -> str:
         return f"The {who} sent it at once: it carries no data ({kind_words(segment)})."
     reason = _RELEASED.get(segment["released_by"] or "", "").format(frame=segment["released_by_frame"])
     if wait is None:
-        return f"The segment was sent without a wait{f': {reason}' if reason else ' that the capture shows'}."
+        because = f": {reason}" if reason else " that the capture shows"
+        return f"The segment was sent without a wait{because}."
     length = numbers.duration(wait["end_ns"] - wait["start_ns"])
     sure = _SURE[wait["confidence"]] if wait["cause"] != "unknown" else ""
     left = f"; then {reason}" if reason else ""

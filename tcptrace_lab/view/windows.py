@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.cached.store import Store
 
 SMALL_ROWS = 100_000
-"""Maximum number of segments of a connection that are always read. For more, to compute the state before a window takes less time."""
+"""A connection with at most this many segments is always read as a whole. For a larger one, it takes less time to compute the state before
+the window."""
 
 WHOLE_ROWS = 400_000
 """Maximum number of segments drawn at once: about 60 MB with everything that is computed from them."""

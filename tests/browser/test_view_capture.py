@@ -188,7 +188,7 @@ BARS = """() => [...document.querySelectorAll('#list tbody tr[aria-rowindex]')].
     const [whole, part] = [lane.getBoundingClientRect(), bar.getBoundingClientRect()];
     return [(part.left - whole.left) / whole.width, (part.right - whole.left) / whole.width, getComputedStyle(bar).backgroundColor];
 })"""
-"""Of each row: where its bar begins and ends in the column, as shares of the column's width, and the colour of the bar."""
+"""For each row, where its bar begins and ends, as shares of the width of the column, and the colour of the bar."""
 
 
 @pytest.mark.parametrize("zoom_s", [None, (0.04, 0.1)], ids=["whole capture", "zoomed"])

@@ -112,7 +112,7 @@ def test_holm_by_hand() -> None:
 
 
 def test_numbers_that_resemble_the_one_before_count_for_fewer() -> None:
-    """Of a hundred random numbers, each is repeated ten times.
+    """A hundred random numbers are drawn, and each is repeated ten times.
 
     Neighbours correlate by about 0.9, so the thousand numbers count for about fifty.
     """

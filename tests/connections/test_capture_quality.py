@@ -104,7 +104,7 @@ def test_a_connection_without_a_beginning_is_reported(tmp_path: Path) -> None:
 
 
 def test_faults_weigh_by_the_bytes_of_their_connections(tmp_path: Path) -> None:
-    """Of a second connection, only one direction is captured, with as many bytes (2,920) as the first connection.
+    """A second connection has as many bytes (2,920) as the first, but only one direction of it is captured.
 
     So half of all captured bytes have quality 0.5 (one direction) · 0.9 (no start) = 0.45.
     """

@@ -83,7 +83,7 @@ def test_few_marks_and_bits_that_are_no_marks_are_no_finding(exchange: str, tmp_
 def test_where_a_tenth_of_the_segments_is_marked_a_pause_is_only_possibly_the_applications(
     marked: int, sure: Confidence, tmp_path: Path
 ) -> None:
-    """Of 40 segments (20 rounds of two), 4 marked segments are a tenth."""
+    """The transfer has 40 segments (20 rounds of two), so 4 marked segments are a tenth."""
     analysis = analyze(packets.capture(tmp_path / "x.pcap", ECN + rounds(marked)))
     (found,) = (one for one in analysis.findings if one.id == "application-limited" and not one.from_client)
     assert found.confidence == sure

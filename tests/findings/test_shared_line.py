@@ -48,7 +48,7 @@ def limited(path: Path) -> list[Finding]:
 
 
 def test_a_window_on_a_line_that_is_half_busy_can_save_the_other_half(tmp_path: Path) -> None:
-    """Of 100 round trips of 20 ms, the data take 10 ms each. A larger window can save at most about 1 s of 2 s."""
+    """The transfer has 100 round trips of 20 ms. In each, the data take 10 ms. A larger window can save at most about 1 s of 2 s."""
     (found,) = limited(packets.capture(tmp_path / "x.pcap", uploads(1)))
     assert found.gain_ns is not None
     assert 0.9 * 1000 * MS <= found.gain_ns <= 1.1 * 1000 * MS

@@ -362,7 +362,7 @@ def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) 
 
 
 def test_behind_a_flight_of_which_the_capture_missed_a_part_that_was_acknowledged_the_wait_is_unknown(tmp_path: Path) -> None:
-    """Of each flight of four segments, the last two were not captured.
+    """The capture lacks the last two segments of each flight of four.
 
     So the captured flights of two, which never grow, are not the true flights. Each wait is 20 ms, minus the 10 µs between the two captured
     segments. The missing bytes are acknowledged, so they were not lost before the capture point.

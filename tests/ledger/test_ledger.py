@@ -389,7 +389,7 @@ def test_window_time_equals_the_kernels_count_within_a_twentieth(name: str) -> N
 
 @pytest.mark.parametrize("medium", ["ethernet", "loopback", "atm9180", "atm9188"])
 def test_nagle_stalls_account_for_what_nodelay_saves(medium: str) -> None:
-    """The same schedule runs without and with TCP_NODELAY.
+    """One schedule runs twice: without and with TCP_NODELAY.
 
     The durations of the two connections differ by the sum of the stalls, within 3%.
     """

@@ -164,9 +164,9 @@ def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
 
 
 def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
-    """Of twenty messages, three normal ones are at one end by chance in 2 of 1,140 cases, which is too often.
+    """Three normal messages of twenty are at one end by chance in 2 of 1,140 cases, which is too often.
 
-    Of forty messages, three normal ones are at one end by chance in one of 4,940 cases.
+    Three normal messages of forty are at one end by chance in one of 4,940 cases.
     """
     few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
     assert reported(few, few > 1200) == ()

@@ -42,7 +42,7 @@ pub enum Evidence {
     Time,
     /// An earlier RST.
     Reset,
-    /// The same packet was captured with another TTL or other layers.
+    /// A copy of the packet was captured with another TTL or other layers.
     Path,
     /// The link layer reports that the segment is damaged.
     Link,

@@ -167,7 +167,7 @@ impl Flows {
         place
     }
 
-    /// Of the next few flows, returns the index of the one that was silent for longest.
+    /// Returns the index of the flow that was silent for longest among the next few flows.
     fn oldest(&mut self) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len());
         let place = places.min_by_key(|at| self.live.get(*at).and_then(Flow::last_ts_ns)).unwrap_or(0);

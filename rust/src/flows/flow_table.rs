@@ -314,7 +314,7 @@ impl Connections {
         }
     }
 
-    /// Of the next few connections, closes the one that is least likely to get more segments. Returns its index.
+    /// Closes the connection that is least likely to get more segments among the next few. Returns its index.
     fn make_room(&mut self, now: Nullable) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len);
         let dispensable =

@@ -6,6 +6,10 @@ use crate::flows::ConnectionRow;
 /// If at most 0.1% of the bytes are missing, nearly all verdicts are the same as those of the complete capture.
 const FEW: f64 = 0.001;
 
+/// A capture lacks ACKs if more bytes were in flight than this many times the receiver's largest window. A sender stays
+/// within the window, but an ACK can be captured a little late (a heuristic).
+const WINDOWS_IN_FLIGHT: i64 = 2;
+
 /// A connection cannot be silent for longer than 24 days, because its timestamps become invalid (RFC 7323, 5.5). A
 /// longer silence means that the clock jumped, or that several captures were joined.
 const LONGEST_SILENCE_NS: i64 = 24 * 86_400 * 1_000_000_000;
@@ -92,13 +96,11 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     .collect()
 }
 
-/// Whether one host had more than twice as many bytes in flight as the other host's largest window. A sender stays
-/// within the window, so more bytes in flight mean that ACKs are missing. The factor of two allows for ACKs that are
-/// captured a little late.
+/// Whether more bytes were in flight, in either direction, than complete ACKs and the receiver's window allow.
 fn lacks_acks(row: &ConnectionRow) -> bool {
     row.directions.iter().zip(row.counts.iter().rev()).any(|(sender, receiver)| {
         let known = sender.max_in_flight_bytes.get().zip(receiver.max_window_bytes);
-        known.is_some_and(|(in_flight, window)| in_flight > 2 * i64::from(window))
+        known.is_some_and(|(in_flight, window)| in_flight > WINDOWS_IN_FLIGHT * i64::from(window))
     })
 }
 

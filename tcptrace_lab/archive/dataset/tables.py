@@ -22,7 +22,7 @@ from zipfile import BadZipFile
 import polars as pl
 
 from tcptrace_lab.archive.dataset import part as parts
-from tcptrace_lab.archive.storage import part_name
+from tcptrace_lab.archive.storage import SAVE_S, part_name
 from tcptrace_lab.errors import OutputUnwritable, as_os_error
 from tcptrace_lab.schema import ARCHIVE_TABLES, PART_TABLES, STORE_VERSION
 from tcptrace_lab.text.numbers import NS_PER_S
@@ -41,9 +41,6 @@ FEW = 256
 
 FILE_SLICES = 8
 """Slices (`part.SLICE_BYTES`) per file: about 256 MB of memory."""
-
-SAVE_S = 5.0
-"""Minimum interval between saves of the state of a build."""
 
 ROW_GROUP_ROWS = 65_536
 

@@ -58,12 +58,13 @@ WIDTHS_NS = (
 _DIRECTION = ("capture", "conn", "from_client")
 
 
-def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) -> dict[str, Any]:
-    """Return the contents of the index, and the servers, which only the explorer shows.
+def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None, *, with_servers: bool = False) -> dict[str, Any]:
+    """Return the contents of the index.
 
     Args:
         tables: tables of the archive (`query.opened`).
         comparison: comparison with another archive, if requested.
+        with_servers: whether to add the servers, which only the explorer shows.
     """
     captures = tables["captures"].sort("first_ts_ns", "path", "capture", nulls_last=True).collect()
     poor = captures.filter(pl.col("quality") == POOR).select("capture")
@@ -86,7 +87,7 @@ def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) 
         "trend": _trend(tables, sound, width_ns, origin_ns),
         "transfers": _columns(_worst(directions)),
         "pairs": _pairs(directions, width_ns, origin_ns),
-        "servers": _servers(directions, width_ns, origin_ns),
+        **({"servers": _servers(directions, width_ns, origin_ns)} if with_servers else {}),
         "outliers": _outliers(directions),
         "problems": _problems(tables, places),
         "comparison": None if comparison is None else _comparison(comparison),

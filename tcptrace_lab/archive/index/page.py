@@ -52,9 +52,7 @@ def write(place: Place, baseline: str | None, *, is_named: bool = True) -> Compa
             comparison = compare(tables, baseline)
             if not is_named:
                 comparison = replace(comparison, baseline="the baseline")
-        contents = overview(tables, comparison)
-        del contents["servers"]
-        page = render(contents)
+        page = render(overview(tables, comparison))
     place.write(INDEX, page.encode())
     return comparison
 

@@ -123,7 +123,7 @@ def test_a_resend_with_the_identification_of_the_original_is_a_resend(tmp_path: 
 
 
 def test_two_points_of_a_slow_path_see_a_packet_far_apart(tmp_path: Path) -> None:
-    """The same packet is captured twice, 50 ms apart, the second time with a VLAN tag."""
+    """One packet is captured twice, 50 ms apart, the second time with a VLAN tag."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.070 C > S P. 1:1001 ack 1 {{id 50, vlan 20}}"
     assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
 

@@ -13,9 +13,9 @@ pub enum ErrorKind {
     NotACapture,
     /// The file is a capture in a format or variant that this engine does not read.
     Unsupported,
-    /// The capture ends in the middle of a record. Everything before it was read.
+    /// The capture ends in the middle of a record. All earlier records were read.
     Cut,
-    /// A length or tag in the capture contradicts its context. Reading stops there.
+    /// A length or tag in the capture contradicts its context. Nothing after this place is read.
     Damaged,
 }
 
@@ -121,8 +121,8 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// A problem that did not stop the reader. Problems of the same kind are counted together; the place is that of the
-/// first one.
+/// A problem that did not stop the reader. Problems of the same kind are counted together, with the place of the first
+/// one.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// What was found and how it was handled, in words for users.

@@ -1,8 +1,8 @@
 //! The engine of tcptrace-lab: reads capture files and produces Arrow columns of TCP segments and connections.
 //!
-//! The engine does the work that is sequential, that is done for each packet, or that reads untrusted bytes. Python
-//! works on the tables that the engine returns: it analyzes sets of connections, and produces the output that people
-//! read. The layers, each of which uses only earlier ones:
+//! The engine does all work that is sequential, runs for each packet, or reads untrusted bytes. Python works on the
+//! tables that the engine returns: it analyzes sets of connections, and produces the output that people read. The
+//! layers, each of which uses only earlier ones:
 //!
 //! 1. [`error`], [`nullable`], [`seq`]: errors, numbers that may be unknown, and 32-bit sequence numbers.
 //! 2. [`capture`]: turns the bytes of files into frames. This layer handles formats and compression, but no network
@@ -14,7 +14,7 @@
 //! 7. [`flows`]: finds the connection of each segment by its endpoints, and emits rows.
 //! 8. [`hosts`]: concludes what a whole connection shows about its two hosts and its capture.
 //! 9. [`ledger`]: assigns a cause to each wait: *why is the next byte of this direction not leaving now?*
-//! 10. [`messages`]: derives application messages from segments and what the ledger notes about them.
+//! 10. [`messages`]: derives application messages from segments and the ledger's notes.
 //! 11. [`figures`]: reduces the segments and waits of a direction to the series that a report draws.
 //! 12. [`table`]: turns rows into batches of Arrow columns.
 //! 13. [`engine`]: runs all of these in several threads with limited memory.

@@ -21,11 +21,11 @@ use hashbrown::HashMap;
 use crate::connection::Kind;
 use crate::ledger::{Cause, Note};
 
-/// At most this many writes are listed per message; if there are more, the first ones.
+/// Maximum number of writes that are listed per message. If there are more, the first ones are listed.
 const MAX_WRITES: usize = 64;
 
-/// An unacknowledged message becomes final when more than this many later messages of its direction exist, because its
-/// ACK is no longer expected.
+/// An unacknowledged message becomes final after more than this many later messages in its direction. Its ACK is then
+/// no longer expected.
 const UNACKED_MESSAGES: i64 = 64;
 
 /// The PSH flag (RFC 9293, 3.1).
@@ -66,8 +66,8 @@ impl Segment {
         self.payload_bytes > 0 && !OTHERS.iter().any(|kind| self.kind == *kind as u8)
     }
 
-    /// Whether the segment is shorter than a full-sized one, or was merged from several segments of which the last is
-    /// shorter.
+    /// Whether the segment is smaller than a full-sized one. For a merged segment, this applies to the last of the
+    /// merged segments.
     fn is_small(&self) -> bool {
         self.smss_bytes.is_some_and(|full| full > 0 && self.payload_bytes % full != 0)
     }
@@ -154,14 +154,14 @@ impl Message {
         self.answer_ts_ns.filter(|_| self.state() != State::Overlapping)
     }
 
-    /// Cause of its longest stall.
+    /// Cause of the message's longest stall.
     #[must_use]
     pub fn stall_cause(&self) -> Option<Cause> {
         self.longest_stall.map(|(_, cause)| cause)
     }
 
-    /// Sizes of its writes. A segment below the MSS ends a write of the application. `None` if bytes were retransmitted
-    /// or some bytes are missing.
+    /// Sizes of the message's writes. A segment below the MSS ends a write of the application. `None` if bytes were
+    /// retransmitted or some bytes are missing.
     #[must_use]
     pub fn writes(&self) -> Option<Vec<i64>> {
         if self.is_resent || self.state() != State::Whole {
@@ -373,7 +373,8 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Starts without segments. `notes` are the ledger's notes on the connections whose segments will be added.
+    /// Returns a reconstruction without segments. `notes` are the ledger's notes on the connections whose segments will
+    /// be added.
     #[must_use]
     pub fn new(mut notes: Vec<Noted>) -> Self {
         notes.sort_by_key(|noted| noted.frame);

@@ -1,5 +1,5 @@
-//! The compiled module `tcptrace_lab._core`. No other module of the engine depends on Python. `_core.pyi` declares its
-//! types.
+//! The compiled module `tcptrace_lab._core`. No other module of the engine depends on Python. `_core.pyi` declares the
+//! types of the module.
 
 mod figures;
 mod stream;
@@ -36,8 +36,7 @@ fn known_connection((conn, one, other, frames): KnownTuple) -> Known {
     Known { conn, ends: [one, other], frames }
 }
 
-/// Locks the engine for one batch. A lock is poisoned if a thread panicked while it had the lock; Python has already
-/// received the panic.
+/// Locks the engine for one batch. A poisoned lock is ignored, because Python has already received the panic.
 fn lock(engine: &Shared) -> MutexGuard<'_, Pass> {
     engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -255,7 +254,7 @@ impl Engine {
         ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left })
     }
 
-    /// Returns the next rows of all tables, at least `max_rows` rows together; `None` at the end.
+    /// Returns the next rows of all tables, about `max_rows` rows together or fewer; `None` at the end.
     fn pull(&self, py: Python<'_>, max_rows: usize) -> PyResult<Option<PulledStreams>> {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
@@ -322,7 +321,7 @@ impl Engine {
         self.detailed(py, |engine| table::locks(engine.details()))
     }
 
-    /// Returns the distances and round trips of the directions.
+    /// Returns the capture point and the base RTT of each direction.
     fn directions(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.detailed(py, |engine| table::direction_facts(engine.details()))
     }
@@ -421,7 +420,7 @@ impl Engine {
     }
 }
 
-/// Makes application messages from segments.
+/// Reconstructs application messages from segments.
 #[pyclass(module = "tcptrace_lab._core", frozen)]
 struct Messages {
     messages: Mutex<messages::Messages>,

@@ -17,12 +17,12 @@ pub(super) struct Counted {
 #[derive(Clone, Debug)]
 pub(super) struct Consumed {
     bytes: Arc<AtomicU64>,
-    /// Size of the file in bytes; `None` if the stream is not a regular file.
+    /// Number of bytes that will be read; `None` if the stream is not a regular file.
     total: Option<u64>,
 }
 
 impl Counted {
-    /// A file or standard input. The size of a regular file is known; bytes before the current position are subtracted.
+    /// A file or standard input. For a regular file, the total is the number of bytes after the current position.
     pub(super) fn file(mut file: File) -> Self {
         let regular = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let total = regular.and_then(|regular| Some(regular.len().saturating_sub(file.stream_position().ok()?)));
@@ -63,13 +63,13 @@ impl Progress {
         Self { files }
     }
 
-    /// Number of bytes read so far. The compressed bytes of a compressed file are counted.
+    /// Number of bytes read so far. For a compressed file, this is the number of compressed bytes.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.files.iter().map(|file| file.bytes.load(Ordering::Relaxed)).sum()
     }
 
-    /// Total size in bytes of the files when they were opened; `None` if one of them is not a regular file.
+    /// Total size of the files in bytes when they were opened; `None` if one of them is not a regular file.
     #[must_use]
     pub fn bytes_total(&self) -> Option<u64> {
         self.files.iter().map(|file| file.total).sum()

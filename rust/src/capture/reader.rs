@@ -18,7 +18,7 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 /// The path that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
-/// Number of bytes that are enough to recognize every supported format with a magic number. A live pipe is opened as
+/// Length in bytes of the longest magic number of a supported capture or compression format. A live pipe is opened as
 /// soon as these bytes have arrived.
 pub(super) const MAGIC_BYTES: usize = 6;
 
@@ -29,11 +29,11 @@ enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
     Erf(Erf),
-    /// The file has ended, or an error has ended it.
+    /// The file has ended, or an error has stopped the reading.
     Ended,
 }
 
-/// Information from the file header, available also after the end of the file.
+/// Properties of the file, which stay available after the last frame.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileInfo {
     pub(super) format: String,
@@ -147,7 +147,7 @@ impl Reader {
         self.stream.blocks.slice(self.stream.record.data.clone())
     }
 
-    /// The file, and the offset of the current frame's bytes in its stream, after decompression.
+    /// The path of the file, and the offset of the current frame in the decompressed file.
     pub(super) fn place(&self) -> (&OsStr, u64) {
         (&self.path, self.stream.blocks.offset_of(&self.stream.record.data))
     }
@@ -204,15 +204,15 @@ pub(super) fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> 
     Blocks::new(Input::Compressed(Box::new(Decoder::new(codec, ahead, source))), block_bytes)
 }
 
-/// Whether a stream is in ERF format, which has no magic number. The records are checked only if the first bytes are
-/// not those of another known format.
+/// Whether a stream is in ERF format, which has no magic number. The records are checked only if no other format is
+/// recognized.
 fn is_erf(blocks: &mut Blocks) -> bool {
     blocks.fill_to(SNIFFED_BYTES);
     !sniff::is_recognized(blocks.available()) && erf::detect(blocks)
 }
 
-/// Returns the error that ends the file `path`. If the file is compressed and the decompressor found a fault, that
-/// fault is returned, without an offset in the decompressed stream.
+/// Returns the error that stopped the reading of the file `path`. If decompression failed, returns the decompressor's
+/// error instead, without an offset.
 fn caused(stop: CaptureError, blocks: &mut Blocks, path: &OsStr) -> CaptureError {
     match blocks.compression_fault() {
         Some(fault) => CaptureError::new(fault.kind, path, fault.what),

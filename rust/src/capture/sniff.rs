@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 
 use crate::error::{CaptureError, ErrorKind};
 
-/// Number of bytes that are checked. This number is enough to recognize text and all formats with a magic number.
+/// Number of bytes that are checked: enough to recognize text and every magic number.
 pub(super) const SNIFFED_BYTES: usize = 64;
 
-/// Formats that have a magic number and that this engine does not read, as (magic, name).
+/// Capture formats that are recognized but not supported, as (magic number, name).
 const KNOWN: &[(&[u8], &str)] = &[
     (b"snoop\0\0\0", "a Sun snoop capture"),
     (b"RTSS", "a capture of Microsoft Network Monitor 1"),
@@ -27,7 +27,7 @@ const KNOWN: &[(&[u8], &str)] = &[
     (b"\xaa\xaa\xaa\xaa", "a capture of Accellent 5Views"),
 ];
 
-/// Compressions and archives that this engine does not open, as (magic, name).
+/// Compression and archive formats that are recognized but not supported, as (magic number, name).
 const PACKED: &[(&[u8], &str)] = &[
     (b"BZh", "bzip2"),
     (b"PK\x03\x04", "zip"),
@@ -37,13 +37,12 @@ const PACKED: &[(&[u8], &str)] = &[
     (b"LZIP", "lzip"),
 ];
 
-/// Types of the first record in `LANalyzer` files (trace header, cyclic trace header; little-endian), and the largest
-/// length of this record.
+/// The type of the first record in a `LANalyzer` file: trace header or cyclic trace header.
 const LANALYZER_TYPES: [u16; 2] = [0x1001, 0x1007];
 const LANALYZER_HEADER_MAX_BYTES: u16 = 1024;
 
-/// The error for a file that is not a capture. The error names the format that `head`, the first bytes of the file,
-/// shows.
+/// The error for a file that is not a capture. `head` is the first bytes of the file. The error names the format if
+/// these bytes show it.
 pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
     if head.is_empty() {
         return CaptureError::new(ErrorKind::NotACapture, path, "is empty");
@@ -65,8 +64,8 @@ pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
     CaptureError::new(ErrorKind::NotACapture, path, format!("is not a capture: it begins with {first}"))
 }
 
-/// Whether `head` begins with a known magic number or is text. Formats without a magic number are tried only for other
-/// files.
+/// Whether `head` begins with a known magic number or is text. Formats without a magic number are tried only if this
+/// function returns false.
 pub(super) fn is_recognized(head: &[u8]) -> bool {
     known(head).is_some() || packed(head).is_some() || looks_like_text(head)
 }

@@ -27,7 +27,7 @@ impl Fault {
     }
 }
 
-/// Calls `read` once, and again if a signal interrupts the call.
+/// Calls `read`, and repeats the call if a signal interrupts it.
 pub(super) fn read_some(source: &mut Source, out: &mut [u8]) -> std::io::Result<usize> {
     loop {
         match source.read(out) {

@@ -8,8 +8,8 @@ use super::notes::Notes;
 /// A link type as pcap numbers it (`LINKTYPE_…`).
 pub type LinkType = u32;
 
-/// Captured lengths up to this limit are always accepted: `MAXIMUM_SNAPLEN` of libpcap, `WTAP_MAX_PACKET_SIZE_STANDARD`
-/// of Wireshark.
+/// Captured lengths up to this limit are always accepted. libpcap (`MAXIMUM_SNAPLEN`) and Wireshark
+/// (`WTAP_MAX_PACKET_SIZE_STANDARD`) have the same limit.
 pub(super) const MAX_RECORD_BYTES: u32 = 262_144;
 
 /// Captured lengths up to this limit are accepted if the snaplen allows them. (BIG TCP packets have up to 512 KiB;
@@ -41,7 +41,7 @@ pub(super) struct Stream {
     pub(super) record: Record,
 }
 
-/// The largest captured length that is accepted for a record if the file declares `snaplen` (0 means no snaplen).
+/// The largest captured length that is accepted in a file with this snaplen (0: the file declares none).
 pub(super) fn record_limit(snaplen: u32) -> u32 {
     if snaplen == 0 { MAX_DECLARED_RECORD_BYTES } else { snaplen.clamp(MAX_RECORD_BYTES, MAX_DECLARED_RECORD_BYTES) }
 }

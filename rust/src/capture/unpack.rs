@@ -1,4 +1,4 @@
-//! Decompresses a file in a format that this engine does not read, so that another program can read it.
+//! Decompresses a file for another program, if this engine does not read the format of the file.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -31,7 +31,7 @@ impl Unpacker {
     /// Writes the next bytes. Returns the number of bytes; 0 means the end of the file.
     ///
     /// # Errors
-    /// An error that writing to `sink` returned.
+    /// Writing to `sink` failed.
     pub fn write_some(&mut self, sink: &mut impl Write) -> std::io::Result<usize> {
         self.blocks.fill_to(1);
         let ready = self.blocks.available();
@@ -41,7 +41,7 @@ impl Unpacker {
         Ok(count)
     }
 
-    /// The fault that ended the file early; `None` before the end of the file is reached.
+    /// The fault that ended the file early; `None` if there is no fault or the end is not reached yet.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.blocks.fault().map(|fault| fault.what.as_str())

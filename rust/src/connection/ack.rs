@@ -1,4 +1,4 @@
-//! Evaluates ACK and SACK blocks of a segment: they show which data of the peer has arrived.
+//! Evaluates the acknowledgment number and the SACK blocks of a segment.
 
 use super::direction::DirectionState;
 use super::figures::DirectionFigures;
@@ -126,7 +126,7 @@ fn unseen_bytes(una: i64, ack: i64, data_sender: &mut DirectionState) -> i64 {
     in_holes + beyond
 }
 
-/// Evaluates what an ACK and its SACK blocks show about retransmissions.
+/// Compares an ACK and its SACK blocks with earlier retransmissions.
 #[cold]
 fn look_back(
     segment: &Segment,

@@ -13,15 +13,16 @@ const COPY_NS: i64 = 1_000_000;
 /// An identical segment with the same IP ID within this time is a capture duplicate (a heuristic: the time is far below
 /// 200 ms, the shortest common retransmission timeout).
 const SAME_ID_COPY_NS: i64 = 10_000_000;
-/// An identical segment with the same IP ID, but with another TTL or other layers, is a capture duplicate if it is
-/// captured within this time. The packet may be captured once before and once after a queue or slow link (a heuristic:
-/// the shortest common retransmission timeout).
+/// If the IP ID is the same but TTL or lower layers differ, a copy within this time is a capture duplicate. The two
+/// capture points may be on both sides of a queue or slow link (a heuristic: the shortest common retransmission
+/// timeout).
 const OTHER_PATH_COPY_NS: i64 = 200_000_000;
-/// A host can send the same pure ACK twice. If IP IDs do not distinguish packets, a repeated pure ACK counts as a
-/// capture duplicate only if at least one in this many segments was captured twice (a heuristic).
+/// A host can send the same pure ACK twice. If IP IDs do not distinguish packets, a repeated pure ACK is therefore not
+/// always a capture duplicate. It counts as one only if at least one in this many segments was captured twice (a
+/// heuristic).
 const SYSTEMATIC_SHARE: u64 = 3;
 impl DirectionState {
-    /// Whether a segment of this host can be a duplicate, because it has no new data and no new ACK.
+    /// Whether a segment of this host has neither new data nor a new ACK, so that it can be a duplicate.
     #[inline]
     pub(crate) fn may_repeat(&self, segment: &Segment, receiver: &DirectionState) -> bool {
         if segment.payload_bytes > 0 {
@@ -39,8 +40,7 @@ impl DirectionState {
     }
 }
 
-/// The verdict on a segment without new data and without a new ACK, if the segment is a duplicate of an earlier
-/// segment.
+/// The verdict on a segment that duplicates an earlier segment; `None` for other segments.
 #[cold]
 pub(crate) fn copy_of(
     segment: &Segment,
@@ -90,7 +90,7 @@ fn judge(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) 
     Some(verdict(evidence, confidence))
 }
 
-/// The earlier segment in flight with the same bytes, if both segments are the same packet.
+/// The segment in flight that has the same bytes and is the same packet as `segment`.
 fn in_flight(segment: &Segment, sender: &DirectionState, counts: bool) -> Option<Found> {
     let isn = sender.figures.isn?;
     let start = crate::seq::unwrap(segment.seq, isn, sender.snd_max);

@@ -11,9 +11,8 @@ use super::sequence_space::Placed;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Shortest time from the previous data to a keepalive: 1 s minus 1/10 for clock error, because Linux counts
-/// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` in seconds. A single byte that is sent again within this time is a
-/// retransmission, not a keepalive.
+/// Shortest time between data and a keepalive: 1 s (the minimum of `TCP_KEEPIDLE` and `TCP_KEEPINTVL` in Linux), minus
+/// 10% for clock error. A single byte that is sent again within this time is a retransmission, not a keepalive.
 const MIN_KEEPALIVE_NS: i64 = 900_000_000;
 
 /// The verdict on data with the next expected sequence number.
@@ -25,7 +24,7 @@ const fn proved(kind: Kind, evidence: Evidence) -> Verdict {
     Verdict::new(kind, evidence, Confidence::Proved)
 }
 
-/// Classifies a segment that `sender` sent, from the state before the segment. `ack` is the offset that the segment
+/// Classifies a segment of `sender` from the state before the segment. `ack` is the offset that the segment
 /// acknowledges.
 #[inline(always)]
 pub(crate) fn verdict(
@@ -58,7 +57,7 @@ pub(crate) fn verdict(
 }
 
 /// Recognizes keepalives and zero-window probes. A probe has at most one byte. Its sequence number is that of the last
-/// acknowledged byte or of the next byte.
+/// acknowledged byte, or of the byte after it.
 #[inline(always)]
 fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &DirectionState) -> Option<Verdict> {
     if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {
@@ -89,8 +88,7 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
         let verdict = Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent);
         return is_idle.then(|| verdict.with(receiver.last_ack_frame));
     }
-    // If the repeated byte precedes the first captured byte, the capture shows only that it was sent before the
-    // sender's last segment.
+    // If the repeated byte was not captured, its time is unknown. It was sent before the sender's last segment.
     let unseen = una <= 1 && sender.figures.syn_segments == 0;
     let sent_ts_ns = if unseen { sender.last_ts_ns } else { sender.last_data_ts_ns };
     let since_data_ns = now.since(sent_ts_ns).get();
@@ -160,7 +158,7 @@ pub(crate) fn released_by(
     if !received_after_sending && sender.last_was_data && soon(sender.last_ts_ns) {
         return (ReleasedBy::Burst, Some(sender.burst_frame));
     }
-    // Data from the peer can trigger an answer of the application. An ACK without data only releases data that is
+    // Data from the peer can trigger an answer of the application. An ACK without data releases only data that is
     // already in the send buffer.
     let answers = idle && receiver.last_was_data;
     if received_after_sending && !answers && soon(receiver.last_ack_ts_ns) {

@@ -1,4 +1,4 @@
-//! The state of one direction of a connection, as far as the segments captured so far show it.
+//! The state of one direction of a connection, derived from the segments captured so far.
 
 use super::figures::{DirectionFigures, MAX_WINDOW_SCALE, SynOptions};
 use super::history::History;
@@ -8,14 +8,14 @@ use super::sequence_space::{Holes, Outstanding, Placed, Stamp};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// If the window in the header is below this value, only scale 0 is tried. Applications often write 1,024 or 4,096
-/// bytes, so their data would often fill a small window at a larger scale by chance (a heuristic).
+/// If the unscaled window is below this value, only window scale 0 is tried. At a larger scale, a write of 1,024 or
+/// 4,096 bytes would often fill a small window by chance (a heuristic).
 const MIN_USEFUL_WINDOW: u16 = 256;
 /// Size of an mbuf cluster of 4.4BSD (`MCLBYTES`). If the MSS is larger than a cluster, 4.4BSD rounds it down to whole
 /// clusters (`tcp_mss`).
 pub(crate) const CLUSTER_BYTES: i64 = 2048;
-/// If the largest advertised window is above this, Linux limits a segment to half of that window (`TCP_MSS_DEFAULT`, in
-/// `tcp_bound_to_half_wnd`).
+/// If the largest advertised window exceeds this size, Linux limits segments to half of the window (`TCP_MSS_DEFAULT`
+/// in `tcp_bound_to_half_wnd`).
 const TINY_WINDOW_BYTES: u32 = 536;
 
 /// Bytes that were sent but are not captured yet. A captured segment without data has a higher sequence number, so
@@ -92,10 +92,10 @@ pub(crate) struct DirectionState {
     pub outstanding: Outstanding,
     /// The holes in the captured data; `None` until a segment skips bytes.
     pub holes: Option<Box<Holes>>,
-    /// Bytes that are below the sequence number of a segment without data and were not captured before that segment.
+    /// Bytes that were sent before a captured segment without data, but are not captured yet.
     pub overtaken: Option<Box<Overtaken>>,
     pub figures: DirectionFigures,
-    /// Largest payload of this host's segments according to both SYNs, in bytes; 0 while unknown.
+    /// Largest payload of this host's segments in bytes, derived from both SYNs; 0 while unknown.
     pub mss_bytes: u32,
 }
 
@@ -123,8 +123,8 @@ impl DirectionState {
     }
 
     /// Moves offset 0 to a SYN that was captured after other segments of this host. Either the SYN was captured late,
-    /// or the other segments were forged. Offset 0 is not moved if data already has offsets. The offsets that
-    /// `receiver` acknowledged are corrected too.
+    /// or the other segments were forged. Offset 0 does not move if data already has offsets. The offset that
+    /// `receiver` acknowledged is corrected too.
     pub(crate) fn anchor(&mut self, syn: &Segment, receiver: &mut DirectionState) {
         let guessed = self
             .figures
@@ -159,9 +159,8 @@ impl DirectionState {
         self.snd_una.get().map(|una| (self.snd_max - una).max(0))
     }
 
-    /// Whether the only captured segment of this host may be a keepalive without data. The sequence number of a
-    /// keepalive is one too low (RFC 9293, 3.8.4), so an ACK of one byte more does not mean that a byte is missing from
-    /// the capture.
+    /// Whether this host sent only one captured segment, which may be a keepalive without data. A keepalive's sequence
+    /// number is `SND.NXT` - 1 (RFC 9293, 3.8.4). An ACK of `SND.NXT` then does not show a missing byte.
     #[cold]
     pub(crate) fn may_have_probed(&self) -> bool {
         let DirectionFigures { segments, data_segments, syn_segments, fin_segments, .. } = self.figures;
@@ -193,7 +192,7 @@ impl DirectionState {
         (0..=most).any(|scale| window << scale == bytes)
     }
 
-    /// Number of segments on the wire into which a captured segment of `bytes` bytes is split; 1 while the MSS is
+    /// Number of segments on the wire that a captured segment of `bytes` bytes stands for (offload); 1 while the MSS is
     /// unknown.
     #[inline]
     pub(crate) fn virtual_segments(&self, bytes: u32) -> u32 {
@@ -227,9 +226,8 @@ impl DirectionState {
     }
 
     /// The largest payload that Linux sends into a window of less than two segments: half of the largest advertised
-    /// window, or the whole window if it is tiny (`tcp_bound_to_half_wnd`). Two segments of this size may be captured
-    /// as one segment. Other stacks treat a segment of this size as full-sized if they have no more data (RFC 9293,
-    /// 3.8.6.2.1).
+    /// window, or the whole window if it is tiny (`tcp_bound_to_half_wnd`). With offload, two such segments may be
+    /// captured as one. Every stack may send a segment of half of the largest window (RFC 9293, 3.8.6.2.1).
     #[inline]
     fn half_of(max_window: u32) -> i64 {
         match max_window {
@@ -242,15 +240,15 @@ impl DirectionState {
     /// Whether this host's longest segments are full-sized although the MSS is larger. The caller checks first that two
     /// of these segments were in flight at the same time.
     ///
-    /// Traffic of hosts without SACK and timestamps still passes through tunnels, which keep segments below the MSS
-    /// (libslirp subtracts 20 bytes too many for the headers). Two small segments are not in flight at the same time:
-    /// Nagle's algorithm sends a second small segment only if it is half of the largest window (4.4BSD, `tcp_output`).
+    /// A tunnel can keep segments below the MSS, even between hosts without SACK and timestamps. (libslirp subtracts 20
+    /// bytes too many for the headers.) Nagle's algorithm allows only one small segment in flight. A second one is sent
+    /// only if it is half of the largest window (4.4BSD, `tcp_output`).
     #[inline]
     fn are_full(longest: i64, max_window: u32) -> bool {
         longest * 2 < i64::from(max_window)
     }
 
-    /// Whether this host's SYN offers no SACK and no timestamps; false if no SYN was captured.
+    /// Whether this host's SYN offers neither SACK nor timestamps; false if no SYN was captured.
     #[inline]
     fn is_old(&self) -> bool {
         let refuses_both =
@@ -265,9 +263,9 @@ impl DirectionState {
         self.is_old() && max_window > 0 && payload_bytes >= max_window / 2
     }
 
-    /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS, and
-    /// may send segments of other sizes: half of the largest window (`tcp_output`), or, in a throughput deadlock, the
-    /// content of the send buffer. In a throughput deadlock, nothing else is in flight except a FIN.
+    /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS. They
+    /// send segments of half of the largest window (`tcp_output`), or, in a throughput deadlock, the whole send buffer.
+    /// In a throughput deadlock, only one segment and possibly a FIN are in flight.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, max_window: u32) -> bool {
         longest > 0
@@ -276,9 +274,9 @@ impl DirectionState {
             && self.figures.max_in_flight_bytes.get().unwrap_or(0) > longest + 1
     }
 
-    /// Records the options of this host's SYN. Of several SYNs, the first one with completely captured options is used.
-    /// If a SYN lacks an option that an earlier truncated SYN has, the earlier options are kept: XNU and Windows omit
-    /// options after some failed attempts.
+    /// Records the options of this host's SYN. If there are several SYNs, the first one with completely captured
+    /// options is used. If a SYN lacks an option that an earlier truncated SYN has, the earlier options are kept: XNU
+    /// and Windows omit options after some failed attempts.
     pub(crate) fn take_syn_options(&mut self, syn: &Segment) {
         let options = &syn.options;
         let offered = SynOptions {
@@ -336,8 +334,8 @@ pub(crate) fn is_single_without_push(segment: &Segment) -> bool {
 }
 
 /// Derives the window scale of both hosts from the captured SYNs. Windows are scaled only if both SYNs have the option
-/// (RFC 7323, 2.2). A SYN-ACK has the option only if the SYN has it, so a SYN-ACK with the option determines its own
-/// host's scale. If either SYN lacks the option, neither window is scaled.
+/// (RFC 7323, 2.2). A SYN-ACK has the option only if the SYN has it. A captured SYN-ACK with the option is therefore
+/// enough to know its sender's scale. If either SYN lacks the option, neither window is scaled.
 pub(crate) fn settle_window_scales(
     client: &mut DirectionState,
     server: &mut DirectionState,

@@ -24,7 +24,7 @@ pub enum Evidence {
     Reneging,
     /// An earlier ACK covers the segment.
     Acknowledged,
-    /// An ACK of a part of the data that was in flight when loss recovery began (RFC 6582).
+    /// A partial ACK: it covers only a part of the data that was in flight when loss recovery began (RFC 6582).
     PartialAck,
     /// TCP timestamps of the segments (RFC 7323, RFC 3522).
     Timestamp,

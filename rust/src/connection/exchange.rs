@@ -57,8 +57,8 @@ pub(crate) fn exchange(
     }
 }
 
-/// Processes a packet that `verdict` classifies as a duplicate. Only the count of duplicates changes, not the rest of
-/// the connection's state.
+/// Processes a packet that `verdict` classifies as a duplicate. The connection's state changes only in the count of
+/// duplicates.
 #[cold]
 pub(crate) fn copied(
     segment: &Segment,

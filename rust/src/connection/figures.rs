@@ -62,7 +62,7 @@ impl SynOptions {
         (self.window_scale.is_some() || !self.cut).then_some(self.window_scale)
     }
 
-    /// Whether the SYN options `whole` contain every option that was captured of this truncated SYN.
+    /// Whether `whole` contains every option that was captured from this truncated SYN.
     #[must_use]
     pub fn is_beginning_of(&self, whole: &Self) -> bool {
         self.mss.is_none_or(|mss| whole.mss == Some(mss))

@@ -35,7 +35,8 @@ impl Predicted {
         if !is_plain || !is_known || receiver.last_was_probe {
             return None;
         }
-        // The next segment begins at the highest byte sent, and all bytes below have been captured.
+        // The segment begins at the highest offset sent. Neither an ACK nor a later segment shows missing bytes above
+        // this offset.
         let start = sender.snd_max;
         let is_next = segment.seq == sender.figures.isn?.wrapping_add(start as u32)
             && sender.snd_una.value() <= start

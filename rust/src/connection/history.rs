@@ -19,7 +19,7 @@ const MAX_COPIES: usize = 32;
 /// If an ACK follows a retransmission within 3/4 of the shortest RTT, the retransmission did not cause the ACK (Allman
 /// and Paxson, "On Estimating End-to-End Network Path Properties", 1999).
 const SOONER_THAN_RTT: (i64, i64) = (3, 4);
-/// A shortest RTT below this is not used to recognize spurious retransmissions, because clocks and schedulers are not
+/// If the shortest RTT is below this, it does not show spurious retransmissions, because clocks and schedulers are not
 /// accurate enough (a heuristic).
 const MIN_JUDGED_RTT_NS: i64 = 1_000_000;
 
@@ -49,7 +49,7 @@ impl Resend {
 pub(crate) struct AckReport {
     pub ts_ns: Nullable,
     pub frame: u64,
-    /// Lowest offset that was not acknowledged before this ACK.
+    /// Lowest unacknowledged offset before this ACK.
     pub una: i64,
     pub ack: i64,
     /// The timestamp echo reply of the ACK, if valid.
@@ -69,8 +69,7 @@ pub(crate) struct History {
     /// Ranges above the ACK that the receiver reported in SACK blocks, and the last frame that reported a new range.
     pub sacked: Ranges,
     pub sack_frame: u64,
-    /// End of a range that the receiver discarded after it had reported the range (reneging), and the frame that showed
-    /// this.
+    /// Reneging: the end of a reported range that the receiver discarded, and the frame that showed it.
     pub reneged: Option<(i64, u64)>,
     /// Highest offset sent when the current loss recovery began.
     recovery_point: Nullable,
@@ -79,7 +78,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Whether loss recovery is in progress and not ended by an ACK of `una`.
+    /// Whether loss recovery is still in progress after an ACK of `una`.
     pub(crate) fn recovers(&self, una: i64) -> bool {
         self.recovery_point.get().is_some_and(|point| una < point)
     }
@@ -231,8 +230,7 @@ fn sooner_than(rtt_ns: i64) -> i64 {
     rtt_ns.saturating_mul(SOONER_THAN_RTT.0) / SOONER_THAN_RTT.1
 }
 
-/// Evidence that another packet triggered the ACK of a retransmission, and that the retransmission was therefore
-/// spurious.
+/// Evidence that a retransmission was spurious, because another packet triggered its ACK.
 fn needless(resend: &Resend, report: &AckReport) -> Option<(Evidence, Confidence)> {
     // An ACK echoes the timestamp of the segment at the left edge of the window (RFC 7323, 4.3), so the echoed
     // timestamp is evidence only about a retransmission of that segment.

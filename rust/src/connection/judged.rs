@@ -37,15 +37,14 @@ impl Before {
     }
 }
 
-/// A classified segment. The state of both directions already includes the segment, except that it is not yet recorded
-/// as its sender's last segment.
+/// A classified segment. The state of both directions already includes the segment, but the sender's `last_*` fields do
+/// not.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub placed: Placed,
     /// Offset that the segment acknowledges, even if the segment did not arrive.
     pub ack: Option<i64>,
-    /// Offset that the segment acknowledges; `None` if the receiver's link discarded the segment, because the receiver
-    /// never got its ACK and window.
+    /// Offset that the segment acknowledges; `None` if the receiver's link layer discarded the segment.
     pub arrived_ack: Option<i64>,
     /// The edges of the segment's SACK blocks as offsets: for each block the left edge, then the right edge.
     pub sack_blocks: Option<Box<[i64]>>,

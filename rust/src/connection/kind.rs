@@ -45,7 +45,7 @@ pub enum Kind {
     NetworkDuplicate,
     /// The ACK that answers a zero-window probe while the window is still 0.
     ZeroWindowProbeAck,
-    /// An ACK of a part of the data that was in flight when loss recovery began (RFC 6582).
+    /// An ACK that covers only a part of the data in flight at the start of loss recovery (RFC 6582).
     PartialAck,
 }
 

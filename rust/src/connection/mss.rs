@@ -13,8 +13,8 @@ const DEFAULT_MSS_V6: u32 = 1220;
 /// known.
 ///
 /// The smaller MSS of the two SYNs limits both directions, because a host derives the MSS that it sends from the MTU of
-/// its own link. Options that are in every segment reduce the payload (RFC 6691). The result is 0 if the capture
-/// truncated options that are needed.
+/// its own link. Timestamps reduce the payload, because every segment contains them (RFC 6691). The result is 0 if the
+/// capture truncated options that are needed.
 pub(crate) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
     let default = if v6 { DEFAULT_MSS_V6 } else { DEFAULT_MSS };
     let known = offers.iter().flatten();

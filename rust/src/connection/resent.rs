@@ -24,8 +24,7 @@ pub(crate) const PROBE_ROUND_TRIPS: i64 = 2;
 /// Time that is added to the probe timeout for a delayed ACK: `WCDelAckT` of RFC 8985, 7.2. Linux adds `TCP_RTO_MIN` in
 /// `tcp_schedule_loss_probe`.
 const PROBE_DELAYED_ACK_NS: i64 = 200_000_000;
-/// A timer may expire up to this much too late, because of kernel ticks of 4 ms (HZ = 250) and scheduling (a
-/// heuristic).
+/// A timer may expire late by up to this time, because of kernel ticks of 4 ms (HZ = 250) and scheduling (a heuristic).
 const TIMER_LATE_NS: i64 = 40_000_000;
 /// Shortest probe timeout: `TCP_TIMEOUT_MIN` of Linux (2 ticks of 1 ms at HZ = 1000) minus one tick.
 const MIN_PROBE_NS: i64 = 1_000_000;
@@ -34,8 +33,8 @@ const FIRST_TIMEOUT_NS: i64 = 900_000_000;
 /// If there is no better evidence, a hole in the stream that is filled within this time is reordering (Wireshark's
 /// limit).
 const REORDERING_NS: i64 = 3_000_000;
-/// If one event follows another within this time, or within 1/10 of the RTT if that is longer, the first event is
-/// assumed to have caused the second (a heuristic).
+/// If the time between two events is at most this, or at most 1/10 of the RTT, the earlier event is assumed to be the
+/// cause of the later one (a heuristic).
 pub(crate) const CAUSAL_NS: i64 = 1_000_000;
 /// If two IP IDs of one host differ by at most this number, the host assigned the higher one later (a heuristic: two
 /// random IP IDs are this close in 2 of 1,000 cases).
@@ -100,8 +99,8 @@ fn syn_again(segment: &Segment, sender: &DirectionState, receiver: &DirectionSta
 }
 
 /// Compares a segment that fills a hole with `jumper`, the segment that skipped the hole. Returns whether the segment
-/// was sent before `jumper`, and the evidence. TCP timestamps are used first, then IP IDs, then whether the sender
-/// could already know of the hole.
+/// was sent before `jumper`, and the evidence. The evidence is, in this order: TCP timestamps, IP IDs, and the time
+/// since `jumper`.
 fn against_jumper(
     segment: &Segment,
     jumper: &Stamp,
@@ -118,8 +117,7 @@ fn against_jumper(
         Some((false, Evidence::Timestamp)) => return sent_again(Evidence::Timestamp, Confidence::Proved),
         _ => {}
     }
-    // If the IP ID is slightly higher than that of the last captured segment, this segment was sent after the last
-    // captured segment.
+    // If the IP ID is slightly higher than that of the last captured segment, this segment was sent later.
     let last_id = sender.last_ip_id.filter(|id| sender.ip_id_moves && *id != 0);
     if let (Some(id), Some(last)) = (own.ip_id, last_id) {
         let step = id.get().wrapping_sub(last) as i16;
@@ -193,8 +191,7 @@ fn needless(placed: Placed, novelty: Novelty, sender: &DirectionState, receiver:
     }
     let history = sender.history.as_deref()?;
     history.sacked.covers(placed.start.max(una), placed.end).then(|| {
-        // The verdict is not proved, because the receiver may still discard data that it reported in SACK blocks (RFC
-        // 2018, 8).
+        // SACK blocks do not prove the verdict, because the receiver may still discard the reported data (RFC 2018, 8).
         Verdict::new(Kind::Spurious, Evidence::Sack, Confidence::Consistent).with(history.sack_frame)
     })
 }

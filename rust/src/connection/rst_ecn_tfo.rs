@@ -63,8 +63,7 @@ fn reset_kind(placed: Placed, ack: Option<i64>, sender: &DirectionState, receive
     if closed(sender) && closed(receiver) && expected >= sender.snd_max {
         return ResetKind::AfterClose;
     }
-    // The bytes in flight may have arrived before the RST arrives, so the receiver may expect either of two sequence
-    // numbers.
+    // If the bytes in flight arrive before the RST, the receiver expects `snd_max`.
     if placed.start == expected || placed.start == sender.snd_max {
         return ResetKind::Exact;
     }

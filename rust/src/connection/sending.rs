@@ -50,15 +50,14 @@ fn overtake(segment: &Segment, start: i64, sender: &mut DirectionState) {
     sender.overtaken = Some(Box::new(Overtaken { end: start, by: Stamp::of(segment) }));
 }
 
-/// Returns a segment without data that was captured before the bytes in `placed`, although it was sent after these
-/// bytes.
+/// Returns a segment without data that was sent after the bytes in `placed`, but captured before them.
 #[inline(always)]
 fn overtaker(placed: Placed, sender: &DirectionState) -> Option<Stamp> {
     let shown = sender.overtaken.as_deref()?;
     (placed.start >= sender.snd_max && placed.start < placed.end.min(shown.end)).then_some(shown.by)
 }
 
-/// Corrects the count of missing bytes, if bytes of the segment were counted as missing when their ACK was captured.
+/// Corrects the count of missing bytes, if the ACK of the segment's bytes was captured before the segment.
 #[cold]
 fn take_back(placed: Placed, filled: Filled, sender: &mut DirectionState) {
     let una = sender.snd_una.get().unwrap_or(0);
@@ -69,8 +68,8 @@ fn take_back(placed: Placed, filled: Filled, sender: &mut DirectionState) {
     figures.not_captured_holes = figures.not_captured_holes.saturating_sub(closed);
 }
 
-/// Opens a hole for the bytes that the segment skips. Skipped bytes that are already acknowledged get a hole of their
-/// own, because they were counted as missing when their ACK was captured.
+/// Opens a hole for the bytes that the segment skips. Acknowledged bytes get a separate hole, because they were counted
+/// as missing when their ACK was captured.
 #[cold]
 fn jump(segment: &Segment, start: i64, sender: &mut DirectionState) {
     let stamp = Stamp::of(segment);
@@ -152,7 +151,7 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
     let spurious = verdict.kind == Kind::Spurious;
     sender.figures.spurious_retransmissions += u32::from(spurious);
     sender.history_mut().resent(placed, stamp, by, spurious, una, snd_max);
-    // Retransmitted bytes that are not stored (they fill a hole or are already acknowledged) count as sent once before.
+    // Bytes that fill a hole or are already acknowledged are not stored. Such bytes count as sent once before.
     Sent { repeat, transmission: u8::try_from(resends).unwrap_or(u8::MAX).saturating_add(1).max(2) }
 }
 

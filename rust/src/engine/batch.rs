@@ -11,7 +11,7 @@ pub enum Batch {
     /// Rows of the datagrams table.
     Datagrams(RecordBatch),
     /// Rows of the connections table. The rows of connections that are still open follow at the end of the capture. The
-    /// rows of connections are not in the order of the connection numbers.
+    /// rows are not in the order of the connection numbers.
     Connections(RecordBatch),
     /// Rows of the flows table. The rows of flows that are still open follow at the end of the capture.
     Flows(RecordBatch),

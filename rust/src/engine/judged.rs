@@ -1,5 +1,5 @@
-//! Judges the waits of finished connections and produces their tables. The caller's thread judges waits while other
-//! threads continue to read.
+//! Judges waits: assigns a cause to each wait of the finished connections, and produces the tables of the results. This
+//! work is done on the caller's thread, while other threads continue to read.
 
 use std::io;
 
@@ -28,8 +28,8 @@ fn failed(error: io::Error) -> ArrowError {
 }
 
 impl Judged {
-    /// Prepares the judging of a capture with at least `in_capture` connections. The waits of ended connections use at
-    /// most `max_memory_bytes`.
+    /// Starts without connections. `in_capture` is the minimum number of connections in the capture. The waits of ended
+    /// connections use at most `max_memory_bytes`.
     pub(super) fn new(
         ledger: Option<Vec<String>>,
         worth: Option<Vec<Worth>>,
@@ -54,7 +54,8 @@ impl Judged {
         added.map_err(|error| self.fail(error))
     }
 
-    /// Called when no connection follows. Returns whether connections were kept until now and still have to be judged.
+    /// Call this function after the last connection. Returns whether the waits of stored connections still have to be
+    /// judged.
     pub(super) fn complete(&mut self) -> Result<bool, ArrowError> {
         let completed = self.summaries.as_mut().map_or(Ok(false), Summaries::complete);
         completed.map_err(|error| self.fail(error))
@@ -103,7 +104,7 @@ impl Judged {
         table::ledger(&[], &self.ledger_columns).map(|batch| batch.schema())
     }
 
-    /// The evidence for findings on the connections that lose the most time, and on those whose handshake failed.
+    /// The evidence for findings on connections that lose the most time or whose handshake failed.
     pub(super) fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.summaries.iter().flat_map(Summaries::details)
     }

@@ -6,9 +6,9 @@
 //!       └─ track (flow tables 1, 3, 5, 7) ─┘
 //! ```
 //!
-//! Connections are divided over a fixed number of flow tables, and the tables over as many worker threads as there are
-//! processors. If segment rows are requested, there is only one worker, because segment rows are returned in the order
-//! of the capture.
+//! Connections are divided over a fixed number of flow tables. The flow tables are divided over worker threads, one
+//! thread per processor. If segment rows are requested, there is only one worker, because segment rows are returned in
+//! the order of the capture.
 
 mod batch;
 mod judged;
@@ -48,17 +48,17 @@ use crate::ledger::{EndedWaits, Worth};
 use crate::table::{self, SegmentRows, Segments};
 use crate::wire::PathNames;
 
-/// Number of packets per chunk: few enough for a core's cache, and many enough that handing over a chunk costs little
-/// per packet.
+/// Number of packets per chunk. A chunk fits a core's cache, but is large enough that the cost of passing it on is
+/// small per packet.
 const CHUNK_PACKETS: usize = 1024;
 /// Default number of rows per batch, chosen so that a batch fits a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
-/// Maximum number of reports of a worker that wait for the caller, if no segment rows are requested. Each report may
+/// Maximum number of a worker's reports that wait for the caller, if no segment rows are requested. Each report may
 /// contain thousands of connections.
 const EPOCHS_IN_FLIGHT: usize = 2;
 
-/// Approximate number of remaining connections that are returned at a time after the capture has ended.
+/// Approximate size of the batches in which the remaining connections are returned after the end of the capture.
 const REST_ROWS: usize = 1024;
 
 /// What a pass over a capture should produce.
@@ -83,16 +83,16 @@ pub struct Options {
     /// Thresholds for findings. If thresholds are given, accounts and the evidence for findings ([`Engine::details`])
     /// are produced.
     pub worth: Option<Vec<Worth>>,
-    /// Evidence is kept for at most this many costs above the thresholds; if there are more, for the largest.
+    /// Maximum number of costs above the thresholds for which evidence is kept. If there are more, evidence is kept for
+    /// the largest costs.
     pub most: usize,
     /// Number of connections in the whole capture; 0 if unknown. A second pass needs the number, because `only` may
     /// exclude connections. In a capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS)
-    /// connections, all connections between the same two hosts are judged together, because each shows something about
-    /// the path between these hosts. For such a capture, `only` is required to contain either all connections between
-    /// two hosts or none of them.
+    /// connections, all connections between the same two hosts are judged together, because they share the path. For
+    /// such a capture, `only` must contain all connections between two hosts or none of them.
     pub in_capture: usize,
-    /// Memory limit for the waits of all open connections together, and a second limit of the same size for the waits
-    /// of ended connections. Waits beyond the memory limit are written to a temporary file.
+    /// Memory limit for the waits of open connections. A second, equal limit applies to the waits of ended connections.
+    /// Waits beyond a limit are written to a temporary file.
     pub waits_memory_bytes: usize,
     /// Number of worker threads if no segment rows are requested; `None` for one per processor.
     pub threads: Option<NonZeroUsize>,
@@ -250,7 +250,7 @@ impl Engine {
     /// The schema of ledger batches.
     ///
     /// # Errors
-    /// None in practice, because the batch that is built for its schema is empty.
+    /// No error occurs in practice, because only an empty batch is built.
     pub fn ledger_schema(&self) -> Result<SchemaRef, ArrowError> {
         self.judged.ledger_schema()
     }
@@ -345,7 +345,7 @@ impl Engine {
     /// At the end of the capture, returns the remaining connections and flows.
     fn rest(&mut self) -> Result<Rest, ArrowError> {
         if let Some(threads) = self.threads.take() {
-            // Dropping the receivers ends a worker that is blocked because nobody receives its rows.
+            // If a worker is blocked because nobody receives its rows, dropping the receivers ends it.
             self.rows.clear();
             self.ended = Ended::of(threads);
         }
@@ -376,8 +376,8 @@ impl Engine {
         }
     }
 
-    /// The evidence for findings on the connections that lose the most time, and on those whose handshake failed. The
-    /// evidence is complete when [`Engine::next_batch`] has returned `None`.
+    /// The evidence for findings on connections that lose the most time or whose handshake failed. The evidence is
+    /// complete when [`Engine::next_batch`] has returned `None`.
     pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.judged.details()
     }
@@ -406,8 +406,8 @@ impl Engine {
         self.ended.revisions.as_slice()
     }
 
-    /// What was read. Until [`Engine::next_batch`] has returned `None`, the summary contains only the data of the file
-    /// headers.
+    /// The summary of what was read. Until [`Engine::next_batch`] has returned `None`, it contains only data from the
+    /// file headers.
     #[must_use]
     pub fn summary(&self) -> &Summary {
         &self.ended.summary

@@ -16,7 +16,8 @@ impl Numbers {
         Self { threads: vec![Vec::new(); threads], count: 0 }
     }
 
-    /// Numbers new connections in the order of the packets that opened them; each worker's packet indices are in order.
+    /// Numbers new connections in the order of the packets that opened them. The packet indices of each worker must be
+    /// in order.
     pub(super) fn add<'a>(&mut self, opened: impl Iterator<Item = &'a [u32]>) {
         let of_thread = |(thread, places): (usize, &'a [u32])| places.iter().map(move |place| (*place, thread));
         let mut all: Vec<_> = opened.enumerate().flat_map(of_thread).collect();

@@ -18,7 +18,7 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// With capacity for `size` packets.
+    /// Returns an empty chunk with capacity for `size` packets.
     fn with_capacity(size: usize) -> Self {
         Self { packets: Vec::with_capacity(size), shards: Vec::with_capacity(size) }
     }
@@ -104,7 +104,7 @@ pub(super) struct Inlet<M> {
 }
 
 impl<M: From<SegmentRows>> Inlet<M> {
-    /// Sends chunks of `size` rows to `full` and receives used ones from `spare`.
+    /// Returns an inlet that sends chunks of `size` rows to `full` and reuses the chunks from `spare`.
     pub(super) fn new(size: usize, full: SyncSender<M>, spare: Receiver<SegmentRows>) -> Self {
         Self { rows: SegmentRows::default(), size, full, spare }
     }

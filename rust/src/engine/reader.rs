@@ -10,8 +10,8 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
-/// At most this many reasons why packets were not read are counted separately. If there are more, all further unknown
-/// link types count as one reason.
+/// Maximum number of separately counted reasons why packets were not read. Beyond this number, all further unknown link
+/// types count as one reason.
 const MAX_STOPS: usize = 64;
 
 /// The reading thread.
@@ -23,7 +23,7 @@ pub(super) struct FrameReader {
     summary: Summary,
     /// The reasons why frames contain no readable segment, each listed once.
     stops: Vec<(Stop, Problem)>,
-    /// Errors at which the reading of a file ended early.
+    /// Errors that stopped the reading of a file.
     ends: Vec<Problem>,
     previous_ts_ns: Option<i64>,
     granularity: Granularity,
@@ -109,8 +109,8 @@ impl FrameReader {
                     }
                 }
             }
-            // A fragment does not mean yet that data is lost, because the other fragments of its packet may follow. If
-            // a packet stays incomplete, its fragments are reported at the end of the capture.
+            // A fragment alone does not mean that data is lost, because the other fragments of its packet may follow.
+            // If a packet stays incomplete, its fragments are reported at the end of the capture.
             Err(Stop::NotTcp | Stop::Fragment) => {}
             Err(stop) => stopped(&mut self.stops, stop, frame.number, self.capture.place()),
         }
@@ -153,7 +153,7 @@ fn count_linked(linked: &mut (Option<LinkType>, u64), link_type: Option<LinkType
     }
 }
 
-/// Counts a reason. For the first occurrence of a reason, the frame is recorded, and also file and offset if known.
+/// Counts a reason. At the first occurrence of a reason, records the frame, and the file and offset if known.
 fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64, place: Option<(&OsStr, u64)>) {
     let is_one_of_many = stops.len() >= MAX_STOPS && matches!(stop, Stop::UnknownLink(_));
     let stop =

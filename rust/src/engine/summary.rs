@@ -8,7 +8,7 @@ use crate::error::Problem;
 /// What was read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// What the file headers say.
+    /// Information from the file headers.
     pub capture: CaptureInfo,
     /// Number of frames of each link type.
     pub link_types: BTreeMap<LinkType, u64>,

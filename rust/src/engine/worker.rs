@@ -15,7 +15,7 @@ use crate::wire::{Packet, Segment};
 
 /// Number of chunks of packets after which each worker reports.
 const EPOCH_CHUNKS: u32 = 16;
-/// Marks a flow table that belongs to another worker.
+/// The index of a flow table that belongs to another worker.
 const NOT_MINE: u8 = u8::MAX;
 
 /// Rows and reports that a worker sends to the caller.
@@ -41,12 +41,12 @@ pub(super) struct Epoch {
     pub segments: u64,
     /// Number of datagrams; 0 if neither datagrams nor flows are requested.
     pub datagrams: u64,
-    /// Indices of the packets that opened connections, among all packets of these chunks (those of other workers
-    /// included).
+    /// Indices of the packets that opened connections. The indices count all packets of these chunks, including those
+    /// of other workers.
     pub opened: Vec<u32>,
     /// Finished connections.
     pub over: Vec<Over>,
-    /// The error that occurred when the worker tried to store waits. The worker stops after this error.
+    /// The error that storing waits returned. The worker stops after this error.
     pub failure: Option<io::Error>,
 }
 
@@ -59,14 +59,14 @@ pub(super) struct Over {
     pub waits: Vec<EndedWaits>,
 }
 
-/// Which rows of UDP the caller requests.
+/// The UDP rows that the caller requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UdpRows {
     pub datagrams: bool,
     pub flows: bool,
 }
 
-/// Which results the caller requests from the workers.
+/// The results that the caller requests from the workers.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub only: Option<Arc<Only>>,
@@ -181,8 +181,8 @@ impl Worker {
         self.sink.revise(at, table.revisions());
     }
 
-    /// Sends the rows of finished connections and flows, if there are enough, but only after the rows of their segments
-    /// and datagrams. Returns false if the receiver was dropped or waits cannot be stored.
+    /// Sends the rows of finished connections and flows, if there are enough. The rows of their segments and datagrams
+    /// are sent first. Returns false if the receiver was dropped or waits cannot be stored.
     fn end_epoch(&mut self) -> bool {
         let mut epoch = std::mem::take(&mut self.epoch);
         self.packets = 0;
@@ -209,8 +209,8 @@ pub(super) fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Ve
     waits.map_or_else(Vec::new, |waits| rows.iter().map(|row| waits.end(row.conn)).collect())
 }
 
-/// Receives segment rows and immediately keeps only the requested columns. To keep complete rows and filter them later
-/// would cost more time than the classification itself.
+/// Receives segment rows and immediately keeps only the requested columns. Storing complete rows and filtering them
+/// later would take longer than the classification itself.
 struct Sink {
     rows: Inlet<Rows>,
     wants_rows: bool,
@@ -223,8 +223,8 @@ struct Sink {
 }
 
 impl Sink {
-    /// Applies the new revisions of flow table `at` to the waits. A revision is a change of an earlier segment's kind
-    /// that the last segment of the connection caused.
+    /// Applies the new revisions of flow table `at` to the waits. A revision changes the kind of an earlier segment,
+    /// because of the connection's last segment.
     #[inline]
     fn revise(&mut self, at: usize, revisions: &Revisions) {
         let known = revisions.as_slice();

@@ -21,8 +21,8 @@ pub use strip::{Band, Strip};
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Number of points of one line or mark that are kept between two batches. The number is several times the number of
-/// drawn points, so that the second reduction has no visible effect.
+/// Number of points of one line or mark that are kept between two batches. This is several times the number of drawn
+/// points, so that reducing the points twice has no visible effect.
 const HELD_POINTS: usize = 20_000;
 
 /// Names of the lines, in order.
@@ -95,7 +95,7 @@ pub struct Limits {
     pub bin_ns: i64,
     /// Maximum number of data segments that are drawn as one stroke.
     pub run: i64,
-    /// Length of the pause that ends a stroke, so that longer pauses stay visible.
+    /// Length of the shortest pause that ends a stroke, so that the pause stays visible.
     pub silence_ns: i64,
 }
 
@@ -126,7 +126,7 @@ impl<T> Held<T> {
     }
 }
 
-/// A step line: the points where its value changes, and its last point, so that the line extends to its end.
+/// A step line: the points at which the value changes, and the last point.
 #[derive(Debug)]
 struct Steps {
     line: Held<Point>,
@@ -183,7 +183,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Starts without points.
+    /// Returns a series without points.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -219,7 +219,8 @@ impl Series {
         }
     }
 
-    /// Processes a segment before the drawn section: the segment may open a hole that a later one fills.
+    /// Processes a segment before the drawn section. The segment is not drawn, but may open a hole that a later segment
+    /// fills.
     pub fn skip(&mut self, segment: &Segment, tracked: &Tracked) {
         if tracked.mine && segment.brings_data() {
             self.fill_hole(segment, tracked);
@@ -232,8 +233,8 @@ impl Series {
         std::array::from_fn(|place| self.marks.get(place).map_or(0, |marks| marks.count))
     }
 
-    /// Returns the series, and starts an empty one. Each line has about `keep` points; each mark occurs at most as
-    /// often as `granted` says.
+    /// Returns the series, and starts an empty one. `keep` is the approximate number of points per line. `granted` is
+    /// the maximum number of marks of each name.
     #[must_use]
     pub fn take(&mut self, keep: usize, granted: &[usize]) -> Figures {
         std::mem::replace(self, Self::new(self.limits)).finish(keep, granted)
@@ -350,9 +351,9 @@ impl Series {
 pub struct Figures {
     /// The data segments of the direction, as strokes.
     pub bursts: Vec<Burst>,
-    /// One for each of `LINES`.
+    /// The lines, in the order of `LINES`.
     pub lines: Vec<Drawn<Point>>,
-    /// One for each of `MARKS`.
+    /// The marks, in the order of `MARKS`.
     pub marks: Vec<Drawn<Mark>>,
     /// For each bin that is not empty: its start, and the number of bytes that were new to the capture.
     pub throughput: Vec<(i64, i64)>,

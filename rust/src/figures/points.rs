@@ -2,8 +2,8 @@
 //! column, and the points at both ends of the longest gaps, so that pauses keep their position. Marks are thinned
 //! evenly.
 
-/// Number of the longest gaps for which the points at both ends are always drawn (a heuristic: more gaps than a reader
-/// can inspect in one figure).
+/// Number of gaps whose two end points are always drawn, longest first (a heuristic: more gaps than a reader can
+/// inspect in one figure).
 pub const LONGEST_GAPS: usize = 40;
 
 /// Minimum number of points that are drawn; a lower number would not save anything.
@@ -35,7 +35,7 @@ pub fn even<T: Copy>(items: &[T], keep: usize) -> Vec<T> {
 /// Returns about `keep` of the points in order, chosen so that the line looks the same: at most `keep` points (16 if
 /// `keep` is smaller), plus the points at both ends of the longest gaps.
 ///
-/// If timestamps run backwards, pixel columns are divided by index instead of by time.
+/// If timestamps run backwards, points are assigned to pixel columns by index instead of by time.
 #[must_use]
 pub fn line_points(points: &[Point], keep: usize) -> Vec<Point> {
     let most = keep.max(FEWEST_POINTS);

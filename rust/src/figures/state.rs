@@ -4,7 +4,7 @@
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Kinds of the sender's segments that are drawn as marks. All others are ordinary.
+/// Kinds of the sender's segments that are drawn as marks. Segments of all other kinds are ordinary.
 pub(super) const SENDER_MARKS: [Kind; 13] = [
     Kind::Retransmit,
     Kind::FastRetransmit,
@@ -107,7 +107,7 @@ pub struct Tracked {
     pub offered: Option<i64>,
 }
 
-/// Tracks the state of one direction, named after its sender, through the segments of its connection.
+/// Tracks the state of one direction through the segments of its connection.
 #[derive(Debug)]
 pub struct Tracker {
     first_ts_ns: i64,
@@ -116,8 +116,8 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Starts before a segment of the connection: `state` is the state of the direction before this segment, and
-    /// `first_ts_ns` the time of the connection's first segment.
+    /// Starts at any segment of the connection. `state` is the state of the direction before this segment.
+    /// `first_ts_ns` is the time of the connection's first segment.
     #[must_use]
     pub fn new(first_ts_ns: i64, from_client: bool, state: State) -> Self {
         Self { first_ts_ns, from_client, state }

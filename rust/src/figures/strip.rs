@@ -1,12 +1,12 @@
-//! The causes of a direction's waits over its whole life, as adjacent bands that are at least one pixel wide.
+//! Draws the causes of all waits of a direction as adjacent bands that are at least one pixel wide.
 //!
 //! A wait of at least one pixel is a band of its own. Shorter waits share a band. The shared band shows the cause with
-//! the most time that no band shows yet; time from earlier waits counts too (error diffusion). The total width of a
-//! cause's bands therefore equals the time of this cause in the ledger, except for a few pixels.
+//! the most time that is not drawn yet, including time of earlier waits (error diffusion). The total width of a cause's
+//! bands therefore equals the time of this cause in the ledger, except for a few pixels.
 
 use crate::ledger::Cause;
 
-/// Time with one cause.
+/// An interval with one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Band {
@@ -26,7 +26,7 @@ impl Band {
 pub struct Strip {
     pixel_ns: i64,
     bands: Vec<Band>,
-    /// For each cause, the time that no band shows yet; negative if its bands show more time than its waits have.
+    /// For each cause, the time that is not drawn yet; negative if too much time is drawn.
     owed_ns: Vec<(Cause, i64)>,
     /// Start and end of the short waits since the last band.
     short: Option<(i64, i64)>,

@@ -264,8 +264,7 @@ fn take_slow_path<const ACCOUNTS: bool>(
     finish::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
 }
 
-/// Completes a classified segment: adds it to the accounts and times, stores what later segments need of it, and emits
-/// its row.
+/// Adds a classified segment to the accounts and times, records it as the sender's last segment, and emits its row.
 #[expect(
     clippy::inline_always,
     reason = "measured: unless inlined, a pass without accounts contains the code for accounts"
@@ -280,8 +279,8 @@ fn finish<const ACCOUNTS: bool>(
     place: Place,
     rows: &mut impl SegmentSink,
 ) {
-    // This code is a function, because the compiler makes separate versions of a function for data and for ACKs, but
-    // not of a closure.
+    // `accounts::take` is a function, because the compiler specializes a function for data and for ACKs, but not a
+    // closure.
     let wait = match sums.accounts {
         Some((own, other)) if ACCOUNTS => {
             let (own, other) = (

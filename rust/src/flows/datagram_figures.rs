@@ -11,8 +11,8 @@ use crate::nullable::Nullable;
 
 const NS_PER_S: f64 = 1e9;
 const BITS_PER_BYTE: f64 = 8.0;
-/// Decimals of a variation. The variation is computed from sums of floats. With more decimals, rounding errors of the
-/// sums would be visible even if the pace is constant.
+/// Variations are rounded to a multiple of 1 divided by this number. With more decimals, rounding errors of the float
+/// sums would be visible even at a constant pace.
 const VARIATION_STEPS: f64 = 1e6;
 /// The sets of times of a flow: the times between datagrams of each host, and the server's response times.
 const CLIENT_GAPS: u32 = 0;
@@ -53,7 +53,7 @@ impl FlowFigures {
         let [client, server] = &mut self.directions;
         let (direction, gaps) = if row.from_client { (client, CLIENT_GAPS) } else { (server, SERVER_GAPS) };
         direction.add(row, counts_sizes);
-        // A gap between datagrams is ignored if the clock ran backwards in it.
+        // A gap between datagrams is ignored if the clock ran backwards during the gap.
         let gap_ns = row.since_previous_ns.get();
         if let Some(gap_ns) = gap_ns.filter(|gap_ns| *gap_ns >= 0) {
             direction.add_gap(gap_ns);
@@ -74,7 +74,7 @@ impl FlowFigures {
         self.times.len()
     }
 
-    /// See [`Histogram::widen`].
+    /// Makes the histogram buckets wider ([`Histogram::widen`]).
     pub(super) fn widen(&mut self, bits: u32) {
         self.times.widen(bits);
     }

@@ -1,30 +1,30 @@
 //! Missing and late datagrams of one sender, detected by their IPv4 identifications (IP IDs).
 //!
-//! RFC 6864 requires an IP ID to be unique only while fragments are reassembled, so hosts choose it differently: a
-//! counter per flow (a connected socket of Linux), one counter for all packets of the host, random values, or 0. The
-//! steps between the IP IDs of a direction show how the host chooses them. A step is the distance from one IP ID to the
-//! next, forwards or backwards, whichever is shorter (the 65,536 values wrap around):
+//! RFC 6864 requires unique IP IDs only for fragments, so hosts choose them in different ways: one counter per flow (a
+//! connected socket of Linux), one counter for all packets of the host, random values, or 0. A step is the distance
+//! from one IP ID to the next, forwards or backwards, whichever is shorter (the 65,536 values wrap around). The steps
+//! of a direction show how the host chooses its IP IDs:
 //!
-//! - Nearly all steps are small and forward: a counter. A datagram with a lower value than an earlier one was
-//!   reordered.
-//! - A repeated value is a copy of the datagram, and not a step.
-//! - Nearly all steps are 1: a counter of this flow alone. With a counter of this flow alone, a value that never
-//!   appears is a missing datagram.
+//! - If nearly all steps are small and forward, the IP ID is a counter. A datagram with a lower value than an earlier
+//!   one was reordered.
+//! - If a value is repeated, the second datagram is a copy. It adds no step.
+//! - If nearly all steps are 1, only this flow uses the counter. A value that never appears then means a missing
+//!   datagram.
 
 /// Largest step of a counter. Nmap's OS detection treats larger steps as random (Nmap Network Scanning, TCP/IP
 /// fingerprinting, test TI).
 const SMALL_STEP: i64 = 1_000;
-/// The IP ID is a counter if at least 95 % of the steps are between 1 and [`SMALL_STEP`] (a heuristic: of the steps
-/// between random values, only 1.5 % are).
+/// The IP ID is a counter if at least 95 % of the steps are between 1 and [`SMALL_STEP`] (a heuristic: with random
+/// values, 1.5 % of the steps are).
 const COUNTER_PERCENT: u64 = 95;
 /// The counter belongs to this flow alone if at least 90 % of the steps are 1 (a heuristic: if fewer are 1, other flows
 /// may use the missing values).
 const OWN_COUNTER_PERCENT: u64 = 90;
-/// Minimum number of steps before percentages are judged (a heuristic: with 10 steps, one may differ).
+/// Minimum number of steps from which percentages are computed (a heuristic: 1 of 10 steps may differ).
 const MIN_STEPS: u64 = 10;
-/// The replay window. A value that repeats one of this many values up to the highest belongs to a copy: the datagram
-/// was captured twice or duplicated by the network. (RFC 4303, 3.4.3, detects replayed packets in the same way, with 64
-/// values.)
+/// Size of the replay window, which ends at the highest value. A repeated value in this window belongs to a copy: the
+/// datagram was captured twice or duplicated by the network. (RFC 4303, 3.4.3, detects replayed packets in the same
+/// way, with 64 values.)
 const REPLAY_WINDOW: i64 = u64::BITS as i64;
 
 /// Tracks the IP IDs of one direction.

@@ -13,11 +13,11 @@ use super::histogram::{BUCKET_BITS, MAX_BUCKETS};
 use crate::nullable::Nullable;
 use crate::wire::{Datagram, FlowKey};
 
-/// Maximum number of flows that are tracked at the same time (about 80 MB). When this number of flows is tracked, each
-/// new flow closes an old one, whose row is then emitted.
+/// Maximum number of flows that are tracked at the same time (about 80 MB). At this number, each new flow closes an old
+/// one, whose row is emitted.
 const MAX_LIVE: usize = 1 << 17;
-/// Maximum number of pairs of direction and datagram size that are stored at the same time (100 MB). When there are
-/// more such pairs, different sizes are no longer counted.
+/// Maximum number of datagram sizes that are stored for all directions together (100 MB). If there are more, sizes are
+/// no longer counted.
 const MAX_SIZES: usize = if cfg!(test) { 1 << 10 } else { 8_000_000 };
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 4096;
@@ -127,7 +127,7 @@ impl Flows {
         }
     }
 
-    /// Returns the rows of flows that were closed to make room, once there are enough.
+    /// Returns the rows of flows that were closed to make room, if there are enough; otherwise `None`.
     pub fn take_closed(&mut self) -> Option<Vec<FlowRow>> {
         (self.closed.len() >= CLOSED_ROWS).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(CLOSED_ROWS)))
     }

@@ -2,10 +2,11 @@
 //! closes connections.
 //!
 //! If a connection is closed too early, its later segments open a new connection, whereas Wireshark assigns them to the
-//! old one. While few connections are tracked, none of them is closed before the capture ends. With more connections,
-//! one is closed if TCP's time limits forbid further segments, or if room is needed. A connection is also closed if it
-//! was silent for hours, or if it is over (all data and the FINs are acknowledged) and many others are over, too. If
-//! the ports of a connection are reused, the connection is closed at once, because no more segments of it are expected.
+//! old one. While few connections are tracked, none of them is closed before the capture ends. With more connections, a
+//! connection is closed if TCP's time limits forbid further segments, or if room is needed. A connection is also closed
+//! if it was silent for hours, or if it is over (all data and the FINs are acknowledged) and many others are over, too.
+//! If the ports of a connection are reused, the connection is closed at once, because no more segments of it are
+//! expected.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ use crate::connection::Revisions;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Maximum number of connections that all tables together track at the same time (about 520 MB). When this number of
-/// connections is tracked, each new connection closes an old one.
+/// Maximum number of connections that all tables together track at the same time (about 520 MB). At this number, each
+/// new connection closes an old one.
 const MAX_LIVE: usize = 1 << 17;
 /// While fewer connections than this are tracked (in all tables together, about 65 MB), no connection is closed before
 /// the capture ends.
@@ -43,19 +44,18 @@ const IDLE_NS: i64 = 7_440_000_000_000;
 /// Number of connections that are checked for silence whenever a new one is opened. At 2 checks per new connection,
 /// every connection is checked before the number of connections has doubled.
 const SWEPT: usize = 2;
-/// Number of connections that are checked for silence whenever a new one is opened, while more than [`MAX_OVER`] are
-/// over.
+/// Number of these checks per new connection while more than [`MAX_OVER`] connections are over.
 const SWEPT_OF_MANY: usize = 8;
 /// Number of flows in the lookup cache, which takes 64 KB. The table of all flows is too large for a core's caches.
 const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 1024;
-/// Number of adjacent connections of which one is closed to make room: one that has ended, or else the one that was
-/// silent for longest. Among thousands of idle connections, the oldest of any 32 is about as old as the oldest of all
-/// (a heuristic).
+/// To make room, one of this many adjacent connections is closed: one that has ended, or else the one with the longest
+/// silence. Among thousands of idle connections, the oldest of any 32 is about as old as the oldest of all (a
+/// heuristic).
 const CANDIDATES: usize = 32;
-/// Silence after which a connection that has ended is closed without a comparison, if many connections are over or room
-/// is needed (a heuristic: the last stray segments arrive within one or two round trips of the close).
+/// If many connections are over or room is needed, a connection that has ended is closed after this silence (a
+/// heuristic: the last stray segments arrive within one or two round trips of the close).
 const OVER_NS: i64 = 1_000_000_000;
 
 /// Whether accounts of connections are kept. Accounts take most of the time and memory of a pass.
@@ -215,7 +215,7 @@ impl Connections {
         std::mem::take(&mut self.revisions)
     }
 
-    /// Returns the rows of closed connections, once there are enough.
+    /// Returns the rows of closed connections if there are enough; otherwise `None`.
     pub fn take_closed(&mut self) -> Option<Vec<ConnectionRow>> {
         let rows = CLOSED_ROWS >> self.shared_bits;
         (self.closed.len() >= rows).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(rows)))
@@ -231,8 +231,8 @@ impl Connections {
         Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
-    /// Index of the segment's connection. If the segment's connection does not exist, opens it, with this `number` if
-    /// one is given.
+    /// Returns the index of the segment's connection, and opens the connection if needed. A new connection gets
+    /// `number`, if one is given.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
         let live = &self.live;
@@ -314,7 +314,7 @@ impl Connections {
         }
     }
 
-    /// Closes the connection that is least likely to get more segments among the next few. Returns its index.
+    /// Among the next few connections, closes the one that is least likely to get more segments. Returns its index.
     fn make_room(&mut self, now: Nullable) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len);
         let dispensable =
@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(closed(true, many, OVER_NS), 0);
     }
 
-    /// The place of the closed connection is still vacant, and the cache of recent flows still contains it.
+    /// The place of the closed connection is still vacant, and the cache of recent flows still refers to this place.
     #[test]
     fn what_comes_for_a_connection_closed_after_hours_of_silence_opens_another() {
         let mut connections = Connections::of(None, Accounting::Omitted);

@@ -7,9 +7,9 @@ use crate::wire::{Segment, TcpFlags};
 /// Ports below 1024 are system ports, which are assigned to services (RFC 6335, 6). The host that uses a system port is
 /// the server.
 const FIRST_USER_PORT: u16 = 1024;
-/// The first four bytes of a connection's data that show that their sender is the client.
+/// If a host's data begins with one of these, the host is the client.
 const REQUESTS: [&[u8; 4]; 8] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"CONN", b"PRI "];
-/// The first four bytes of data that show that their sender is the server.
+/// If a host's data begins with one of these, the host is the server.
 const ANSWERS: [&[u8; 4]; 2] = [b"HTTP", b"220 "];
 
 /// The capture times of the three segments of a handshake.
@@ -42,7 +42,7 @@ impl Handshake {
     }
 }
 
-/// Guesses from the first captured segment of a connection which host is the client. Returns how the client was
+/// Guesses which host is the client, based on the first captured segment of a connection. Returns how the client was
 /// identified, and whether the segment's sender is the client.
 pub(super) fn guess_client(segment: &Segment) -> (ClientKnownBy, bool) {
     if segment.flags.any(TcpFlags::SYN) {

@@ -1,16 +1,16 @@
-//! Quantiles of any number of times in limited memory.
+//! Computes quantiles of any number of time values in limited memory.
 //!
-//! A capture can have more times than fit in memory. The times are therefore counted in buckets that are 0.1% wide. A
-//! quantile is the mean of the times in the bucket that contains its rank. The quantile is exact if these times are
-//! equal, and otherwise within 0.1% (less exact if very many long flows are tracked at the same time, see
-//! [`MAX_BUCKETS`]).
+//! A capture can contain more time values than fit in memory. The values are therefore counted in buckets that are 0.1%
+//! wide. A quantile is the mean of the values in the bucket that contains its rank. The quantile is exact if these
+//! values are equal, and otherwise within 0.1%. If very many long flows are tracked at the same time, buckets are wider
+//! ([`MAX_BUCKETS`]).
 
 use hashbrown::HashTable;
 
 use crate::nullable::Nullable;
 
-/// Number of low fraction bits of a 32-bit float that a bucket number omits. Of the 23 fraction bits, 10 remain, so
-/// that the width of a bucket is at most 2^-10 (0.1%) of the times in it.
+/// Number of low fraction bits of a 32-bit float that a bucket number omits. The other 10 fraction bits limit the width
+/// of a bucket to 2^-10 (0.1%) of its values.
 const DROPPED_BITS: u32 = 13;
 /// Number of bits of a bucket number (a float without its sign).
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
@@ -49,7 +49,7 @@ impl Bucket {
     }
 }
 
-/// A few numbered sets of times.
+/// A few numbered sets of time values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Histogram {
     /// Buckets by key.

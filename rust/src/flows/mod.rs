@@ -1,4 +1,4 @@
-//! The flows of a capture: TCP connections and UDP flows by their endpoints, and their rows.
+//! Tracks the flows of a capture (TCP connections and UDP flows), and produces their rows.
 //!
 //! This layer combines all layers below. Each segment of a connection is classified ([`crate::connection`]), ends a
 //! wait of its sender ([`crate::sender`]), and is added to the accounts ([`crate::accounts`]).

@@ -19,7 +19,7 @@ pub struct Known {
     pub frames: (u64, u64),
 }
 
-/// The wanted connections, by flow.
+/// The selected connections, grouped by flow.
 ///
 /// ```
 /// use tcptrace_lab_core::flows::{Known, Only};

@@ -127,7 +127,7 @@ pub trait SegmentSink {
     /// Receives the next row.
     fn push(&mut self, row: SegmentRow);
 
-    /// The table calls this function when a connection is over. Few segments of the connection can follow.
+    /// The table calls this function when a connection is over. A few more segments of the connection may follow.
     fn over(&mut self, conn: u32) {
         let _ = conn;
     }
@@ -152,7 +152,7 @@ pub enum ClientKnownBy {
     Data,
     /// The host with the lower port is the server.
     Port,
-    /// The first sender in the capture is assumed to be the client, because nothing else shows it.
+    /// The sender of the first captured segment is assumed to be the client, because there is no better evidence.
     First,
 }
 

@@ -1,4 +1,4 @@
-//! Random conversations show that header prediction and compact accounts do not change any result.
+//! Tests with random conversations that header prediction and compact accounts do not change any result.
 
 use proptest::prelude::*;
 
@@ -22,8 +22,7 @@ struct Step {
     damaged: bool,
 }
 
-/// Mostly normal segments. Segments of every other kind are so frequent that they occur both before and after normal
-/// ones.
+/// Mostly normal segments. Every other kind of segment is frequent enough to occur both before and after normal ones.
 fn step() -> impl Strategy<Value = Step> {
     let seldom = |value: BoxedStrategy<u32>| prop_oneof![9 => Just(0), 2 => value];
     let flags = prop_oneof![

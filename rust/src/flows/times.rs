@@ -7,7 +7,7 @@ use crate::wire::{Segment, TcpFlags};
 /// The times of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionTimes {
-    /// Round trips of its data.
+    /// Round trips of the direction's data.
     pub rtt: Quantiles,
     /// Delays of the ACKs without data that the direction's sender sends.
     pub ack_lag: Quantiles,
@@ -36,7 +36,7 @@ impl Times {
         self.0.len()
     }
 
-    /// Adds the times that the ACK of a segment shows. `other_has_finished` says that the peer has already sent a FIN.
+    /// Adds the times that the ACK of a segment shows. `other_has_finished` is true if the peer has already sent a FIN.
     #[inline]
     pub(super) fn take(&mut self, segment: &Segment, judged: &Judged, from_client: bool, other_has_finished: bool) {
         let answer = &judged.answer;

@@ -15,24 +15,24 @@ const FIXED_SPREAD_MS: i64 = 20;
 /// Period of the timer of BSD and its descendants (`tcp_fasttimo`). With the timer of BSD, ACK delays are 0 to 200 ms,
 /// and all delayed ACKs are sent at the same phase of the period.
 const HEARTBEAT_MS: i64 = 200;
-/// A heartbeat (one periodic timer) is assumed if the delayed ACKs concentrate at one phase so much that the
-/// probability of chance is below 0.1% (Rayleigh's test).
+/// A heartbeat (one periodic timer) is assumed if the delayed ACKs cluster at one phase of the period. The probability
+/// of such a cluster by chance must be below 0.1% (Rayleigh's test).
 const HEARTBEAT_CHANCE: f64 = 0.001;
-/// If at least 80% of the ACKs cover one segment each, the host acknowledges every segment. If fewer than 80% of the
-/// ACKs cover one segment, these ACKs have other reasons: some stacks acknowledge the first segments of a connection at
-/// once (Linux: 16), the application sends data, or a message ends (a heuristic).
+/// If at least 80% of the ACKs cover one segment each, the host acknowledges every segment. Below 80%, such ACKs have
+/// other reasons: some stacks acknowledge the first segments of a connection at once (Linux: 16), the application sends
+/// data, or a message ends (a heuristic).
 const EARLY: f64 = 0.8;
 /// An ACK rule is accepted if at least half of the ACKs follow it (a heuristic).
 const MOST: f64 = 0.5;
 /// Quantiles of the ACK delays: the first and the last give the range of the delays, the middle one shows the timer.
 const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 
-/// For each timer, its time and the range (from, below) of median delays that shows this timer, in ms
+/// For each timer: its time, and the range of median delays (from, below) that identifies it, in ms
 /// (`docs/how-it-decides.md`, 2.5). The median distinguishes timers of 40 and 50 ms.
 const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115), (200, 190, 215)];
-/// With a 200 ms timer, the 10th percentile of the ACK delays is at most 206 ms. The bound excludes lwIP: if its
-/// periodic timer of 250 ms (`TCP_TMR_INTERVAL`) is in step with a dialogue of 40 ms, all delays are 210 ms. The delays
-/// of a fixed timer differ.
+/// With a 200 ms timer, the 10th percentile of the ACK delays is at most 206 ms. The bound excludes lwIP. If lwIP's
+/// periodic timer of 250 ms (`TCP_TMR_INTERVAL`) is in step with a dialogue of 40 ms, all delays are 210 ms. With a 200
+/// ms timer, the delays vary.
 const SOONEST_TO_MS: i64 = 206;
 const TIMER_LIKE_LWIP_MS: i64 = 200;
 
@@ -46,7 +46,7 @@ pub(crate) fn fixed_timer_ms(delay_ms: i64) -> Option<i64> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AckPolicy {
-    /// Every segment.
+    /// An ACK is sent for every segment.
     PerSegment,
     /// An ACK is sent for every second segment, whatever the segment's size.
     PerTwoSegments,
@@ -54,13 +54,13 @@ pub enum AckPolicy {
     PerTwoMss,
     /// An ACK is sent for every second full-sized segment. Whether the host counts segments or bytes is unknown.
     PerTwo,
-    /// 35% of the receive buffer.
+    /// An ACK is sent when bytes worth 35% of the receive buffer have arrived.
     Buffer35,
-    /// Half of the receive buffer.
+    /// An ACK is sent when bytes worth half of the receive buffer have arrived.
     Buffer50,
     /// Each ACK covers more than two segments.
     Stretch,
-    /// The timer alone.
+    /// Only the timer triggers ACKs.
     Timer,
     /// Not known.
     Unknown,
@@ -170,8 +170,8 @@ impl Acknowledging {
     }
 }
 
-/// Returns the rule by bytes that explains both the ACKs that were sent at once and the delayed ACKs. `None` if several
-/// rules fit, if none fits, or if the rule "one full segment" fits as well.
+/// Returns the rule based on bytes that explains both the immediate and the delayed ACKs. `None` if several rules fit,
+/// if none fits, or if the rule "one full segment" fits as well.
 fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Option<AckPolicy> {
     let (prompt, delayed) = (i64::from(acking.prompt_acks), i64::from(acking.delayed_acks));
     let waited = (delayed > 0).then_some(i64::from(acking.delayed_max_bytes))?;
@@ -188,11 +188,10 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
     (fitting.next().is_none() && !fits(mss_bytes)).then_some(found)
 }
 
-/// Returns the rule by the number of segments that each ACK covers. `prompt` is the number of ACKs that were not
-/// delayed.
+/// Returns the rule based on the number of segments per ACK. `prompt` is the number of ACKs that were not delayed.
 ///
-/// A delayed ACK that covers several segments counts as an ACK of two or more segments. Counting in this way can hide
-/// [`AckPolicy::PerTwo`], but never suggests [`AckPolicy::PerTwo`] wrongly.
+/// A delayed ACK that covers several segments counts as an ACK of two or more segments. This can hide
+/// [`AckPolicy::PerTwo`], but never suggests it wrongly.
 fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
     let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));
     let [of_one, of_two, ..] = acking.by_segments.map(i64::from);
@@ -290,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_rule_by_bytes_lies_between_what_waited_and_what_went() {
-        // Full segments of 1,000 bytes. Of a buffer of 16,000 bytes, 35% are 5,600 bytes and 50% are 8,000 bytes.
+        // A full segment has 1,000 bytes. The buffer has 16,000 bytes: 35% are 5,600 bytes, 50% are 8,000 bytes.
         let table = [
             (1_999, 2_000, AckPolicy::PerTwoMss),
             (5_599, 5_600, AckPolicy::Buffer35),

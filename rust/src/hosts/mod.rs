@@ -1,7 +1,8 @@
 //! Draws conclusions from a whole connection about its two hosts and about its capture.
 //!
-//! The layers below count. This layer draws conclusions from the counts in the row of a finished connection. If the
-//! counts do not decide a case, the result is unknown, because a guess would be mistaken for a measurement.
+//! Earlier layers produce the counts in the row of a finished connection. This layer draws conclusions from these
+//! counts. If the counts do not decide a case, the result is unknown, because a guess would be mistaken for a
+//! measurement.
 //!
 //! - The capture: `vantage` (its place on the path), `quality` (its faults)
 //! - Each host: `acking` (when it sends ACKs), `nagle` (whether it delays small segments), `stack` (its family of TCP

@@ -3,13 +3,13 @@
 use crate::accounts::Nagle;
 use crate::connection::Confidence;
 
-/// Nagle's algorithm is judged to be on if more than a quarter of the opportunities have a wait that Nagle's algorithm
-/// explains. By chance, at most 1/16 of the opportunities have a wait that looks like Nagle's algorithm.
+/// Nagle's algorithm is on if it explains a wait at more than a quarter of the opportunities. By chance, at most 1/16
+/// of the opportunities have a wait that looks like Nagle's algorithm.
 const HELD_SHARE: f64 = 0.25;
 /// Number of waits that prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;
-/// This many events cannot be chance. Waits are events that show that Nagle's algorithm is on; small segments sent
-/// after unacknowledged small ones show that it is off.
+/// Number of events that cannot be chance. A wait is an event that shows that Nagle's algorithm is on. A small segment
+/// sent after an unacknowledged small one shows that it is off.
 const CONSISTENT_HOLDS: i64 = 2;
 
 /// The setting of Nagle's algorithm, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.

@@ -1,4 +1,4 @@
-//! Faults in the capture of one connection, and how far each lowers the confidence of a verdict. The factors are
+//! Faults in the capture of one connection, and how much each lowers the confidence of a verdict. The factors are
 //! estimates, not measurements.
 
 use crate::flows::ConnectionRow;
@@ -6,8 +6,8 @@ use crate::flows::ConnectionRow;
 /// If at most 0.1% of the bytes are missing, nearly all verdicts are the same as those of the complete capture.
 const FEW: f64 = 0.001;
 
-/// A capture lacks ACKs if more bytes were in flight than this many times the receiver's largest window. A sender stays
-/// within the window, but an ACK can be captured a little late (a heuristic).
+/// If the bytes in flight exceed this multiple of the receiver's largest window, ACKs are missing from the capture. A
+/// sender stays within the window, but an ACK can be captured a little late (a heuristic).
 const WINDOWS_IN_FLIGHT: i64 = 2;
 
 /// A connection cannot be silent for longer than 24 days, because its timestamps become invalid (RFC 7323, 5.5). A
@@ -96,7 +96,7 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     .collect()
 }
 
-/// Whether more bytes were in flight, in either direction, than complete ACKs and the receiver's window allow.
+/// Whether ACKs are missing, because more bytes were in flight in one direction than the receiver's window allows.
 fn lacks_acks(row: &ConnectionRow) -> bool {
     row.directions.iter().zip(row.counts.iter().rev()).any(|(sender, receiver)| {
         let known = sender.max_in_flight_bytes.get().zip(receiver.max_window_bytes);

@@ -1,13 +1,13 @@
 //! The rates of the two ends of each direction, the upper bound of throughput that follows from them, and the share of
 //! the bound that was reached.
 //!
-//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) bound a transfer by the
-//! rates of its hosts: λ, at which the sender can send, and μ, at which the receiver can receive. No flow control makes
-//! data flow faster than min(λ, μ); the idle time of the sender shows how much less was sent. [`Rates`] adds up the
-//! periods of a capture that show these rates; this module divides bytes by time. If the capture cannot show a value,
-//! the value is `None`. In a capture that was not taken at the sender, λ is unknown, because the path changes the
-//! spacing of the segments. In a capture at the receiver, queues of the path are not visible, because data is captured
-//! only after it has passed them.
+//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) derive an upper bound
+//! from the rates of the two hosts. The sender can send at the rate λ, and the receiver can receive at the rate μ. No
+//! flow control makes data flow faster than min(λ, μ); the idle time of the sender shows how much less was sent.
+//! [`Rates`] adds up the periods of a capture that show these rates; this module divides bytes by time. If the capture
+//! cannot show a value, the value is `None`. In a capture that was not taken at the sender, λ is unknown, because the
+//! path changes the spacing of the segments. In a capture at the receiver, queues of the path are not visible, because
+//! data is captured only after it has passed them.
 
 use super::vantage::{is_near, turnaround_ns};
 use crate::accounts::{Counts, Line, Passed, Rates};
@@ -17,8 +17,8 @@ use crate::sender::SenderTotals;
 
 /// Minimum number of samples of a rate (a heuristic).
 const MIN_SAMPLES: i64 = 10;
-/// The segments of bursts count as equal in size if their average is at least 80% of the largest (a heuristic). A
-/// common rate of small and large segments, as in a dialogue before a bulk transfer, describes neither of them.
+/// The segments of bursts count as equal in size if their average is at least 80% of the largest (a heuristic). If
+/// small and large segments are mixed, as in a dialogue before a bulk transfer, one rate describes neither of them.
 const ALIKE_SHARE: f64 = 0.8;
 /// A measured bound that is at most 5% below the delivered rate is raised to that rate; a bound that is lower still is
 /// dropped (a heuristic).
@@ -29,20 +29,21 @@ const BPS: f64 = 8e9;
 /// 0.
 const EQUAL_RATES: f64 = 1e-6;
 /// Flights are on a plateau if they did not grow for this many RTTs and their level is at least [`PLATEAU_SHARE`] of
-/// the largest flight. (An application that writes in large pieces does not always fill its buffer.) If the level
-/// exceeds [`BELOW_WINDOW_SHARE`] of the largest window, the window causes it (`docs/how-it-decides.md`, 4.12).
+/// the largest flight. (The level may be below the largest flight, because an application that writes in large pieces
+/// does not always fill its buffer.) If the level exceeds [`BELOW_WINDOW_SHARE`] of the largest window, the window
+/// causes the plateau (`docs/how-it-decides.md`, 4.12).
 const PLATEAU_ROUNDS: u16 = 5;
 const PLATEAU_SHARE: f64 = 0.8;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// If the send buffer is full, ACKs release more than 4 times as many segments as are sent at other times (a
+/// The send buffer is full only if ACKs release more than 4 times as many segments as are sent at other times (a
 /// heuristic). If an application sends at its own pace, its segments do not follow the ACKs.
 const CLOCKED_PART: u64 = 4;
 /// Link rates in b/s: IEEE 802.3.
 const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];
 /// Link rates in b/s: ATM Forum's 25.6 Mb/s and TAXI-100, and the cell rates of OC-3c and OC-12c (ANSI T1.105).
 const ATM_BPS: [f64; 4] = [25_600_000.0, 100_000_000.0, 149_760_000.0, 599_040_000.0];
-/// A measured rate is taken for the rate of a link if it differs by at most [`LINE_SHARE`] and has at least
-/// [`LINE_SAMPLES`] samples, and if the average segment has at least [`FULL_SHARE`] of the payload of a full-sized one.
+/// A measured rate is taken as a link rate if it differs from the link rate by at most [`LINE_SHARE`]. It must have at
+/// least [`LINE_SAMPLES`] samples, and the average segment at least [`FULL_SHARE`] of the payload of a full-sized one.
 /// The limits for recognizing a link rate are heuristics; the clock of a link is exact to 0.01 %.
 const LINE_SHARE: f64 = 0.01;
 const LINE_SAMPLES: i64 = 50;
@@ -194,8 +195,8 @@ impl Facts<'_> {
         }
     }
 
-    /// Returns the rate at which data was delivered, from the first segment until the longest queue (that of the
-    /// longest RTT) is empty.
+    /// Returns the rate at which data was delivered. The time includes the drain time of the longest queue: the longest
+    /// RTT minus the shortest.
     fn delivered_bps(&self, span_ns: i64) -> Option<f64> {
         let rtt = &self.counts.rtt;
         let queued_ns = rtt.max_ns().zip(rtt.min_ns()).map_or(0, |(most, least)| most - least);
@@ -232,12 +233,12 @@ impl Facts<'_> {
         known.iter().copied().find(|known_bps| (on_link_bps - known_bps).abs() <= LINE_SHARE * known_bps)
     }
 
-    /// Returns the number of bytes in flight at which the sender itself stops: because of its send buffer, or of a
-    /// clamped congestion window; `None` if there is no such plateau.
+    /// Returns the flight size at which the sender stops because of its send buffer or a clamped congestion window;
+    /// `None` if there is no such plateau.
     ///
     /// If the capture was not taken at the sender and has no timestamps, a plateau counts only if pauses separate the
-    /// flights. If most segments are sent one by one, each one RTT after an ACK, the path determines the bytes per RTT,
-    /// whatever number is in flight.
+    /// flights. If most segments are sent one by one, each one RTT after an ACK, the path limits the bytes per RTT,
+    /// whatever the flight size is.
     fn send_buffer(&self, near: bool) -> Option<i64> {
         let totals = self.totals;
         let (level, full) = (totals.level_flight_bytes.get()?, self.full_bytes?);

@@ -1,5 +1,4 @@
-//! The family of TCP stacks to which a host may belong, judged by its SYN. The result is a guess: settings, middleboxes
-//! and tunnels change the SYN.
+//! Guesses the TCP stack of a host from its SYN. Settings, middleboxes and tunnels can change the SYN.
 //!
 //! The guess uses two properties: the initial TTL and the order of the TCP options. The code of a stack fixes the
 //! order, which is known for common stacks. A SYN-ACK contains only options that the SYN offered, so it often shows

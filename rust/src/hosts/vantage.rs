@@ -6,8 +6,8 @@
 //! other host. Four kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps,
 //! and data beyond the window that was offered before. Data that follows an ACK closely proves nothing, because the
 //! host may have sent it before the ACK arrived. If a host sends data on its own initiative, a timestamp echoed in this
-//! data shows only an upper bound of the turnaround: an application that writes once a second echoes a timestamp up to
-//! a second late, however near the host is.
+//! data shows only an upper bound of the turnaround. An application that writes once a second echoes a timestamp up to
+//! one second late, even if the host is near.
 
 use std::net::IpAddr;
 
@@ -21,8 +21,8 @@ const NEAR_SHARE: f64 = 0.1;
 /// Longest RTT that a path is assumed to have (a heuristic: over two geostationary satellites it is 1.1 s).
 pub(crate) const LONGEST_PATH_NS: i64 = 1_500_000_000;
 /// A host may need up to 0.5 ms to answer (a heuristic: interrupt, softirq and scheduling of real and virtual hosts). A
-/// turnaround below 0.5 ms may be the time of the host and not of the path, so it does not show that the capture point
-/// is between the hosts.
+/// turnaround below 0.5 ms may be the delay of the host, not of the path. It does not show that the capture point is
+/// between the hosts.
 const HOST_NS: i64 = 500_000;
 /// If the sum of both turnarounds is below 0.1 ms, the hosts cannot be distinguished, and the capture point is unknown
 /// (a heuristic).
@@ -125,11 +125,11 @@ fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
 }
 
 /// Returns the turnaround of host `side` (0 client, 1 server): the shortest time from the capture point to this host
-/// and back; `None` without proof. If this host never had to answer anything, only the timestamps echoed in its own
-/// data remain, and their times include the delay of its application. If echoed timestamps are the only evidence and
-/// routers lie only on the other side of the capture point, the turnaround is 0. Two kinds of answer are ignored: a
-/// single one that took longer than any path, because the immediate ACK was lost or not captured, and one that is
-/// faster than `min_ns`, the tick of the clock.
+/// and back; `None` without proof. If this host never had to answer, only the timestamps echoed in its own data are
+/// left. Their times include the delay of the application. If echoed timestamps are the only evidence and routers lie
+/// only on the other side of the capture point, the turnaround is 0. An answer faster than `min_ns`, the tick of the
+/// clock, is ignored. A single answer that took longer than any path is ignored too, because the immediate ACK was lost
+/// or not captured.
 #[must_use]
 pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i64> {
     let other = 1 - side;
@@ -164,8 +164,8 @@ pub(crate) fn is_loopback(row: &ConnectionRow) -> bool {
     row.client.0 == row.server.0 || (within(row.client.0) && within(row.server.0))
 }
 
-/// Whether the capture was taken at the host whose turnaround is `to_it_ns`; the other host's is `to_other_ns`. The
-/// function also returns true if both turnarounds are too short to be distinguished.
+/// Whether the capture was taken at the host whose turnaround is `to_it_ns`. The turnaround of the other host is
+/// `to_other_ns`. Also returns true if `to_it_ns` is too short to be distinguished from 0.
 pub(crate) fn is_near(to_it_ns: i64, to_other_ns: i64) -> bool {
     to_it_ns < NO_DISTANCE_NS || (to_it_ns as f64) < NEAR_SHARE * (to_it_ns.saturating_add(to_other_ns)) as f64
 }

@@ -90,8 +90,8 @@ impl Series {
         self.series.mark_counts().to_vec()
     }
 
-    /// Returns the series, and starts an empty one. Each line has about `keep` points; each mark occurs at most as
-    /// often as `granted` says.
+    /// Returns the series, and starts an empty one. `keep` is the approximate number of points per line. `granted` is
+    /// the maximum number of marks of each name.
     #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
     fn finish(&mut self, py: Python<'_>, keep: usize, granted: Vec<usize>) -> PyResult<FigureStreams> {
         let read = || -> Result<_, ArrowError> {
@@ -135,7 +135,7 @@ impl Series {
     }
 }
 
-/// Returns the points of a line that are to be drawn (`t_ns y frame`), about `keep` of them.
+/// Returns about `keep` points of a line that are to be drawn, with the columns `t_ns`, `y` and `frame`.
 #[pyfunction]
 pub(super) fn line_points(py: Python<'_>, points: &Bound<'_, PyAny>, keep: usize) -> PyResult<ArrowStream> {
     let points = imported(points)?;

@@ -44,7 +44,7 @@ pub(super) fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
 pub(super) fn some(column: &Of<Nullable>) -> u64 {
     let (eights, _) = column.as_chunks::<8>();
     // Null is stored as the smallest number. Eight adjacent values are mostly all null or all not null, so one test is
-    // usually enough for the eight.
+    // usually enough for all eight.
     let some = |eight: &[Nullable; 8]| {
         let (any, all) = eight.iter().fold((0, -1), |(any, all), one| (any | one.value(), all & one.value()));
         match (any, all) {

@@ -25,7 +25,7 @@ pub(super) fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> 
     Arc::new(PrimitiveArray::<T>::new(values.into(), validity(rows, |row| value(row).is_some())))
 }
 
-/// Numbers that few rows have. A batch without any such number costs almost no time.
+/// A column of numbers that few rows have. If no row has a number, the column costs almost no time.
 pub(super) fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
     // All rows are checked: an early exit would prevent vectorization.
     if rows.iter().fold(false, |any, row| any | value(row).is_some()) {
@@ -34,7 +34,7 @@ pub(super) fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> O
     Arc::new(PrimitiveArray::<T>::new_null(rows.len()))
 }
 
-/// Texts that few rows have.
+/// A column of texts that few rows have.
 pub(super) fn texts<R>(rows: &[R], value: impl Fn(&R) -> Option<String>) -> ArrayRef {
     Arc::new(rows.iter().map(value).collect::<StringArray>())
 }
@@ -85,7 +85,7 @@ pub(super) fn dictionary(paths_of_rows: Vec<u16>, paths: &PathNames) -> ArrayRef
     let names: StringArray = paths.so_far().iter().map(Some).collect();
     match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
         Ok(array) => Arc::new(array),
-        // An error does not occur, because a path gets its name before any row refers to the path.
+        // No error occurs, because a path gets its name before any row refers to the path.
         Err(_) => arrow_array::new_null_array(&layers_type(), rows),
     }
 }

@@ -216,8 +216,9 @@ pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     columns.extend([
         ("place".into(), place(|wait| wait.place)),
         ("place_in_cause".into(), place(|wait| wait.place_in_cause)),
-        // A stall is an interval longer than a threshold, which is equal for all intervals of a direction. The stalls
-        // are therefore the longest intervals, and a stall has the same place among the stalls as among all intervals.
+        // A stall is an interval longer than a threshold. All intervals of a direction have the same threshold. The
+        // stalls are therefore the longest intervals, and a stall has the same place among the stalls as among all
+        // intervals.
         ("place_in_stalls".into(), place(|wait| wait.place.filter(|_| wait.is_stall))),
     ]);
     batch(columns)

@@ -108,8 +108,8 @@ impl UnderWay {
         }
     }
 
-    /// Makes a PDU of `bytes`, which include padding, and the trailer if `length` is known. `end` is the number of
-    /// cells up to the last cell of the PDU.
+    /// Makes a PDU from `bytes`, which include the padding. They include the trailer too if `length` is known. `end` is
+    /// the number of cells up to the last cell of the PDU.
     fn pdu(&self, bytes: &[u8], end: usize, length: Option<usize>, damaged: bool) -> Pdu {
         let atm = AtmFacts { channel: Some(self.channel), cells: (bytes.len() / CELL_BYTES) as u16 };
         let seen = end.checked_sub(1).and_then(|last| self.seen.get(last)).copied().unwrap_or((self.first_frame, None));

@@ -10,7 +10,7 @@ pub(super) fn facts(channel: Option<Channel>, payload_bytes: usize) -> AtmFacts 
     AtmFacts { channel, cells: aal5_cells(payload_bytes).min(usize::from(u16::MAX)) as u16 }
 }
 
-/// Reads a `SunATM` pseudo-header, which has direction and traffic type, VPI and VCI.
+/// Reads a `SunATM` pseudo-header, which contains direction, traffic type, VPI and VCI.
 pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result<Layer, Stop> {
     const LANE: u8 = 1;
     const MANAGEMENT: u8 = 5;

@@ -11,7 +11,7 @@ pub(super) const ETHER_IPV6: u16 = 0x86dd;
 const ETHER_VLAN: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
 /// An Ethernet type field up to this value contains the length of an 802.3 frame.
 pub(super) const ETHER_MAX_LENGTH: u16 = 1500;
-/// An Ethernet type field from this value on contains a type (IEEE 802.3, 3.2.6).
+/// An Ethernet type field of at least this value contains a type (IEEE 802.3, 3.2.6).
 const ETHER_MIN_TYPE: u16 = 1536;
 
 /// Reads an Ethernet II or IEEE 802.3 header.

@@ -1,6 +1,5 @@
 //! A fast path for nearly all frames: those with complete headers of Ethernet II, IPv4 without options, and TCP. All
-//! other frames are dissected header by header. The fast path and the dissection header by header give the same
-//! results.
+//! other frames are dissected header by header. The fast path gives the same results.
 
 use super::segment::{Ecn, FlowKey, IpFacts, Packet, Segment, TcpFlags};
 use super::{ethernet, ip, layers, tcp};

@@ -257,8 +257,8 @@ impl Datagram {
         Ok(Some(kept_bytes))
     }
 
-    /// The offset after a fragment. If more fragments follow, the fragment is required to end at a multiple of eight
-    /// bytes. In IPv4, excess bytes are dropped; in IPv6, they are an error.
+    /// The offset after a fragment. If more fragments follow, the fragment must end at a multiple of eight bytes. In
+    /// IPv4, excess bytes are dropped; in IPv6, they are an error.
     fn end(fragment: &Fragment<'_>) -> Result<usize, Broken> {
         let v6 = fragment.endpoints.v6;
         let end = usize::from(fragment.place.offset).saturating_add(fragment.wire_bytes);

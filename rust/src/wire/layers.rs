@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{tcp, vj};
 
-/// Maximum number of headers in one frame. In real captures, even frames with nested tunnels have fewer than ten.
+/// Maximum number of headers in one frame. In captures of real traffic, even frames with nested tunnels have fewer than
+/// ten headers.
 pub(super) const MAX_LAYERS: usize = 24;
 
 /// The position of a fragment in its IP packet.
@@ -23,7 +24,7 @@ pub(crate) struct FragmentPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
     Ethernet,
-    /// The header that a 16-bit Ethernet type stands for.
+    /// The header with this Ethernet type.
     EtherType(u16),
     /// IEEE 802.1Q and 802.1ad.
     Vlan,
@@ -43,7 +44,7 @@ pub(crate) enum Layer {
     Ip,
     Ipv4,
     Ipv6,
-    /// The header that an IP protocol number or next-header number stands for.
+    /// The header with this IP protocol number or next-header number.
     IpProtocol(u8),
     /// A fragment of an IP packet.
     Fragment(FragmentPlace),
@@ -169,7 +170,7 @@ impl Path {
 
 /// Number of the path `eth/ip/tcp`. Most frames have this path, and its number needs no lookup.
 pub(super) const ETHERNET_IP_TCP: u16 = 0;
-/// The name of all paths after the first 65,535. Only a malicious capture has so many paths.
+/// The common name of all paths after the first 65,535. Only a malicious capture has so many paths.
 const MANY: &str = "…";
 const MAX_PATHS: usize = u16::MAX as usize;
 

@@ -1,5 +1,5 @@
-//! Extracts the TCP segment or UDP datagram from a frame. The module does not analyze TCP connections. The module
-//! stores only data that is needed to read later frames: fragments of IP packets ([`fragments`]) and of 802.11 frames
+//! Extracts the TCP segment or UDP datagram from a frame. The module does not analyze TCP connections. It stores only
+//! data that is needed to read later frames: fragments of IP packets ([`fragments`]) and of 802.11 frames
 //! ([`wifi_fragments`]), cells of AAL5 PDUs ([`aal5`]), and the previous headers of connections with header compression
 //! ([`vj`]).
 //!
@@ -82,7 +82,7 @@ pub struct Dissector {
     wifi_fragments: WifiFragments,
     cells: Cells,
     decompressor: Decompressor,
-    /// Reasons why a packet was not read, with the frame number, if one frame contains or completes several packets.
+    /// The reasons why packets were not read, with frame numbers, for frames that contain or complete several packets.
     asides: Vec<(Stop, u64)>,
     paths: Paths,
 }
@@ -110,7 +110,7 @@ pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {
 }
 
 impl Dissector {
-    /// The stops since the last call of `asides` that `read` has not returned, with their frame numbers.
+    /// The stops that `read` has not returned, with their frame numbers. Each stop is returned once.
     pub fn asides(&mut self) -> impl Iterator<Item = (Stop, u64)> + '_ {
         self.asides.drain(..)
     }
@@ -308,7 +308,7 @@ impl Dissector {
         self.onwards(layer, &mut cursor, around, at, frame, packets)
     }
 
-    /// Walks on from `layer`.
+    /// Continues the walk at `layer`.
     fn onwards(
         &mut self,
         layer: Layer,

@@ -222,8 +222,8 @@ pub struct TcpOptions {
     pub sack: SackBlocks,
     /// Whether the capture truncated the options. If so, an option that is absent here may have been sent.
     pub cut: bool,
-    /// Kinds of the options in order, if the options were read one by one (as in a SYN). Each option has four bits,
-    /// which contain its kind plus one, at most 15. The first option has the lowest bits.
+    /// Kinds of the options in order, if the options were read one by one (as in a SYN). Each option takes four bits:
+    /// its kind plus one, at most 15. The first option has the lowest bits.
     pub kinds: u64,
 }
 

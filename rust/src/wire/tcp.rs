@@ -24,7 +24,7 @@ pub(super) const FLAGS: u16 = 0x01ff;
 
 /// Reads the TCP header at `cursor` and adds its segment to `packets`.
 ///
-/// If the data offset is below 5 or after the end of the packet, the start of the data is unknown, and the segment is
+/// If the data offset is below 5 or beyond the end of the packet, the start of the data is unknown. The segment is then
 /// returned without data. If the capture truncated the options, only the captured options are read.
 #[inline]
 pub(super) fn read(

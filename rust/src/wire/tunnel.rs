@@ -1,5 +1,5 @@
-//! Encapsulation of packets in packets. A tunnel is read only if its header is unambiguous; a port number alone is not
-//! enough.
+//! Reads the headers of tunnels, which carry packets in packets. A tunnel is read only if its header is unambiguous; a
+//! port number alone is not enough.
 
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
@@ -52,13 +52,13 @@ pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     }
 }
 
-/// The tag of IEEE 802.1ah.
+/// Reads the tag of IEEE 802.1ah.
 pub(super) fn backbone(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<4>("802.1ah tag")?;
     Ok(Layer::Ethernet)
 }
 
-/// The tag of `FabricPath`.
+/// Reads the tag of `FabricPath`.
 pub(super) fn fabric_path(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<2>("FabricPath tag")?;
     Ok(Layer::Ethernet)

@@ -45,8 +45,8 @@ struct Waiting {
 pub(super) struct WifiFragments {
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
-    /// The 802.11 frames that were dropped incomplete: the capture's frame number of the first one's first fragment,
-    /// and how many were dropped.
+    /// The incomplete 802.11 frames that were dropped: the captured frame with the first fragment of the first one, and
+    /// their number.
     given_up: Option<(u64, u64)>,
 }
 

@@ -14,14 +14,14 @@ const MIN_SIMPLE_BYTES: usize = SIMPLE_HEAD_BYTES + BLOCK_TAIL_BYTES;
 
 /// The value of `drops_count` in an obsolete packet block if the number of drops is unknown.
 const DROPS_UNKNOWN: u16 = 0xFFFF;
-/// The option `epb_dropcount`: number of packets dropped on the interface since its previous packet.
+/// Code of the option `epb_dropcount`: number of packets that the interface dropped just before this packet.
 const OPTION_DROP_COUNT: u16 = 4;
 
 const TIME_UNKNOWN: &str = "a timestamp is outside the years 1677 to 2262: the time is taken as unknown";
 const SIMPLE_SHORT: &str =
     "a simple packet block contains less of its packet than it claims: read as a truncated packet";
 
-/// The fixed part of a packet block.
+/// The fixed fields of a packet block.
 #[derive(Clone, Copy)]
 struct Packet {
     interface: usize,
@@ -38,8 +38,8 @@ pub(super) struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// Reads an enhanced packet block or an obsolete packet block. In an obsolete block, the first word contains both
-    /// interface number and drop count.
+    /// Reads an enhanced packet block or an obsolete packet block. In an obsolete block, the interface number and the
+    /// drop count share one 32-bit word.
     #[inline]
     pub(super) fn enhanced_or_obsolete(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
         let [_, _, id, high, low, captured, original, ..] = stream.blocks.available().as_chunks::<4>().0 else {
@@ -99,8 +99,8 @@ impl Section<'_> {
         Ok(())
     }
 
-    /// Reads a simple packet block. A simple packet block has no timestamp. The captured length is the smaller of the
-    /// snaplen and the length of the block's content.
+    /// Reads a simple packet block. A simple packet block has no timestamp. The captured length is the original length,
+    /// limited by the snaplen and by the size of the block.
     pub(super) fn simple(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
         let Stream { blocks, notes, record } = stream;
         let offset = blocks.offset();

@@ -24,7 +24,7 @@ struct Hole {
 pub(crate) struct Filled {
     /// Number of bytes that were in holes before.
     pub bytes: i64,
-    /// The part of `bytes` that was counted as missing from the capture.
+    /// How many of these bytes were counted as missing from the capture.
     pub counted: i64,
     /// Number of acknowledged holes that are now completely filled.
     pub closed: u32,
@@ -86,8 +86,8 @@ impl Holes {
         filled
     }
 
-    /// Marks all holes below `ack` as acknowledged. Returns the number of missing bytes that are acknowledged for the
-    /// first time, and the number of holes with such bytes.
+    /// Marks all holes below `ack` as acknowledged. Returns the number of bytes in holes that are acknowledged for the
+    /// first time, and the number of these holes.
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: i64) -> (i64, u32) {
         if self.acknowledged_to >= self.top { (0, 0) } else { self.acknowledge_some(ack) }

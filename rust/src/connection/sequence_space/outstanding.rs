@@ -55,12 +55,12 @@ pub(crate) struct Sent {
     controls: u8,
 }
 
-/// Earlier transmissions of bytes that were retransmitted before they were acknowledged.
+/// Earlier transmissions of unacknowledged bytes that are now retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeat {
     /// Time of the previous transmission of the first of these bytes.
     pub before_ts_ns: Nullable,
-    /// Number of retransmissions of the byte that was retransmitted most often, including the current retransmission.
+    /// How often the most often retransmitted byte was retransmitted, including this retransmission.
     pub resends: u16,
 }
 
@@ -71,13 +71,13 @@ pub(crate) struct Acknowledged {
     pub oldest_ts_ns: Nullable,
     /// Capture time of the newest acknowledged segment, if it can start an RTT sample (Karn's algorithm).
     pub sample_from_ns: Nullable,
-    /// The segment whose last byte is the last byte that the ACK acknowledges.
+    /// The segment that ends with the last acknowledged byte.
     pub newest: Option<Newest>,
     /// Number of segments whose last byte is acknowledged for the first time.
     pub segments: u32,
-    /// The number of acknowledged segments on the wire, where a captured segment longer than the MSS counts as several.
+    /// Number of acknowledged segments on the wire. A captured segment longer than the MSS counts as several.
     pub wire_segments: u32,
-    /// Number of bytes of data that are acknowledged for the first time.
+    /// Number of data bytes that are acknowledged for the first time.
     pub payload_bytes: i64,
     /// Capture time of the oldest segment whose TCP timestamp the ACK echoes.
     pub echoed_ts_ns: Nullable,
@@ -85,7 +85,7 @@ pub(crate) struct Acknowledged {
     pub syn_ts_ns: Nullable,
 }
 
-/// The segment whose last byte is the last byte that an ACK acknowledges.
+/// The segment that ends with the last byte that an ACK acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newest {
     /// Capture time of the segment's last transmission.
@@ -94,8 +94,8 @@ pub(crate) struct Newest {
     pub payload_bytes: i64,
     /// Whether any byte of the segment was retransmitted.
     pub resent: bool,
-    /// Whether a segment with lower sequence numbers was captured after this segment. If so, the ACK may have waited
-    /// for that other segment.
+    /// Whether a segment with lower sequence numbers was captured after this segment. The ACK may have waited for that
+    /// segment.
     pub overtaken: bool,
 }
 
@@ -116,8 +116,8 @@ impl Outstanding {
     }
 
     /// Records another capture of the bytes `start..end`, which are below the highest offset sent: a retransmission
-    /// (`resent`), or an original that was captured late. If the segment is a retransmission and any of its bytes are
-    /// still stored, the earlier transmissions are returned.
+    /// (`resent`), or an original that was captured late. For a retransmission, returns the earlier transmissions if
+    /// any of its bytes are still stored.
     pub(crate) fn seen_again(
         &mut self,
         start: i64,
@@ -166,9 +166,9 @@ impl Outstanding {
     /// Processes an ACK of all bytes below `ack`; bytes below `una` were acknowledged before. `echo` is the TCP
     /// timestamp that the ACK echoes, or 0.
     ///
-    /// An RTT sample is taken from the ACK on four conditions: it acknowledges up to the end of a segment; this segment
-    /// was sent once; no byte that the ACK acknowledges was retransmitted (Karn's algorithm); and no other acknowledged
-    /// segment was captured after this segment (otherwise the later one triggered the ACK).
+    /// An ACK gives an RTT sample if it acknowledges up to the end of a segment and no acknowledged byte was
+    /// retransmitted (Karn's algorithm). If another acknowledged segment was captured after this segment, the other
+    /// segment triggered the ACK, so there is no sample.
     #[inline(always)]
     pub(crate) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32, mss_bytes: u32) -> Acknowledged {
         let mss = if mss_bytes > 0 { i64::from(mss_bytes) } else { i64::MAX };
@@ -182,7 +182,7 @@ impl Outstanding {
                 break;
             }
             if sent.end <= una {
-                // The range was captured again after its own ACK, so the current ACK does not concern it.
+                // The range was captured again after its ACK, so this ACK gives no information about it.
                 self.queue.pop_front();
                 continue;
             }

@@ -1,6 +1,6 @@
 //! Headers of Juniper routers. Each packet has a header with a magic number, flags and optional extensions. Depending
-//! on the link type, a cookie of the interface card follows. The format of the cookies is not documented. The source
-//! for the cookies is the code of tcpdump and Wireshark. Some of its authors worked at Juniper.
+//! on the link type, a cookie of the interface card follows. The format of the cookies is not documented. Cookies are
+//! read as in tcpdump and Wireshark, some of whose authors worked at Juniper.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::ethernet::{ETHER_IPV4, ethernet_ii};
@@ -88,8 +88,8 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
     let protocol = if flags & NO_LINK_LAYER == 0 {
         None
     } else {
-        // The protocol number has four bytes in the router's byte order, little-endian. Only numbers up to 255 are
-        // used.
+        // The protocol number has four bytes in little-endian byte order, which is the router's byte order. Only
+        // numbers up to 255 are used.
         Some(cursor.take::<4>("Juniper header")?[0])
     };
     Ok(Header { incoming: flags & INCOMING != 0, protocol })
@@ -168,8 +168,8 @@ fn begins_with_ppp(data: &[u8]) -> bool {
 enum Cookie {
     /// A link services card, whose cookie has four bytes.
     LinkServices,
-    /// An adaptive services card, whose cookie has eight bytes. The upper half of the sixth byte contains the protocol,
-    /// and the low bits of the fifth byte the direction.
+    /// An adaptive services card, whose cookie has eight bytes. The upper half of the sixth byte contains the protocol.
+    /// The low bits of the fifth byte contain the direction.
     AdaptiveServices { protocol: u8, direction: u8 },
 }
 

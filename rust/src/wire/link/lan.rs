@@ -9,8 +9,8 @@ pub(crate) fn fddi(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if header[0] & 0xf0 == 0x50 { Ok(Layer::Llc) } else { Err(Stop::NotTcp) }
 }
 
-/// Reads a Token Ring header (IEEE 802.5): access control, frame control and addresses. Routing information follows if
-/// a bit of the source address is set; LLC follows after that.
+/// Reads a Token Ring header (IEEE 802.5): access control, frame control and addresses. If a bit of the source address
+/// is set, routing information follows. LLC is the last header.
 pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ROUTED: u8 = 0x80;
     let header = cursor.take::<14>("Token Ring header")?;

@@ -1,9 +1,9 @@
-//! The names of link types that users see. The names are those of the LINKTYPE registry of tcpdump.org, without the
+//! The names of link types, as users see them. The names are those of the LINKTYPE registry of tcpdump.org, without the
 //! prefix `LINKTYPE_`.
 
 use crate::capture::LinkType;
 
-/// The name of a link type that users see; `unknown` if the link type is not in the registry.
+/// The name of a link type, as users see it; `unknown` if the link type is not in the registry.
 ///
 /// ```
 /// use tcptrace_lab_core::wire::{link_name, link_supported};

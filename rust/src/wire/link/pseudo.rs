@@ -35,8 +35,8 @@ pub(super) fn bsd_loopback(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Address families differ between systems. The address family of IPv4 is 2 on all systems; that of IPv6 is 10 (Linux),
-/// 24 (NetBSD, OpenBSD), 26 (Solaris), 28 (FreeBSD) or 30 (macOS).
+/// Returns the layer of an address family. IPv4 is 2 on all systems. IPv6 is 10 (Linux), 24 (NetBSD, OpenBSD), 26
+/// (Solaris), 28 (FreeBSD) or 30 (macOS).
 fn address_family(family: u32) -> Result<Layer, Stop> {
     match family {
         2 => Ok(Layer::Ipv4),

@@ -7,7 +7,7 @@ const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
 /// HDLC unnumbered information.
 const UNNUMBERED: u8 = 0x03;
 
-/// Reads the link type RAW, which is IP, or PPP as Linux's PPP and ISDN drivers of the 1990s write it. Before PPP, the
+/// Reads the link type RAW: IP, or PPP as written by Linux drivers of the 1990s for PPP and ISDN. Before PPP, the
 /// drivers write no header, a made-up MAC address of six bytes, or one byte. While the line is down, the drivers write
 /// ten zero bytes before IP. The checks are in the same order as in Wireshark.
 pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {

@@ -1,4 +1,4 @@
-"""Performs transfers whose causes of waiting are known, and prints how much of the waiting time the ledger assigns to the known causes.
+"""Performs transfers with known causes of waiting. Prints the share of the waiting time that the ledger assigns to these causes.
 
     python -m tcptrace_lab.lab.causes [NAME…] [--drawn N --seed S [--several]] [-o DIR]
 
@@ -27,11 +27,11 @@ EVERY = {**transfers.TRANSFERS, **sharing.SHARED}
 """All fixed transfers: the transfers with one connection, then those with several."""
 
 SAID = 0.005
-"""Causes with a smaller share of the time than this are not printed."""
+"""Smallest share of the time for which a cause is printed."""
 
 LATE_NS = 3_000_000
-"""If a packet takes this much longer than the fastest one, this machine was too busy. The relay itself adds less delay than this, even to a
-flight of 320 segments (measured)."""
+"""If a packet takes this much longer than the fastest packet, this machine was too busy. The relay itself adds less delay than this, even
+to a flight of 320 segments (measured)."""
 
 
 def main(arguments: list[str] | None = None) -> int:

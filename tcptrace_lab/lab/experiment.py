@@ -59,7 +59,7 @@ class Outcome:
     Attributes:
         captures: capture point → file. The kernel dropped no frames (a capture with drops is an error).
         interface: the interface of the captures.
-        accounts: per connection, addresses and TCP_INFO of both sockets, read before the close, when every byte was acknowledged.
+        accounts: per connection, addresses and TCP_INFO of both sockets, read after the last ACK and before the close.
         ended: number of connections that have ended, including refused ones.
         relay: the log of what the path did to each packet; None if the network has no relay.
         seen_only_here: facts that only the applications know.
@@ -123,7 +123,7 @@ def run(
 
 @contextmanager
 def in_real_time() -> Iterator[None]:
-    """Run this thread, and the threads that it starts, with real-time priority if permitted, so that no other process delays packets."""
+    """Run this thread and the threads that it starts with real-time priority, if permitted."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REAL_TIME_PRIORITY))

@@ -37,8 +37,7 @@ KIND_NAMES = {
     "out_of_order": Truth.REORDERED,
     "network_duplicate": Truth.COPIED,
 }
-"""Kind of a segment in a verdict → the equivalent ground truth. Data segments of other kinds do not occur here, so such a verdict is
-wrong."""
+"""Kind of a segment in a verdict → the equivalent ground truth. A verdict with any other kind is wrong."""
 
 _AGAIN = frozenset({Truth.RESENT, Truth.NEEDLESS})
 
@@ -48,7 +47,7 @@ class Score:
     """The score of the verdicts at one capture point.
 
     Attributes:
-        events: number of packets that were not new, plus the number of new packets whose verdict is not `new`.
+        events: number of packets that were not new, or whose verdict is not `new`.
         exact: number of events whose verdict has the correct kind.
         told_apart: number of events whose verdict is correct about loss, reordering or duplication. At the sender: whether a retransmit was
             needed. At the receiver: whether a packet was late, retransmitted (needed or not), or duplicated.

@@ -19,7 +19,7 @@ BULK_BYTES = 600_000
 # The first packets have no random fates: a lost SYN costs a second and shows nothing about data.
 UNDISTURBED_PACKETS = 3
 
-# A large receive buffer: the receiver never discards out-of-order data. The path's log would not show such a discard.
+# A large receive buffer prevents discards of out-of-order data, which the path's log would not show.
 ROOM = (("net.ipv4.tcp_rmem", "4096 4194304 8388608"),)
 
 _PLAIN = PathModel(delay_s=0.020, undisturbed_packets=UNDISTURBED_PACKETS)

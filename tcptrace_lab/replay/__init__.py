@@ -1,4 +1,4 @@
-"""Replays a captured connection: its frames on an interface, its applications over real sockets, or its simulation with other settings.
+"""Replays a captured connection: sends its frames on an interface, runs its applications over real sockets, or simulates it.
 
 Replaying the application behaviour, in reading order:
 

@@ -1,4 +1,4 @@
-"""Changes to a schedule, their command options, and the changes that are the remedy for each family of causes."""
+"""Changes to a schedule, their command options, and the remedies for each family of causes."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def gather(
 ) -> Evidence:
     """Read a capture and extract one connection: the given connection, or the connection with most data.
 
-    With an `anonymizer`, nothing that is made from the result contains an address or a file name.
+    With an `anonymizer`, outputs contain no address and no file name.
 
     Raises:
         UsageError: the capture has no such connection.

@@ -23,7 +23,7 @@ STACKS_TRIED: Final = ("linux", "freebsd", "solaris2.5", "bsd4.4", "sunos4")
 
 
 def usual(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: Sequence[int] = PHASES_NS) -> Iterator[Fit]:
-    """First stage: base or median RTT, window as advertised or as used, timer phases, and sizes of writes that are not visible."""
+    """First stage: base or median RTT, advertised or used window, timer phases, and sizes of writes that the capture does not show."""
     extra_ns = _usual_extra_ns(evidence)
     phases = phases if max(end.written_bytes for end in schedule.ends()) < MUCH_BYTES else phases[:1]
     unused, offs = sorted({0, _unused_bytes(evidence, schedule)}), _nodelays(evidence, schedule)
@@ -58,7 +58,7 @@ def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
 
 
 def _calls(end: End) -> list[int]:
-    """Candidate sizes of write calls. Each size is the send buffer bound, or an amount sent together, divided by a whole number."""
+    """Candidate sizes of write calls. Each size is a whole fraction of the send buffer bound, or of an amount that was sent together."""
     if not end.max_unacked_bytes:
         return []
     together = {step.call_bytes for task in end.tasks for step in task if isinstance(step, Write)} & set(range(end.max_unacked_bytes))

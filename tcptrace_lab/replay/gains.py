@@ -1,4 +1,4 @@
-"""`analyze --whatif`: predicts with models how much time a remedy saves. Without it, findings give only an upper bound.
+"""`analyze --whatif`: predicts with models how much time a remedy saves. Without this option, findings give only an upper bound.
 
 A rule measures only how long a cause took. The time of the cause is an upper bound of the gain, because without the cause the transfer may
 wait for something else. Models of both stacks (`whatif`) reproduce the connection and simulate it with the remedy. A model takes seconds
@@ -39,7 +39,7 @@ MAX_S: Final = 30.0
 """Time limit for all models of a capture together, in seconds."""
 
 MAX_CONNECTIONS: Final = 5
-"""At most this many connections are modelled: the connections whose problems cost most time."""
+"""Maximum number of modelled connections. The connections whose problems cost most time are modelled."""
 
 MAX_SEGMENTS: Final = 20_000
 """Maximum number of segments of a modelled connection. The time limit allows about this many (a run takes about 0.2 s per 1,000

@@ -20,7 +20,7 @@ def lost_packets(evidence: Evidence, *, from_client: bool) -> tuple[int, ...]:
 
     For each necessary retransmission, the lost packet is the last earlier packet that starts with the same byte.
 
-    The result is complete only if the capture was made before the loss (for example, at the sender), so that it contains the lost packets.
+    The result is complete only if the capture contains the lost packets, for example because it was made at the sender.
     """
     own = evidence.segments.filter(pl.col("from_client") == from_client)
     lost: set[int] = set()

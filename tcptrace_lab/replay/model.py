@@ -79,7 +79,7 @@ class BoundedSocket:
         return remaining, 1
 
     def full(self) -> None:
-        """Do nothing: the application waits by its own limit, so the kernel pushes no data."""
+        """Do nothing. The application stops at its own limit, so the kernel pushes no data."""
 
 
 def setting(schedule: Schedule, fit: Fit) -> Setting:
@@ -152,7 +152,7 @@ def capacity_bytes(asked_bytes: int, mss_bytes: int) -> int:
 
 
 def _window(end: End, mss_bytes: int, less_bytes: int) -> int | None:
-    """Return the largest usable receive window: the observed window, or that of the buffer size, minus the unused part.
+    """Return the largest usable receive window: the observed window or the window of the buffer size, minus the unused part.
 
     Return None if the window is auto-tuned.
     """

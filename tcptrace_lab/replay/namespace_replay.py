@@ -35,7 +35,7 @@ GRACE_S: Final = 15.0
 SLOWEST: Final = 3.0
 """A replay fails if it takes longer than this factor times the original's duration, plus `GRACE_S` and an allowance for the path."""
 MAX_ROUNDS: Final = 20
-"""The time limit allows this many round trips for slow start, handshake and close. 2^15 initial windows are half a gigabyte."""
+"""The time limit allows this many round trips for slow start, handshake and close. In 15 round trips, slow start sends half a gigabyte."""
 
 _CALIBRATION_NS: Final = 1_000_000
 _CALIBRATIONS: Final = 8
@@ -101,7 +101,7 @@ def patience_s(schedule: Schedule) -> float:
 
 
 def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, Done]:
-    """Run both ends, each in its own network namespace: the server in a new thread, the client in this one."""
+    """Run both ends, each in its own network namespace: the server in a new thread, the client in this thread."""
     listening = threading.Event()
     results: dict[str, Done] = {}
     failures: list[BaseException] = []

@@ -1,9 +1,8 @@
 """Finds the pauses of a reading application from the windows that its host advertises.
 
 The right edge of the window (ACK + window) is the number of bytes read plus the capacity of the receive buffer. While the application does
-not read, this edge does not move. When the application reads again, its host sends a window update that acknowledges no new data. So before
-such an update, the application had read the bytes up to the old edge minus the capacity. The application's pause began when the next byte
-had arrived.
+not read, this edge does not move. When the application reads again, its host sends a window update that acknowledges no new data. The
+number of bytes read before this update is therefore the old edge minus the capacity. The pause began when the next byte had arrived.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MIN_ROUNDS = 2
 """A pause lasts at least this many round trips. The path may cause a shorter gap (docs/how-it-decides.md, 2.3)."""
 
 MIN_RISE = 8
-"""If an update opens the window by less than 1/8 of the largest window, it shows rounding by the kernel instead of a read (a heuristic)."""
+"""A window update counts as a read only if it opens at least 1/8 of the largest window. A smaller one may be rounding (a heuristic)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 The messages of the connection (`messages`) show what an application wrote and when. Some messages also show the write calls. If the ends
 take turns, each end reads the peer's message, then pauses. The pause is the part of the response time that the RTT does not explain. If an
-end has just written a message itself, its pause starts with this write, because the write call returned at once. If TCP needed longer to
-send the message, the pause starts when its last byte was sent. If both ends send at the same time, each end has one task that writes and
-one that reads.
+end has just written a message, its pause starts with this write, because the write call returned at once. If TCP sent the message later,
+the pause starts when the last byte was sent. If both ends send at the same time, each end has one task that writes and one that reads.
 
 The schedule's `unknowns` list what the capture does not show, such as whether TCP_NODELAY was set.
 """
@@ -74,7 +73,7 @@ LOOPBACK_MAX_NS: Final = 1_000_000
 delay."""
 
 IP_TCP_BYTES: Final = {False: 40, True: 60}
-"""Whether IPv6 → bytes of the IP and TCP headers without options."""
+"""True for IPv6 → bytes of the IP and TCP headers without options."""
 
 USUAL_CALLS: Final = 2
 """A message with more writes than this is replayed in calls of one size, if more than half of its writes have that size."""
@@ -149,7 +148,7 @@ def _overlap(evidence: Evidence) -> bool:
 
 
 def _written(message: Message) -> Iterator[Action]:
-    """Yield the writes of a message: one write in equal calls if most calls have equal sizes; else the visible writes, or a single one."""
+    """Yield the writes of a message: one write in equal calls if most calls have equal sizes, otherwise the visible writes."""
     writes = message.writes
     if sum(writes) != message.size_bytes or not writes:
         yield Write(message.size_bytes)
@@ -189,7 +188,7 @@ def _in_turn(evidence: Evidence, both: Sequence[Message], is_client: bool) -> Ta
 
 
 def _behind(own: Message) -> list[Action]:
-    """Return the steps between a message of this end and the pause after it: wait until a large message has been sent."""
+    """Return the steps directly after a message of this end: wait until a large message has been sent."""
     return [] if own.is_small else [Flush()]
 
 

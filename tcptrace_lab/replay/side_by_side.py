@@ -22,7 +22,7 @@ SCHEMA_VERSION: Final = 2
 REPRODUCED_WITHIN: Final = 0.10
 FIXED_LEFT: Final = 0.20
 MIN_SHARE: Final = 0.05
-"""A family of causes with a smaller share of the transfer's duration is not a stall to reproduce."""
+"""A family of causes with a smaller share of the transfer's duration is not a stall."""
 
 DIRECTIONS: Final = {"client_to_server": True, "server_to_client": False}
 

@@ -31,7 +31,7 @@ with an RTT."""
 
 READ_BYTES: Final = 1 << 18
 WRITE_BYTES: Final = 1 << 20
-"""Maximum number of bytes per socket call. A larger write uses several calls, one immediately after the other."""
+"""Maximum number of bytes per socket call. A larger write uses several consecutive calls."""
 
 _ZEROS: Final = memoryview(bytes(WRITE_BYTES))
 

@@ -228,8 +228,8 @@ def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = Fal
 MIN_PACKETS: Final = 20_000
 PACKETS_PER_SEGMENT: Final = 4
 MIN_SEGMENT_BYTES: Final = 536
-"""A run ends early after `MIN_PACKETS` packets plus `PACKETS_PER_SEGMENT` per `MIN_SEGMENT_BYTES` of data. The limit allows for small
-segments, each with its ACK and retransmitted once. A run with more packets would never end."""
+"""A run ends early after `MIN_PACKETS` packets plus `PACKETS_PER_SEGMENT` per `MIN_SEGMENT_BYTES` of data. The limit allows one retransmit
+and one ACK for each small segment. A run with more packets would never end."""
 
 
 def _duration_ns(schedule: Schedule, one: Fit, until_s: float = inf) -> int:

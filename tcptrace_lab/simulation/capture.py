@@ -28,7 +28,7 @@ _ETHERNET_HEADERS: Final = {
 """True (from the client) or False (from the server) → Ethernet header with locally administered addresses and the type IPv4."""
 
 _ETHERNET_MIN_BYTES: Final = 60
-"""Minimum frame without its FCS (IEEE 802.3). Shorter frames are padded, as a receiver captures them."""
+"""Minimum frame without its FCS (IEEE 802.3). Shorter frames are padded, as in a capture at the receiver."""
 
 _NULL_HEADER: Final = (2).to_bytes(4, "little")
 """AF_INET in the byte order of the capturing machine, here little-endian (LINKTYPE_NULL)."""

@@ -91,7 +91,7 @@ def read(path: str) -> dict[str, Any]:
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two mappings by key.
 
-    A value of `above` takes precedence, unless it is empty or off, which means that the option was not given.
+    A value of `above` takes precedence, unless it is empty or off: the option was then not given.
     """
     found = dict(below)
     for key, value in above.items():

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Step
 
 FOR_ROOM, FOR_DATA, FOR_ACKS = -1, -2, -3
-"""A step that sleeps until there is send buffer space, data or an ACK yields one of these values, instead of nanoseconds of processor
+"""A step yields one of these values to sleep until there is send buffer space, data or an ACK. Other values are nanoseconds of processor
 time."""
 
 IDLE_BEFORE = 1 << 60
-"""A step that sleeps until a given time yields that time plus this offset. A sleeping step does not use the processor."""
+"""A step yields a time plus this offset to sleep until this time. A sleeping step does not use the processor."""
 
 
 class Process:

@@ -74,7 +74,7 @@ class Congestion:
             self._ends.append(end)
 
     def _passed(self, acked: int) -> int:
-        """Return how many acknowledged bytes an ACK counts as. If segments are counted, each acknowledged segment counts as one MSS."""
+        """Return the acknowledged bytes to count. If the window counts segments, each acknowledged segment counts as one MSS."""
         tcp, ends = self._tcp, self._ends
         if not self._by_segments:
             return acked

@@ -43,7 +43,7 @@ class Endpoint:
             nothing prevents it.
         on_room: called when an ACK has freed send buffer space.
         on_data: called when data to read, or the peer's FIN, has arrived.
-        on_change: called whenever the reason why the next byte is not sent may have changed.
+        on_change: called when the reason for not sending the next byte may have changed.
         released_late: the last ACK of new data was delayed.
     """
 

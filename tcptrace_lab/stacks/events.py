@@ -56,7 +56,7 @@ class Clock:
 
 
 class Cpu:
-    """One processor. The processor runs interrupts one after another, and one process, which interrupts preempt.
+    """One processor. It runs interrupts one after another. Interrupts preempt its only process.
 
     Attributes:
         busy_ns: time spent on interrupts and on the process.

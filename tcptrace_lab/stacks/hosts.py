@@ -66,7 +66,7 @@ def pc(task_change_ns: int) -> Costs:
 
     Table 6: TCP and IP processing of a segment. Section 3.5: 3.469 ms to receive a segment of 1 KB, 0.477 ms to send an ACK. Figure 6: for
     1,460 bytes, 36 % of 1.13 ms are copying, and 32 % are the checksum. The remainder of the 3.469 ms is the driver's time. The driver is
-    assumed to need the same time for sending. In addition, the processor changes between the tasks of section 3.1: from program to TCP for
+    assumed to need the same time for sending. In addition, the processor switches between the tasks of section 3.1: from program to TCP for
     a write; to TCP and back for a read; to a program that wakes up; and from interrupt to IP and to TCP for an arriving segment.
     """
     return Costs(

@@ -5,16 +5,16 @@ only with a capture taken at the sender. The time between two sent segments has 
 
 - Bytes are queued: the cause is the rule or window that delays them. If the receiver's ACK was delayed, the cause is `nagle-delayed-ack` if
   Nagle's algorithm delayed a small segment, and `delayed-ack` if the congestion window or a full send buffer delayed data. Only the ACK
-  that ends the wait decides: a delayed ACK costs no time if it releases no data, and a later, prompt ACK releases it.
+  that ends the wait decides: a delayed ACK costs no time if a later, prompt ACK releases the data.
 - Nagle's algorithm delays the last bytes of a full send buffer: the cause is Nagle's algorithm if the small segment ends the wait. The
   cause is the send buffer if a full segment ends the wait, because the application filled the segment when the buffer had space.
 - The send buffer is full and the window is used up: the cause is the window.
 - The link transmits the previous frame: `network`, even if a rule or window would also delay the next byte. So a window is the cause only
-  while the link is idle, which is the time that a larger window would save.
-- A retransmission ends the wait: after a timeout, the cause of the whole wait is `timeout`. In loss recovery, the cause is `loss-recovery`
-  from the third duplicate ACK on, which signals the loss (RFC 5681, 3.2); before the third duplicate ACK, the sender waits for an ACK as
-  usual. If the send buffer is full until the retransmission is acknowledged, this time is `loss-recovery`, too, because the buffer stores
-  the data sent after the loss.
+  while the link is idle. A larger window would save this time.
+- A retransmission ends the wait: after a timeout, the cause of the whole wait is `timeout`. In loss recovery, the third duplicate ACK
+  signals the loss (RFC 5681, 3.2). The cause is `loss-recovery` from this ACK on. Before it, the sender waits for an ACK as usual. If the
+  send buffer is full until the retransmission is acknowledged, this time is `loss-recovery`, too, because the buffer stores the data sent
+  after the loss.
 - Nothing is queued and the application waits for data: `network` while the application's last byte, or the last byte of the answer, is in
   transit; otherwise `peer`. The ledger of the other direction shows what the peer did in that time.
 - Nothing is queued and the application does something else: `network` until the ACK of the last byte could have returned, then
@@ -149,7 +149,7 @@ class _Watch:
 
 
 class Ledger:
-    """Records for each direction what the next byte waits for, whenever this changes."""
+    """For each direction, records each change of what the next byte waits for."""
 
     def __init__(self, setting: Setting, ends: tuple[Endpoint, Endpoint], programs: tuple[Process, Process]) -> None:
         self._setting = setting
@@ -296,7 +296,7 @@ class _Direction:
         return spans[-1][2]
 
     def _wait_for_answer(self, start_ns: int, end_ns: int, there_ns: int) -> None:
-        """Add `network` until the last byte has arrived and while the last byte of the answer is in transit, and `peer` otherwise."""
+        """Add `network` while the last byte of the request or of the answer is in transit, otherwise `peer`."""
         arrivals = self._arrivals
         while self._arrival + 1 < len(arrivals) and (arrivals[self._arrival + 1].arrived_ns or 0) <= end_ns:
             self._arrival += 1

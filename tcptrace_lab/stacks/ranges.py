@@ -32,10 +32,10 @@ SEND_CHUNK_BYTES = 4 * CLUSTER_BYTES
 """SunOS 4.1: the maximum number of bytes that `sosend` passes to TCP at a time (os/uipc_socket.c)."""
 
 BSD44_MBUF_BYTES, BSD44_MIN_CLUSTER_BYTES = 100, 208
-"""4.4BSD: MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` passes one cluster at a time to TCP, and less than MINCLSIZE in mbufs."""
+"""4.4BSD: MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` passes one cluster at a time to TCP, or mbufs for less than MINCLSIZE bytes."""
 
 STREAM_BUFFERS = 4
-"""A stream is evaluated until it has filled both buffers this many times. A deadlock appears in the first or second time."""
+"""A stream is evaluated until it has filled both buffers this many times. A deadlock appears by the second time."""
 
 MAX_PIECES = 1024
 """Maximum number of pieces of the largest message. Computing time grows with the square of this number: about 10 s for 64 KiB in 1,024
@@ -275,7 +275,7 @@ def _sunos_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
 
 
 def _bsd44_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
-    """Return the bytes that `sosend` of 4.4BSD copies in one pass; None if it blocks, below the low-water mark of one cluster."""
+    """Return the bytes that `sosend` of 4.4BSD copies in one pass; None if it blocks, because less than a cluster is free."""
     if space <= 0 or (space < left and space < BSD44_CLUSTER_BYTES):
         return None
     if left >= BSD44_MIN_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 SUNOS_PERCENT, BSD44_PERCENT = 35, 50
-"""Share of the receive buffer that triggers an immediate ACK (`tcp_output`): for SunOS 4.1 and 4.3BSD, and for 4.4BSD."""
+"""Percentage of the receive buffer that triggers an immediate ACK (`tcp_output`) in SunOS 4.1 and 4.3BSD, and in 4.4BSD."""
 
 
 def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:

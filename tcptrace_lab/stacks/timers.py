@@ -18,7 +18,7 @@ HEARTBEAT_NS = 200 * NS_PER_MS
 """Period of BSD's `tcp_fasttimo`."""
 
 MAX_BACKOFF = 12
-"""Maximum number of doublings of a timer (`TCP_MAXRXTSHIFT`). The stack's maximum timeout limits the timer earlier."""
+"""Maximum number of doublings of a timer (`TCP_MAXRXTSHIFT`). The stack's maximum timeout is reached earlier."""
 
 
 def next_beat(after_ns: int, period_ns: int, phase_ns: int) -> int:
@@ -141,7 +141,7 @@ class Timers:
     def _due_ns(self, wait_ns: int) -> int:
         """Return when a timer of `wait_ns` expires.
 
-        A timer with ticks counts whole ticks, the first of which may follow at once (`tcp_slowtimo`).
+        A timer with ticks counts whole ticks. The first tick may follow at once (`tcp_slowtimo`).
         """
         tcp = self._tcp
         due_ns, tick_ns = tcp.clock.now_ns + wait_ns, tcp.stack.tick_ns

@@ -36,7 +36,7 @@ MAX_LINE_BYTES = 1 << 22
 """Maximum length of a line. The line of a frame with thousands of tunnelled headers is shorter."""
 
 WORDS_BYTES = 4_096
-"""This many bytes at the end of a program's stderr are stored."""
+"""Number of last bytes of a program's stderr to store."""
 
 REASON_CHARACTERS = 200
 """Maximum length of a reason taken from stderr."""

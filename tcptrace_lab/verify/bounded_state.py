@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_FOLLOWED = 1 << 17
-"""Maximum number of entries. For a further entry, the oldest entry is dropped, as if its segments had never been seen."""
+"""Maximum number of entries. A further entry replaces the oldest entry."""
 
 Key = TypeVar("Key")
 State = TypeVar("State")

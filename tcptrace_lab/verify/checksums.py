@@ -25,10 +25,10 @@ BAD, GOOD = 0, 1
 """Values of tshark's `tcp.checksum.status`. Other values mean that a segment is truncated or not verified."""
 
 MAX_DIRECTIONS = 100_000
-"""At most this many directions with wrong checksums are tracked (about 200 bytes each). Further directions count only in the total."""
+"""Maximum number of directions with wrong checksums to track (about 200 bytes each). Further directions count only in the total."""
 
 MAX_REMEMBERED = 64
-"""This many data segments with a wrong checksum are stored per direction, to recognize their retransmits."""
+"""Maximum number of data segments with a wrong checksum to store per direction, to recognize their retransmits."""
 
 MAX_FRAMES = 100
 """Maximum number of retransmit frames listed per direction."""

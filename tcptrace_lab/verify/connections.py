@@ -1,4 +1,4 @@
-"""Provides our connections by number, and which connections reuse the ports of an earlier connection."""
+"""Looks up our connections by number, and finds connections that reuse the ports of an earlier connection."""
 
 from __future__ import annotations
 

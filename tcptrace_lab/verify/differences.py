@@ -94,13 +94,13 @@ class Account:
     found: Counter[str] = field(default_factory=Counter)
 
     def compared(self, tool: str, item: str, times: int) -> None:
-        """Count `times` comparisons of an item, at first as equal. `add` then changes the count for each difference."""
+        """Count `times` comparisons of an item as equal. `add` then corrects the count for each difference."""
         count = self.counts.setdefault((tool, item), Count())
         count.compared += times
         count.equal += times
 
     def add(self, difference: Difference) -> None:
-        """Record that one of the comparisons counted as equal is a difference."""
+        """Record a difference, which `compared` has counted as equal."""
         count = self.counts[difference.tool, difference.item]
         count.equal -= 1
         if difference.rule == UNEXPLAINED:

@@ -188,7 +188,7 @@ class FigureComparison:
         return max_segments
 
     def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], models: Mapping[int, TcptraceModel]) -> set[int]:
-        """Return the connections of which tcptrace reads other segments than we do, with or without duplicates.
+        """Return the connections whose segments tcptrace counts differently, both with and without duplicates.
 
         The figures of these connections are not comparable.
         """

@@ -115,13 +115,13 @@ class OurVerdict:
         una: highest ACKed offset of the sender's data; None before the first ACK.
         rto_ns: for a retransmit by timeout, time since the previous transmission of its first byte.
         rto_frame: frame of the previous transmission that `rto_ns` counts from.
-        complete: what was captured of the connection before the segment.
+        complete: the parts of the connection that were captured before the segment.
         other_irregular: (frame, start, end, kind) of the peer's repeated or late segments so far.
         last_ack: ACK number of the sender's previous segment, including RSTs.
         newest_ack: highest ACK number of the sender before the segment, without RSTs.
         other_last_ack: ACK number of the peer's last segment.
         other_newest_ack: highest ACK number of the peer.
-        other_latest: (frame, time) of the latest transmission, by timestamp, among those that this segment ACKs for the first time.
+        other_latest: (frame, time) of the latest transmission (by timestamp) that this segment newly ACKs.
     """
 
     verdicts: set[str]
@@ -242,7 +242,7 @@ def _set_windows(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -
 
 
 def _duplicates(row: Mapping[str, Any], sender: _Direction) -> int | None:
-    """Return the number of a duplicate ACK in its series, which starts when the sender's ACK number changes; None for other segments."""
+    """Return the number of a duplicate ACK, counted since the ACK number changed; None for other segments."""
     if row["ack"] is not None and row["ack"] != sender.last_ack:
         sender.last_ack, sender.duplicates = row["ack"], 0
     if row["kind"] != "duplicate_ack":

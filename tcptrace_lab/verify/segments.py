@@ -163,7 +163,7 @@ class SegmentComparison:
         self._take_completeness(row, verdict, judged)
 
     def _take_completeness(self, row: dict[str, Any], verdict: OurVerdict, judged: Judgement | None) -> None:
-        """At each segment that adds to the completeness of its connection, compare the completeness."""
+        """If the segment adds to the completeness of its connection, compare the completeness of both tools."""
         now, before = [int(verdict.complete), row["their_completeness"]], self._complete[row["conn"]]
         if now == before:
             return

@@ -43,7 +43,7 @@ COLUMNS = (
 NS_PER_US = 1_000
 
 REMEMBERED_PACKETS = 8
-"""tcptrace searches this many last distinct packets of a direction for a packet with equal sequence number and IP identification."""
+"""Number of last distinct packets of a direction in which tcptrace searches for an equal sequence number and IP identification."""
 
 MAX_SHIFT = 14
 """Maximum window shift of our windows (RFC 7323, 2.3)."""

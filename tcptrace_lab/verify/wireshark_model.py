@@ -1,4 +1,4 @@
-"""A model of Wireshark 4.0's `tcp.analysis.*`: it makes the tests as we understand them, and gives a reason for each verdict.
+"""A model of Wireshark 4.0's `tcp.analysis.*`: makes Wireshark's tests as we understand them, and gives a reason for each verdict.
 
 Wireshark stores little state per direction: the highest sequence number and its time, the last ACK number and raw window, how often this
 ACK was repeated, and the unacknowledged segments. Wireshark does not use SACK blocks (except for bytes in flight), timestamps, IP
@@ -36,7 +36,7 @@ MAX_UNACKED = 10_000
 """Maximum number of unacknowledged segments that are stored per direction."""
 
 MAX_FORGOTTEN = 64
-"""Wireshark drops segments because of an ACK field without the ACK flag. The ends of at most this many dropped segments are stored."""
+"""Wireshark also drops segments for an ACK field without the ACK flag. The ends of at most this many dropped segments are stored."""
 
 MAX_SACK_BLOCKS = 3
 """Number of SACK blocks that Wireshark subtracts from the bytes in flight. Wireshark has no room for a fourth block."""
@@ -266,7 +266,7 @@ class Stream:
         return judged
 
     def _follow_handshake(self, header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-        """Record SYNs and SYN-ACKs that replace values of earlier SYNs and SYN-ACKs."""
+        """Record SYNs and SYN-ACKs that change values of earlier ones."""
         syn_ack = header.flags & (SYN | ACK) == SYN | ACK
         if syn_ack and sender.zero is not None and sender.zero != header.zero:
             sender.zero_moved_by = header.frame
@@ -390,7 +390,7 @@ def _judge_repeated(header: Header, sender: _Side, receiver: _Side, judged: Judg
 
 
 def _judge_unseen(header: Header, receiver: _Side, judged: Judgement) -> None:
-    """Report an ACK beyond the contiguous captured data. Report it only once."""
+    """Report an ACK beyond the contiguous captured data, but only once."""
     judged.contiguous = receiver.contiguous or None
     if not header.flags & ACK or not receiver.contiguous or not _beyond(header.ack, receiver.contiguous):
         return

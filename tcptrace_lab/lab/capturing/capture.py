@@ -1,6 +1,6 @@
 """Runs dumpcap on one interface of a network, and stops dumpcap when the capture file contains the end of all connections.
 
-dumpcap writes frames with a delay, so the file is searched for the FINs and RSTs that end the connections.
+dumpcap writes frames with a delay. This module therefore searches the file for the last FINs and RSTs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 END_TIMEOUT_S = 10.0
 POLL_INTERVAL_S = 0.05
-# Maximum run time of dumpcap. With this limit, dumpcap ends even if this process is killed first.
+# Maximum run time of dumpcap. The limit applies even if this process is killed.
 LIFETIME_S = 60
 BUFFER_MIB = 16
 MAX_WORDS = 400  # characters of dumpcap's last output that an error message quotes
@@ -66,7 +66,7 @@ class Capture:
             self._await_more()
 
     def _await_more(self) -> None:
-        """Give dumpcap time to write. Raises CaptureError if dumpcap has ended, because no more frames will be written."""
+        """Give dumpcap time to write. Raises CaptureError if dumpcap has ended."""
         if self.dumpcap.process.poll() is not None:
             self.dumpcap.read_until(lambda: False, PATIENCE_S)
             words = " ".join(self.dumpcap.words.partition("Packets captured:")[0].split())[-MAX_WORDS:]
@@ -93,9 +93,9 @@ def capturing(
     lifetime_s: int = LIFETIME_S,
     drops_allowed: bool = False,
 ) -> Iterator[Capture]:
-    """Capture at a point of a network while the block runs.
+    """Run dumpcap at a capture point during the `with` block.
 
-    A file named `.pcap` is a pcap file, any other a pcapng file with nanosecond timestamps.
+    If the file's name ends in `.pcap`, its format is pcap. Otherwise, it is pcapng with nanosecond timestamps.
 
     Raises:
         MissingTool: dumpcap or setpriv is not installed.
@@ -120,8 +120,7 @@ def capturing(
 def ended_connections(path: Path) -> int:
     """Count the ended connections in a capture that dumpcap may still be writing.
 
-    A connection has ended if both FINs are acknowledged, or after a RST. Connections that use the same ports one after the other are
-    counted separately.
+    A connection has ended if both FINs are acknowledged, or after a RST. Successive connections with the same ports count separately.
     """
     ended = 0
     fins: dict[frozenset[tuple[bytes, int]], set[tuple[bytes, int]]] = {}

@@ -1,7 +1,7 @@
 """Runs Wireshark's dumpcap as a child process: starts it, reads its output, and ends it. dumpcap never outlives this process.
 
-dumpcap prints its file name on stderr when interface and file are open; from then on, the kernel buffers every frame for dumpcap. At the
-end dumpcap prints the numbers of received and dropped frames per interface.
+When dumpcap has opened the interface and the file, it prints the file's name on stderr. From then on, the kernel
+buffers frames for dumpcap. At the end dumpcap prints the numbers of received and dropped frames per interface.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class Dumpcap:
 
     @property
     def opened(self) -> bool:
-        """True once the capture has started: from then on, the kernel buffers frames for dumpcap."""
+        """True if the capture has started."""
         return _OPENED in self.words
 
     @property
     def received_and_dropped(self) -> tuple[int, int] | None:
-        """Frames received, and frames dropped by dumpcap or the kernel, summed over all interfaces.
+        """Number of received frames, and number of frames that dumpcap or the kernel dropped, over all interfaces.
 
-        The value is None if dumpcap did not report the numbers.
+        None if dumpcap did not report the numbers.
         """
         counts = _COUNTS.findall(self.words)
         return (sum(int(count[0]) for count in counts), sum(int(count[1]) for count in counts)) if counts else None
 
     def await_start(self, given_up: Callable[[], bool] = lambda: False) -> None:
-        """Wait until the capture has started, or `given_up` returns true. Raises CaptureError on a timeout."""
+        """Wait until the capture starts, or until `given_up` returns true. Raises CaptureError on a timeout."""
         self.read_until(lambda: self.opened or given_up(), PATIENCE_S)
 
     def stop(self) -> None:
@@ -100,7 +100,7 @@ class Dumpcap:
 
 
 def require(tools: Sequence[str] = TOOLS) -> None:
-    """Raise MissingTool if one of the programs `tools` is not installed."""
+    """Raise MissingTool if a program in `tools` is not installed."""
     for tool in tools:
         if shutil.which(tool) is None:
             raise MissingTool("not installed", where=tool, remedy="install Wireshark's command-line tools and util-linux")
@@ -108,10 +108,10 @@ def require(tools: Sequence[str] = TOOLS) -> None:
 
 @contextmanager
 def running(arguments: Sequence[str], name: str) -> Iterator[Dumpcap]:
-    """Run dumpcap while the block runs. If dumpcap still runs after the block, it is killed.
+    """Run dumpcap during the `with` block. Kill dumpcap if it still runs after the block.
 
-    If this thread ends earlier, the kernel kills dumpcap. dumpcap runs in its own session, so signals from the terminal (Ctrl-C) reach
-    dumpcap only if we forward them.
+    The kernel terminates dumpcap if this thread ends first. dumpcap runs in its own session, so it receives Ctrl-C only if we forward the
+    signal.
 
     Raises:
         MissingTool: dumpcap or setpriv is not installed.

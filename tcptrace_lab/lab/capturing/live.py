@@ -29,7 +29,7 @@ _FILE = re.compile(r"(?:^|Packets: \d+ )File: (.*)$", re.MULTILINE)
 _RIGHTS = re.compile(r"permission", re.IGNORECASE)
 _NOT_NAMED = re.compile(r"no device named|no such device|no interface|isn't a valid|invalid|not up", re.IGNORECASE)
 _LAST_WORDS = 4_096
-"""This many characters at the end of dumpcap's output contain the latest packet count and the name of the latest file."""
+"""Number of characters at the end of dumpcap's output that contain the latest packet count and file name."""
 _NOISE = re.compile(r"^Capturing on |^File: |^Packets|^dumpcap: cap_set_proc|^$")
 
 
@@ -45,7 +45,7 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A ring buffer: number of files, and size in bytes at which the next file begins."""
+    """A ring buffer of `files` capture files. A new file begins when the current one reaches `file_bytes`."""
 
     files: int
     file_bytes: int
@@ -69,7 +69,7 @@ class Request:
     ring: Ring | None = None
 
     def arguments(self, path: Path) -> list[str]:
-        """Return the command-line arguments with which dumpcap writes to `path`. Options before the first -i apply to all interfaces."""
+        """Return dumpcap's command-line arguments for a capture into `path`. Options before the first -i apply to all interfaces."""
         words = ["-f", self.capture_filter] if self.capture_filter else []
         words += ["-s", str(self.snaplen_bytes)] if self.snaplen_bytes else []
         words += [word for name in self.interfaces for word in ("-i", name)]
@@ -84,8 +84,8 @@ class Request:
 class Recorded:
     """The result of a capture.
 
-    The result contains the capture files in order (for a ring buffer: the files that were not overwritten), and the numbers of frames that
-    dumpcap received and dropped (None if unknown).
+    `files` are the capture files in order, without the overwritten files of a ring buffer. `received` and `dropped` are numbers of frames;
+    None if unknown.
     """
 
     files: tuple[Path, ...]
@@ -120,7 +120,7 @@ def _interface(line: str) -> Interface:
 def record(
     request: Request, path: Path, progress: Callable[[int, int], None] | None = None, on_start: Callable[[], None] | None = None
 ) -> Recorded:
-    """Capture until a limit of the request, or until SIGINT (Ctrl-C) or SIGTERM. The files are complete when this function returns.
+    """Capture until a limit is reached, or until SIGINT (Ctrl-C) or SIGTERM arrives. The files are complete when this function returns.
 
     Args:
         request: what to capture.

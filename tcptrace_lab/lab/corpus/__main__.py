@@ -70,9 +70,9 @@ def _make(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _table(options: argparse.Namespace) -> Iterator[str]:
-    """Yield a table: the number of transfers of each program over each path, in both parts of the corpus.
+    """Yield a table of the numbers of transfers by program and path, over both parts of the corpus.
 
-    Numbers of transfers do not reveal results of the held-back part.
+    These numbers reveal no results of the held-back part.
     """
     every = [entry for part in drawn.PARTS for entry in manifest.entries(options.folder / part)]
     counts = Counter((entry["program"], entry["path"]) for entry in every)

@@ -35,10 +35,10 @@ OTHER_STACK = "other stack"
 PAGE, CURVE = "how-sure.md", "how-sure.svg"
 GRADES = (POSSIBLY, MOST_LIKELY, PROVED)
 CLAIMED = {PROVED: 1.0, MOST_LIKELY: 0.95, POSSIBLY: 0.60}
-"""The share of correct verdicts that each confidence word promises. If fewer verdicts are correct, a weaker word would cost less
+"""The share of correct verdicts that each confidence word promises. Below this share, a weaker word would have a lower cost
 (`sums.cost_of`)."""
 MIN_S = 1.0
-"""No share is printed for less total time than this, because a single wait would decide the share (a choice)."""
+"""A share is printed only if its total time is at least this long. In less time, a single wait would decide the share (a choice)."""
 SAMPLES, WITHIN = 1_000, 0.95
 """Number of bootstrap samples (sets of transfers drawn with replacement), and the share of the samples that lie within the confidence
 interval."""
@@ -74,7 +74,7 @@ def write(folder: Path, parts: Mapping[str, Sequence[Judged]]) -> Iterator[str]:
 
     Args:
         folder: folder for both files: `docs/`.
-        parts: part of the corpus or other stack → its judged transfers. The curve shows the first entry.
+        parts: part of the corpus or other stack → its judged transfers. The curve shows only the first entry.
     """
     sections = [_section(part, [one for one in every if not one.error]) for part, every in parts.items()]
     curve = "\n![Share of time that is right, by confidence and capture point](how-sure.svg)\n"
@@ -121,7 +121,7 @@ def _by_point(judged: Sequence[Judged]) -> Iterator[list[str]]:
 
 
 def by_cause(total: Mapping[Key, int]) -> Iterator[str]:
-    """Yield the lines of a table: for each cause and confidence, the time and the share of it that is correct, over all capture points."""
+    """Yield the lines of a table: time and correct share by cause and confidence, over all capture points."""
     rows = [
         [cause, *(cell for grade in reversed(GRADES) for cell in _share(sums, grade))]
         for cause, sums in [("all", total), *((cause, where(total, cause=cause)) for cause in _causes(total))]
@@ -155,7 +155,7 @@ def _right_of(sums: Mapping[Key, int], grade: str) -> float | None:
 
 
 def _share(sums: Mapping[Key, int], grade: str) -> tuple[str, str]:
-    """Return two table cells for a confidence: its seconds, and the share of these seconds that is right."""
+    """Return two table cells for a confidence: the seconds, and their correct share."""
     whole = ns_of(sums, lambda key: said(key) == grade)
     right = _right_of(sums, grade)
     return f"{whole / NS_PER_S:,.1f}", "–" if right is None else f"{right:.1%}"
@@ -201,9 +201,9 @@ _LINES = (0, 20, 40, 60, 80, 100)
 
 
 def _curve(judged: Sequence[Judged]) -> str:
-    """Draw the reliability curve: the correct share over the promised share, one line per capture point.
+    """Draw the reliability curve: the correct share against the promised share, with one line per capture point.
 
-    The area of a dot is proportional to the time behind it.
+    The area of a dot is proportional to its time.
     """
     total = added(one for one in judged if not one.error)
     marks = [_text(_LEFT - 8, _y(share / 100) + 4, f"{share} %", "end") + _line(_y(share / 100)) for share in _LINES]

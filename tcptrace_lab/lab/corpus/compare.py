@@ -20,7 +20,7 @@ MIN_CONFUSED_S = 0.05
 
 
 def report(every: Sequence[Judged], largest: int) -> Iterator[str]:
-    """Yield the lines of a comparison of both ledgers."""
+    """Yield the lines of a report that compares the engine with the kernel."""
     judged = [one for one in every if not one.error]
     yield from (f"{one.entry['name']}: {one.error}" for one in every if one.error)
     total = added(judged)
@@ -85,7 +85,7 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 def _matrix(total: Mapping[Key, int], at: str) -> Iterator[str]:
     """Yield a matrix of seconds: one row for each cause of the kernel, one column for each cause of the ledger.
 
-    Time whose cause the kernel does not accept is in brackets.
+    The part of the time for which the kernel rejects the ledger's cause is in brackets.
     """
     seconds: dict[tuple[str, str], int] = defaultdict(int)
     wrong: dict[tuple[str, str], int] = defaultdict(int)
@@ -144,7 +144,7 @@ def _outcome(headline: Headline) -> str:
 def _disagreements(judged: Sequence[Judged], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion is all time of one transfer with the same gates of the kernel and the same wrong cause of the ledger.
+    A confusion is the time of one transfer with equal kernel gates and an equal wrong cause in the ledger.
     """
     wrong = [(ns, one, key) for one in judged for key, ns in one.sums.items() if not key.is_accepted]
     yield ""

@@ -36,7 +36,7 @@ COMPETITORS = (
     "scp-download",
     "socat-file",
 )
-"""Programs that run at the same time as the main program, as competitors: downloads, uploads, and requests over persistent connections.
+"""Programs that compete with the main program for the bottleneck: downloads, uploads, and requests over persistent connections.
 None of these programs is held back."""
 SHARED_PATHS = ("asymmetric", "batches", "far", "long-queue", "short-queue")
 """Paths without random loss, whose bottleneck several programs can fill."""
@@ -52,13 +52,13 @@ class Drawn:
 
     Attributes:
         name: the name of its folder.
-        seed, number: the transfer is number `number` of this seed.
+        seed, number: the seed, and the transfer's number among the transfers of this seed.
         program: a name in `PROGRAMS`.
         path: a name in `paths.PATHS`.
-        medium: a path of that family.
-        congestion_control: of both ends.
+        medium: the path that was drawn from the family `path`.
+        congestion_control: the congestion control of both ends.
         paused: the end whose processes are stopped periodically.
-        competing: names of the programs that run at the same time, and whether the server of each has an address of its own.
+        competing: per competing program, its name, and True if its server has its own address.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Drawn:
 
     @property
     def competitors(self) -> list[Competitor]:
-        """The programs that share the bottleneck with this transfer."""
+        """The programs that compete with this transfer for the bottleneck."""
         return [Competitor(PROGRAMS[name], is_other_host) for name, is_other_host in self.competing]
 
     @property
@@ -83,20 +83,20 @@ class Drawn:
 
 
 def part_of(family: str, path: str) -> str:
-    """Return the part of a transfer, given its program family and its path family.
+    """Return the part of the corpus for a program family and a path family.
 
-    A transfer is held back if either of its families is held back. Nobody looks at held-back transfers during development.
+    A transfer is held back if one of its families is held back. Nobody looks at held-back transfers during development.
     """
     return HELD_BACK if HELD_BACK in {part_of_family(family), part_of_path(path)} else DEVELOPMENT
 
 
 def part_of_family(family: str) -> str:
-    """Return the part of a transfer with this program family, if its path family is not held back."""
+    """Return the part of the corpus to which this program family belongs."""
     return HELD_BACK if family not in DEVELOPED_ON and _is_held_back(f"program {family}") else DEVELOPMENT
 
 
 def part_of_path(path: str) -> str:
-    """Return the part of a transfer with this path family, if its program family is not held back."""
+    """Return the part of the corpus to which this path family belongs."""
     return HELD_BACK if _is_held_back(f"path {path}") else DEVELOPMENT
 
 
@@ -107,14 +107,13 @@ def _is_held_back(source: str) -> bool:
 def transfers(seed: int, numbers: range, programs: Sequence[str] = tuple(PROGRAMS), most_competitors: int = 0) -> list[Drawn]:
     """Return the transfers of a seed.
 
-    Programs are assigned in rounds: transfers 0 to `len(programs)` - 1 use each program once, the next `len(programs)` transfers use each
-        once again, and so on. Paths are assigned in the same way.
+    Programs are assigned in rounds of `len(programs)` transfers: each round uses each program once. Paths are assigned in rounds, too.
 
     Args:
         seed: the seed of the random choices.
         numbers: numbers of the transfers to return.
         programs: names of programs to draw from.
-        most_competitors: if not 0, each transfer shares its bottleneck with one to this many other programs.
+        most_competitors: maximum number of programs that compete with each transfer. If not 0, at least one program competes.
     """
     if most_competitors:
         return [_shared(seed, number, programs, most_competitors) for number in numbers]
@@ -152,7 +151,7 @@ def _dealt(names: Sequence[str], seed: str, number: int) -> str:
 def _paused(chance: Random) -> Paused:
     """Draw the pauses of one end.
 
-    The periods are 20 ms as on a shared processor, 100 ms as on a busy one, or 1 s as for a suspended program.
+    The period is 20 ms (shared processor), 100 ms (busy processor) or 1 s (suspended program).
     """
     period_s = chance.choice((0.02, 0.1, 1.0))
     return Paused(chance.choice(("client", "server")), period_s, period_s * chance.uniform(0.3, 0.8))

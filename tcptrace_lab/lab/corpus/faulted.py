@@ -36,7 +36,7 @@ _ENDS = [f"{side}_{what}" for side in ("client", "server") for what in ("addr", 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The compared tables of a faulty capture: its ledger with the true packet times, and its connections with the true addresses."""
+    """Tables of a faulty capture: the ledger with the true packet times, and the connections with the true addresses."""
 
     ledger: pl.LazyFrame
     connections: pl.LazyFrame
@@ -117,7 +117,7 @@ def _judge_all(folder: Path, faults: Sequence[str], kept: Path | None, entry: di
 
 
 def _within(pieces: Iterable[Piece], packets: Sequence[Packet]) -> Iterator[Piece]:
-    """Yield the pieces of the fault-free capture that are within the time of the faulty capture."""
+    """Yield the parts of `pieces` that lie within the time of the faulty capture."""
     first_ns, last_ns = min(packet.passed_ns for packet in packets), max(packet.passed_ns for packet in packets)
     for piece in pieces:
         start_ns, end_ns = max(piece.start_ns, first_ns), min(piece.end_ns, last_ns)
@@ -137,9 +137,9 @@ def seen(analysis: Analysis, sound: Analysis, packets: Sequence[Packet]) -> Seen
 
 
 def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFrame:
-    """Return the waits with corrected times: each starts and ends at the true times of the packets before and after it.
+    """Return the waits with the true times of the packets before and after them.
 
-    If the ledger divides a wait, each boundary inside the wait is shifted by the same amount as the start of the wait.
+    If the ledger divides a wait, the boundaries inside it shift by as much as its start.
     """
     shape: dict[str, Any] = {"frame": ledger.schema["frame_before"], "at_ns": pl.Int64, "passed_ns": pl.Int64}
     times = pl.DataFrame([(at, one.at_ns, one.passed_ns) for at, one in enumerate(packets, 1)], schema=shape, orient="row")
@@ -229,7 +229,7 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 
 
 def _blocks(judged: Sequence[Broken], largest: int) -> Iterator[str]:
-    """Yield the waits for which the engine is sure and wrong with the fault, but not without it."""
+    """Yield the waits that get a confident wrong cause only because of the fault."""
     yield ""
     yield f"The {largest} largest errors of each fault: sure and wrong only with the fault. Frames are those of the faulty capture (--keep)"
     yield "| fault | transfer | at | kernel: opened last (also closed) | ledger | s more | longest: frames (ms) |"

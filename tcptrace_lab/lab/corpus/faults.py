@@ -148,13 +148,13 @@ def _dropped_in_bursts(every: int, longest: int) -> Callable[[Packets, Random], 
 
 
 def _twice(packets: Packets, chance: Random) -> Packets:
-    """Duplicate every packet, as a switch does whose SPAN port mirrors both ingress and egress."""
+    """Duplicate every packet, like a SPAN port that mirrors both ingress and egress."""
     again = [replace(packet, at_ns=packet.at_ns + chance.randint(2, 30) * MICROSECOND) for packet in packets]
     return sorted([*packets, *again], key=lambda packet: packet.at_ns)
 
 
 def _between(first: float, last: float) -> Callable[[Packets, Random], Packets]:
-    """Keep only the packets between two times of the capture."""
+    """Keep only the packets from `first` to `last`, as shares of the capture's duration."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         start_ns, end_ns = packets[0].at_ns, packets[-1].at_ns
@@ -165,7 +165,7 @@ def _between(first: float, last: float) -> Callable[[Packets, Random], Packets]:
 
 
 def _one_direction(*, of_data: bool) -> Callable[[Packets, Random], Packets]:
-    """Keep only the packets of one host: the host that sends more bytes if `of_data`, else the other host."""
+    """Keep only the packets of one host. With `of_data`, this host is the one that sends more bytes, otherwise the other one."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         sent = dict.fromkeys((True, False), 0)
@@ -250,5 +250,5 @@ def faulty(packets: Packets, name: str, chance: Random) -> Packets:
 
 
 def names(wanted: Sequence[str]) -> Iterator[str]:
-    """Yield the names of the faults that begin with one of `wanted`; all faults if `wanted` is empty."""
+    """Yield the fault names that begin with a string in `wanted`; all names if `wanted` is empty."""
     return (name for name in FAULTS if not wanted or any(name.startswith(begin) for begin in wanted))

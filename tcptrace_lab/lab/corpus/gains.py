@@ -1,7 +1,7 @@
 """Checks the predicted gains against the bottleneck: a remedy cannot save time in which the bottleneck was busy.
 
-The bottleneck's busy time follows from the relay's rate and from the frames of all connections that left the relay while the direction of
-the finding was sending.
+The bottleneck's busy time is computed from the relay's rate and the frames that left the relay. Frames of all connections count if they
+left while the finding's direction was sending.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _of_transfer(folder: Path, entry: dict[str, Any]) -> list[Gain]:
 
 
 def _arrived(transfer: Path, *, from_client: bool) -> pl.DataFrame:
-    """Return arrival time and bytes on the line of each frame that arrived in one direction."""
+    """Return the arrival time and the wire length in bytes of each frame in one direction."""
     segments = read(capture_of(transfer, "server" if from_client else "client"), worth=()).segments
     mine = segments.filter(pl.col("from_client") == from_client)
     return mine.select("ts_ns", line_bytes=pl.col("payload_bytes").cast(pl.Int64) + HEADER_BYTES).collect()

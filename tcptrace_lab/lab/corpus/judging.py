@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict import Verdict
 
 MAX_WAITS = 3
-"""For each confusion, at most this many waits are kept, the longest first."""
+"""Number of waits to keep per confusion. The longest waits are kept."""
 JOINED = (
     frozenset({"loss-recovery", "timeout", "congestion-window"}),
     frozenset({"nagle", "nagle-delayed-ack"}),
     frozenset({"receiver-window", "zero-window"}),
 )
-"""Each set of causes counts as one cause when the kernel's largest cause is determined, as in the verdict (`verdict.direction.OF_LOSSES`
+"""Sets of causes that count as one cause when the kernel's largest cause is determined, as in the verdict (`verdict.direction.OF_LOSSES`
 and similar sets)."""
 
 
 class Key(NamedTuple):
-    """The key by which time is summed: all time with an equal key is added.
+    """The key by which time is summed.
 
     Attributes:
         at: the capture point.
@@ -57,7 +57,7 @@ class Key(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A wait in the ledger of a capture, and the part of this wait for which the kernel's ledger disagrees."""
+    """A wait in the ledger of a capture. `ns` is the part for which the kernel's ledger disagrees."""
 
     ns: int
     conn: int
@@ -74,7 +74,7 @@ class Headline:
         said: the causes that the verdict names.
         confidence: the verdict's confidence; None if it names no cause or `unknown`.
         kernel: the causes that took most of this direction's time according to the kernel.
-        is_right: the kernel accepts the named causes for at least the time that its own largest cause took.
+        is_right: True if the kernel accepts the named causes for at least as long as its own largest cause lasted.
     """
 
     at: str
@@ -138,14 +138,14 @@ def _judge(transfer: Path, judged: Judged) -> None:
 
 
 def points(entry: dict[str, Any]) -> Iterator[tuple[str, str | Router]]:
-    """Yield the captures of a transfer: name and capture point."""
+    """Yield the name and the capture point of each capture of a transfer."""
     yield "client", "client"
     yield "server", "server"
     yield MIDDLE, Router(*(client_side_ns(entry[way]["delay_s"]) for way in ("forward", "backward")))
 
 
 def summed(pieces: Iterable[Piece]) -> tuple[dict[Key, int], dict[Key, list[Wait]]]:
-    """Return the sum of nanoseconds of each key, and the longest waits of each key whose cause the kernel does not accept.
+    """Return the nanoseconds by key, and the longest waits of each key that is not accepted.
 
     Only the data directions count.
     """
@@ -170,8 +170,8 @@ def _key(piece: Piece) -> Key:
 def _headline(found: Verdict, pieces: Sequence[Piece]) -> Headline | None:
     """Compare the verdict with the kernel's ledger of the same direction.
 
-    Return None if the kernel's ledger covers nothing of that direction, or less than half of the time that the verdict is about. The
-    kernel's ledger lacks the handshake, and ends with the last data.
+    Return None if the kernel's ledger covers less than half of the time that the verdict describes. The kernel's ledger lacks the
+    handshake, and ends with the last data.
     """
     mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (found.conn, found.from_client)]
     side = "client" if found.from_client else "server"

@@ -1,4 +1,4 @@
-"""Makes the capture of a router in the middle of the path from the relay's log.
+"""Reads the relay's log, and makes the capture of a router in the middle of the path.
 
 Half of the path's delay is between client and router; the bottleneck is between router and server.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ETHERNET, JUMBO = 1_500, 9_000
 UNDISTURBED_PACKETS = 6
-"""This many packets at the start of each direction are exempt from random effects, so that most handshakes succeed."""
+"""Number of packets at the start of each direction without random effects, so that most handshakes succeed."""
 BURSTS_OVER = 30_000
 """Bursts of loss are drawn for this many packets. No transfer has more packets."""
 
@@ -23,13 +23,13 @@ _Both = tuple[PathModel, PathModel]
 
 
 def drawn(family: str, chance: Random) -> Medium:
-    """Draw a path of a family: the direction from client to server, and the one back."""
+    """Draw both directions of a path of a family."""
     forward, backward = PATHS[family](chance)
     return Medium("tap", JUMBO if family == "jumbo-frames" else ETHERNET, forward=forward, backward=backward)
 
 
 def _delay_s(chance: Random, min_ms: float, max_ms: float) -> float:
-    """Draw the delay of one direction: half of an RTT that is uniform on a logarithmic scale."""
+    """Draw a one-way delay: half of an RTT that is uniform on a logarithmic scale."""
     return min_ms / 2_000 * math.exp(math.log(max_ms / min_ms) * chance.random())
 
 
@@ -103,14 +103,14 @@ def _duplicates(chance: Random) -> _Both:
 
 
 def _lost_acks(chance: Random) -> _Both:
-    """Lose packets in only one direction, which is drawn at random: the ACKs of one host's data, and the data of the other host."""
+    """Lose packets in only one direction, drawn at random: the ACKs and the data of one host."""
     forward, backward = _line(chance, (8, 60), (10, 40), (60, 200))
     paths = forward, replace(backward, loss_share=chance.choice((0.02, 0.08, 0.2)))
     return paths if chance.random() < 0.5 else (paths[1], paths[0])  # noqa: PLR2004  (either direction)
 
 
 def _asymmetric(chance: Random) -> _Both:
-    """Make one direction up to 40 times slower than the other, so that its queue spaces the ACKs."""
+    """Make one direction 10 to 40 times slower than the other, so that ACKs wait in its queue."""
     forward, backward = _line(chance, (10, 50), (10, 30), (60, 200))
     slow_bps = int((forward.rate_bps or 0) / chance.uniform(10, 40))
     paths = forward, replace(backward, rate_bps=slow_bps, queue_bytes=max(slow_bps // BITS_PER_BYTE // 5, 4 * ETHERNET))

@@ -1,4 +1,4 @@
-"""Runs a program of the corpus: server and client at the ends of a private network, with their child processes in process namespaces.
+"""Runs the server and the client of a corpus program at the ends of a private network, each in its own PID namespace.
 
 When the run or this process ends, the kernel ends every process in these namespaces, even servers in the background.
 """
@@ -108,12 +108,12 @@ def run(
 ) -> Ran:
     """Make the network, start the server, and capture both ends into `directory` while the client does its work.
 
-    The processes that emulate the path run with priority over all other programs of the machine; server and client do not.
+    The processes that emulate the path have priority over all other programs of the machine. Server and client have normal priority.
 
     Args:
         program: the program to run.
         medium: the network between the ends.
-        congestion_control: of both ends.
+        congestion_control: the congestion control of both ends.
         paused: the end whose processes are stopped periodically.
         directory: folder for the captures.
         beside: a context that is active during the captures, such as the kernel's tracer.
@@ -177,7 +177,7 @@ def _serving(program: Program, site: _Site, network: Network) -> Iterator[subpro
 
 @contextmanager
 def _competing(others: Sequence[tuple[Program, _Site]], network: Network) -> Iterator[None]:
-    """Run the clients of the competing programs while the block runs.
+    """Run the clients of the competing programs during the block.
 
     Raises:
         LabFailed: a client fails during the block. A client may end successfully before the block does.
@@ -241,7 +241,7 @@ def _failed(name: str, site: _Site) -> LabFailed:
 def _running(space: Namespace, command: str, site: _Site, name: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a shell command in a network namespace, with normal priority.
 
-    The command and all its child processes are ended with the block.
+    The command and all its child processes end with the block.
     """
     whole = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child"]
     whole += ["chrt", "--other", "0", "sh", "-c", site.filled(command)]
@@ -311,7 +311,7 @@ def _signal(process: int, which: signal.Signals) -> None:
 def _await_listening(space: Namespace, server: subprocess.Popen[bytes], site: _Site) -> None:
     """Wait until the server listens.
 
-    The kernel's socket table is checked instead of connecting, because a test connection would be an additional connection to the server.
+    The function reads the kernel's socket table, because a test connection would disturb the server.
     """
     deadline_s = time.monotonic() + READY_TIMEOUT_S
     while not _listens(space, site.port):

@@ -1,4 +1,4 @@
-"""Computes from the summed times how large the share of correct answers is, and what the engine's wrong answers cost."""
+"""Computes the share of correct answers and the cost of the engine's answers from the summed times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = {"proved": PROVED, "consistent": MOST_LIKELY, "possible": POSSIBLY}
 COSTS = {(MOST_LIKELY, True): 0.0, (MOST_LIKELY, False): 10.0, (POSSIBLY, True): 0.4, (POSSIBLY, False): 1.9}
 UNKNOWN_COST = 1.0
 """The cost of one second of time, by the engine's confidence and whether its cause was right. `most likely` costs less than `unknown` if
-more than 90 % of it is correct."""
+more than 90 % of its time is correct."""
 
 
 def said(key: Key) -> str:

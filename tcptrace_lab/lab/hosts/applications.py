@@ -116,7 +116,7 @@ class BoundedBulk(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class Exchanges(OneConnection):
-    """Requests in several small writes, each followed by a response: write-write-read."""
+    """Each request is sent in several small writes and followed by a response: write-write-read."""
 
     writes_bytes: tuple[int, ...]
     answer_bytes: int
@@ -144,7 +144,7 @@ class Exchanges(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class EchoSweep(Described):
-    """The client sends messages of the given sizes, one after the other. The server echoes each completely.
+    """The client sends messages of the given sizes, one after the other. The server echoes every message.
 
     Client and server write in pieces of `write_bytes`.
     """
@@ -247,9 +247,8 @@ class Beside:
 
     Attributes:
         program: its application.
-        begins_s: the connection is opened this many seconds after the start of the run, or later if opening the previous connections takes
-            longer.
-        receive_buffer_bytes: SO_RCVBUF of its server socket; None uses the experiment's.
+        begins_s: earliest time at which the connection is opened, in seconds after the start of the run.
+        receive_buffer_bytes: SO_RCVBUF of its server socket; None uses the value of the experiment.
     """
 
     program: OneConnection
@@ -367,7 +366,7 @@ def pieces(total: int, piece: int) -> Iterator[int]:
 def together(pair: Pair, here: Callable[[], None], there: Callable[[], None]) -> None:
     """Run `here` and `there` at the same time.
 
-    When one of them fails, the sockets are shut down so that the other fails too, and the first error is raised.
+    If one fails, the sockets are shut down, so that the other fails too. The first error is raised.
     """
 
     def guarded(work: Callable[[], None]) -> None:
@@ -396,6 +395,6 @@ class _Filter(ctypes.Structure):
 
 
 def drop_everything(connection: socket.socket) -> None:
-    """Attach a filter that drops each arriving segment, because it keeps 0 bytes of it (BPF_RET | BPF_K with k = 0)."""
+    """Attach a filter that drops all arriving segments: it keeps 0 bytes of each (BPF_RET | BPF_K with k = 0)."""
     program = _Filter(1, ctypes.pointer(_Instruction(0x06, 0, 0, 0)))
     connection.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, bytes(program))

@@ -39,13 +39,13 @@ class Ends(Meeting):
 
     @contextmanager
     def watching(self, pair: Pair) -> Iterator[Pair]:
-        """Sample both sockets of a connection while the block runs."""
+        """Sample both sockets of a connection during the block."""
         with self.sampled(pair.client, "client"), self.sampled(pair.server, "server"):
             yield pair
 
     @contextmanager
     def sampled(self, end: socket.socket, side: str) -> Iterator[socket.socket]:
-        """Sample one socket while the block runs."""
+        """Sample one socket during the block."""
         self.samples.add(end, side)
         try:
             yield end

@@ -1,8 +1,8 @@
 """File transfers by HTTP and FTP with real servers and clients, and the phases of each transfer as in Law's breakdown.
 
-connect (d1): until the connection is established; for FTP, including the login · request (d2): from the request until the first byte of the
-file arrives, or (upload) until the client may send it · transfer (d3): from then until the last byte arrives, or (upload) until the server
-confirms the file.
+- connect (d1): the connection setup; for FTP, with the login.
+- request (d2): from the request to the first byte of the file; for an upload, to the moment at which the client may send the file.
+- transfer (d3): from the end of the request phase to the last byte; for an upload, to the server's confirmation.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _put_one(client: http.client.HTTPConnection, size: int) -> tuple[int, int]:
 
 @contextmanager
 def _http_server(point: Point, ends: Ends) -> Iterator[None]:
-    """Run Python's HTTP server on a socket of the server's host while the block runs."""
+    """Run Python's HTTP server on a socket of the server's host during the block."""
     size, write = int(point["transfer.file"]), int(point["transfer.write"])
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -179,7 +179,7 @@ def _receive_file(data: socket.socket, size: int) -> int:
 
 @contextmanager
 def _ftp_server(point: Point, ends: Ends) -> Iterator[None]:
-    """Run pyftpdlib's FTP server on a socket of the server's host while the block runs; data connections use the same network."""
+    """Run pyftpdlib's FTP server on a socket of the server's host during the block."""
     require_ftp()
     from pyftpdlib.authorizers import DummyAuthorizer  # noqa: PLC0415  (optional)
     from pyftpdlib.handlers import DTPHandler, FTPHandler  # noqa: PLC0415

@@ -19,11 +19,11 @@ _READY = "print(flush=True)\n"
 
 @contextmanager
 def loaded(per_processor: int) -> Iterator[list[int]]:
-    """Run `per_processor` busy processes per available processor while the block runs.
+    """Run `per_processor` busy processes per available processor during the block.
 
     The kernel kills these processes if this process ends.
 
-    Yields their process ids when all of them are running.
+    Yields the process ids when all processes are running.
 
     Raises:
         MissingTool: setpriv is not installed.

@@ -86,7 +86,7 @@ class Samples:
 
     @contextmanager
     def running(self) -> Iterator[Samples]:
-        """Sample while the block runs."""
+        """Sample during the block."""
         stop = threading.Event()
         thread = threading.Thread(target=self._loop, args=(stop,), name="samples", daemon=True)
         thread.start()

@@ -130,7 +130,7 @@ def _reduced(info: dict[str, Any]) -> bool:
 def _deferred(info: dict[str, Any], in_flight: int) -> bool:
     """Return whether Linux defers sending until the receiver's window has more room.
 
-    False if the congestion window has less room than the receiver's window: the congestion window is the limit.
+    False if the congestion window has less room than the receiver's window, because the congestion window is then the limit.
 
     Models `tcp_tso_should_defer` (net/ipv4/tcp_output.c). The kernel counts this time as `rwnd_limited`. The kernel also defers the last
     bytes of the send queue until the window has more room, but does not count that time.
@@ -154,7 +154,7 @@ def _one_piece(info: dict[str, Any]) -> int:
 
 @contextmanager
 def witnessing(pair: Pair) -> Iterator[Witness]:
-    """Read the client's TCP_INFO periodically while the block runs."""
+    """Read the client's TCP_INFO periodically during the block."""
     witness, stop = Witness(pair, time.time_ns() - time.monotonic_ns()), threading.Event()
     thread = threading.Thread(target=_watch, args=(pair.client, witness.readings, stop), name="witness", daemon=True)
     thread.start()

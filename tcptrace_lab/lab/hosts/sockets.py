@@ -73,8 +73,8 @@ class Pair:
     """Both sockets of one connection.
 
     Attributes:
-        spent: (what, from, to) intervals of the applications, in ns of the monotonic clock: `application`: the client sleeps; `peer`: the
-            server sleeps before it answers; `blocked`: the client wants to write, but waits because of its own limit.
+        spent: (what, from, to) intervals of the applications, in ns of the monotonic clock. `what` is `application` (the client sleeps),
+            `peer` (the server sleeps before it answers) or `blocked` (the client wants to write, but waits because of its own limit).
     """
 
     client: socket.socket
@@ -89,7 +89,7 @@ class Pair:
 
     @contextmanager
     def spending(self, what: str) -> Iterator[None]:
-        """Record the time that the block takes as an interval named `what`."""
+        """Record the duration of the block as an interval named `what`."""
         start_ns = time.monotonic_ns()
         yield
         self.spent.append((what, start_ns, time.monotonic_ns()))
@@ -105,7 +105,7 @@ class Meeting:
     """Creates connections over a network, closes them, and records TCP_INFO of each connection.
 
     Attributes:
-        accounts: per connection, addresses and TCP_INFO of both sockets, read when every byte was acknowledged, before the close.
+        accounts: per connection, addresses and TCP_INFO of both sockets, read after the last ACK and before the close.
         ended: number of connections that have ended, including refused ones.
         witnesses: one per connection, if requested.
     """
@@ -218,7 +218,7 @@ def account(pair: Pair) -> dict[str, object]:
 
 
 def unacknowledged_bytes(end: socket.socket) -> int:
-    """Return the number of bytes written to the socket that the peer has not acknowledged."""
+    """Return the number of written bytes that the peer has not acknowledged."""
     (value,) = struct.unpack("i", fcntl.ioctl(end, SIOCOUTQ, bytes(4)))
     return int(value)
 

@@ -1,4 +1,4 @@
-"""Kinds of transfer: what both applications do in one run, and what they measure themselves, as in the original papers.
+"""Kinds of transfer from the original papers: what both applications do in one run, and what they measure.
 
 Times are measured by the applications on one clock, from the first write until the other application has read the last byte.
 """
@@ -26,7 +26,7 @@ UDP_SILENCE_S = 0.25
 """A UDP receiver stops when no datagram has arrived for this time after the last datagram was sent."""
 ECHO_PATIENCE_S = 1.0
 SPIN_NS = 200_000
-"""A paced sender sleeps until this long before a datagram is due, then polls the clock."""
+"""For this long before a datagram is due, a paced sender polls the clock instead of sleeping."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Measured:
     Attributes:
         elapsed_ns: time from the first write to the last read.
         payload_bytes: payload that arrived.
-        latencies_ns: time of each operation: the transfer, each round trip, or each file.
+        latencies_ns: duration of each operation (a transfer, a round trip or a file).
         port: client port of the connection or flow with the data.
         cpu_ns: CPU time of the writing thread.
         more: figures of certain kinds only: `connect_ns`, `request_ns`, `transfer_ns` (means over the files), `lost_share`.
@@ -51,7 +51,7 @@ class Measured:
 
 
 def perform(point: Point, ends: Ends) -> Measured:
-    """Perform one transfer of a point. Raises OSError or EOFError if it fails."""
+    """Perform one transfer with the settings of a point. Raises OSError or EOFError if it fails."""
     return _KINDS[str(point["transfer.kind"])](point, ends)
 
 
@@ -169,7 +169,7 @@ def _send_paced(client: socket.socket, sizes: Sequence[int], pace_ns: int) -> No
 
 
 def _udp_echo(point: Point, ends: Ends) -> Measured:
-    """Echoed datagrams. A datagram without an echo within one second counts as lost, and the next datagram is sent."""
+    """Send datagrams that the server echoes. A datagram without an echo within one second counts as lost, and the next datagram is sent."""
     size, count = int(point["transfer.message"]), int(point["transfer.count"])
     latencies_ns: list[int] = []
     done = threading.Event()

@@ -7,5 +7,5 @@ Read in this order: `tracer.bpf.c` and `snapshot.h` (make one record at each eve
 one connection) · `gates` (the tests of the kernel's `tcp_write_xmit`) · `intervals` (the gates that were closed in each interval, and which
 one opened last) · `both_ends` (facts that only both ends show: bytes in transit, and which application writes next) · `ledger` (writes all
 of this to one table) · `causes` (gates → names of causes) · `agreement` and `compare` (compare it with the ledger of a capture) ·
-`transfers` (transfers of known causes, to compare). The package `lab.corpus` makes transfers by real programs.
+`transfers` (transfers with known causes). The package `lab.corpus` makes transfers by real programs.
 """

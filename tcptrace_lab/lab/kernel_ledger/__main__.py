@@ -1,8 +1,8 @@
 """`python -m tcptrace_lab.lab.kernel_ledger`: makes transfers with the kernel's ledger beside their captures, and compares the two ledgers.
 
-    python -m tcptrace_lab.lab.kernel_ledger run FOLDER [NAME…]     makes transfers of known causes (needs root)
+    python -m tcptrace_lab.lab.kernel_ledger run FOLDER [NAME…]     makes transfers with known causes (needs root)
     python -m tcptrace_lab.lab.kernel_ledger list                   lists the names of these transfers
-    python -m tcptrace_lab.lab.kernel_ledger make FOLDER…           makes the ledgers again from the events, after a change of their rules
+    python -m tcptrace_lab.lab.kernel_ledger make FOLDER…           makes the ledgers again from the events, after a change of the rules
     python -m tcptrace_lab.lab.kernel_ledger compare FOLDER…        compares the kernel's ledgers with those of the captures
 
 For `compare` and `make`, FOLDER is the folder of a transfer, or a folder that contains such folders.

@@ -66,7 +66,7 @@ class Piece:
 
 
 class OfCapture(Protocol):
-    """The tables of a capture that are compared: `Tables`, `Analysis`, or any object with these two tables."""
+    """An object with the two compared tables of a capture, such as `Tables` or `Analysis`."""
 
     @property
     def ledger(self) -> pl.LazyFrame:
@@ -87,7 +87,7 @@ class KernelSpan(NamedTuple):
 
 
 class Router(NamedTuple):
-    """Where a router captures: a packet's delay from the client to the router, and the RTT between router and client."""
+    """The capture point of a router: the delay from the client to the router, and the RTT between router and client."""
 
     from_client_ns: int
     rtt_to_client_ns: int
@@ -173,15 +173,15 @@ def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
 
 
 def seen_by_receiver(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows with later times: the path's delay is added, as in a capture at the receiver.
+    """Yield the kernel's rows, delayed by the path's delay, as in a capture at the receiver.
 
-    While bytes are delayed beyond the path's delay, `network` is right too, regardless of what delayed the sender.
+    While bytes are in a queue, `network` is accepted, too, regardless of what delayed the sender.
     """
     yield from _seen_behind(kernel, _transit_ns(kernel), 0)
 
 
 def seen_by_router(kernel: pl.DataFrame, router: Router, *, from_client: bool) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows with later times: the delay from the sender to the router is added.
+    """Yield the kernel's rows, delayed by the delay from the sender to the router.
 
     The path's bottleneck is between the router and the server.
     """

@@ -20,27 +20,26 @@ if TYPE_CHECKING:
 Spans = list[tuple[int, int]]
 
 OWN_TURN, PEER_TURN = "own-turn", "peer-turn"
-"""Which application writes next while this end has no unsent data: its own, or the peer's."""
+"""This end has no unsent data, and its own application or the peer's application writes next."""
 PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
-"""While this end has no unsent data, the peer's application has written, and the written bytes are still in the peer's TCP, or in
-transit."""
+"""This end has no unsent data. Bytes that the peer's application has written are still in the peer's TCP, or in transit."""
 SENT_ALL = "sent-all"
 """Neither application writes again."""
 IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-held"
 """States of sent bytes. `IN_TRANSIT`: not arrived. `UNACKED`: not acknowledged. `ROUND_TRIP`: not acknowledged, and the ACK may still be in
-transit. `QUEUE`: in transit for longer than the path's delay. `ACK_HELD`: arrived, and the receiver delays the ACK (until it arrives)."""
+transit. `QUEUE`: in transit for longer than the path's delay. `ACK_HELD`: arrived, but the receiver delays the ACK. This state lasts until
+the ACK arrives."""
 PACED_AS_LINE = "paced-as-line"
-"""The pacing rate is at least that of the path, so the path's rate spaces the bytes."""
+"""The pacing rate is at least the path's rate, so the path determines the spacing of the bytes."""
 
 MIN_QUEUE_NS = NS_PER_MS
-"""A packet was in a queue if its transit takes this much longer than that of the fastest packet (a choice, above the relay's own
-variation)."""
+"""A packet was queued if its transit took this much longer than the fastest packet's (a choice, above the relay's own variation)."""
 QUEUE_SHARE = 0.1
-"""A packet was in a queue if its transit exceeds that of the fastest packet by this share (a choice)."""
+"""A packet was queued if its transit time exceeded the fastest packet's by this share (a choice)."""
 LINE_SHARE = 0.8
 """A pacing rate of at least this share of the bottleneck's rate fills the path (a heuristic)."""
 MIN_LATE = 10
-"""The bottleneck's rate is measured only if at least this many packets left a queue behind another packet (a choice)."""
+"""Minimum number of packets that left a queue behind another packet, to measure the bottleneck's rate (a choice)."""
 ACK_HELD_NS = 20 * NS_PER_MS
 """An ACK counts as delayed if it is sent this long after its data arrived. The bound is half of Linux's shortest delay (TCP_DELACK_MIN)."""
 

@@ -1,7 +1,6 @@
 """Translates the gates of the kernel's ledger to causes of `schema.CAUSES`.
 
-For each row of the ledger, all accepted causes and the exact causes are determined. The exact causes are those of the gate that opened
-last.
+Each row of the ledger gets its accepted causes and its exact causes. The exact causes are those of the gate that opened last.
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ _OPENED_BY_ACKS = frozenset(
 _BEHIND_A_QUEUE = frozenset(
     {gates.NAGLE, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER, gates.OWN_BOUND}
 )
-"""If one of these gates let a packet pass earlier while the path has a queue, the packet would only wait in that queue. So the cause
-`network` is accepted as well."""
+"""Gates whose delay does not matter while the path has a queue, because an earlier packet would only wait in the queue. The cause `network`
+is then accepted as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedCauses:
-    """The causes that are right for a time, according to the kernel's ledger.
+    """The right causes for a time span, according to the kernel's ledger.
 
     Attributes:
         group: short name of the gate that opened last, for tables.
@@ -135,7 +134,7 @@ def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
     if gate == gates.NAGLE:
         return ("nagle-delayed-ack" if both_ends.ACK_HELD in context else "nagle",)
     if gate in {gates.CONGESTION_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW}:
-        # if packets wait in the path's queue, the queue spaces the bytes instead of the window
+        # while packets wait in the path's queue, the bottleneck limits the rate, not the window
         of_window = "slow-start" if GROWING in context else "congestion-window"
         return ("network", of_window) if both_ends.QUEUE in context else (of_window,)
     return _nothing(gate, context)

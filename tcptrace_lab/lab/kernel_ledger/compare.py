@@ -1,4 +1,4 @@
-"""Tables that compare the two ledgers: shares of time by cause and by transfer, seconds confused, and the largest disagreements."""
+"""Tables that compare the two ledgers: shares of time by cause and by transfer, confused seconds, and the largest disagreements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.agreement import Piece
 
 LARGEST = 10
-"""At most this many disagreements are listed, the largest first."""
+"""Number of largest disagreements to list."""
 MIN_CONFUSED_S = 0.005
 """Smaller values than this are not shown in the matrix."""
 CLOCKS_AGREE_NS = 20_000
@@ -99,7 +99,7 @@ def _confused(ns: int, wrong_ns: int) -> str:
 def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion is all time of one transfer with the same gates of the kernel and the same wrong cause of the ledger.
+    A confusion is the time of one transfer with equal kernel gates and an equal wrong cause in the ledger.
     """
     wrong: dict[tuple[Path, str, str, str], list[Piece]] = defaultdict(list)
     for piece in every:
@@ -114,7 +114,7 @@ def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
 
 
 def _longest(members: Sequence[Piece], most: int = 3) -> str:
-    """Return the waits for which the ledgers disagree longest: connection, frame before, frame after."""
+    """Return the waits with the longest disagreement: connection, frame before, frame after."""
     waits: dict[tuple[int, int | None, int | None], int] = defaultdict(int)
     for piece in members:
         waits[piece.conn, piece.frame_before, piece.frame_after] += piece.ns

@@ -1,8 +1,8 @@
 """Determines which gates of a sender are closed. A gate is a test in the kernel's `tcp_write_xmit` (net/ipv4/tcp_output.c).
 
 Linux 6.18 makes these tests in this order: pacing, congestion window, receiver's window, Nagle or deferral, small queue. If all bytes are
-sent, the gate is what keeps the application from writing: a full send buffer, a limit of the application itself, or nothing that the kernel
-records.
+sent, the gate is the reason why the application does not write: a full send buffer, its own limit, or a reason that the kernel does not
+record.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def _held(event: Event, at_ns: int) -> tuple[str, ...]:
 
 
 def pacing(event: Event, at_ns: int) -> str | None:
-    """`tcp_pacing_check`: pacing allows the next transmission only later.
+    """`tcp_pacing_check`: pacing does not allow the next transmission yet.
 
-    The pacing gate opens when the pacing timer expires, even if another gate is still closed at that time.
+    This gate opens when the pacing timer expires, even if another gate is still closed.
     """
     return PACING if event.pacing_status == SK_PACING_NEEDED and event.paced_until_ns > at_ns else None
 

@@ -1,4 +1,4 @@
-"""Divides the time between a sender's events into intervals. Determines which gates were closed in each, and which opened last.
+"""Divides the time between a sender's events into intervals. Finds the closed gates of each interval, and those that opened last.
 
 Some events are recorded before they change the sender's state: a segment is about to be processed, or an application begins to write. If
 such an event ends an interval, the interval has the state of this event. Otherwise, it has the state of the event at its start.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.sockets import Event
 
 MAX_SEGMENTS = 64
-"""A retransmitted buffer of 64 KB makes at most this many records, including unrelated records between them (a limit without source)."""
+"""The segments of a retransmission are searched in this many records before its report (a choice)."""
 AT_ONCE_NS = NS_PER_MS
 """The tracer reports a retransmission at most this long after its transmission. The report takes microseconds, and longer on a busy
 machine."""
@@ -78,7 +78,7 @@ def _departs(event: Event) -> bool:
 
 
 def _timers(events: Sequence[Event]) -> list[str | None]:
-    """For the time after each event, return the retransmission timer that was running and expired later.
+    """Return, for the time after each event, the running timer that later sent a retransmission.
 
     If the count of timeouts has increased, the retransmission timer sent the segment. Otherwise, outside of recovery, the timer of a tail
     loss probe did. The retransmission timer and the tail loss probe's timer start with the last segment that was received or sent. The

@@ -57,7 +57,7 @@ SCHEMA: dict[str, Any] = {
     "end_ns": pl.Int64,
     "gates": pl.List(pl.String),  # the closed gates, in the kernel's order; if all data was sent, which application writes next
     "last": pl.List(pl.String),  # the gates that opened last
-    "context": pl.List(pl.String),  # conditions meanwhile: congestion state, pauses
+    "context": pl.List(pl.String),  # further conditions in the interval: congestion state, pauses
     "least_transit_ns": pl.Int64,  # shortest transit time of this sender's segments; null if no segment was seen at both sockets
 }
 """The table's columns."""
@@ -104,9 +104,9 @@ def _rows(life: Life, other: Life | None, path: Between) -> Iterator[_Row]:
 
 
 def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], list[str]]:
-    """Return all closed gates, and the gates that opened last, without a timer that delayed nothing.
+    """Return all closed gates, and the gates that opened last.
 
-    If the timer's retransmission was spurious, the timer delayed nothing and is removed. If the retransmission was needed, only the timer
+    If a timer's retransmission was spurious, the timer delayed nothing and is removed. If the retransmission was needed, only the timer
     opened last.
     """
     gates, last = list(interval.gates), list(interval.last)
@@ -118,7 +118,7 @@ def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], l
 
 
 def _last(times: Sequence[int], moment_ns: int) -> int:
-    """Return the last of these times that is not after `moment_ns`. If there is none, return a time before all others."""
+    """Return the latest time that is not after `moment_ns`. If there is none, return a time before all others."""
     at = bisect_right(times, moment_ns)
     return times[at - 1] if at else _BEFORE_ALL_NS
 

@@ -108,7 +108,7 @@ class Life:
 
 
 def lives(table: pl.DataFrame) -> list[Life]:
-    """Return one `Life` per connection of a socket in a table of events, in the order of their first events.
+    """Return the lives of all sockets in a table of events, in the order of their first events.
 
     Listening sockets are omitted.
     """
@@ -135,7 +135,7 @@ def lives(table: pl.DataFrame) -> list[Life]:
 
 
 def pairs(every: Iterable[Life]) -> list[tuple[Life, Life | None]]:
-    """Pair each socket's life with that of the other end of its connection; None if the other end was not traced."""
+    """Pair each socket's life with the life of its peer; None if the peer was not traced."""
     every = list(every)
     by_ends: dict[tuple[Endpoint, Endpoint], list[Life]] = {}
     for life in every:

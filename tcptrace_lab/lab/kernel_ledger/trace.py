@@ -32,7 +32,7 @@ class Trace:
 
     Attributes:
         events: the file.
-        costs: the tracer's own counts: records lost, and runs and nanoseconds of each program.
+        costs: the tracer's own counts: lost records, and the runs and nanoseconds of each BPF program.
     """
 
     events: Path
@@ -41,7 +41,7 @@ class Trace:
 
 @contextmanager
 def tracing(network: Network, directory: Path) -> Iterator[Trace]:
-    """Trace the connections of a network's two ends while the block runs.
+    """Trace the connections of a network's two ends during the block.
 
     Raises:
         MissingTool: a program that compiles the tracer is not installed.

@@ -39,7 +39,7 @@ WHOSE: Mapping[str, str] = {
 always wrong."""
 
 NOTHING_HOLDS = frozenset({"network", "application", "peer", "handshake", "close", "unknown"})
-"""Causes of waits in which TCP does not limit the sender. Time with bytes in flight has one of these causes, too."""
+"""Causes of waits in which TCP does not limit the sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Known:
 
     Attributes:
         experiment: the experiment.
-        due: the states of its connection, or of the first one of several.
+        due: the states of its only or first connection.
         beside: the states of the other connections, one set per connection.
     """
 
@@ -82,7 +82,7 @@ class Verdict:
 
     @property
     def least(self) -> float:
-        """For each due state, the share of its true time that the ledger assigns to it; returns the smallest of these shares."""
+        """The smallest share, over all due states, of the true time that the ledger assigns correctly."""
         return min(min(self.given(state) / self.truth[state], 1.0) if self.truth.get(state) else 0.0 for state in self.due)
 
     @property
@@ -94,7 +94,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """True if the ledger finds the known causes, and no others, within the limits above."""
+        """True if the ledger meets all criteria: it finds the known causes, and no others."""
         unknown = self.found.get("unknown", 0.0)
         return self.least >= KNOWN_SHARE and self.worst_other[1] <= OTHER_SHARE and unknown < UNKNOWN_SHARE
 
@@ -107,7 +107,7 @@ def make(known: Known, folder: Path) -> Outcome:
 def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdict:
     """Return the verdict on connection `conn`, from the ledger of one capture and the witness's states.
 
-    All shares are of the time from the client's first data segment to its last, at the client.
+    All shares refer to the time from the client's first to its last data segment in the client's capture.
     """
     sent = _data(read(outcome.captures["client"]), conn)
     total = sent[1] - sent[0] or 1
@@ -125,7 +125,7 @@ def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdic
 
 
 def late_ns(known: Known, outcome: Outcome) -> int | None:
-    """Return the difference between the slowest and the fastest packet's path delay, for the direction in which it is larger.
+    """Return the largest difference between the path delays of two packets of one direction.
 
     On a path that only delays packets, all packets take equally long. Any further delay comes from a busy machine, and the server's ledger
     correctly assigns it to the network. Returns None if the path has a rate limit, or if packets were lost.

@@ -1,4 +1,4 @@
-"""Concurrent transfers with known causes: connections that share a bottleneck, a browser's connections, and hosts that both write at once.
+"""Concurrent transfers with known causes: a shared bottleneck, a browser's connections, or hosts that write at the same time.
 
 Each connection has its own witness, which reads the sending kernel's state. The bottleneck counts as busy while it sends bytes of any
 connection.

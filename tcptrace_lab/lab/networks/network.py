@@ -41,7 +41,7 @@ NEAR_INTERFACE, WIRE_INTERFACE, BRIDGE = "near", "wire", "bridge"
 CLIENT_IPV4, SERVER_IPV4 = "192.0.2.1", "192.0.2.2"
 CLIENT_IPV6, SERVER_IPV6 = "2001:db8::1", "2001:db8::2"
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
-# Offloads that let the card or driver split, merge or checksum segments. With these disabled, each captured frame is a frame on the wire.
+# Offloads that let the card or driver split, merge or checksum segments. Without offloads, each captured frame is a frame on the wire.
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 
 AS_ROOT = "run it as root, because it builds network namespaces"
@@ -76,7 +76,7 @@ class Namespace:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Enter the namespace while the block runs: sockets, devices and child processes of this thread are created in it."""
+        """Enter the namespace during the block. This thread then creates its sockets, devices and child processes in the namespace."""
         home_fd = _open_own_namespace()
         try:
             _check(_libc.setns(self._fd, CLONE_NEWNET), "setns")
@@ -210,7 +210,7 @@ class Medium:
         return fd
 
     def _prepare(self, end: Namespace) -> None:
-        """Apply the kernel settings. Unused IPv6 is disabled before an interface is up, because IPv6 sends packets as soon as it is up."""
+        """Apply the kernel settings. Unused IPv6 is disabled before an interface comes up, because IPv6 sends packets immediately."""
         end.sysctl("net.ipv6.conf.all.disable_ipv6", 0 if self.ipv6 else 1)
         end.sysctl("net.ipv6.conf.default.disable_ipv6", 0 if self.ipv6 else 1)
         for name, value in self.sysctls:

@@ -52,7 +52,7 @@ class PathModel:
         duplicate_share: share of the other packets that are delivered twice.
         reorder_share: share of the other packets that are delayed, so that later packets overtake them.
         reorder_delay_s: minimum and maximum extra delay of reordered packets in seconds, drawn uniformly.
-        undisturbed_packets: this many packets at the start (such as the handshake) have no random fates.
+        undisturbed_packets: number of packets at the start (such as the handshake) that have no random fates.
         jitter_s: maximum extra delay of each packet, drawn uniformly; no packet overtakes another because of it.
         batch_s: packets are delivered in batches, at multiples of this time, as on a shared radio channel; 0: no batches.
         policed: the queue is the token bucket of a policer: packets that exceed it are dropped, and no packet is delayed.
@@ -168,8 +168,7 @@ class Direction:
     def __init__(self, path: PathModel) -> None:
         self.path = path
         self.log = PathLog()
-        # Draws must be repeatable. Losses use the seed itself. Each other kind of fate derives its own seed, so that adding kinds did not
-        # change the losses of a seed.
+        # Losses use the seed itself. Each other kind of fate derives its own seed, so that a new kind does not change the losses.
         self._losses = random.Random(path.seed)  # noqa: S311
         self._copies = random.Random(f"duplicate {path.seed}")  # noqa: S311
         self._holds = random.Random(f"hold {path.seed}")  # noqa: S311

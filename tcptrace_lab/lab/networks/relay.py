@@ -1,8 +1,8 @@
 """A user-space network path between two interfaces: delay, rate, queue, loss, duplication and reordering.
 
 The relay reads frames from two file descriptors (TUN or TAP queues, or any other descriptor that returns one frame per read). The relay
-passes each frame through the `PathModel` of its direction, and writes it to the other descriptor when it is due. The relay is one loop
-around `select`: it sleeps until a frame arrives or the next frame is due, and never busy-waits.
+passes each frame through the `PathModel` of its direction. When the frame is due, the relay writes it to the other descriptor. The relay is
+one loop around `select`: it sleeps until a frame arrives or the next frame is due, and never busy-waits.
 
     relay = Relay(client_fd, server_fd, forward=PathModel(delay_s=0.010, lost=frozenset({40})), backward=PathModel(delay_s=0.010))
     with relay.running():
@@ -72,7 +72,7 @@ class Relay:
 
     @contextmanager
     def running(self) -> Iterator[Relay]:
-        """Run the relay in a thread while the block runs. An error in the loop is raised at the end of the block."""
+        """Run the relay in a thread during the block. An error in the loop is raised at the end of the block."""
         stop_read_fd, stop_write_fd = os.pipe()
         errors: list[Exception] = []
 

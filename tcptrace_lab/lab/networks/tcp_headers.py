@@ -1,4 +1,4 @@
-"""Parses the first bytes of a packet, which the path's log stores, into the header fields that identify the packet."""
+"""Parses the first bytes of a packet in the path's log: returns the header fields that identify the packet."""
 
 from __future__ import annotations
 

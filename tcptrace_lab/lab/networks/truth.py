@@ -1,10 +1,9 @@
 """Derives the ground truth of each packet from the path's log, for a capture at the sender and for a capture at the receiver.
 
 The log contains the packets that entered the path and the copies that left it, each in order. A capture at the sender contains the packets
-that entered the path, a capture at the receiver the copies that left the path. `match` pairs these packets with the rows of a capture, and
-raises an error if the packets differ. PAWS also decides whether a retransmit was needed: with timestamps, a receiver discards an original
-that arrives after a retransmit of earlier data, because the original's timestamp is older (RFC 7323, 5.3). PAWS is computed from the log,
-too.
+that entered. A capture at the receiver contains the copies that left. `match` pairs these packets with the rows of a capture, and raises an
+error if the packets differ. PAWS also decides whether a retransmit was needed (RFC 7323, 5.3). It discards an original that arrives after a
+retransmit of earlier data, because the original's timestamp is older. This module computes PAWS from the log, too.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ class Event:
         index: number of the packet among all that entered the path.
         head: its header fields.
         truth: its true kind; None for segments without sequence space (pure ACKs).
-        otherwise: another verdict that is correct at this capture point. A retransmit that arrives before its original counts as spurious.
-            At the receiver, a retransmit of a lost tail shows no loss, so it counts as new.
+        otherwise: a second verdict that is also correct at this capture point. A retransmit that arrives before its original counts as
+            spurious. At the receiver, a retransmit of a lost tail shows no loss, so it counts as new.
     """
 
     index: int
@@ -163,12 +162,10 @@ def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple
 
 
 def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
-    """Return the indices of the packets that arrived and that the receiver did not discard.
+    """Return the indices of the arrived packets, without the packets that PAWS discarded although the receiver lacked their bytes.
 
-    Packets that PAWS discarded are omitted if the receiver lacked their bytes.
-
-    The receiver discards packets with a timestamp older than TS.Recent. The receiver updates TS.Recent from a packet that contains the
-    first sequence number that the receiver lacks, or that ends at this number (Linux: `tcp_sequence`).
+    The receiver discards packets with a timestamp older than TS.Recent. The receiver updates TS.Recent from a packet that contains RCV.NXT
+    or ends at RCV.NXT (Linux: `tcp_sequence`).
     """
     by_index = {packet.index: packet for packet in sent}
     recent: dict[tuple[int, int, int], int] = {}

@@ -1,4 +1,4 @@
-"""Compile the program that contains a TCP stack: on first use, and after its sources change.
+"""Compiles the program that contains a TCP stack, on first use and after a change of its sources.
 
 The program is stored in the checkout's `build/` folder.
 """

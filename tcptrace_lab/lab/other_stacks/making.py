@@ -1,4 +1,4 @@
-"""Makes transfers of another TCP stack. The stack runs on a tun device, to which the client's host routes.
+"""Makes transfers of another TCP stack. The stack runs on a tun device behind the client's host, which routes its packets.
 
 The peer is Linux, behind the relay.
 """
@@ -48,7 +48,7 @@ TUN = "stack"
 ROUTER_IPV4 = "192.0.2.3"
 """Address of the host that routes between the stack and the relay."""
 LONGEST_S, PATIENCE_S = 4.0, 5.0
-"""The stack's program begins no step after `LONGEST_S`. `PATIENCE_S` is the reserve that timeouts add for delays."""
+"""The stack's program begins no step after `LONGEST_S`. Timeouts are longer by `PATIENCE_S`, as a reserve for delays."""
 RECORDS, PEER_CHUNK = "stack-records.jsonl", 65_536
 CONTROLS = tuple(name for name in CONGESTION_CONTROLS if name != "bbr")
 """Congestion controls that netstack supports."""
@@ -79,7 +79,7 @@ def planned(seed: int, number: int) -> Planned:
 
 
 def make(folder: Path, seed: int, numbers: range) -> Iterator[str]:
-    """Make the transfers that the manifest of the folder's development part lacks. Yield one line of text about each."""
+    """Make the transfers that the manifest of the development part does not contain yet. Yield one line of text about each."""
     part = folder / DEVELOPMENT
     part.mkdir(parents=True, exist_ok=True)
     there = {entry["name"] for entry in manifest.entries(part)}

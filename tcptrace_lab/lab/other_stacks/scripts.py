@@ -1,4 +1,4 @@
-"""What both ends of a transfer do: a sequence of steps, which is repeated. The steps of each kind of transfer are drawn at random."""
+"""What both ends of a transfer do: they repeat a sequence of steps. The steps of each kind of transfer are drawn at random."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Script:
 
     Attributes:
         times: how often each end performs its steps.
-        here, there: steps of the stack under test, which connects, and of its Linux peer.
+        here, there: steps of the stack under test (the client), and of its Linux peer (the server).
         nagle: whether the stack under test uses Nagle's algorithm; the peer has TCP_NODELAY.
         send_buffer_bytes, receive_buffer_bytes: the buffers of the stack under test; 0: its default.
         peer_buffer_bytes: the peer's receive buffer; 0: its default.

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 SOCKET = 1
 """Socket address in the records. No kernel socket has such a low address."""
 TIMER_SHARE = 0.9
-"""The retransmission timer sent a retransmission if at least this share of the RTO has passed. An earlier retransmission is a tail loss
-probe (a choice)."""
+"""A retransmission is a timeout if at least this share of the RTO has passed. An earlier one is a tail loss probe (a choice)."""
 _KINDS = {"connect": STATE, "connected": STATE, "shutdown": STATE, "closed": STATE, "write": WRITE, "written": WRITTEN, "read": READ}
 _STATES = {"connect": SYN_SENT, "connected": ESTABLISHED, "shutdown": FIN_WAIT1, "closed": CLOSED}
 _IPV4_FAMILY = 2

@@ -14,15 +14,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.study import Run
 
 CAUSE, CAUSE_AT_RECEIVER = "cause", "cause_at_receiver"
-"""Prefixes of the columns with the ledger of the sender's direction, from the capture at the sender and from the capture at the
-receiver."""
+"""Column prefixes for the ledger of the sender's direction: from the sender's capture, and from the receiver's capture."""
 
 FIGURES = ("segments", "retransmitted_segments", "capture_bytes", "capture_throughput_bps", "findings")
 """Columns without a cause. These columns describe the sender's direction in the capture at the sender."""
 
 
 def figures_by_run(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
-    """Return number of a run → results of our analysis, for the direction with more data, from the capture at its sender.
+    """Return run number → our results for the direction with more data, from the capture at the sender of this data.
 
     Args:
         captures: `client` and `server` → capture file.

@@ -329,10 +329,7 @@ def _toml_text(raw: Any) -> str:  # noqa: ANN401
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield (table or key, line number of its first occurrence). Multi-line strings in the file can make a line number wrong.
-
-    Values are always right.
-    """
+    """Yield (table or key, line number of its first occurrence). Multi-line strings in the file can make a line number wrong."""
     seen: set[tuple[str, ...]] = set()
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,8 +1,8 @@
 """Performs a declared experiment: groups its points by network, captures each transfer at both hosts, samples TCP_INFO, analyzes captures.
 
-Points that use the same network are in the same captures. Repetitions alternate (all points once, then all again), so that changes on the
-machine affect all points equally. Each transfer is described three times independently: by its applications (`transfer_kinds`), by the
-kernel (`samples`) and by our analysis of the captures (`capture_figures`).
+Points that use the same network are in the same captures. Each repetition performs all points once, so that changes on the machine affect
+all points equally. Each transfer is described three times independently: by its applications (`transfer_kinds`), by the kernel (`samples`)
+and by our analysis of the captures (`capture_figures`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_file import Declared, Point
 
 LIFETIME_S = 3_600
-"""Maximum run time of dumpcap. With this limit, dumpcap ends even if this process is killed first."""
+"""Maximum run time of dumpcap. The limit applies even if this process is killed."""
 FILTER = "tcp or udp"
 VANTAGES = ("client", "server")
 MARK_PATIENCE_S = 2.0
@@ -55,7 +55,7 @@ Progress = "Callable[[str, float | None], None]"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One transfer: its number, its point, its repetition, and the measurements of its applications, or their error."""
+    """One transfer: its number, point, repetition, and measurements or error."""
 
     number: int
     point: int

@@ -1,4 +1,4 @@
-"""Restricts where frames may be sent: to interfaces inside this machine, and to its own addresses or networks that the user allows."""
+"""Restricts the sending of frames to interfaces inside this machine, and to its own addresses or networks that the user allows."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ETHERNET, RAW, RAW_BSD, IPV4, IPV6, NULL, LOOP, SLL, SLL2 = 1, 101, 12, 228, 229, 0, 108, 113, 276
 HEADER_BYTES: Final = {ETHERNET: 0, RAW: 0, RAW_BSD: 0, IPV4: 0, IPV6: 0, NULL: 4, LOOP: 4, SLL: 16, SLL2: 20}
-"""Link type that can be sent → bytes of its header that are removed. Ethernet headers are kept."""
+"""Link type that can be sent → length of its header, which is removed. Ethernet headers are kept."""
 
 LINK_TYPE_BITS: Final = 0xFFFF
 """Mask of the link type in the pcap header's link type field. The upper bits describe the FCS (draft-ietf-opsawg-pcap, section 4)."""

@@ -220,7 +220,7 @@ class _Sending:
     at_once: bool
 
     def once(self, start_ns: int) -> int:
-        """Send all frames once, the first frame at `start_ns`. Return when the next repetition may start."""
+        """Send all frames once, the first frame at `start_ns`. Return the earliest start of the next repetition."""
         begun_ns = 0
         for first in range(0, len(self.frames.size), MOST):
             last = min(first + MOST, len(self.frames.size))

@@ -2,13 +2,12 @@
 
 The kernel under test is the sender that waits. The script plays the peer and the path.
 
-All times in the script come from a simulation of the schedule: when the application calls, when the kernel is required to send a segment,
-and when a segment arrives. The script ends when all data of the sender is acknowledged. The model and Linux differ in some behaviour that
-is irrelevant to the stall. The script avoids this behaviour:
+All times in the script come from a simulation of the schedule: each call of the application, each segment that the kernel must send, and
+each segment that arrives. The script ends when all data of the sender is acknowledged. The model and Linux differ in some behaviour that is
+irrelevant to the stall. The script avoids this behaviour:
 
 - The path has an RTT of at least 10 ms, so it is clear which segment answers which.
-- Segments carry no timestamps, and the interface takes one segment at a time: packetdrill compares packet by packet, and Linux sets PSH on
-  the last segment of each larger packet.
+- Segments carry no timestamps. The interface takes one segment at a time, because Linux sets PSH on the last segment of a larger packet.
 - Congestion control is Reno, as in the model (CUBIC leaves slow start if ACKs are late). Autocorking is off, so a small write does not wait
   for the interface.
 - Each call is at most one segment long, so PSH is set where a call ends. Otherwise Linux would also set PSH when half of the peer's window
@@ -147,7 +146,7 @@ def _seconds(at_ns: int) -> str:
 
 
 def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
-    """Return the schedule with a path that packetdrill supports, and on which the schedule shows the stall."""
+    """Return the schedule on a path that packetdrill supports and that shows the stall."""
     client, server = (replace(end, tasks=(tuple(map(_short, end.tasks[0])),)) for end in schedule.ends())
     for path in (schedule.path, own):
         forward, backward = (replace(direction, delay_ns=max(direction.delay_ns, MIN_DELAY_NS)) for direction in path.directions)
@@ -206,8 +205,7 @@ def _name(step: Step) -> str:
 def _calls(run: Run, end: End, *, under_test: bool) -> Iterator[tuple[Event, int]]:
     """Yield the application's calls, each with the number of bytes that it writes.
 
-    A write has the time of its start, or, if a send buffer bound delays it, the time at which the bound allows the write. A read has the
-    time at which its data has arrived.
+    The time of a write is its start, or the time at which a send buffer bound allows it. The time of a read is the arrival of its data.
     """
     marks = (run.client if under_test else run.server).marks
     descriptor = 3 if under_test else 4

@@ -82,7 +82,7 @@ class Expected:
     Attributes:
         stalled_s: time that the sender waits because of the stall.
         with_s, without_s: duration of the connection, with the stall and with the remedy, at an RTT of `rtt_s`.
-        with_rounds, without_rounds: number of RTTs in each of these durations, which is its growth in seconds per second of additional RTT.
+        with_rounds, without_rounds: number of RTTs in each duration: its growth divided by the growth of the RTT.
     """
 
     stalled_s: float
@@ -101,7 +101,7 @@ class Oracle:
         fits: fits of the model, the best first.
         stall: the stall of the original.
         remedy: changes that remove the stall.
-        need_ns: minimum time that the sender is required to wait.
+        need_ns: minimum time that the sender must wait.
         runs: number of simulations so far.
         must_be_seen: whether `analyze` must find the stall in a capture of the run.
     """
@@ -219,7 +219,7 @@ class Oracle:
 
 
 def has_delay(schedule: Schedule) -> bool:
-    """Return whether the path differs from loopback, because it has delay, a rate limit or losses."""
+    """Return whether the path has delay, a rate limit or losses."""
     path = schedule.path
     return path.loses or any(direction.rate_bps for direction in path.directions) or (not path.loopback and path.base_rtt_ns > 0)
 

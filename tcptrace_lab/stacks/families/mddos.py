@@ -96,7 +96,7 @@ class Receiver:
         tcp.delay_ack(tcp.clock.now_ns + DELAYED_ACK_NS)
 
     def read(self, tcp: Endpoint) -> None:
-        """If the application has read all data, send an ACK for two arrived segments, or if the window is closed."""
+        """If the application has read all data, send an ACK when two segments have arrived or the window is closed."""
         closed = tcp.advertised <= tcp.rcv_nxt
         if not tcp.unread and (closed or (tcp.ack_owed and self._segments >= SEGMENTS_PER_ACK)):
             tcp.ack_now = True

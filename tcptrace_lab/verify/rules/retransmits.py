@@ -151,7 +151,7 @@ def _repeats_of_its_own(case: SegmentCase) -> str | None:
 
 
 def _keepalive_or_not(case: SegmentCase) -> str | None:
-    """Tshark classifies a short segment one below the next sequence number as a keepalive, even with data in flight or a zero window."""
+    """Tshark classifies a short segment that starts one below the next sequence number as a keepalive, even with data in flight."""
     row = case.row
     if not case.is_predicted or "keep_alive" not in case.theirs or row["kind"] == "keepalive":
         return None

@@ -106,7 +106,7 @@ def _one_syn_scaled(case: FigureCase) -> str | None:
 def _is_cut(case: FigureCase, side: Direction) -> bool:
     """Return whether the options of the SYN of `side` are truncated.
 
-    If they are truncated, it is unknown whether this SYN offers a window scale.
+    It is then unknown whether this SYN offers a window scale.
     """
     known = case.model is None or case.model.sides[side.side == "client"].windows_known
     return not known or None in {side["sack_permitted"], side["timestamps"]}
@@ -138,7 +138,7 @@ def _size_evidence(case: FigureCase) -> str | None:
 
 
 def _mean_size(case: FigureCase) -> str | None:
-    """Compare with the mean over all segments, and then with the mean without duplicates.
+    """Compare tcptrace's mean with the mean of all segments, then with the mean without duplicates.
 
     tcptrace prints the mean without duplicates if it does not read the layers that contain the duplicates.
     """

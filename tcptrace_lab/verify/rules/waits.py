@@ -87,12 +87,11 @@ def _reset(case: SegmentCase) -> str | None:
 def _announced(case: SegmentCase) -> str | None:
     """Tshark expected this stream, because another protocol announced its ports.
 
-    tshark therefore does not treat the first segment as the first one.
+    tshark therefore treats its first segment like any other segment.
     """
     judged, theirs = case.judged, case.row["their_completeness"]
     if judged is None or theirs is None or not case.announced:
         return None
-    # in announced streams, tshark treats the first segment like any other segment
     if theirs not in {judged.completeness & ~Complete.SYN, (judged.completeness | judged.left_out) & ~Complete.SYN}:
         return None
     return "another connection of the two hosts announced this stream, so tshark knew it before its SYN"

@@ -27,13 +27,13 @@ class Program:
     Commands are run by a shell; `{address}`, `{port}`, `{folder}`, `{file}`, `{python}` and `{here}` are filled in.
 
     Attributes:
-        family: the software that decides how the program sends. Programs of one family count as one source.
+        family: the software that sends. Programs of one family count as one source.
         server: listens at the address and port, in the foreground.
-        client: does its work in one to five seconds; it is ended if it takes longer.
+        client: works for one to five seconds, and is stopped if it takes longer.
         packages: Debian packages that contain the needed programs.
-        file_bytes: size of a file of random bytes, available to both at `{file}`.
+        file_bytes: size of a file of random bytes. Server and client find it at `{file}`.
         files: name → text of further files in the folder.
-        prepare: a command before the server starts, such as making a database.
+        prepare: a command run before the server starts, for example to make a database.
         before: a command run on the server's host when the server listens, before the capture starts.
         needs: programs that the commands call, in addition to the first word of each command.
     """

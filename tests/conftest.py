@@ -90,7 +90,7 @@ settings.load_profile("without-deadline")
 
 
 def _refuse_skip(report: Report) -> Report:
-    """In CI, turn the report of a skipped test into that of a failed test, with the reason kept."""
+    """In CI, turn a skipped test into a failed one, and keep the reason."""
     if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         report.outcome = "failed"
@@ -100,13 +100,13 @@ def _refuse_skip(report: Report) -> Report:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI, tests that are skipped fail."""
+    """In CI, a skipped test fails."""
     return _refuse_skip((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """In CI, modules that are skipped as a whole fail, too."""
+    """In CI, a skipped module fails, too."""
     return _refuse_skip((yield))
 
 
@@ -137,7 +137,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
-    """Write in the last lines of the output how many tests were not run, and why."""
+    """Print at the end how many tests were not run, and why."""
     yield
     reports = terminalreporter.stats.get("skipped", [])
     for reason, count in sorted(Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports).items()):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def is_gone(group: int) -> bool:
-    """Return whether the process group `group` has no process left."""
+    """Return whether all processes of the group have ended."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -56,7 +56,7 @@ def twelve(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(twelve: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive of this folder, made by one run that nothing disturbs."""
+    """An archive of this folder, made by one run without interruption."""
     output = tmp_path_factory.mktemp("archive") / "out"
     archives.made(twelve, output)
     return output
@@ -296,7 +296,7 @@ def test_the_command_says_what_failed_and_exits_with_4(twelve: Path, undisturbed
 
 
 def test_the_command_ends_with_the_captures_that_lost_most(twelve: Path, undisturbed: Path) -> None:
-    """The last lines of the output name the captures with the most fixable time, the largest first."""
+    """The output ends with a list of captures, the one with the most fixable time first."""
     done = new_process("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1")
     lost = sorted(column(undisturbed, "captures", "path", "fixable_ns"), key=lambda row: (-(row[1] or 0), row[0]))
     worst = [Path(path).name for path, ns in lost if ns][:5]

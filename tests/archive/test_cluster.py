@@ -1,4 +1,7 @@
-"""An archive that a Dask cluster writes to an S3 store equals one that a single process writes to a folder, even if a worker is killed."""
+"""A Dask cluster and a single process write equal archives, even if a worker of the cluster is killed.
+
+The cluster writes to an S3 store, and the single process to a folder.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ def scheduler(store: str) -> Iterator[str]:  # noqa: ARG001  (the workers inheri
 
 @pytest.fixture(scope="module")
 def local(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an archive that a single process makes of the ten captures."""
+    """The folder of an archive of the ten captures, written by a single process."""
     output = tmp_path_factory.mktemp("local") / "out"
     archives.made(captures, output)
     return output
@@ -84,13 +87,13 @@ class KillsOne:
         self.killed = 0
 
     def doing(self, what: str, total: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def share(self, share: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def done(self, result: Result) -> None:
-        """Count the captures that are done. After `after` captures, kill a worker process."""
+        """Kill a worker process when `after` captures are done."""
         self._left -= isinstance(result, Done)
         if not self._left and not self.killed:
             with Client(self._scheduler, set_as_default=False) as client:
@@ -129,7 +132,7 @@ def test_captures_and_archive_in_a_bucket_give_the_same_tables(captures: Path, s
 def test_captures_behind_http_are_fetched(captures: Path, local: Path, tmp_path: Path) -> None:
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:
-            """Nothing."""
+            """Do nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(captures))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,6 +1,6 @@
-"""An archive at a URL is written by one run at a time.
+"""Only one run at a time writes to an archive at a URL.
 
-A run announces itself before it checks for others. Of two simultaneous runs, at least one withdraws.
+A run first announces itself, then looks for the announcements of other runs. If two runs start together, at least one of them withdraws.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Meeting(Remote):
-    """An archive at a URL that calls `meanwhile` between a run's announcement and its check for other runs."""
+    """An archive at a URL that calls `meanwhile` after a run announces itself and before it looks for other runs."""
 
     def __init__(self, root: str, meanwhile: Callable[[], None]) -> None:
         super().__init__(root)
@@ -63,7 +63,7 @@ def test_a_second_run_behind_a_url_is_refused_with_the_holder_named(root: str) -
 def test_a_run_that_comes_while_another_looks_withdraws_until_that_has_decided(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run announces itself.
 
-    Before the first run checks for others, a second run sees the announcement and withdraws. The first run gets the lock.
+    A second run sees this announcement and withdraws, before the first run looks for other runs. The first run gets the lock.
     """
     monkeypatch.setattr(lock, "ATTEMPTS", 1)
     refused = []
@@ -83,7 +83,7 @@ def test_a_run_that_comes_while_another_looks_withdraws_until_that_has_decided(r
 def test_two_that_see_each_other_both_withdraw_and_the_next_attempt_decides(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run finds the announcement of a second run and withdraws.
 
-    The first run gets the lock once the second announcement is removed.
+    It gets the lock when the second announcement has been removed.
     """
     asking = json.dumps({"host": "h", "process": 1, "since": "now", "renewed": time.time(), "holds": False}).encode()
     at_door = f"{lock.ANNOUNCED}/other"
@@ -126,7 +126,7 @@ def test_however_many_start_at_once_no_two_are_in(root: str, monkeypatch: pytest
 
 
 def test_a_run_that_was_killed_holds_nobody_for_long(root: str) -> None:
-    """The lock object records when it was last renewed. A lock that was renewed 90 seconds ago has no owner any more."""
+    """A lock that was last renewed 90 seconds ago counts as abandoned."""
     reported = {"host": "h", "process": 7, "since": "then", "renewed": time.time() - lock.STALE_S, "holds": True}
     Remote(root).write(f"{lock.ANNOUNCED}/dead", json.dumps(reported).encode())
     with lock.hold_lock(Remote(root)):

@@ -24,7 +24,7 @@ SYN_NS = 10_000_000
 
 
 def handshakes(folder: Path, times_ms: list[float], first: int) -> Path:
-    """Write one capture for each handshake time, all of the same client and numbered from `first`. Return the folder of the captures."""
+    """Write one capture for each handshake time, numbered from `first`, and return the folder. All captures have the same client."""
     folder.mkdir(exist_ok=True)
     for place, time_ms in enumerate(times_ms):
         archives.handshake(folder / f"h{first + place}.pcap", first + place, time_ms / 1000)
@@ -32,8 +32,8 @@ def handshakes(folder: Path, times_ms: list[float], first: int) -> Path:
 
 
 def test_p_of_the_rank_test_is_that_of_the_published_example() -> None:
-    # Mann and Whitney's textbook example: tortoises and hares finish in the order T H H H H H T T T T T H. U, the statistic of their rank
-    # test, is 25 of 36 for the tortoises.
+    # Mann and Whitney's textbook example: tortoises and hares finish in the order T H H H H H T T T T T H. The statistic U of the tortoises
+    # is 25 (its maximum is 6 × 6 = 36).
     hares, tortoises = np.array([2.0, 3, 4, 5, 6, 12]), np.array([1.0, 7, 8, 9, 10, 11])
     u, mean, deviation = 25, 18, math.sqrt(6 * 6 * 13 / 12)
     assert p_value(hares, tortoises) == pytest.approx(math.erfc((u - mean - 0.5) / deviation / math.sqrt(2)))

@@ -61,7 +61,7 @@ def test_duckdb_and_archive_query_give_the_same_sums(archive: Path) -> None:
 def test_every_month_is_a_partition_that_a_query_can_ask_for(archive: Path) -> None:
     with query.opened(str(archive)) as tables:
         rows = query.run(tables, "SELECT month, COUNT(*) AS n FROM captures GROUP BY month ORDER BY month").rows()
-    assert rows == [("2023-11", 4), ("2023-12", 4), ("unknown", 1)]  # the captures are 100 hours apart, the first of 14 November
+    assert rows == [("2023-11", 4), ("2023-12", 4), ("unknown", 1)]  # the captures are 100 hours apart; the first is from 14 November
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "parquet"])
@@ -152,7 +152,7 @@ def test_gc_missing_forgets_captures_whose_files_are_gone(tmp_path: Path) -> Non
 def test_captures_of_poor_quality_and_silent_directions_are_in_no_sum(tmp_path: Path) -> None:
     """Two uploads: one takes 60 ms, and the timestamps of the other jump by 25 days.
 
-    The server sends no data in either upload. By hand, the sums contain 1 connection and 1 direction.
+    The server sends no data in either upload. So the sums contain one connection and one direction.
     """
     text = """
         0.00 C > S S 0:0(0) win 64240 <mss 1460>

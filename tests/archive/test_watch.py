@@ -52,7 +52,7 @@ def test_where_nothing_reports_it_a_file_is_closed_when_it_stays_as_it_is(tmp_pa
 
 
 def never_ended() -> Closed:
-    """Return a rule to which every file is recent, so a slow machine does not end the ring buffer before the test ends it."""
+    """Return a rule by which every file is recent. On a slow machine, the default rule could end the ring buffer too early."""
     return Closed(now=lambda: 0.0)
 
 

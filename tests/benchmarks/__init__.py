@@ -1,1 +1,1 @@
-"""The benchmarks measure what they claim to measure."""
+"""Tests of the benchmarks."""

@@ -54,9 +54,9 @@ def test_a_comparison_is_in_nobodys_way_either_at_any_width(visit: Open, serious
 
 
 def test_all_that_can_be_done_can_be_done_from_the_keyboard(visit: Open, pages: dict[str, str]) -> None:
-    """Tab reaches the skip link first, then the sections.
+    """The Tab key reaches the skip link first, then the sections.
 
-    The skip link leads to the verdict, and each focused control is visibly focused.
+    The skip link leads to the verdict. Each control shows when it has the focus.
     """
     opened = visit(pages["ethernet-nagle-on"])
     opened.page.keyboard.press("Tab")

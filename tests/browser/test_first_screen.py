@@ -26,7 +26,7 @@ pytest_plugins = ("tests.support.pages.visits",)
 
 
 KNOWN = {
-    # capture: words of the verdict, the bar's largest part, the first finding (captures/README.md says what each capture shows)
+    # capture: words of the verdict, largest part of the bar, first finding (captures/README.md says what each capture shows)
     "ethernet-nagle-on": ("TCP_NODELAY on 192.0.2.1", "nagle-delayed-ack", "Nagle's algorithm and delayed ACKs cost"),
     "ethernet-small-receive-window": ("a larger receive buffer on 192.0.2.2", "receiver-window", "The receive window ("),
     "ethernet-small-send-buffer": ("a larger send buffer on 192.0.2.1", "send-buffer", "The send buffer (about"),
@@ -132,7 +132,10 @@ def test_a_script_in_a_host_a_comment_or_a_file_name_does_not_run(visit: Open, t
 
 @pytest.mark.parametrize("name", ["ethernet-loss.pcapng", "ethernet-nagle-on.pcapng"])
 def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: str) -> None:
-    """Each cause has the same share of the width in the strip (by Plotly's data) and in the time bar (by the browser's layout)."""
+    """Each cause has the same share of the width in the strip and in the time bar.
+
+    The widths in the strip are from Plotly's data, those in the bar from the browser's layout.
+    """
     opened = visit(report.render(report.data(analyze(CAPTURES / name))))
     opened.draw_all()
     drawn = opened.page.evaluate(
@@ -150,7 +153,7 @@ def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: st
 def test_all_figures_have_the_ledger_along_their_foot_and_one_time_axis(visit: Open) -> None:
     """The capture has eleven waits for delayed ACKs.
 
-    The figures of the client's direction and the figure of both directions show the waits at the same times.
+    The figures of one direction and of both directions show these waits at equal times.
     """
     opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))
     opened.draw_all()

@@ -225,7 +225,7 @@ def test_table_is_sorted_by_keyboard_and_announces_it(visit: Open) -> None:
 
 
 def stalled() -> Analysis:
-    """Return the analysis of a capture with eleven stalls of 44 ms that Nagle's algorithm and delayed ACKs cause."""
+    """Return the analysis of a capture with eleven stalls of 44 ms, caused by Nagle's algorithm and delayed ACKs."""
     return analyze(NAGLE)
 
 
@@ -247,7 +247,7 @@ def test_a_finding_shows_its_place_when_the_keyboard_asks(visit: Open) -> None:
 
 
 def test_a_stall_in_the_list_jumps_to_its_place(visit: Open) -> None:
-    """The stall lasts from 42 to 86 ms (frames 15 to 17). The figure shows the stall and twice its length before and after it."""
+    """The stall lasts from 42 to 86 ms (frames 15 to 17). The figure also shows 88 ms (twice its length) before and after it."""
     opened = visit(page_of(stalled()), viewport={"width": 1200, "height": 700})
     opened.page.locator(".stalls > summary").focus()
     opened.page.keyboard.press("Enter")

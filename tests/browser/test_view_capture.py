@@ -57,7 +57,7 @@ DRAWN = "document.querySelector('#figures').ariaBusy === 'false' && document.que
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A capture with a fast connection every millisecond.
 
-    In the middle is the connection of `ethernet-nagle-on`, with eleven stalls of 44 ms.
+    The connection in the middle is that of `ethernet-nagle-on`, with eleven stalls of 44 ms.
     """
     flags = np.array([crowds.SYN, crowds.SYN_ACK, crowds.ACK, crowds.FIN_ACK, crowds.FIN_ACK, crowds.ACK])
     mine = np.array([True, False, True, True, False, True])
@@ -195,7 +195,7 @@ BARS = """() => [...document.querySelectorAll('#list tbody tr[aria-rowindex]')].
 def test_bars_reach_from_the_first_segment_to_the_last_in_the_colour_of_the_cause(
     explore: Explore, tmp_path: Path, zoom_s: tuple[float, float] | None
 ) -> None:
-    """Times are tshark's. The cause is the largest one in the JSON, in the direction with more data."""
+    """The expected times are tshark's. The expected cause is the largest one in the JSON, for the direction with more data."""
     capture = CAPTURES / "ethernet-short-connections.pcapng"
     times_s: dict[int, list[float]] = {}
     for frame in tshark.frames(capture, ["tcp.stream", "frame.time_relative"]):
@@ -413,7 +413,7 @@ def request(path: Path) -> Path:
 
 
 def test_hostile_payload_stays_text(explore: Explore, tmp_path: Path) -> None:
-    """The payload is shown as the connection's label, in the list and on the connection's page, and as a transaction."""
+    """The payload appears as the connection's label, in the list and on the connection's page, and in a transaction."""
     with serving(tmp_path / "cache", request(tmp_path / "capture.pcap")) as url:
         for path, ready in (("", SETTLED), ("connection/0#tab=transactions&frame=4", "document.querySelector('#table tbody td')")):
             opened = explore(url + path)

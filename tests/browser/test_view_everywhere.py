@@ -111,7 +111,7 @@ def test_every_request_goes_to_the_server_itself(explore: Explore, lossy: str) -
 
 
 def test_numbers_are_written_as_the_report_writes_them(explore: Explore, lossy: str) -> None:
-    """The cells of the list, formatted by JavaScript, equal the facts above the list and in the report, which Python formats."""
+    """JavaScript formats the cells of the list. Python formats the facts above the list and the report. All are equal."""
     opened = explore(lossy)
     ready(opened, "")
     values = [

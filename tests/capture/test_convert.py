@@ -1,7 +1,7 @@
 """Captures in formats of other programs are read through Wireshark's editcap, or refused with an error that says what to do.
 
-The expected values are tshark's, or those of the original that Wireshark converted to the other format. Shell scripts in place of editcap
-simulate its failures: no output, no end, an exit code.
+The expected values are tshark's, or those of the capture before Wireshark converted it. Shell scripts in place of editcap simulate its
+failures: it writes nothing, never ends, or exits with an error.
 """
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ def test_without_editcap_an_unknown_file_is_no_capture(tmp_path: Path) -> None:
 
 
 def test_an_editcap_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script in place of editcap writes half of a capture and then hangs. The first half is analyzed."""
+    """A script in place of editcap writes half of a capture and then hangs. This half is analyzed."""
     half = tmp_path / "half"
     half.write_bytes(ORIGINAL.read_bytes()[:40_000])
     _script(tmp_path, f"cat '{half}'; exec sleep 1000")

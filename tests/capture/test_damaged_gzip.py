@@ -1,7 +1,7 @@
 """A damaged gzip file: the message says how much was read, that the rest is lost, and what to do.
 
-Garbage from the decoder is not reported. gzip(1) is the second source for whether a file is intact. Frames before the damage equal those of
-the uncompressed capture.
+Garbage from the decoder is not reported. As a second source, gzip(1) shows whether a file is intact. The frames before the damage equal
+those of the uncompressed capture.
 """
 
 from __future__ import annotations

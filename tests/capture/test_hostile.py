@@ -1,6 +1,6 @@
 """Truncated or damaged captures: everything before the damage is read, and the engine never crashes.
 
-A panic of the engine would fail the test: it raises `pyo3_runtime.PanicException`, which is not an `EngineError`.
+A panic of the engine fails the test, because `pyo3_runtime.PanicException` is not an `EngineError`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read_bytes(folder: Path, data: bytes) -> engine.Read | EngineError:
-    """Write `data` to a file. Return the engine's result, or its error."""
+    """Write `data` to a file. Return what the engine reads from it, or the engine's error."""
     path = folder / f"{next(_numbers)}.bin"
     path.write_bytes(data)
     try:
@@ -93,10 +93,10 @@ def unpack(data: bytes) -> bytes:
 
 
 def frame_ends(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield for each record of an uncompressed capture: (offset of its end, number of frames up to there).
+    """Yield the end of each record of an uncompressed capture, and the number of frames up to there.
 
-    Offsets count from the beginning of the file, so they include the file header of a pcap. A pcap must be little-endian. Each section of a
-    pcapng states its own byte order.
+    The ends are offsets from the beginning of the file, so they include the file header of a pcap. A pcap must be little-endian. Each
+    section of a pcapng states its own byte order.
     """
     pcapng = data.startswith(PCAPNG_MAGIC)
     position, count = 0 if pcapng else PCAP_HEADER_BYTES, 0
@@ -189,7 +189,7 @@ FLIPS = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_si
 
 
 def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:
-    """Return `data` with the bits of each (place, mask) in `flips` flipped."""
+    """Return `data` with flipped bits; `flips` has the position and the mask of each flip."""
     changed = bytearray(data)
     for place, mask in flips:
         changed[place % len(changed)] ^= mask

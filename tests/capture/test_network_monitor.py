@@ -1,7 +1,7 @@
 """Network Monitor captures with link types that pcapng does not support are read through tshark and keep Wireshark's frame numbers.
 
-Wireshark converts a real capture to Network Monitor 2; the test gives each record its own network type (format 2.3), as Network Monitor
-does when it captures on several adapters. The expected values are tshark's for the same file.
+Wireshark converts a real capture to Network Monitor 2. The test gives each record its own network type (format 2.3). Network Monitor
+does this when it captures on several adapters. The expected values are tshark's for the same file.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def tunnel(packet: Packet) -> Packet:
 def write(path: Path, packets: list[Packet]) -> Path:
     """Write a file of format 2.3.
 
-    After its bytes, each record has its network type, its process, and its time in units of 100 ns since 1601.
+    Each record ends with its network type, its process, and its time in units of 100 ns since 1601.
     """
     body, places, begin = bytearray(), [], 132_000_000_000_000_000
     for time_us, network, data, missing_bytes in packets:

@@ -61,7 +61,7 @@ def test_the_byte_of_a_damaged_frame_is_where_its_bytes_begin(tmp_path: Path) ->
 
 
 def test_of_merged_files_the_frame_is_reported_and_no_byte(tmp_path: Path) -> None:
-    """Frame numbers count over all merged files, so the problem names no file."""
+    """Frames are numbered across all merged files, so the problem names no file."""
     whole = packets.capture(tmp_path / "1.pcap", "0 C > S S 0:0(0)")
     damaged = packets.capture(tmp_path / "2.pcap", "1 C > S S 0:0(0) {iplen 19}")
     (problem,) = engine.read(whole, damaged).problems

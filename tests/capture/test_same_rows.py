@@ -87,7 +87,7 @@ def records(pcap: bytes) -> list[tuple[int, bytes]]:
 
 
 def assert_merged(folder: Path, name: str, parts: Sequence[Sequence[bytes]]) -> None:
-    """Write each part to a file of its own. Check that the files, read as one capture, give the rows of the original."""
+    """Write each part to its own file. Check that all files, read as one capture, give the rows of the original."""
     header = in_format("nsecpcap", name, folder).read_bytes()[:HEADER_BYTES]
     paths = [written(folder, header + b"".join(part)) for part in parts]
     assert_same(engine.read(*paths), name)
@@ -101,7 +101,7 @@ def assert_merged(folder: Path, name: str, parts: Sequence[Sequence[bytes]]) -> 
 def test_a_capture_in_two_files_one_after_the_other_gives_the_same_rows(folder: Path, name: str, data: st.DataObject) -> None:
     """The capture is cut into two files that follow each other, as a ring buffer writes files.
 
-    All timestamps before the cut are earlier than those after it, because files are merged by time.
+    The files are merged by time, so all timestamps before the cut must be earlier than those after it.
     """
     found = records(in_format("nsecpcap", name, folder).read_bytes())
     latest = list(itertools.accumulate((ts_ns for ts_ns, _ in found), max))

@@ -56,9 +56,9 @@ def test_of_a_stream_only_the_beginning_is_kept() -> None:
 
 
 def test_a_stream_that_breaks_gives_what_came_and_keeps_the_reason() -> None:
-    """The stream is the master of a terminal whose slave is closed.
+    """The stream is the master side of a terminal whose slave side is closed.
 
-    Reading the stream fails with EIO, where a pipe would end.
+    Reading this stream fails with EIO; reading a pipe would only end.
     """
     master, slave = pty.openpty()
     tty.setraw(slave)

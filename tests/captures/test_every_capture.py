@@ -1,7 +1,7 @@
-"""`analyze` on every shared capture: its exit code, and its counts against those of tshark in the index of the captures.
+"""`analyze` on every shared capture: its exit code, and its packet counts compared with tshark's in the captures' index.
 
-The index counts every packet that tshark's dissectors call TCP, in any encapsulation. Where the command counts differently, `OTHERWISE` has
-the reason and the exact counts. An entry that is no longer needed makes its test fail.
+The index counts every packet that tshark's dissectors call TCP, in any encapsulation. If the counts of the command differ, `OTHERWISE` has
+the exact counts and the reason. A test fails if its entry in `OTHERWISE` is no longer needed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_reasons_are_given_for_captures_that_are_there() -> None:
 @pytest.mark.parametrize("name", needs.index())
 def test_every_capture_is_analyzed_and_counted_as_tshark_counts(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`analyze` exits with 0, or with 4 and an error line. Exit code 3 is allowed only if tshark reads no packet either."""
-    needs.program("tshark")  # without tshark, formats that only Wireshark reads end with exit code 5
+    needs.program("tshark")  # without tshark, a capture that only Wireshark can read gives exit code 5
     row, reported = needs.index()[name], tmp_path / "result.json"
     code = run(["analyze", str(needs.SHARED / name), "--quiet", "--json", str(reported), "-o", str(tmp_path / "report.html")])
     words = capsys.readouterr().err.splitlines()

@@ -56,7 +56,7 @@ def test_make_remakes_captures(tmp_path: Path) -> None:
         segments = figures.frames(path)
         (connection,) = json.loads(path.with_name(f"{figures.stem(path)}.json").read_text())["connections"]
         info = connection["client"]["tcp_info"]
-        # When TCP_INFO was read before the close, the kernel had counted SYN, data and ACKs. The FIN and the last ACK followed.
+        # TCP_INFO was read before the close, so it lacks the FIN and the last ACK.
         sent = [segment for segment in segments if segment.source_port >= figures.FIRST_CLIENT_PORT]
         assert len(sent) == info["tcpi_segs_out"] + 2
         assert figures.payload_bytes(segments, from_client=True) == info["tcpi_bytes_sent"]

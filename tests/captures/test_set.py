@@ -314,7 +314,7 @@ def test_short_connections_end_in_every_way() -> None:
     segments = frames(capture("ethernet-short-connections"))
     ends = {stream: {frame.tcp_flags & (FIN | RST) for frame in segments if frame.stream == stream} - {0} for stream in range(4)}
     assert ends == {0: {RST}, 1: {RST}, 2: {FIN}, 3: {FIN}}
-    assert len({frame.source_port for frame in segments if frame.stream in {2, 3}}) == 2  # both connections use one pair of ports
+    assert len({frame.source_port for frame in segments if frame.stream in {2, 3}}) == 2  # both connections use the same pair of ports
 
 
 @pytest.mark.parametrize(("name", "encapsulation"), [("ethernet-bulk", 1), ("raw-bulk", 7), ("cooked-bulk", 25), ("cooked-v2-bulk", 210)])

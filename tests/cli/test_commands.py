@@ -1,4 +1,4 @@
-"""The commands as users and scripts call them: their output, its destination, and the files that they leave."""
+"""The commands as users and scripts call them: their output, where it goes, and the files that they create."""
 
 from __future__ import annotations
 

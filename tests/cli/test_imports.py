@@ -37,7 +37,7 @@ print(json.dumps([code, sorted(files), sorted({name.split(".")[0] for name, file
 
 
 def listed(*arguments: str) -> tuple[set[str], set[str]]:
-    """Run a command. Return all modules that the command imported, and the top-level packages from site-packages among these modules."""
+    """Run a command. Return all modules that it imported, and those of their top-level packages that are in site-packages."""
     command = [sys.executable, "-c", LISTED, sysconfig.get_paths()["platlib"], *arguments]
     done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=True)
     code, modules, packages = json.loads(done.stdout.splitlines()[-1])
@@ -46,7 +46,7 @@ def listed(*arguments: str) -> tuple[set[str], set[str]]:
 
 
 def normal(requirement: str) -> str:
-    """`Polars>=2,<3` → `polars`."""
+    """Return the normalized name of the distribution: `Polars>=2,<3` → `polars`."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
 
 

@@ -110,7 +110,7 @@ def test_many_connections_of_one_capture_each_are_samples_of_these_captures_only
 
 
 def test_one_later_capture_is_held_against_the_spread_of_the_earlier(tmp_path: Path) -> None:
-    """After 100, 110 and 120 ms, a later capture of 150 ms is not significant, and one of 400 ms is.
+    """After captures of 100, 110 and 120 ms, one of 150 ms is not significant, and one of 400 ms is.
 
     For 150 ms and 2 degrees of freedom, t is (150 − 110) / (10 √(1 + 1/3)).
     """
@@ -156,7 +156,7 @@ def test_services_are_matched_by_port_and_others_are_reported(tmp_path: Path) ->
 def test_many_services_without_counterpart_are_one_note_a_capture(tmp_path: Path) -> None:
     """Seven services of capture A have no counterpart.
 
-    One note names the first five by payload; equal payloads are ordered by connection number.
+    One note names the five with the most payload; if payloads are equal, the lower connection number is first.
     """
     shared = "host C 10.0.0.1:40000\nhost S 10.0.0.2:80\n0 C > S P. 1:11 ack 1\n+100ms C > S P. 11:21 ack 1\n"
     others = "".join(
@@ -185,7 +185,7 @@ def test_connections_stand_side_by_side_by_their_order_where_their_number_is_the
 
 
 def test_nagle_turned_off_is_reported_by_ledger_messages_and_findings() -> None:
-    """The two captures have one schedule, without and with TCP_NODELAY.
+    """The application has the same schedule in both captures: first without, then with TCP_NODELAY.
 
     Without TCP_NODELAY, Nagle's algorithm delays eleven segments for 43 ms each (captures/README.md).
     """

@@ -83,7 +83,7 @@ def test_welch_by_hand() -> None:
     assert found.change == 2
     assert found.t == pytest.approx(2 / math.sqrt(5 / 3))
     assert found.degrees_of_freedom == pytest.approx((25 / 9) / (17 / 18))
-    assert 0.19 < found.p < 0.25  # the tables for 2 and 3 degrees of freedom: t = 1.55 is between 80 % and 90 %
+    assert 0.19 < found.p < 0.25  # in the tables for 2 and 3 degrees of freedom, t = 1.55 lies between 80 % and 90 %
 
 
 def test_numbers_without_any_spread_differ_for_certain_or_not_at_all() -> None:
@@ -96,7 +96,7 @@ def test_numbers_without_any_spread_differ_for_certain_or_not_at_all() -> None:
 def test_five_percent_of_equal_experiments_are_called_different() -> None:
     """Welch's test finds 5 % of 4,000 random pairs of samples different, as it promises.
 
-    The samples have 5 and 8 numbers, with equal means and different spreads. The tolerance of the 5 % is 3.4 standard errors.
+    The samples have 5 and 8 numbers, with equal means and different spreads. The share may differ from 5 % by 3.4 standard errors.
     """
     drawn = np.random.default_rng(7)
     pairs = ((drawn.normal(0, 1, 5).tolist(), drawn.normal(0, 3, 8).tolist()) for _ in range(4000))
@@ -105,7 +105,7 @@ def test_five_percent_of_equal_experiments_are_called_different() -> None:
 
 
 def test_holm_by_hand() -> None:
-    """By hand, Holm's corrected p-values are 0.01 × 3, then 0.03 × 2, then 0.04 × 1. The third corrected value is raised to the second."""
+    """By hand, Holm's corrected p-values are 0.01 × 3, then 0.03 × 2, then 0.04 × 1. The third is then raised to the second."""
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
     assert holm([0.5, 0.6]) == [1.0, 1.0]
     assert holm([]) == []
@@ -114,7 +114,7 @@ def test_holm_by_hand() -> None:
 def test_numbers_that_resemble_the_one_before_count_for_fewer() -> None:
     """A hundred random numbers are drawn, and each is repeated ten times.
 
-    Neighbours correlate by about 0.9, so the thousand numbers count for about fifty.
+    Neighbours have a correlation of about 0.9, so the thousand numbers count as about fifty.
     """
     drawn = np.random.default_rng(1).normal(0, 1, 100)
     alike, shuffled = sample(np.repeat(drawn, 10)), sample(np.random.default_rng(2).permutation(np.repeat(drawn, 10)))

@@ -94,9 +94,9 @@ def test_the_first_flight_of_linux_is_ten_segments() -> None:
 
 
 def exchange(*requests: tuple[float, float]) -> str:
-    """A handshake, and a small request for each (time in ms, delay in ms).
+    """A handshake, then a small request for each pair of a time and the delay of its ACK, both in ms.
 
-    The delay is that of the request's ACK; the server sends no data.
+    The server sends no data.
     """
     lines = [HANDSHAKE]
     for number, (at_ms, delay_ms) in enumerate(requests):
@@ -109,7 +109,7 @@ def exchange(*requests: tuple[float, float]) -> str:
 
 
 def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> None:
-    """The delayed-ACK timer of 4.4BSD sends ACKs at 70 ms of each period of 200 ms, whenever the request arrives."""
+    """4.4BSD sends delayed ACKs 70 ms into each period of 200 ms, no matter when the request arrives."""
     random.seed(1)
     requests = []
     for beat in range(5, 45, 2):
@@ -122,7 +122,7 @@ def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("acks", "kind"), [(20, "heartbeat"), (12, None)])
 def test_two_phases_a_quarter_apart_are_a_heartbeat_only_if_many_acks_show_them(tmp_path: Path, acks: int, kind: str | None) -> None:
-    """Half of the ACKs are sent at 70 ms of each 200 ms, half at 120 ms.
+    """Half of the ACKs are sent 70 ms into each period of 200 ms, the other half 120 ms into it.
 
     As unit vectors, the two phases are at a right angle; the length of their mean is R = |1 + i| / 2 = 0.7071. Rayleigh's statistic for n
     ACKs is n R²: 10 for 20 ACKs, and 6 for 12 ACKs. A significance of one in a thousand requires at least ln 1000 = 6.91. Delays of 21 to
@@ -170,7 +170,7 @@ def test_two_delayed_acks_name_no_timer(tmp_path: Path) -> None:
 def bulk(sizes: list[int], acks: dict[int, float], *, spacing_ms: float = 3) -> str:
     """A handshake and segments of these sizes, sent every `spacing_ms`.
 
-    `acks` maps the number of a segment to a delay in ms: the ACK of the segment follows it after 1 ms and this delay.
+    `acks` maps a segment's number to a delay in ms. The ACK of the segment follows it after 1 ms plus this delay.
     """
     events: list[tuple[float, str]] = []
     end, at_ms = 1, 10.0
@@ -258,7 +258,8 @@ def test_once_may_be_chance_three_times_is_proof(tmp_path: Path, holds: int, sta
 def switched(first: str, then: str) -> list[str]:
     """The lines of an exchange in two parts, `first` and `then`.
 
-    `H` adds three writes of 100 bytes that each wait for an ACK, `N` three pairs of writes whose second one does not wait.
+    In each part, `H` stands for three writes of 100 bytes that each wait for an ACK. `N` stands for three pairs of writes; in each pair,
+    the second write does not wait.
     """
     lines, end = [HANDSHAKE], 1
     for mode in (first, then):
@@ -282,7 +283,7 @@ def test_nagle_that_is_switched_under_way_is_not_reported_for_the_whole_connecti
     """Three writes do not wait, which proves NODELAY at that time.
 
     Three other writes wait 100 ms for an ACK. These waits end with the frames in `ended`. Every wait is in the ledger, whether it has a
-    finding or not. If small segments passed earlier, three waits do not prove that Nagle's algorithm caused them.
+    finding or not. Three waits do not prove Nagle's algorithm if small segments were sent earlier without a wait.
     """
     path = packets.capture(tmp_path / "switched.pcap", "\n".join(switched(first, then)))
     found = judged(path)

@@ -85,7 +85,7 @@ def test_one_direction_alone_is_half_a_capture(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("segments", "reasons"), [(4, []), (5, ["acks_missing"])])
 def test_more_bytes_in_flight_than_the_window_allows_show_that_acks_are_missing(segments: int, reasons: list[str], tmp_path: Path) -> None:
-    """The receiver's window is 2,000 bytes. Four or five segments of 1,000 bytes in flight are at least twice as much."""
+    """The receiver's window is 2,000 bytes. Four or five segments of 1,000 bytes in flight are at least twice this window."""
     data = "\n".join(f"0.0{20 + at} C > S . {1 + 1000 * at}:{1001 + 1000 * at} ack 1" for at in range(segments))
     exchange = f"""
         0.000 C > S S  0:0(0)        win 64240 <mss 1000>
@@ -204,7 +204,7 @@ def bulk() -> list[packets.Frame]:
 
 
 def ticked(path: Path, tick_ns: int) -> Path:
-    """`bulk` with timestamps of a clock that ticks every `tick_ns`, in a file with a resolution of nanoseconds."""
+    """Write the packets of `bulk` to a nanosecond pcap file, with timestamps of a clock that ticks every `tick_ns`."""
     packets.write_pcap(path, [replace(frame, ts_ns=frame.ts_ns // tick_ns * tick_ns) for frame in bulk()])
     return path
 
@@ -229,7 +229,7 @@ def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_
 
 
 def test_a_file_whose_packets_are_out_of_order_is_to_be_sorted(tmp_path: Path) -> None:
-    """A transfer of 120 bytes and 1,884 bytes whose packets are shuffled as in a capture of simsong/tcpflow (test5-lines-randomized)."""
+    """A transfer of 120 and 1,884 bytes. Its packets are shuffled as in a capture of simsong/tcpflow (test5-lines-randomized)."""
     whole = packets.frames("""
         0.000 C > S  S   0:0(0)          win 65535 <mss 1460, sackOK>
         0.079 S > C  S.  0:0(0)   ack 1  win 14600 <mss 1460, sackOK>

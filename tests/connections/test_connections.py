@@ -172,7 +172,7 @@ def test_window_scale_is_unknown_when_the_capture_cut_the_options_of_a_syn(tmp_p
 def test_a_later_syn_that_leaves_options_out_takes_back_nothing_of_a_cut_one(tmp_path: Path) -> None:
     """XNU omits window scale and timestamps in its last SYNs.
 
-    Of the first SYN, the capture contains the window scale, but not the later options.
+    The first SYN was truncated behind the window scale option.
     """
     read = read_text(
         tmp_path,
@@ -233,7 +233,10 @@ def test_offsets_go_on_across_the_end_of_the_sequence_space(tmp_path: Path) -> N
 
 
 def test_offsets_pass_four_gibibytes_more_than_once(tmp_path: Path) -> None:
-    """The capture contains one segment per 1.5 GB. After 8 such segments, sequence numbers have wrapped at 2^32 twice."""
+    """The capture contains one segment for every 1.5 GB of the stream.
+
+    After 8 such segments, sequence numbers have wrapped at 2^32 twice.
+    """
     step = 1_500_000_000
     starts = [1 + index * step for index in range(8)]
     lines = [HANDSHAKE]

@@ -93,7 +93,7 @@ def test_a_lost_probe_is_followed_by_a_timeout() -> None:
 
 
 def _ledger(setting: dict[str, Any]) -> dict[str, float]:
-    """Milliseconds of each cause in the ledger of the first connection's client direction."""
+    """Return the milliseconds of each cause in the first connection's client direction."""
     tables = judged(CAPTURES / setting["file"])
     row = tables.accounts.collect().row(0, named=True)
     return {

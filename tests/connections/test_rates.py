@@ -50,7 +50,7 @@ def lines(moments: list[tuple[float, str]]) -> str:
 
 
 def sent(count: int, gap_ms: float, ack_ms: list[float], *, from_ms: float = 40.0) -> str:
-    """Full segments every `gap_ms`, and an ACK of each at the time in `ack_ms`."""
+    """`count` full segments, one every `gap_ms`. The ACK of each segment arrives at its time in `ack_ms`."""
     moments = []
     for number in range(count):
         end = 1 + (number + 1) * FULL
@@ -60,7 +60,7 @@ def sent(count: int, gap_ms: float, ack_ms: list[float], *, from_ms: float = 40.
 
 
 def drained(count: int, gap_ms: float, drain_ms: float) -> str:
-    """Full segments, sent every `gap_ms`. A queue releases one every `drain_ms`, and its ACK arrives one RTT later."""
+    """`count` full segments, one every `gap_ms`. A queue releases one every `drain_ms`, and its ACK arrives one RTT later."""
     return sent(count, gap_ms, [60 + number * drain_ms for number in range(count)])
 
 
@@ -168,7 +168,10 @@ def test_a_sender_as_fast_as_its_line_is_bound_by_the_line(tmp_path: Path) -> No
 
 
 def flights(sizes: list[int], round_ms: float = 20.0) -> str:
-    """Flights of these numbers of full segments. ACKs arrive one RTT later, and each releases a segment of the next flight at once."""
+    """Flights of full segments; `sizes` has the number of segments in each flight.
+
+    Each ACK arrives one RTT after its segment and at once releases a segment of the next flight.
+    """
     moments, end = [], 1
     for number, size in enumerate(sizes):
         for place in range(size):
@@ -194,7 +197,7 @@ def test_flights_that_stay_the_same_below_the_window_are_a_send_buffer(tmp_path:
 
 @pytest.mark.parametrize(("apart_ms", "estimate"), [(3.0, None), (0.01, 7 * FULL)])
 def test_what_comes_evenly_spread_to_a_receiver_reveals_no_send_buffer(tmp_path: Path, apart_ms: float, estimate: int | None) -> None:
-    """In each RTT of 21 ms, seven segments arrive and are acknowledged at once: evenly spaced by the path, or as one flight."""
+    """In each RTT of 21 ms, seven segments arrive: evenly spaced by the path, or as one flight. Each is acknowledged at once."""
     moments, end = [(0.0, "C > S S 0:0(0) win 64240 <mss 1460>"), (0.01, "S > C S. 0:0(0) ack 1 win 65535 <mss 1460>")], 1
     moments.append((21.0, "C > S . ack 1 win 64240"))
     for number in range(84):

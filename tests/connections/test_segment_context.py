@@ -133,7 +133,7 @@ def test_round_trip_of_the_handshake_is_a_sample(tmp_path: Path) -> None:
 
 
 def test_no_round_trip_sample_from_a_resent_segment(tmp_path: Path) -> None:
-    """By Karn's rule, 1:1461, which was sent twice, gives no sample. The next segment, sent once, gives a sample.
+    """By Karn's rule, 1:1461 gives no sample, because it was sent twice. The next segment was sent once and gives a sample.
 
     The ACK lag of 1:1461 counts from the retransmission.
     """

@@ -23,7 +23,7 @@ HANDSHAKE = """
 
 
 def kinds(folder: Path, text: str, *frames: int) -> list[str]:
-    """The kinds of `frames` in the exchange of the handshake and `text`."""
+    """The kinds of `frames` in an exchange that consists of the handshake and `text`."""
     return column(read_text(folder, HANDSHAKE + text).segments, "kind", *frames)
 
 

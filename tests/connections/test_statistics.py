@@ -111,7 +111,7 @@ def test_bytes_and_segments_per_ack_of_data(tmp_path: Path) -> None:
 
 
 def test_cumulative_duplicate_and_post_loss_acks(tmp_path: Path) -> None:
-    """1001:2001 is lost and retransmitted. The last segment that the ACK of all data covers was sent before the retransmission."""
+    """1001:2001 is lost and retransmitted. The segments after it were sent before the retransmission."""
     found = client(
         tmp_path,
         f"""{HANDSHAKE}

@@ -170,7 +170,7 @@ def test_times_at_both_ends_are_half_a_turnaround_before_and_after(tmp_path: Pat
 
 
 def test_one_transfer_has_the_same_times_from_both_of_its_ends() -> None:
-    """From captures of `ethernet-loss` at both ends, the sender's time from the first data to its ACK is equal to within 0.25 ms."""
+    """In captures of `ethernet-loss` at both ends, the sender's time from the first data to its ACK differs by less than 0.25 ms."""
     gaps = []
     for name in ("ethernet-loss", "ethernet-loss-at-server"):
         tables = tcptrace_lab.read(CAPTURES / TRUTH[name]["file"])

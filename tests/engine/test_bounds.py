@@ -120,7 +120,10 @@ LATE = 3 * 3_600.0
 
 
 def late_segments_open(folder: Path, crowd_size: int, late_s: float, *, ends: bool) -> tuple[bool, list[str]]:
-    """Return whether a late segment opens a new connection in a crowd of other connections, and the problems that are reported."""
+    """Return whether a late segment opens a new connection, and the reported problems.
+
+    Between the connection and its late segment, a crowd of other connections is captured.
+    """
     late = crowd.tcp([5], late_s + 2, crowd.ACK, seq=1_002 if ends else 1_001)
     path = crowd.write(folder / "late.pcap", others(crowd_size, 0), exchange(5, 1, ends=ends), others(crowd_size, late_s), late)
     tables = read(path)

@@ -1,4 +1,4 @@
-"""The engine's tables of judged waits are equal in memory and from temporary files. A full disk gives a clear error."""
+"""The engine's tables of judged waits are the same from memory and from temporary files. A full disk gives a clear error."""
 
 from __future__ import annotations
 

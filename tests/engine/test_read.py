@@ -138,7 +138,7 @@ def test_spilled_rows_outlive_everything_but_the_frame_that_scans_them(path: Pat
 
 
 def spilled_files() -> int:
-    """Count the temporary files without a name (deleted after opening) that this process has open."""
+    """Count the open files of this process that have no name (temporary files are deleted after opening)."""
     links = [str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
     return sum(link.startswith(tempfile.gettempdir()) and link.endswith("(deleted)") for link in links)
 

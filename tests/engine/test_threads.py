@@ -46,7 +46,7 @@ def tables(paths: list[str], threads: int, *, segments: bool = False) -> dict[st
 
 @pytest.fixture(scope="module")
 def expected(paths: list[str]) -> dict[str, pl.DataFrame]:
-    """The tables of the engine with one thread, to which the others are compared."""
+    """The engine's tables with one thread, for comparison."""
     return tables(paths, 1)
 
 

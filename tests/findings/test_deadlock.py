@@ -1,10 +1,10 @@
 """Rounds that only the delayed-ACK timer ends are reported as a throughput deadlock, with the bytes that the send buffer lacks.
 
 The first exchange is a published deadlock over ATM (Comer & Lin), with a send buffer of 16 KB and a receive buffer of 24 KB. By
-calculation, 8,192 bytes per 200 ms are 0.328 Mb/s; the authors measured 0.322. By hand, for a full segment of M = 9,148 bytes and a receive
-buffer R and window W of 24,576 bytes: the receiver sends an ACK after A = min(2M, ⌈0.35 R⌉) = min(18,296, 8,602) = 8,602 bytes. The sender
-sends again when H = min(M, W/2) = min(9,148, 12,288) = 9,148 bytes are queued. The send buffer contains u = 8,192 bytes in flight and q =
-8,192 bytes queued: u + q = 16,384 is 1,366 bytes less than H + A = 17,750.
+calculation, 8,192 bytes per 200 ms are 0.328 Mb/s; the authors measured 0.322. A full segment has M = 9,148 bytes; the receive buffer R and
+the window W have 24,576 bytes. The receiver sends an ACK after A = min(2M, ⌈0.35 R⌉) = min(18,296, 8,602) = 8,602 bytes. The sender sends
+again when H = min(M, W/2) = min(9,148, 12,288) = 9,148 bytes are queued. The send buffer contains u = 8,192 bytes in flight and q = 8,192
+bytes queued: u + q = 16,384 is 1,366 bytes less than H + A = 17,750.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
     assert (lock.id, str(lock.confidence), str(lock.severity), lock.from_client) == ("throughput-deadlock", "proved", "high", True)
     assert lock.cost_ns == 6 * 200_100_000
     assert "8,602 bytes" in lock.mechanism
-    assert "328 kb/s" in lock.mechanism  # 8,192 bytes are 65,536 bits per 200.1 ms
+    assert "328 kb/s" in lock.mechanism  # 8,192 bytes (65,536 bits) per 200.1 ms
     assert "17,750" in lock.mechanism
     assert "to at least 17,750 bytes, by at most 1,366" in lock.remedy[0]
     assert "29,491 bytes, are always enough" in lock.remedy[0]  # 3 × 9,148, plus 2,047 that 4.4BSD's socket may leave unused
@@ -77,9 +77,9 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
 
 
 def test_a_lock_in_which_no_more_was_ever_in_flight_may_be_that_of_a_full_buffer(tmp_path: Path) -> None:
-    """A sender with TCP_NODELAY and a send buffer of 8,192 bytes sends the same frames.
+    """A sender with TCP_NODELAY and a send buffer of 8,192 bytes would send the same frames.
 
-    The send buffer would be 17,750 - 8,192 = 9,558 bytes too small.
+    Its send buffer would be 9,558 bytes too small (17,750 − 8,192).
     """
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
     assert "Either the send buffer has no room for more than is in flight, or the sender delays 8,192 queued bytes" in lock.mechanism
@@ -138,9 +138,9 @@ def test_rounds_of_different_size_are_no_lock(tmp_path: Path) -> None:
 
 
 def test_as_many_bytes_as_let_an_ack_go_are_no_lock(tmp_path: Path) -> None:
-    """By 4.4BSD's rule, a receiver with a buffer of 16,384 bytes sends an ACK when half of it, u = 8,192 bytes, has arrived.
+    """By 4.4BSD's rule, a receiver sends an ACK when half of its buffer has arrived: here u = 8,192 of 16,384 bytes.
 
-    A receiver with this rule would not have waited.
+    Such a receiver would not have waited.
     """
     assert "throughput-deadlock" not in {finding.id for finding in late(tmp_path, opened(9148, 16384) + rounds([[8192]] * 8, 16384))}
 

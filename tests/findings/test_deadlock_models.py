@@ -1,8 +1,8 @@
 """Modelled captures of Comer & Lin's published deadlocks (SunOS 4.1).
 
-Each finding shows the deadlock, its bytes and the buffer that fixes it. The expected results are the study's cells (slow or fast), and the
-condition S < H + A worked out by hand. S and R are the send and receive buffers, M = 9148 is the MSS, A = min(2M, ⌈0.35 R⌉), and H = min(M,
-R/2).
+Each finding shows the deadlock, its bytes and the buffer that fixes it. The expected results are the cells of the study's table (slow or
+fast), and the condition S < H + A, calculated by hand. S and R are the send and receive buffers, M = 9148 is the MSS, A = min(2M, ⌈0.35
+R⌉), and H = min(M, R/2).
 """
 
 from __future__ import annotations

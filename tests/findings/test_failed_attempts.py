@@ -222,7 +222,10 @@ IGNORED = """
 
 @pytest.mark.parametrize("loopback", [False, True])
 def test_a_server_that_ignores_a_syn_is_named_if_the_capture_was_made_there(tmp_path: Path, *, loopback: bool) -> None:
-    """The server answers within 0.1 ms, the client within 20 ms: the capture was made at the server. On loopback, both ends are there."""
+    """The server answers within 0.1 ms, the client within 20 ms: the capture was made at the server.
+
+    On loopback, both hosts are at the capture point.
+    """
     hosts = "host C 127.0.0.1:40000\nhost S 127.0.0.1:80\n" if loopback else ""
     (reported,) = slow(analyzed(tmp_path, hosts + IGNORED))
     assert reported.title == "Opening the connection took 1.02 s: the SYN was sent twice, and the server answered only the last one"

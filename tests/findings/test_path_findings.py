@@ -30,7 +30,7 @@ def found(path: Path, finding: str) -> list[Finding]:
 
 
 def overtaken(times: int) -> str:
-    """Return a capture at the receiver where the second of two segments arrives first, `times` times.
+    """Return a capture at the receiver, with `times` pairs of segments. In each pair, the second segment arrives first.
 
     The IP ID of the second segment is one higher.
     """

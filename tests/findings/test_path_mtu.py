@@ -1,4 +1,4 @@
-"""Segments too large for the path never arrive, however often they are sent, while smaller segments do.
+"""Segments that are too large for the path never arrive, however often they are sent; smaller segments do.
 
 Packet loss hits segments of any size.
 """

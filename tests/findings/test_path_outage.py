@@ -51,7 +51,7 @@ def void(
 
 
 def repaired(*, client: str = "C", server: str = "S", seq: int = 40_001, at_s: float = 3.56) -> str:
-    """Return the answer to the last copy, then the retransmit of the second segment and its ACK."""
+    """Return the answer to the last retransmit of `void`, then the retransmit of the second segment and its ACK."""
     return f"""
     {at_s:.3f} {server} > {client} . ack {seq + 1000} win 65535 <TS val 50 ecr 40>
     {at_s + 0.001:.3f} {client} > {server} P. {seq + 1000}:{seq + 2000} ack 1 <TS val 60 ecr 50>
@@ -105,7 +105,7 @@ def test_data_that_arrives_late_may_be_a_suspended_host(tmp_path: Path) -> None:
 
 
 def at_receiver(skipped: int) -> str:
-    """Return a capture at the server. The server's ACK sent at 1.680 s is lost, and after it `skipped` copies of the last segment.
+    """Return a capture at the server. Its ACK of 1.680 s is lost, and so are the next `skipped` copies of the last segment.
 
     The copy sent at 3.200 s arrives.
     """
@@ -200,7 +200,7 @@ def test_no_outage_is_reported_where_something_else_explains_the_silence(tmp_pat
 def several(servers: tuple[str, ...], *, answers: bool = False) -> str:
     """Return one connection of the client to each of these servers.
 
-    The connections are silent together; with `answers`, the last connection goes on.
+    All connections fall silent at the same time; with `answers`, the last connection goes on.
     """
     hosts, lines = [], []
     for number, address in enumerate(servers):

@@ -1,4 +1,4 @@
-"""Every finding that is called proved on the shared captures, and others that a person has read, are checked with tshark's fields.
+"""Findings on the shared captures are checked with tshark: all that are called proved, and others that a person has reviewed.
 
 Only the findings come from tcptrace-lab. The sequence numbers, windows, flags and times are tshark's.
 `benchmarks/verdicts/proved-findings.md` documents the check by hand.
@@ -100,7 +100,7 @@ def frames(name: str) -> dict[int, list[Frame]]:
 class Case:
     """A finding with the segments that its sender sent and received.
 
-    `named` are the segments of every connection that has a named frame.
+    A named frame is one in the finding's `evidence_frames`. `named` has all segments of each connection with a named frame.
     """
 
     finding: Finding
@@ -110,7 +110,7 @@ class Case:
 
     @property
     def evidence(self) -> list[Frame]:
-        """The named frames of the finding that its sender sent."""
+        """The named frames that the finding's sender sent."""
         return [frame for frame in self.sent if frame.number in self.finding.evidence_frames]
 
     @property
@@ -255,7 +255,10 @@ def loss(case: Case) -> None:
 
 
 def full_window(case: Case) -> None:
-    """Check that at a named frame, less than two segments of the window were unused, by the ACKs that can have reached the sender."""
+    """Check that at a named frame, the window had room for less than two segments.
+
+    The room follows from the ACKs that can have reached the sender.
+    """
     longest = max(frame.length for frame in case.sent)
     offers = [(frame.ts_ns + case.round_trip_ns, frame.ack + frame.window) for frame in case.heard if not frame.flags & SYN]
     room = [

@@ -1,4 +1,4 @@
-"""The tests calculate what a remedy can save on a busy line, with one connection or several.
+"""What a remedy can save on a busy line, with one connection or several.
 
 The expected times are calculated by hand, for captures at the receiver.
 """

@@ -85,7 +85,7 @@ def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> N
 def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp_path: Path, woken_ms: float, said: str) -> None:
     """Flights of eight segments fill a window of eight segments.
 
-    The ACK of each flight offers 1,000 bytes, and the application reads the rest sooner or later.
+    The ACK of each flight offers 1,000 bytes. The application reads the rest `woken_ms` later.
     """
     full, lines = 1_448, []
     for flight in range(15):
@@ -161,7 +161,7 @@ def test_what_nobody_can_fix_is_reported_first_where_it_takes_more() -> None:
 
 
 def test_idle_time_is_no_rival_of_a_fault() -> None:
-    """Shares are of the active time, without idle time. 200 + 300 ms of one fault are more than 400 ms of the network."""
+    """Shares are shares of the active time, without idle time."""
     slow_reader = [fault(cause, ms, cases=frozenset({Case.SLOW_READER})) for cause, ms in (("zero-window", 200), ("receiver-window", 300))]
     found = made(client={"zero_window": 200, "receiver_window": 300, "network": 400, "idle": 2000})
     told = verdict.of(replace(found, findings=tuple(slow_reader)))
@@ -198,7 +198,7 @@ def test_unknown_time_that_could_change_the_order_makes_a_proved_fault_most_like
 
 @pytest.mark.parametrize(("count", "said"), [(49, "; 48 more connections lose"), (50, "; at least 49 more connections lose")])
 def test_the_headline_says_at_least_if_not_all_findings_of_the_capture_are_reported(count: int, said: str) -> None:
-    """At most 50 costs become findings, so that 50 may be only a part of them."""
+    """At most 50 costs become findings, so 50 findings may not be all."""
     findings = tuple(fault("receiver-window", 400 if conn == 0 else 1, conn=conn) for conn in range(count))
     times = {"receiver_window": 400, "network": 600}
     assert said in verdict.sentence(replace(made(client=times), findings=findings))
@@ -215,7 +215,7 @@ def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
 
 @pytest.mark.parametrize("order", [("timeout", "zero-window"), ("zero-window", "timeout")])
 def test_faults_that_cost_the_same_are_both_reported_in_the_order_of_the_findings(order: tuple[str, str]) -> None:
-    """Two findings cost 400 ms of 1 s each. The verdict names the first finding and says that the second costs as much."""
+    """Each of two findings costs 400 ms of 1 s. The verdict names the first finding and says that the second costs as much."""
     found = replace(made(client={"timeout": 400, "zero_window": 400, "network": 200}), findings=tuple(fault(cause, 400) for cause in order))
     reported = verdict.of(found)
     assert reported.findings[0].id == order[0]
@@ -450,7 +450,7 @@ WITH_A_HOLE = """
     ],
 )
 def test_the_headline_says_what_a_capture_lacks_that_cannot_show_the_cause(tmp_path: Path, text: str, advice: str) -> None:
-    """Another capture point would not show more. The capture lacks half of the connection, its start, or 5,000 of 5,200 bytes."""
+    """The capture lacks half of the connection, its start, or 5,000 of 5,200 bytes. Another capture point would not show more."""
     said = verdict.sentence(analyze(packets.capture(tmp_path / "lacking.pcap", text)))
     assert said.startswith("The capture does not show what took"), said
     assert said.endswith("; " + advice), said

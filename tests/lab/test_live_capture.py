@@ -182,7 +182,7 @@ def test_a_ring_keeps_its_last_files_and_they_are_one_capture(tmp_path: Path) ->
 
 
 def _number(path: Path) -> int:
-    """`ring_00005_20261121064918.pcapng` → 5."""
+    """The number of a ring file: `ring_00005_20261121064918.pcapng` → 5."""
     return int(path.stem.split("_")[1])
 
 

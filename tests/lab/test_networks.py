@@ -104,7 +104,10 @@ def test_nothing_stays_behind_when_the_program_fails(tmp_path: Path) -> None:
 
 @dataclass
 class _Failing:
-    """A program that fails while the network is up and two captures run. Before, this process had `others` child processes."""
+    """A program that fails while the network is up and two captures run.
+
+    Without this program, the test process has `others` child processes.
+    """
 
     others: int
 

@@ -29,7 +29,10 @@ RUNS = ["everything", "everything-ipv6", "everything-no-timestamps", "everything
 
 
 def frames(log: PathLog, sender: Analysis, receiver: Analysis, *, from_client: bool) -> dict[str, list[int]]:
-    """One direction's frames that the log shows as lost (numbered as at the sender), duplicated or reordered (as at the receiver)."""
+    """The frames of one direction that the log shows as lost, duplicated or reordered.
+
+    Lost frames have their numbers at the sender, the others their numbers at the receiver.
+    """
     sent = truth.match(truth.at_sender(log), rows(sender, from_client=from_client))
     received = truth.match(truth.at_receiver(log), rows(receiver, from_client=from_client))
     arrived = {index for index, _ in log.delivered}

@@ -31,7 +31,7 @@ FINISHED = {"report.html", "results.json", "runs.parquet", "tcp_info.parquet", "
 
 @pytest.fixture(scope="module")
 def performed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Name of an experiment → folder with the results of its short form, which is performed when it is first looked up."""
+    """A map from an experiment's name to the folder with the results of its short form. The first look-up performs the experiment."""
     return Performed(tmp_path_factory.mktemp("lab"))
 
 
@@ -58,7 +58,7 @@ def results(folder: Path) -> dict[str, Any]:
 
 
 def tshark_bytes(capture: Path) -> dict[int, int]:
-    """Port of a client → bytes of payload that both ends sent. For TCP: the highest sequence numbers; for UDP: the sum of the datagrams."""
+    """Payload bytes of both ends, by client port. TCP: from the highest sequence numbers; UDP: the sum of the datagrams."""
     fields = ["tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.len", "udp.srcport", "udp.dstport", "udp.length"]
     command: list[str | Path] = [needs.program("tshark"), "-r", capture, "-T", "fields", *(f"-e{field}" for field in fields)]
     ends: dict[tuple[int, int], int] = {}
@@ -124,7 +124,7 @@ def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str,
 
 
 def requests_in_segments(capture: Path) -> dict[int, list[int]]:
-    """Port of a client → payload bytes of each data segment that it sent, by tshark."""
+    """By client port: the payload bytes of each data segment that the client sent, according to tshark."""
     shown: list[str | Path] = [
         needs.program("tshark"),
         "-r",

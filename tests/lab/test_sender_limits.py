@@ -1,4 +1,4 @@
-"""What limited a sender, by a reading of its TCP_INFO. The readings are written by hand.
+"""What limited a sender, according to its TCP_INFO at one moment. The readings are written by hand.
 
 The first readings are those of a Linux 6.18 sender over an RTT of 10 ms. The window is the expected limit if `tcpi_rwnd_limited` (time
 limited by the receiver's window) grew during the RTT after the reading.

@@ -28,7 +28,7 @@ def packet(offset: int, payload_bytes: int, flags: str = "A", ip_id: int = 0, ts
 
 
 def log(packets: list[bytes], delivered: list[int]) -> PathLog:
-    """A path log of `packets`; those with the indexes in `delivered` arrived, in that order."""
+    """A path log of `packets`. The packets with the indexes in `delivered` arrived, in the order of this list."""
     entries = [LogEntry(place, place, len(frame), Fate.FORWARDED, None, frame[:128]) for place, frame in enumerate(packets)]
     return PathLog(entries, [(place, 1_000 + time) for time, place in enumerate(delivered)])
 
@@ -74,7 +74,7 @@ def test_segment_sent_again_although_it_was_only_late_is_needless_at_the_sender(
 
 
 def test_segment_that_arrives_behind_its_own_repetition_is_reordered() -> None:
-    """When packet 5 arrives, the receiver does not know yet that packet 2 will arrive, so both "resent" and "needless" are right."""
+    """When packet 5 arrives, the receiver cannot know that packet 2 will still arrive. So "resent" and "needless" are both right."""
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 4, 5, 2])
     resent, late = at_receiver(path)[-2:]
     assert (resent.truth, resent.otherwise) == (Truth.RESENT, Truth.NEEDLESS)
@@ -93,7 +93,7 @@ def test_tail_that_is_resent_is_new_to_whoever_did_not_see_its_first_copy() -> N
 def test_late_original_with_a_timestamp_from_before_an_earlier_resend_is_thrown_away_by_the_receiver() -> None:
     """Packet 5 retransmits lost packet 2 with timestamp 240.
 
-    So PAWS (RFC 7323, 5.3) discards original 3, whose timestamp is 200, and packet 6, its retransmission, was needed.
+    Packet 3 is an original with timestamp 200, so PAWS (RFC 7323, 5.3) discards it. Its retransmission, packet 6, was needed.
     """
     flight = [packet(0, 0, "S", tsval=100), packet(1, 0, tsval=140), *(packet(1 + 1000 * n, 1000, tsval=200) for n in range(3))]
     path = log([*flight, packet(1, 1000, tsval=240), packet(1001, 1000, tsval=241)], [0, 1, 4, 5, 3, 6])
@@ -113,7 +113,7 @@ def test_second_copy_of_one_packet_is_copied_not_resent() -> None:
 def test_new_packet_overtaken_by_an_older_stretch_sent_again_came_in_order() -> None:
     """Packet 5 retransmits lost packet 2 and overtakes new packet 4.
 
-    In the stream, packet 4 is behind packet 2, so neither is out of order.
+    Packet 4 follows packet 2 in the stream, so neither is out of order.
     """
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 5, 4])
     assert truths(at_receiver(path))[-2:] == [(5, "resent"), (4, "new")]

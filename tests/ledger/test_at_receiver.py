@@ -27,9 +27,9 @@ def opened(answered_s: float = 0.0200, options: str = "") -> str:
 
 
 def flights(sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535, flags: str = ".") -> str:
-    """One flight for each element of `sizes`, which is its number of segments.
+    """One flight for each element of `sizes`, which is the flight's number of segments.
 
-    Each segment is ACKed at once, and the ACKs release the next flight.
+    Each segment is ACKed at once, and these ACKs release the next flight.
     """
     lines, sent = [], 1
     for number, size in enumerate(sizes):
@@ -48,15 +48,14 @@ def spread(segments: int, every_s: float, first_s: float) -> str:
 def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then_its_own(tmp_path: Path) -> None:
     reported = lasted(tmp_path, opened() + "0.0320 C > S P. 1:101 ack 1\n 0.0321 S > C . ack 101 win 65535")
     assert reported["handshake"] == pytest.approx(20.0, abs=0.05)
-    assert reported["application"] == pytest.approx(12.0, abs=0.15)  # 12 ms before the data, and 0.1 ms at the end, after the ACK
+    assert reported["application"] == pytest.approx(12.0, abs=0.15)  # 12 ms before the data, and 0.1 ms after the last ACK
 
 
 def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_flights_fill_as_their_sender_knew_it(tmp_path: Path) -> None:
     """Two flights of six segments, then two of seven, which fill the receive window.
 
-    The capture never shows a whole flight in transit, because each segment is ACKed at once. Linux does not send while the free part of the
-    window is less than a third of it (`tcp_tso_should_defer`). Slow start limits the first flight, because nothing shows how large it could
-    have been.
+    The capture never shows a whole flight in transit, because each segment is ACKed at once. Linux does not send while less than a third of
+    the window is free (`tcp_tso_should_defer`). Slow start limits the first flight, because nothing shows how large it could have been.
     """
     text = opened().replace("win 65535", f"win {7 * MSS}") + flights([6, 6, 7, 7], 0.0400, window=7 * MSS)
     reported = lasted(tmp_path, text.replace(f"<mss {MSS}>", f"<mss {MSS}, sackOK>"))
@@ -65,9 +64,9 @@ def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_fl
 
 
 def cut_window(room: int, sent: int) -> str:
-    """Four segments arrive, and the last ACK leaves a window of `room` bytes, less than the ACK before.
+    """Four segments arrive. Their last ACK leaves a window of `room` bytes, less than the ACK before it.
 
-    `sent` bytes arrive 220 ms later.
+    220 ms later, `sent` bytes arrive.
     """
     return (
         opened()
@@ -88,9 +87,9 @@ def cut_window(room: int, sent: int) -> str:
 
 
 def test_what_fills_the_room_that_the_last_ack_left_was_forced_into_it_though_there_was_more_before(tmp_path: Path) -> None:
-    """The window ended at 6,449.
+    """The window ended at 6,449. The last ACK moves its end back to 6,353, which leaves room for 512 bytes.
 
-    The last ACK, which has reached the sender by now, moves the end of the window to 6,353, which leaves room for 512 bytes.
+    When the 512 bytes are sent, this ACK has reached the sender.
     """
     reported = lasted(tmp_path, cut_window(512, 512))
     # The 512 bytes fill the window, which stays full until their ACK can have reached the sender.
@@ -104,7 +103,7 @@ def test_what_leaves_room_in_the_window_was_not_held_by_it(tmp_path: Path) -> No
 
 
 def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_path: Path) -> None:
-    """The sender sent beyond the right edge that the first ACK offers; the last ACK moves this edge to the end of the sent data."""
+    """The sender sent data beyond the window of the first ACK. The last ACK moves the end of the window to the end of these data."""
     reported = lasted(
         tmp_path,
         opened()
@@ -124,7 +123,7 @@ def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_pat
 
 
 def test_what_comes_evenly_spread_over_the_round_trip_is_spaced_by_the_path(tmp_path: Path) -> None:
-    """One segment arrives every 3 ms: always seven per RTT, although a queue may contain more."""
+    """One segment arrives every 3 ms: seven per RTT at any time, although more of them may wait in a queue."""
     reported = lasted(tmp_path, opened() + flights([2, 4], 0.0201) + "\n" + shifted(spread(60, 0.003, 0.0601), 6))
     assert reported["network"] >= 0.9 * 59 * 3.0
     assert "send-buffer" not in reported
@@ -147,7 +146,7 @@ def test_single_segments_that_never_become_more_fill_a_buffer_and_are_not_in_slo
 
 
 def shifted(text: str, segments: int) -> str:
-    """The lines of an exchange, with its data moved `segments` full segments further in the stream."""
+    """The lines of an exchange, with all data `segments` full segments later in the stream."""
     lines = []
     for line in text.splitlines():
         words = line.split()
@@ -175,7 +174,7 @@ def test_a_handshake_that_took_longer_than_the_way_does_not_make_acks_come_too_l
 
 
 def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp_path: Path) -> None:
-    """One piece arrives every 13 ms over an RTT of 20 ms, so no ACK of the previous piece can have reached the sender."""
+    """One piece arrives every 13 ms, but the RTT is 20 ms. So no ACK of the previous piece can have reached the sender."""
     reported = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.013, full=500))
     assert "slow-start" not in reported
     assert "send-buffer" not in reported
@@ -183,7 +182,7 @@ def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp
 
 @pytest.mark.parametrize("options", ["", ", sackOK"])
 def test_segments_a_little_below_the_mss_that_fly_together_are_full_ones(tmp_path: Path, options: str) -> None:
-    """The stack libslirp subtracts 20 bytes too many for headers, so its full segments are shorter than the MSS.
+    """The libslirp stack subtracts 20 bytes too many for headers, so its full segments are shorter than the MSS.
 
     If these segments counted as small, Nagle's algorithm would send only one at a time.
     """
@@ -203,7 +202,7 @@ def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
 
 
 def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_spaced_by_the_path(tmp_path: Path) -> None:
-    """At 400 kbit/s, 1,538 bytes take 31 ms, which is longer than the RTT, and a short segment takes less.
+    """At 400 kbit/s, 1,538 bytes take 31 ms. This is longer than the RTT. A short segment takes less.
 
     Only the last segment ends a write (PSH).
     """
@@ -245,13 +244,13 @@ def test_writes_as_large_as_a_segment_that_come_as_regularly_are_their_programs(
 
 
 def test_segments_that_each_wait_for_an_ack_are_not_spaced_by_the_path(tmp_path: Path) -> None:
-    """One segment arrives per RTT. On so slow a path, the RTT with data would be longer than the RTT of the handshake."""
+    """One segment arrives per RTT. If the path were so slow, the RTT of data would be longer than the RTT of the handshake."""
     reported = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.0202))
     assert reported.get("network", 0) < 20
 
 
 def test_small_segments_that_come_at_once_behind_each_other_are_not_held_by_nagle(tmp_path: Path) -> None:
-    """Each segment is acknowledged before the next one arrives, but that ACK has not reached the sender when it sends the next one."""
+    """Each segment is ACKed before the next one arrives. But when the next one was sent, this ACK had not reached the sender."""
     reported = lasted(tmp_path, opened() + flights([8] * 6, 0.0201, full=787, flags="P."))
     assert "nagle" not in reported
     assert "nagle-delayed-ack" not in reported
@@ -277,10 +276,10 @@ def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path
 
 
 def repaired(*, overtaken: bool = False) -> str:
-    """The third of ten segments is lost. The retransmission, sent after four new segments, is lost, too.
+    """The third of ten segments is lost. Its retransmission, sent after four new segments, is lost, too.
 
-    Two segments arrive after the lost retransmission. One RTT later, two more and a second retransmission arrive. If `overtaken`, two
-    segments of the first flight arrive in the wrong order, as their IP identifications show.
+    Two segments arrive after the lost retransmission. One RTT later, two more and a second retransmission arrive. If `overtaken` is true,
+    two segments of the first flight arrive in the wrong order, by their IP IDs.
     """
     first = [0, 1, 4, 3, 5, 6, 7, 8, 9] if overtaken else [0, 1, *range(3, 10)]
     lines, have = [opened(options=", sackOK")], set[int]()
@@ -298,7 +297,7 @@ def repaired(*, overtaken: bool = False) -> str:
 
 
 def test_a_sender_that_knows_of_a_loss_repairs_it_though_the_repair_does_not_come(tmp_path: Path) -> None:
-    """Duplicate ACKs captured from 40.025 ms on affect segments captured from 60.025 ms on.
+    """The sender reacts to duplicate ACKs captured at 40.025 ms. Its reaction is captured at 60.025 ms, one RTT later.
 
     So the recovery lasts from 60.03 to 80.12 ms.
     """
@@ -324,7 +323,7 @@ def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Pa
 def pairs(count: int, round_trip_ms: int) -> str:
     """Two segments arrive every 4 ms, and each pair is acknowledged at once.
 
-    The timestamps echo the last ACK that had reached the sender, which was captured one RTT earlier.
+    The timestamps of a pair echo the last ACK that had reached the sender. This ACK was captured one RTT earlier.
     """
     size, every_ms = MSS - 12, 4
     lines = [
@@ -355,7 +354,7 @@ def test_what_leaves_some_time_after_the_ack_that_it_echoes_fills_no_buffer_but_
 
 
 def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) -> None:
-    """Each pair echoes the ACK of the fifth pair before it, which reached the sender just when the pair was sent."""
+    """Each pair echoes the ACK of the fifth pair before it. This ACK reached the sender just when the pair was sent."""
     reported = lasted(tmp_path, pairs(60, round_trip_ms=20))
     assert reported["send-buffer"] >= (60 - 5 - 5) * 4 * 0.9
     assert reported.get("pacing", 0) <= 5 * 4 + 1

@@ -35,7 +35,7 @@ def _once_a_second(client_ttl: int, server_ttl: int) -> str:
 
 
 def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: Path) -> None:
-    """By the TTLs, there is no router between the capture point and the client, and some routers before the server.
+    """The TTLs show no router between the capture point and the client, and some routers before the server.
 
     The application writes once a second. The last write takes 100 ms to arrive.
 
@@ -47,9 +47,9 @@ def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: 
 
 @pytest.mark.parametrize("ttls", [(64, 64), (_A_ROUTER_AWAY, _A_ROUTER_AWAY), (_A_ROUTER_AWAY, 64)])
 def test_where_nothing_shows_the_sender_far_from_its_program_late_the_cause_is_unknown(tmp_path: Path, ttls: tuple[int, int]) -> None:
-    """The fastest echo of a timestamp took 840 ms, so the sender may be 840 ms away, and each write may have waited for an ACK.
+    """The fastest echo of a timestamp took 840 ms, so the sender may be 840 ms away.
 
-    Only the last RTT is certain.
+    Each write may have waited for an ACK. Only the last RTT is certain.
     """
     assert lasted(tmp_path, _once_a_second(*ttls)) == {"unknown": pytest.approx(4000), "network": pytest.approx(100)}
 
@@ -60,7 +60,7 @@ def test_times_to_live_show_the_end_where_it_was_captured(tmp_path: Path) -> Non
 
 
 def test_a_handshake_shows_more_than_times_to_live(tmp_path: Path) -> None:
-    """A tunnel delays the client's packets by 300 ms and leaves their TTL unchanged, so the RTT of the handshake is right."""
+    """A tunnel delays the client's packets by 300 ms, but does not change their TTL. The RTT of the handshake is right."""
     opened = """
         0.000 C > S S  0:0(0)        win 64240 <mss 1460, TS val 900 ecr 0>
         0.100 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, TS val 50 ecr 900> {ttl 57}
@@ -103,12 +103,12 @@ def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a
         """
         for at, first, answer in ((0.05 * turn, 1 + 200 * turn, 1 + 100 * turn) for turn in range(4))
     )
-    # All four waits count. In the first one, other bytes may be in flight as well, but the previous small piece certainly is.
+    # All four waits count. In the first one, other bytes may be in flight, too; the previous small piece certainly is.
     assert lasted(tmp_path, said)["nagle-delayed-ack"] == pytest.approx(4 * 43.7, rel=0.01)
 
 
 def test_what_held_a_sender_whose_window_is_not_known_is_unknown(tmp_path: Path) -> None:
-    """Flights of two segments, each released by the ACK of the previous one: the limit is a window of unknown scale, or a send buffer."""
+    """The ACK of each flight of two segments releases the next one. A window of unknown scale or a send buffer limits the flights."""
     said = "\n".join(
         f"""
         {at:.4f} C > S . {first}:{first + 1460} ack 1 win 100
@@ -145,7 +145,7 @@ def test_a_small_segment_forced_into_a_window_of_unknown_scale_waited_for_the_wi
 
 
 def test_a_closed_window_of_unknown_scale_that_has_opened_is_closed_no_more(tmp_path: Path) -> None:
-    """Data follow the window update at once, so the sender is near. The application closes 699 ms after the ACK of these data."""
+    """Data are sent right after the window update, so the sender is near. The application closes 699 ms after the ACK of these data."""
     reported = lasted(
         tmp_path,
         """
@@ -170,7 +170,7 @@ def test_a_side_that_was_silent_since_before_the_capture_waits_only_for_what_com
 
 
 def test_what_of_a_wait_for_an_answer_was_the_way_is_not_known_without_a_handshake(tmp_path: Path) -> None:
-    """Each answer arrives 300 ms after the question, together with the ACK: the path or the other application may have taken this time."""
+    """Each answer arrives with the ACK, 300 ms after the question. The path or the other application may have taken this time."""
     reported = lasted(
         tmp_path,
         """

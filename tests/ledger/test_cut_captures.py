@@ -1,8 +1,8 @@
-"""The ledger must not change if a capture is changed in ways that do not matter (format, clock, addresses, snaplen), or if it is cut.
+"""The causes do not change if a capture is cut or changed in ways that do not matter (format, clock, addresses, snaplen).
 
-In a capture that begins late or ends early, the cause of a wait may become unknown. For at most `cuts.SHARE` of a direction's lifetime, a
-cut capture may name another cause than the whole capture. Larger deviations are in `DEVIATIONS`, with the reason. A test fails if a
-deviation has no entry or exceeds it, or if an entry is no longer needed.
+In a capture that begins late or ends early, the cause of a wait may become unknown. A cut capture may name another cause than the whole
+capture for at most `cuts.SHARE` of a direction's lifetime. Larger deviations are in `DEVIATIONS`, with the reason. A test fails if a
+deviation is not listed there, if it exceeds its entry, or if an entry is no longer needed.
 
 All of `captures/` and the captures named in `OTHERS` are cut; `cuts.main` cuts and compares any other capture.
 """
@@ -47,7 +47,7 @@ LATER_NS = 86_400_123_456_789
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """The largest share of a direction's lifetime for which a cut capture may name other causes, and the reason."""
+    """The largest allowed deviation of a cut capture, as a share of a direction's lifetime, and the reason."""
 
     share: float
     reason: str

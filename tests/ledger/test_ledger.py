@@ -39,7 +39,7 @@ def test_the_second_small_write_waits_for_the_delayed_ack_of_the_first(tmp_path:
 def test_an_ack_of_bytes_that_were_not_captured_was_delayed_too(tmp_path: Path) -> None:
     """A tool truncated packets without recording their true length.
 
-    The capture has 30 of 100 bytes, so the ACK of the 100 gives no RTT sample.
+    The capture has 30 of 100 bytes. So the ACK of all 100 bytes gives no RTT sample.
     """
     found = tables(
         tmp_path,
@@ -74,7 +74,7 @@ def test_a_wait_in_which_the_capture_missed_what_left_is_unknown(tmp_path: Path)
 def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_path: Path) -> None:
     """Frame 5 was sent while frame 4 was in flight, so Nagle's algorithm is off.
 
-    If a later segment follows an ACK, this is the application's own timing.
+    So if a later segment follows an ACK, the application wrote it then.
     """
     found = tables(
         tmp_path,
@@ -90,9 +90,9 @@ def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_
 
 @pytest.mark.parametrize("flags", ["FP.", "PU."])
 def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, flags: str) -> None:
-    """The rest of the data before a close, and urgent data, are sent at once, whatever is in flight.
+    """The last data before a close and urgent data are sent at once, whatever is in flight.
 
-    So the last frame does not disprove that Nagle's algorithm made frame 6 wait for the ACK in frame 5.
+    So the last frame does not show that Nagle's algorithm is off. Nagle's algorithm made frame 6 wait for the ACK in frame 5.
     """
     found = tables(
         tmp_path,
@@ -112,7 +112,7 @@ def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, 
 def test_a_close_that_leaves_with_an_ack_was_not_held_by_nagle(tmp_path: Path) -> None:
     """Frame 6 looks like the second of two small writes, but it carries the FIN.
 
-    If the application had written the data of frame 6 earlier, frame 6 would have been sent earlier, because a FIN is not delayed.
+    TCP does not delay a FIN. So frame 6 was sent as soon as the application had written its data.
     """
     found = tables(
         tmp_path,
@@ -207,7 +207,10 @@ def test_a_syn_that_nobody_answers_is_the_handshakes_to_the_end(tmp_path: Path) 
 
 
 def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unknown(tmp_path: Path) -> None:
-    """No ACK arrives within an RTT of 20 ms, and the capture ends 400 ms later: a packet was lost, the ACK is late, or the host is gone."""
+    """No ACK arrives within an RTT of 20 ms, and the capture ends 400 ms later.
+
+    A packet was lost, the ACK is late, or the host is gone.
+    """
     found = tables(tmp_path, "0.100 C > S P. 1:101 ack 1\n0.520 S > C . ack 1")
     assert lasted(found, "unknown") == [pytest.approx(400.0)]
 
@@ -215,7 +218,7 @@ def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unkno
 def test_the_time_until_its_syn_ack_is_acknowledged_is_the_handshakes_of_a_server_that_only_receives(tmp_path: Path) -> None:
     """Captured at the server: the 30 ms until the ACK of the SYN-ACK are handshake, although the server only receives.
 
-    The client's message arrives 40 ms after that ACK, and was in transit for 30 of these 40 ms.
+    The client's message arrives 40 ms after that ACK. It was in transit for 30 of these 40 ms.
     """
     text = """
         0.000 C > S S  0:0(0)         win 64240 <mss 1460>
@@ -238,7 +241,7 @@ ASKED_AND_ANSWERED = """
 
 
 def test_at_the_end_of_a_capture_it_is_unknown_which_of_two_silent_sides_is_to_speak(tmp_path: Path) -> None:
-    """During the last 2 s, either application may have had to write next, or both.
+    """In the last 2 s, it is unknown which application had to write next.
 
     Before these 2 s, the client waited 20 ms for the network and 50 ms for the server.
     """
@@ -292,7 +295,10 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp
 
 
 def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_speaks_first(tmp_path: Path) -> None:
-    """The server sends a greeting 40 ms after the second SYN-ACK (at 1.020), of which 20 ms are an RTT. The client answers 10 ms later."""
+    """The server sends a greeting at 1.060 s, 40 ms after its second SYN-ACK. One RTT of these 40 ms is 20 ms.
+
+    The client answers 10 ms later.
+    """
     text = ANSWERED_TWICE + "1.060 S > C P. 1:51 ack 1\n1.070 C > S P. 1:101 ack 51\n1.090 S > C . ack 101"
     reported = dict(causes(judged_text(tmp_path, text)))
     assert reported["handshake"] == pytest.approx(1020.0)
@@ -327,9 +333,8 @@ def test_flights_that_double_with_each_round_trip_are_slow_start(tmp_path: Path)
 def test_a_window_owns_only_what_the_line_stands_idle(tmp_path: Path) -> None:
     """The line has 10 Mb/s, and timestamps are those of a frame's first bit.
 
-    Two full segments (1538 bytes on the line, 1.23 ms each) fill the window of 2944 bytes. The ACK of both segments arrives after the
-    serialization time of the second one and an RTT of 20 ms. Of each 22.46 ms, the line is busy for 2.46 ms, and the window causes the
-    other 20 ms.
+    Two full segments (1538 bytes on the line, 1.23 ms each) fill the window of 2944 bytes. The ACK of both segments arrives 20 ms (one RTT)
+    after the second one is on the line. In each 22.46 ms, the line is busy for 2.46 ms. The window is the cause of the other 20 ms.
     """
     text = "".join(
         f"""
@@ -389,7 +394,7 @@ def test_window_time_equals_the_kernels_count_within_a_twentieth(name: str) -> N
 
 @pytest.mark.parametrize("medium", ["ethernet", "loopback", "atm9180", "atm9188"])
 def test_nagle_stalls_account_for_what_nodelay_saves(medium: str) -> None:
-    """One schedule runs twice: without and with TCP_NODELAY.
+    """The application has the same schedule twice: without and with TCP_NODELAY.
 
     The durations of the two connections differ by the sum of the stalls, within 3%.
     """
@@ -435,7 +440,7 @@ def test_a_handshake_that_nobody_answers_is_reported_as_that(tmp_path: Path) -> 
 
 
 def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:
-    """2,000 delays of 60 ms, one before each write, make up nearly all of the 122 s, but each delay is less than a thousandth of them."""
+    """2,000 delays of 60 ms make up nearly all of the 122 s. Each delay is before a write and is less than a thousandth of the 122 s."""
     rounds = "\n".join(
         f"+1ms C > S P. {200 * n + 1}:{200 * n + 101} ack 1\n+60ms S > C . ack {200 * n + 101}\n"
         f"+0.1ms C > S P. {200 * n + 101}:{200 * n + 201} ack 1\n+1ms S > C . ack {200 * n + 201}"
@@ -493,7 +498,7 @@ def test_a_fin_that_is_sent_again_when_all_data_are_there_holds_nobody_up(tmp_pa
 
 
 def test_a_fin_that_the_other_side_waits_for_before_it_goes_on_was_held_up_by_its_timer(tmp_path: Path) -> None:
-    """The lost FIN marks the end of a request, for which the server waits. So the answer arrives one RTT after the retransmitted FIN."""
+    """The lost FIN marks the end of a request, and the server waits for it. So the answer arrives one RTT after the second FIN."""
     found = tables(
         tmp_path,
         FIN_LOST
@@ -555,7 +560,7 @@ def dialogue(rounds: int) -> str:
 
 
 def test_the_longest_round_trip_is_never_shorter_than_the_shortest(tmp_path: Path) -> None:
-    """The capture shows the client's ACKs at once.
+    """The client ACKs at once, so an RTT to the client is nearly 0.
 
     For the server, the RTT is 20 ms, because it includes the path to the client and back.
     """

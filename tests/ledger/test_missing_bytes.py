@@ -1,6 +1,6 @@
-"""The ledger of a capture that lacks some bytes: the time until the ACK of these bytes is unknown, and later time is not.
+"""The ledger of a capture that lacks some bytes: the time until their ACK is unknown, but later time is known.
 
-The client's second request is missing. This request was sent between the first answer and the second, which acknowledges it.
+The client's second request is missing. It was sent between the first answer and the second answer, which acknowledges it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _requests(third_s: float, third_seq: int = 2101) -> str:
-    """The second request, bytes 101 to 2101, is missing from the capture. The third request begins with byte `third_seq`."""
+    """Three requests. The second one (bytes 101 to 2101) is missing from the capture. The third one begins with byte `third_seq`."""
     end = third_seq + 100
     return f"""
         0.000 C > S S  0:0(0) <mss 1460>
@@ -45,5 +45,5 @@ def test_a_pause_after_the_ack_of_missing_bytes_is_known(tmp_path: Path, third_s
 
 
 def test_an_ack_of_a_part_of_the_missing_bytes_leaves_the_rest_of_the_pause_unknown(tmp_path: Path) -> None:
-    """2,000 more bytes are missing. No ACK shows when these bytes were sent: perhaps just before the next captured request."""
+    """2,000 more bytes are missing. No ACK shows when they were sent; it may be just before the next captured request."""
     assert lasted(tmp_path, _requests(14, third_seq=4101))["unknown"] == pytest.approx(13_000)

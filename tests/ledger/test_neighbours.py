@@ -1,8 +1,7 @@
 """The ledger of a host whose answers wait in a queue, while another connection between the same two hosts shows the queue.
 
-The exchanges are written by hand. The path delays each direction by 10 ms, and a queue that other traffic fills delays the packets of the
-captured host. Expected durations are sums of the delays in the exchanges. Each exchange has a counterpart that looks alike but has no
-queue.
+The exchanges are written by hand. The path delays each direction by 10 ms. Other traffic fills a queue, which delays the packets of the
+captured host. Expected durations are sums of the delays in the exchanges. Each exchange has a similar counterpart without a queue.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def opened(client: str, server: str, at_ms: float, *, at_server: bool) -> list[s
 def stream(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
     """Full segments captured at their receiver.
 
-    Each segment is sent when an ACK reaches its sender, and arrives `round_trip_ms` after that ACK was sent.
+    An ACK that reaches the sender releases a segment. This segment arrives `round_trip_ms` after that ACK was sent.
     """
     lines = []
     for number, at_ms in enumerate(range(BEGIN_MS, END_MS, EVERY_MS)):
@@ -75,10 +74,10 @@ def download(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
 
 
 def turns(far: str, near: str, *, late_ms: int, far_begins: bool) -> list[str]:
-    """Messages of the host that is far from the capture point, and replies of the captured host.
+    """Messages of the host far from the capture point, and replies of the captured host.
 
-    Each message arrives `20 + late_ms` after the previous reply. The timestamp of a message shows no queue between the far host and the
-    capture point. The captured host replies at once.
+    Each message arrives `20 + late_ms` after the previous reply. Its timestamp shows no queue between the far host and the capture point.
+    The captured host replies at once.
     """
     lines, at_ms = [], 200 if far_begins else 200 + 20 + late_ms
     if not far_begins:
@@ -94,14 +93,14 @@ def turns(far: str, near: str, *, late_ms: int, far_begins: bool) -> list[str]:
 
 
 def at_time(lines: list[str]) -> str:
-    """The lines in order of time. Lines that declare a host are first."""
+    """The lines in order of time. Lines that declare hosts come first."""
     return "\n".join(sorted(lines, key=lambda line: 0.0 if line.startswith("host") else float(line.split("ms")[0])))
 
 
 def beside_a_stream(*, late_ms: int, round_trip_ms: int | None, address: str = "10.0.0.1", downloads: bool = False) -> str:
-    """Captured at the server: a client sends the next question when it has its answer.
+    """Captured at the server: a client sends the next question when it has the answer to the last one.
 
-    Meanwhile there is an upload from `address`, or a download to it.
+    At the same time, `address` uploads or downloads.
     """
     lines = opened("C", "S", 0, at_server=True) + turns("C", "S", late_ms=late_ms, far_begins=True)
     if round_trip_ms is not None:
@@ -119,7 +118,7 @@ def asked(
 
 
 def served(tmp_path: Path, *, late_ms: int, round_trip_ms: int | None) -> dict[str, float]:
-    """Captured at the client: a server answers each request, and meanwhile the client downloads from the same server."""
+    """Captured at the client: a server answers requests, while the client downloads from this server."""
     lines = opened("C", "S", 0, at_server=False) + turns("S", "C", late_ms=late_ms, far_begins=False)
     if round_trip_ms is not None:
         lines += ["host D 10.0.0.1:40001 isn 9000", "host T 10.0.0.2:80 isn 7000"]
@@ -132,7 +131,7 @@ def served(tmp_path: Path, *, late_ms: int, round_trip_ms: int | None) -> dict[s
 def test_a_question_that_others_show_to_have_waited_for_its_answer_in_a_queue_is_the_paths(
     tmp_path: Path, late_ms: int, *, downloads: bool
 ) -> None:
-    """The path takes all of the time between messages: 20 ms and the queue. Without the upload or download, nothing shows the queue."""
+    """The path takes all of the time between messages: 20 ms plus the queue. Only the upload or download shows the queue."""
     alone = asked(tmp_path, late_ms=late_ms, round_trip_ms=None)
     assert alone["application"] == pytest.approx(FIRST_MS + (TURNS - 1) * late_ms, abs=TURNS)
     reported = asked(tmp_path, late_ms=late_ms, round_trip_ms=20 + late_ms, downloads=downloads)
@@ -141,7 +140,7 @@ def test_a_question_that_others_show_to_have_waited_for_its_answer_in_a_queue_is
 
 
 def test_an_answer_whose_request_others_show_to_have_stood_in_a_queue_is_the_paths(tmp_path: Path) -> None:
-    """A download from the same server shows the queue of 60 ms in which the requests wait. The server's application takes no time."""
+    """A download from the same server shows a queue of 60 ms. The requests wait in it. The server's application takes no time."""
     alone = served(tmp_path, late_ms=60, round_trip_ms=None)
     assert alone["application"] == pytest.approx(TURNS * 60, abs=TURNS)
     reported = served(tmp_path, late_ms=60, round_trip_ms=80)
@@ -166,7 +165,7 @@ def test_of_a_pause_that_is_longer_than_the_queue_the_rest_is_the_programs(tmp_p
 
 
 def test_neighbours_that_answer_as_late_show_no_queue(tmp_path: Path) -> None:
-    """Two connections of one application, which pauses before each question: neither connection shows how long the path takes."""
+    """One application has both connections and pauses before each question. So neither connection shows how long the path takes."""
     lines = opened("C", "S", 0, at_server=True) + turns("C", "S", late_ms=60, far_begins=True)
     lines += ["host D 10.0.0.1:40001 isn 9000", "host T 10.0.0.2:80 isn 7000"]
     lines += opened("D", "T", 0.5, at_server=True) + turns("D", "T", late_ms=60, far_begins=True)

@@ -1,4 +1,4 @@
-"""Rules that another package adds by an entry point: they are applied, and a rule that cannot be used is refused in one line."""
+"""Rules of other packages (entry points): they are applied, and a rule that cannot be used is refused in one line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rule(cause: str = "application", holds: str = LONG_WAITS, finding: str = "ap
 
 
 def analyzed(tmp_path: Path, module: str, value: str = "house:RULE") -> subprocess.CompletedProcess[str]:
-    """The result of `analyze --json -` if a package with `module` is installed.
+    """The result of `analyze --json -` with an installed package that contains `module`.
 
     The module and its metadata are on the path, as pip writes them.
     """
@@ -54,7 +54,7 @@ def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def test_a_rule_of_others_has_its_waits_whatever_the_engine_says_and_its_words_are_reported(tmp_path: Path) -> None:
-    """By our rules, all eleven waits of 44 ms are Nagle's. With the package's rule, they have its cause, and the report has its words."""
+    """By our rules, all eleven waits of 44 ms are Nagle's. The package's rule replaces their cause and their words in the report."""
     found = document(analyzed(tmp_path, rule()))
     sent = found["connections"][0]["client_to_server"]["ledger_s"]
     assert sent["nagle-delayed-ack"] == 0

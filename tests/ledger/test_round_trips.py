@@ -1,7 +1,7 @@
-"""Serialization delays of single messages in both directions: their part in the RTT, and FINs that follow data at once.
+"""Serialization delays of single messages: their part in the RTT, and FINs that follow data at once.
 
-Each message has 1,000 bytes, over Ethernet of 10 Mb/s and a path of 20 ms. A SYN takes 84 bytes on the line (67.2 µs), a message 1,078
-(862.4 µs); the applications take no time. The exchanges are written by hand, captured at the client.
+Each message has 1,000 bytes. The path has 10 Mb/s Ethernet lines and 20 ms of delay. A SYN takes 84 bytes on the line (67.2 µs), a message
+1,078 (862.4 µs). The applications take no time. The exchanges are written by hand, captured at the client.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGER_MS = 2 * (MESSAGE_US - SYN_US) / 1000
 
 
 def exchanges() -> tuple[str, float, int]:
-    """Exchanges in which each question is sent when the previous answer has arrived.
+    """Exchanges in which each question is sent as soon as the previous answer has arrived.
 
     Also returns the time of the last answer (µs) and the bytes per direction.
     """
@@ -44,7 +44,7 @@ def exchanges() -> tuple[str, float, int]:
 def test_the_fin_behind_the_last_answer_shows_what_the_lines_took_of_each_exchange(tmp_path: Path, behind_us: float, by_peer: int) -> None:
     """The server's FIN arrives as soon as the line can carry its 84 bytes, or 1 ms later.
 
-    The rate of the line follows from how much longer a message takes than the SYN.
+    A message takes longer than the SYN. The rate of the line follows from this difference.
     """
     text, at_us, end = exchanges()
     text += f"\n{at_us:.1f}us C > S F. {end}:{end} ack {end}\n{at_us + behind_us:.1f}us S > C F. {end}:{end} ack {end}"
@@ -55,7 +55,7 @@ def test_the_fin_behind_the_last_answer_shows_what_the_lines_took_of_each_exchan
 
 @pytest.mark.parametrize(("behind_us", "by_peer"), [(MESSAGE_US, 0), (5_000, EXCHANGES - 1)])
 def test_the_fin_behind_the_last_question_reveals_the_answers_line_too(tmp_path: Path, behind_us: float, by_peer: int) -> None:
-    """A FIN that is sent as soon as the line is free shows the rate of this line; 4.1 ms later, it shows nothing."""
+    """A FIN that is sent as soon as the line is free shows the line's rate. A FIN that is sent 4.1 ms later shows nothing."""
     text, at_us, end = exchanges()
     *before, _ = text.splitlines()
     asked_us = at_us - PATH_US - 2 * MESSAGE_US

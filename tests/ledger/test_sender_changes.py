@@ -1,4 +1,4 @@
-"""Senders whose settings or limits change during a connection, senders that differ from Linux, and segments that the path delays.
+"""Senders whose limits change during a connection, senders that differ from Linux, and segments that the path delays.
 
 The exchanges are written by hand, captured at the client, with an RTT of 20 ms unless said otherwise. Expected durations are differences of
 the times in their text.
@@ -36,7 +36,7 @@ def question(start_ms: int, seq: int, answered: int, first: int, second: int, *,
 
 
 def questions(pieces: tuple[int, int], waits: list[bool]) -> str:
-    """Messages every 100 ms; `waits` has an entry for each."""
+    """Messages in two `pieces`, one message every 100 ms. `waits` says for each message whether its second piece waits."""
     lines: list[str] = []
     seq, answered = 1, 1
     for place, wait in enumerate(waits):
@@ -60,7 +60,7 @@ def test_stalls_before_nodelay_is_set_are_found_and_none_after(tmp_path: Path) -
 
 
 def test_stalls_after_nodelay_is_taken_back_are_found_from_the_fourth_on(tmp_path: Path) -> None:
-    """After writes that did not wait, only three consecutive waits show that NODELAY is off again.
+    """After writes that did not wait, three consecutive waits are needed to show that NODELAY is off again.
 
     The cause of these three waits stays unknown.
     """
@@ -71,7 +71,7 @@ def test_stalls_after_nodelay_is_taken_back_are_found_from_the_fourth_on(tmp_pat
 def test_stalls_of_a_program_that_sets_nodelay_behind_its_second_message_are_found_and_not_proved(tmp_path: Path) -> None:
     """100 bytes in flight fill neither the congestion window nor a send buffer.
 
-    So the cause is Nagle's algorithm, unless a chance of 1 in 600 came true twice.
+    So the cause is Nagle's algorithm, or twice a coincidence with a probability of 1 in 600.
     """
     found = tables(tmp_path, questions((100, 100), [True, True, False, False]))
     assert nagle_ms(found) == [pytest.approx(60.1)] * 2
@@ -79,13 +79,13 @@ def test_stalls_of_a_program_that_sets_nodelay_behind_its_second_message_are_fou
 
 
 def test_small_segments_that_leave_a_while_after_the_ack_before_any_passed_are_the_programs(tmp_path: Path) -> None:
-    """The second piece is sent 0.9 ms after an ACK that was 60 ms late. By chance, one of 67 segments is sent within 0.9 ms of an ACK."""
+    """The second piece is sent 0.9 ms after an ACK that was 60 ms late. For one of 67 segments, this is a coincidence."""
     text = questions((100, 100), [True, True, False, False]).replace("0.1601 C", "0.1609 C").replace("0.2601 C", "0.2609 C")
     assert nagle_ms(tables(tmp_path, text)) == []
 
 
 def test_an_ack_lets_nothing_go_where_small_segments_pass_and_no_window_or_buffer_is_short(tmp_path: Path) -> None:
-    """The first message shows TCP_NODELAY. Later, the ACK of one piece is delayed, and another piece is sent 0.9 ms after an ACK."""
+    """The first message shows TCP_NODELAY. Later, an ACK is delayed, and 0.9 ms after it another piece is sent."""
     later = "\n".join(question(200, 201, 11, 40, 40, waits=True)).replace("0.2601 C", "0.2609 C").replace("0.2801 S", "0.2809 S")
     found = tables(tmp_path, f"{questions((100, 100), [False])}\n{later}")
     assert nagle_ms(found) == []
@@ -101,7 +101,7 @@ def test_a_bsd_sender_holds_a_small_segment_behind_a_full_one(tmp_path: Path) ->
 
 
 def test_two_small_segments_behind_full_ones_prove_nothing(tmp_path: Path) -> None:
-    """A congestion window of one segment explains two waits of a small segment behind a full one as well as Nagle's algorithm does."""
+    """A small segment waits behind a full one, twice. A congestion window of one segment explains this as well as Nagle's algorithm."""
     assert nagle_ms(tables(tmp_path, questions((1460, 100), [True] * 2))) == []
 
 
@@ -113,7 +113,7 @@ def test_a_sender_that_once_let_a_small_segment_pass_a_full_one_is_no_bsd(tmp_pa
 
 
 def _moved(text: str, client: int, server: int) -> str:
-    """The lines of an exchange, with the client's sequence numbers increased by `client` bytes and the server's by `server`."""
+    """The lines of an exchange with higher sequence numbers: the client's by `client` bytes, the server's by `server`."""
     lines = []
     for line in text.splitlines():
         words = line.split()
@@ -127,7 +127,7 @@ def _moved(text: str, client: int, server: int) -> str:
 
 
 def rounds(start_ms: float, seq: int, flight: int, count: int, *, window: int) -> Iterator[str]:
-    """`count` flights of `flight` full segments, each released by the ACK of the previous one."""
+    """`count` flights of `flight` full segments. The ACK of each flight releases the next one."""
     for place in range(count):
         at = (start_ms + 20.1 * place) / 1000
         for _ in range(flight):
@@ -155,7 +155,7 @@ def test_a_window_and_then_a_send_buffer_are_distinguished(tmp_path: Path) -> No
 def test_a_segment_that_takes_the_last_of_the_window_waited_for_more(tmp_path: Path) -> None:
     """The window has room for 512 bytes.
 
-    A sender does not send so little until its persist timer expires, here after 210 ms (RFC 9293, 3.8.6.2.1).
+    A sender sends so little only when its persist timer expires: here after 210 ms (RFC 9293, 3.8.6.2.1).
     """
     text = """
         0.0300 S > C . ack 1 win 23
@@ -176,9 +176,9 @@ SEEN_AT_SERVER = """
 
 
 def test_a_departure_that_the_path_held_up_is_the_networks_by_the_senders_clock(tmp_path: Path) -> None:
-    """By its clock, the sender sends a small message every 50 ms, but the fifth arrives 35 ms late.
+    """By the sender's clock, it sends a small message every 50 ms, but the fifth one arrives 35 ms late.
 
-    Of the wait before the fifth message, 50 ms belong to the application and 35 ms to the path.
+    In the wait before the fifth message, 50 ms belong to the application and 35 ms to the path.
     """
     lines = []
     for place in range(8):
@@ -208,9 +208,9 @@ def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -
 
 
 def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path) -> None:
-    """The application writes 100 bytes every 50 ms with NODELAY, and an ACK arrives 87 ms after every second write.
+    """The application writes 100 bytes every 50 ms with NODELAY. An ACK arrives 87 ms after every second write.
 
-    Only the first RTT of a wait may be the network's; for the rest of the wait, the application has not written the next data.
+    At most the first RTT of a wait is the network's. After it, the sender waits for the application's next write.
     """
     lines = ["0.1000 C > S P. 1:101 ack 1", "0.1201 S > C . ack 101"]
     for place in range(3, 23):
@@ -227,8 +227,8 @@ def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path)
 def test_without_an_ack_for_a_round_trip_no_queue_held_the_sender(tmp_path: Path) -> None:
     """An ACK that arrives 60 ms after three segments looks like a queue.
 
-    But the last segment is sent 100 ms after three others of which none is ACKed. A segment takes 0.1 ms on the line. Full segments are in
-    flight, so nothing shows what delayed the sender for the rest of the 100 ms.
+    But three other segments are not ACKed when the last segment is sent, 100 ms after them. A segment takes 0.1 ms on the line. Full
+    segments are in flight, so nothing shows what delayed the sender for the rest of the 100 ms.
     """
     found = tables(
         tmp_path,
@@ -252,9 +252,9 @@ def test_without_an_ack_for_a_round_trip_no_queue_held_the_sender(tmp_path: Path
 
 
 def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is_off(tmp_path: Path) -> None:
-    """IRIX rounds an MSS of 4,312 down to 4,096, so frame 7 is full and may be sent while the 2,500 bytes of frame 6 are in flight.
+    """IRIX rounds an MSS of 4,312 down to 4,096. So frame 7 is full, and Nagle's algorithm does not delay it.
 
-    Three tails wait for the ACK of 8,192 bytes each.
+    The 2,500 bytes of frame 6 are still in flight at that time. Three tails wait for the ACK of 8,192 bytes each.
     """
     lines = [
         "0.0000 C > S S  0:0(0)       win 32768 <mss 4312>",
@@ -288,8 +288,8 @@ def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_clo
 ) -> None:
     """The MSS is 4,312. Four times, 4,096 bytes wait 100 ms for an ACK.
 
-    If three segments of 4,096 bytes are sent together afterwards, 4,096 is a full segment, and the congestion window was one segment. If
-    only two are sent together, the second with a FIN, 4,096 bytes may be a small segment.
+    If three segments of 4,096 bytes are sent together afterwards, 4,096 is the size of a full segment. Then the congestion window was one
+    segment. If only two are sent together, the second with a FIN, 4,096 bytes may be a small segment.
     """
     lines = ["0.000 C > S S 0:0(0) win 32768 <mss 4312>", "0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>"]
     lines += ["0.020 C > S . ack 1 win 32768"]
@@ -308,7 +308,7 @@ def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_clo
 def test_an_old_stack_that_follows_nagles_rule_holds_a_tail_behind_full_segments_too(
     tmp_path: Path, options: str, nagle: list[int]
 ) -> None:
-    """Three small segments wait for small ones, then 500 bytes wait for a full segment.
+    """Three small segments wait for the ACK of small ones. Then 500 bytes wait for the ACK of a full segment.
 
     Minshall's variant, which is younger than SACK, would send these 500 bytes at once.
     """

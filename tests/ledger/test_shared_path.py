@@ -1,7 +1,7 @@
-"""The ledger of a connection on a shared path: a queue that other traffic fills is neither a delayed-ACK timer nor a silent application.
+"""The ledger of a connection on a shared path: a queue of other traffic is neither a delayed-ACK timer nor a silent application.
 
 The exchanges are written by hand, with an RTT of 20 ms before the queue grows. Expected durations are differences of the times in their
-text. Each exchange has a counterpart that looks alike but has another cause.
+text. Each exchange has a similar counterpart with another cause.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ OPENED = f"""
 
 
 def data(at_ms: float, first: int, count: int) -> str:
-    """`count` full segments of the client, from number `first` (counted from 0) on, 1 µs apart."""
+    """`count` full segments of the client, 1 µs apart. The first one is segment number `first`, counted from 0."""
     return "\n".join(f"{at_ms + n / 1000:.3f}ms C > S . {1 + MSS * (first + n)}:{1 + MSS * (first + n + 1)} ack 1" for n in range(count))
 
 
 def acks(at_ms: float, first: int, count: int, apart_ms: float = 1.2) -> str:
-    """The server's ACKs of `count` segments, one per segment, from number `first` on."""
+    """The server's ACKs of `count` segments, beginning with number `first`. Each segment has its own ACK."""
     return "\n".join(f"{at_ms + n * apart_ms:.3f}ms S > C . ack {1 + MSS * (first + n + 1)} win 4000" for n in range(count))
 
 
 def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(tmp_path: Path) -> None:
-    """Ten segments are sent. The ACK of the first segment arrives after 74 ms, followed by the ACKs of the other nine.
+    """Ten segments are sent. The ACK of the first one arrives after 74 ms, and the ACKs of the other nine follow.
 
     A delayed-ACK timer would not acknowledge only one of ten segments.
     """
@@ -49,7 +49,7 @@ def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_que
 ) -> None:
     """The path has an RTT of 100 ms. The ACKs of ten segments release twenty more.
 
-    The ACK of the eleventh arrives 40 ms after the first of these ACKs. It is a delayed ACK if the other ACKs took only 100 ms.
+    The ACK of the eleventh segment arrives 40 ms after the first of these ACKs. If the other ACKs took only 100 ms, it is a delayed ACK.
     """
     text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
     train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
@@ -58,9 +58,9 @@ def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_que
 
 
 def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delayed_one(tmp_path: Path) -> None:
-    """The ACK of the third of three segments arrives 40 ms after that of the first two.
+    """Three segments are sent. The ACK of the third arrives 40 ms after the ACK of the first two.
 
-    Data that the ACK of the first two released arrive at the server later, because the RTT is 100 ms.
+    The ACK of the first two releases data, but these reach the server later, because the RTT is 100 ms.
     """
     text = OPENED.replace("20ms", "100ms")
     lines = [text, data(200, 0, 3), acks(300, 1, 1), data(300.01, 3, 2), acks(340, 2, 1), data(340.01, 5, 1), acks(400.1, 4, 1)]
@@ -69,7 +69,7 @@ def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delay
 
 
 def probed(*, held_ms: float, lost: bool = False) -> str:
-    """Ten segments are sent, and no ACK arrives; the eleventh is sent after `held_ms`. The first RTT sample is 20 ms."""
+    """Ten segments are sent, and no ACK arrives. An eleventh segment is sent after `held_ms`. The first RTT sample is 20 ms."""
     probe, late = 40 + held_ms, 40 + held_ms + 15
     again = [data(late + 5, 4, 1), acks(late + 25, 10, 1)]
     answered = [acks(late, 0, 4), *again] if lost else [acks(late, 0, 11)]
@@ -98,10 +98,9 @@ def test_what_leaves_at_another_time_or_beside_a_loss_is_no_such_probe(tmp_path:
 
 
 def probed_behind_a_growing_queue(held_ms: float) -> str:
-    """The handshake takes 20 ms, and the first ACK of ten segments takes 100 ms and releases two.
+    """The handshake takes 20 ms. The first ACK of ten segments takes 100 ms, so the smoothed RTT is 30 ms (RFC 6298, 2.3).
 
-    So the smoothed RTT is 30 ms (RFC 6298, 2.3). Then only a D-SACK arrives, which acknowledges no new data; one more segment is sent after
-    `held_ms`.
+    This ACK releases two segments. Then only a D-SACK arrives, which acknowledges no new data. One more segment is sent after `held_ms`.
     """
     probe = 140.02 + held_ms
     dsack = f"170ms S > C . ack {1 + MSS} win 4000 <sack 1:{1 + MSS}>"
@@ -122,11 +121,11 @@ def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_
 
 @pytest.mark.parametrize(("held_ms", "is_probe"), [(68, True), (50, False)])
 def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path: Path, held_ms: float, *, is_probe: bool) -> None:
-    """The handshake takes 20 ms. The first ACK is for segments sent 100 and 40 ms before, so the smoothed RTT by the oldest byte is 30 ms.
+    """The handshake takes 20 ms. The first ACK is for segments sent 100 and 40 ms before it.
 
-    So the probe is sent after 68 ms. By the newest byte, the smoothed RTT would be 22.5 ms, and the probe would be sent after 53 ms. The
-    application is silent for 20 ms after the handshake. Nothing shows what delayed the second segment for 60 ms while the first, a full
-    segment, was in flight. The last 2 ms of the capture are unknown as well.
+    By the oldest byte, the smoothed RTT is 30 ms, and the probe is sent after 68 ms. By the newest byte, it would be 22.5 ms, and the probe
+    would be sent after 53 ms. The application is silent for 20 ms after the handshake. While the first segment (a full one) was in flight,
+    nothing shows what delayed the second for 60 ms. The last 2 ms of the capture are unknown as well.
     """
     probe = 140.02 + held_ms
     lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
@@ -150,7 +149,7 @@ def stamped(at_ms: int, *numbers: int) -> str:
 
 
 def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int = 4_000) -> str:
-    """An ACK of all bytes before segment `behind`, which echoes the client's timestamp of `echo_ms`."""
+    """An ACK of all bytes before segment number `behind`. It echoes the timestamp that the client's clock had at `echo_ms`."""
     clock = 5000 + int(at_ms)
     return f"{at_ms:.3f}ms S > C . ack {1 + STAMPED_BYTES * behind} win {window} <TS val {clock} ecr {1000 + echo_ms}{more}>"
 
@@ -159,13 +158,12 @@ def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int 
 def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_goes_by(
     tmp_path: Path, held_ms: int, *, is_probe: bool
 ) -> None:
-    """The handshake took 20 ms. The second of two segments is retransmitted needlessly.
+    """The handshake took 20 ms. The retransmission of the second of two segments is spurious.
 
-    The ACKs of the two segments take 100 and 110 ms, the next ACK 30 ms. With the timestamp echo, the second sample counts, too: the
-    smoothed RTT after each sample is 20, 30, 40 and 38.8 ms, and a probe is sent after 86 ms. Without the second sample, the probe would be
-    sent after 68 ms. If the last segment is no probe, nothing shows what delayed it. The application is silent for 20 ms after the
-    handshake. Of the 50 ms before the needless retransmission, 20 ms are transit, and the rest is unknown, as are the last 5 ms of the
-    capture.
+    The ACKs of the two segments take 100 and 110 ms, the next ACK 30 ms. The timestamp echo makes the second sample valid, too. Without the
+    second sample, the probe would be sent after 68 ms. If the last segment is no probe, nothing shows what delayed it. The application is
+    silent for 20 ms after the handshake. The wait of 50 ms before the spurious retransmission has 20 ms of transit; the rest is unknown.
+    The last 5 ms of the capture are unknown, too.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]
@@ -177,10 +175,10 @@ def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_go
 
 
 def timed_out(*, lost: bool, window: int = 4_000) -> str:
-    """Ten segments are sent at 40 ms, and a timer retransmits the first at 340.
+    """Ten segments are sent at 40 ms, and a timer retransmits the first at 340 ms.
 
-    From 400 on, ACKs arrive every 10 ms, and each releases two segments. The ACKs are for the originals, which were late. If `lost`, the
-    first ACK is for the retransmission, because the original was lost.
+    From 400 ms on, an ACK arrives every 10 ms and releases two segments. The ACKs are for the originals, which arrived late. If `lost` is
+    true, the first original was lost, and the first ACK is for its retransmission.
     """
     lines = [STAMPED.replace("65160", str(window)) if window < 4_000 else STAMPED, stamped(40, *range(10)), stamped(340, 0)]
     for n in range(10):
@@ -189,22 +187,22 @@ def timed_out(*, lost: bool, window: int = 4_000) -> str:
 
 
 def test_behind_a_timeout_that_the_first_ack_shows_to_be_needless_the_path_spaces_the_bytes_as_before(tmp_path: Path) -> None:
-    """There are nine waits of 10 ms for ACKs in a queue: the sender continues as if the timeout had not happened (RFC 4015)."""
+    """After a spurious timeout, the sender continues as before (RFC 4015). Nine times, it waits 10 ms for an ACK in a queue."""
     reported = lasted(tmp_path, timed_out(lost=False))
     assert "loss-recovery" not in reported
     assert reported["network"] >= 9 * 10 - 0.1
 
 
 def test_behind_a_timeout_for_a_loss_the_sender_recovers(tmp_path: Path) -> None:
-    """The recovery lasts from the first ACK, at 400 ms, to the ACK of the last segment of the flight, at 490."""
+    """The recovery begins with the first ACK (400 ms) and ends with the ACK of the flight's last segment (490 ms)."""
     assert lasted(tmp_path, timed_out(lost=True))["loss-recovery"] >= 80
 
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_what_a_timer_sends_again_needlessly_behind_a_full_window_waited_for_the_window(tmp_path: Path, *, lost: bool) -> None:
-    """Four segments fill the window at 40 ms, and the first is retransmitted at 340.
+    """Four segments fill the window at 40 ms, and the first one is retransmitted at 340 ms.
 
-    The ACK at 400 is for the original or, if `lost`, for the retransmission.
+    The ACK at 400 ms is for the original. If `lost` is true, it is for the retransmission.
     """
     size = 4 * STAMPED_BYTES
     opening = f"mss {MSS}, sackOK, TS val"
@@ -223,8 +221,8 @@ def test_what_a_timer_sends_again_needlessly_behind_a_full_window_waited_for_the
 def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_path: Path, segments: int, drained_ms: float) -> None:
     """The ACK of ten segments arrives 150 ms after them, and the answer 340 ms after them.
 
-    If there is only one segment, so late an ACK may be a delayed ACK, and only the RTT of 20 ms counts as network. The rest of the time
-    until the answer is the peer's, and the application needs 20 ms after the answer.
+    The late ACK of a single segment may be a delayed ACK, so only the RTT of 20 ms counts as network. The rest of the time until the answer
+    is the peer's. The application needs another 20 ms after the answer.
     """
     answer = f"380ms S > C P. 1:101 ack {1 + MSS * segments} win 4000"
     answered = [acks(100, 0, segments, 10)] if segments > 1 else [acks(190, 0, 1)]
@@ -248,9 +246,9 @@ def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_i
 
 
 def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_it_stood_in_a_queue(tmp_path: Path) -> None:
-    """Captured at the receiver: 2,800 segments arrive 1 ms apart but were sent 0.4 ms apart.
+    """Captured at the receiver: 2,800 segments were sent 0.4 ms apart, but arrive 1 ms apart.
 
-    No captured segment responds to the last 1,700 ACKs.
+    The last 1,700 ACKs cause no segment in the capture.
     """
     size = MSS - 12
     lines = [
@@ -273,11 +271,11 @@ def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_i
 
 
 def at_receiver(*, queued: bool) -> str:
-    """Flights of four segments, 3 ms apart, fill the window.
+    """Flights of four segments fill the window; the segments are 3 ms apart.
 
-    From the second flight on, the segments arrive 60 ms later than the path explains. If `queued`, a segment is sent as soon as the ACK
-    that makes room for it arrives, echoes that ACK's timestamp, and then waits in a queue. Otherwise the application wrote late, and all
-    segments of a flight echo the timestamp of the last ACK. Timestamps count milliseconds; those of the server begin with 1000.
+    From the second flight on, the segments arrive 60 ms later than the path explains. If `queued` is true, an ACK makes room, and a segment
+    is sent at once. It echoes the timestamp of this ACK and then waits in a queue. Otherwise the application wrote late, and all segments
+    of a flight echo the timestamp of the last ACK. Timestamps count milliseconds; those of the server begin with 1000.
     """
     size, late_ms = MSS - 12, 60
     lines = [
@@ -298,7 +296,7 @@ def at_receiver(*, queued: bool) -> str:
 
 
 def test_behind_a_queue_a_window_that_is_full_all_the_time_holds_its_sender_all_the_time(tmp_path: Path) -> None:
-    """The window is full from the second flight's last segment, at 129 ms, to that of the last flight, at 289 ms.
+    """The window is full from the last segment of the second flight (129 ms) to that of the last flight (289 ms).
 
     The window of the first flight may count, too.
     """
@@ -306,7 +304,7 @@ def test_behind_a_queue_a_window_that_is_full_all_the_time_holds_its_sender_all_
 
 
 def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_meanwhile(tmp_path: Path) -> None:
-    """The application takes three pauses of 80 ms. In each pause, the 9 ms of a flight and the RTT of 20 ms do not count."""
+    """The application takes three pauses of 80 ms. Each includes the 9 ms of a flight and the RTT of 20 ms, which do not count."""
     reported = lasted(tmp_path, at_receiver(queued=False))
     assert reported["application"] >= 3 * (80 - 9 - 20) - 3.0
 
@@ -334,7 +332,7 @@ def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_
 
 
 def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_its_sender(tmp_path: Path) -> None:
-    """Captured at the receiver, with an RTT of 100 ms: each flight fills the window and waits in a queue, 10 ms longer than the one before.
+    """Captured at the receiver, with an RTT of 100 ms. Each flight fills the window and waits in a queue that grows by 10 ms.
 
     The sender waits 100, 110, 120 and 130 ms for the ACKs of its flights. In this capture, each of these waits looks 10 ms longer.
     """
@@ -360,10 +358,10 @@ QUESTIONS = 6
 
 
 def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
-    """Questions captured at the server, which needs 100 ms for each answer; the last question has no answer. Each direction takes 10 ms.
+    """Questions captured at the server, which needs 100 ms for each answer. The last question has no answer.
 
-    From the second question on, each question waits in a queue as well, and the client thinks before each question. The client's timestamp
-    clock is 1,010 ms ahead of the capture's, and slow by `slow_ppm` parts per million.
+    Each direction takes 10 ms. From the second question on, questions also wait in a queue, and the client thinks before each one. The
+    client's timestamp clock is 1,010 ms ahead of the capture's, and slow by `slow_ppm` parts per million.
     """
     options = f"mss {MSS}, sackOK"
     lines = [
@@ -389,10 +387,10 @@ def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
 def test_questions_that_stood_in_a_queue_of_others_are_distinguished_from_late_ones_by_their_own_clock(
     tmp_path: Path, queued_ms: int, thought_ms: int
 ) -> None:
-    """Questions arrive later than the path explains; their timestamps show when they were sent.
+    """Questions arrive later than the path explains. Their timestamps show when they were sent.
 
     The server needs 100 ms for each answer in all cases. The timestamp clock ticks every millisecond, so each time is right to within two
-    ticks. The first question arrives 20 ms after the SYN-ACK, which is the RTT.
+    ticks. The first question arrives one RTT (20 ms) after the SYN-ACK.
     """
     reported = lasted(tmp_path, questions(queued_ms=queued_ms, thought_ms=thought_ms))
     assert reported["peer"] == pytest.approx(5 * 100, abs=5 * 2)
@@ -402,7 +400,7 @@ def test_questions_that_stood_in_a_queue_of_others_are_distinguished_from_late_o
 
 
 def test_a_clock_that_is_slow_is_no_queue(tmp_path: Path) -> None:
-    """A drift of 80 ppm is 48 ms in each pause of ten minutes, and 240 ms in all."""
+    """In each pause of ten minutes, a drift of 80 ppm adds up to 48 ms. In all pauses, it adds up to 240 ms."""
     reported = lasted(tmp_path, questions(queued_ms=0, thought_ms=600_000, slow_ppm=80))
     assert reported["network"] == pytest.approx(5 * 20, abs=5 * 2)
 
@@ -413,8 +411,8 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
 ) -> None:
     """The ACK of ten segments arrives 150 ms after them, and the answer 300 ms after them.
 
-    If `acked_by_answer`, the last ACK comes with the answer, and only the RTT of 20 ms counts as network. An ACK that comes with an answer
-    may have waited for the server's application, and so may the ACKs before it.
+    If `acked_by_answer` is true, the last ACK comes with the answer, and only the RTT of 20 ms counts as network. An ACK that comes with an
+    answer may have waited for the server's application, and so may the ACKs before it.
     """
     acked = acks(100, 0, 8 if acked_by_answer else 10, 10)
     end = 1 + MSS * 10
@@ -427,7 +425,7 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
 def test_without_timestamps_full_segments_of_one_write_that_no_ack_lets_go_are_spaced_by_their_host(
     tmp_path: Path, *, ended_each: bool, by_network: bool
 ) -> None:
-    """Either a shaper at the sender lets one segment pass every 4 ms, or the application writes a segment every 4 ms, each with PSH."""
+    """A shaper at the sender passes one segment every 4 ms. In the other case, the application writes a segment (with PSH) every 4 ms."""
     lines = [OPENED.replace("20ms", "0.02ms")]
     for number in range(60):
         at_ms, first = 10 + 4 * number, 1 + MSS * number
@@ -443,10 +441,11 @@ def test_without_timestamps_full_segments_of_one_write_that_no_ack_lets_go_are_s
 def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_queue_of_its_own_host(
     tmp_path: Path, handed_down: int, by_queue: int
 ) -> None:
-    """A shaper at the sender lets one segment pass every 4 ms, and the capture point is behind it; the path itself takes 20 µs.
+    """The capture point is behind a shaper of the sender, which passes one segment every 4 ms. The path itself takes 20 µs.
 
     Linux gives the shaper ten segments at a time, with one timestamp. The first of these ten segments did not wait in the shaper, and the
-    wait of the second may be a tick of its clock. In the other case, the application writes one segment every 4 ms, and there is no shaper.
+    timestamp clock may have ticked before the second. In the other case, the application writes one segment every 4 ms, and there is no
+    shaper.
     """
     size, batches = MSS - 12, 12
     lines = [
@@ -464,7 +463,7 @@ def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_q
 
 
 def test_a_clock_that_runs_slow_shows_no_queue_of_its_own_host_where_it_echoes_what_came_since(tmp_path: Path) -> None:
-    """The client's clock is 1% slow, so that after 5 s its questions seem to have been sent 50 ms too early.
+    """The client's clock is 1% slow. By this clock, a question after 5 s was sent 50 ms earlier than it was.
 
     Each of the 21 questions is answered after 5 ms.
     """

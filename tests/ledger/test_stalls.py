@@ -1,4 +1,4 @@
-"""Stalls: intervals of the ledger that are longer than two RTTs, each with its evidence, which is computed by hand."""
+"""Stalls: intervals of the ledger that last longer than two RTTs. The expected evidence of each is computed by hand."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def found(tmp_path: Path, text: str) -> list[dict[str, Any]]:
 
 
 def waits_for_acks(late_ms: list[float]) -> str:
-    """Every 0.5 s, two writes of 100 bytes.
+    """Every 0.5 s, the client makes two writes of 100 bytes.
 
-    The second write waits for the ACK of the first, which arrives after 20 ms and the given delay.
+    The second write waits for the ACK of the first, which arrives after 20 ms plus the given delay.
     """
     text, end = "", 1
     for number, late in enumerate(late_ms):
@@ -48,7 +48,7 @@ def waits_for_acks(late_ms: list[float]) -> str:
 def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_path: Path) -> None:
     """Frame 4 has 100 bytes in flight, its ACK (frame 5) arrives 60 ms later, and frame 6 is sent at once.
 
-    Of the wait of 60.1 ms, 40 ms are the receiver's.
+    The receiver caused 40 ms of this wait of 60.1 ms.
     """
     (stall,) = [row for row in found(tmp_path, waits_for_acks([40.0])) if row["cause"] == "nagle-delayed-ack"]
     assert (stall["frame_before"], stall["ack_frame"], stall["frame_after"]) == (4, 5, 6)
@@ -68,7 +68,7 @@ def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_p
     ("late_ms", "timer"), [(36.0, "ack-40ms"), (55.0, "ack-50ms"), (70.0, None), (100.0, "ack-100ms"), (150.0, None), (200.0, "ack-200ms")]
 )
 def test_the_timer_is_identified_by_how_late_the_ack_was(tmp_path: Path, late_ms: float, timer: str | None) -> None:
-    """docs/how-it-decides.md, 2.5, has the range of delays of each timer; delays between these ranges belong to no timer."""
+    """docs/how-it-decides.md, 2.5, has the range of delays of each timer. A delay outside these ranges belongs to no timer."""
     stalled = [row for row in found(tmp_path, waits_for_acks([late_ms])) if row["cause"] == "nagle-delayed-ack"]
     assert [row["timer"] for row in stalled] == [timer]
 
@@ -114,7 +114,7 @@ def test_a_timeout_is_the_retransmission_timers(tmp_path: Path) -> None:
 
 
 def test_stalls_are_the_ledgers_long_intervals_one_by_one() -> None:
-    """A live capture over Ethernet has eleven waits of about 44 ms for Nagle's algorithm in one direction.
+    """In one direction of a live Ethernet capture, Nagle's algorithm causes eleven waits of about 44 ms.
 
     Each of these waits is an interval of the ledger.
     """

@@ -125,7 +125,7 @@ def test_a_message_that_nagle_holds_is_one_and_its_stall_is_reported(tmp_path: P
 def test_a_wait_of_nagle_that_outlasts_the_round_trip_but_is_no_stall_is_distinguished(
     tmp_path: Path, late_ms: float, held_ms: float
 ) -> None:
-    """The RTT is 1 ms. 904 bytes wait for the ACK of 1,176 bytes. The ACK comes at once or 5 ms later, and a stall lasts at least 10 ms."""
+    """904 bytes wait for the ACK of 1,176 bytes. The ACK comes after one RTT (1 ms) or 5 ms later. A stall lasts at least 10 ms."""
     exchange = """
         +10ms C > S .  {a}:{b}    ack {k}
         +0us  C > S .  {b}:{c}    ack {k}
@@ -223,7 +223,7 @@ def test_bytes_that_arrive_out_of_order_belong_to_one_message(tmp_path: Path) ->
 
 
 def test_pipelined_requests_are_not_guessed_apart(tmp_path: Path) -> None:
-    """The second request is sent before the ACK of the end of the first answer. It is unknown which answer belongs to which request."""
+    """The second request is sent before the end of the first answer is ACKed. It is unknown which answer belongs to which request."""
     table = found(
         tmp_path,
         """
@@ -284,7 +284,7 @@ def test_bytes_that_the_capture_misses_make_a_message_of_unknown_size(tmp_path: 
 
 
 def test_at_the_receiver_the_messages_are_the_same(tmp_path: Path) -> None:
-    """Each line has the time at the server: 10 ms later for packets of the client, 10 ms earlier for packets of the server."""
+    """All times are those at the server: 10 ms later than the client sent a packet, 10 ms earlier than it receives one."""
     table = found(
         tmp_path,
         """

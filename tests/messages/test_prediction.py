@@ -66,9 +66,9 @@ def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
 
 
 def test_law_s_buffers_lock_as_irix_has_them_in_force() -> None:
-    """In IRIX, a buffer of 4 KB has room for 2,920 bytes, and a buffer of 5 KB has room for 4,380 bytes.
+    """In IRIX, a buffer of 4 KB has room for 2,920 bytes, one of 5 KB for 4,380 bytes.
 
-    With 5 KB, a deadlock is possible only if writes leave room unused.
+    A buffer of 5 KB allows a deadlock only if writes leave part of it unused.
     """
     law = ("--stack", "irix6.2", "--mss", "1460", "--copy", "1K", "--sizes", "1:1K")
     four, five = (predicted(*law, "--send-buffer", size, "--receive-buffer", size) for size in ("4K", "5K"))
@@ -106,7 +106,7 @@ def test_what_a_capture_shows_is_taken_from_it(tmp_path: Path) -> None:
 
 
 def swept_capture(path: Path, stack: str) -> Path:
-    """Write a capture of echoed messages of many sizes over Ethernet, between two hosts with this stack and buffers of 16 KB."""
+    """Write a capture of echoed messages of many sizes over Ethernet. Both hosts have this stack and buffers of 16 KB."""
     sizes = range(500, 30_000, 700)
     asks = tuple(step for size in sizes for step in (Write(size), Read(size)))
     echoes = tuple(step for size in sizes for step in (Read(size), Write(size)))
@@ -120,7 +120,7 @@ def swept_capture(path: Path, stack: str) -> Path:
 
 @pytest.mark.parametrize(("stack", "copy"), [("sunos4", 4096), ("bsd4.4", 2048)])
 def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes(tmp_path: Path, stack: str, copy: int) -> None:
-    """Two segments of 1,460 bytes are less than 35% and less than half of 16 KB, so the receivers of both stacks send ACKs alike.
+    """Two segments of 1,460 bytes are less than 35% of 16 KB, and less than half. So the receivers of both stacks send ACKs alike.
 
     The senders' pieces differ in size.
     """

@@ -58,7 +58,7 @@ def test_a_sweep_shows_the_range_that_stalls(tmp_path: Path) -> None:
 def test_sizes_that_were_sent_in_one_stretch_of_time_may_have_stalled_by_the_time(
     tmp_path: Path, messages: list[Message], confidence: str
 ) -> None:
-    """The sizes are swept upwards once. A receiver that is busy for a while looks the same."""
+    """The sizes are swept upwards once. A receiver that is busy for a while would look the same."""
     analysis = analyzed(tmp_path, exchange(messages))
     (finding,) = [finding for finding in analysis.findings if finding.id == "anomalous-message-sizes"]
     assert str(finding.confidence) == confidence
@@ -66,9 +66,9 @@ def test_sizes_that_were_sent_in_one_stretch_of_time_may_have_stalled_by_the_tim
 
 
 def test_waits_of_a_timer_that_always_comes_soon_show_the_range(tmp_path: Path) -> None:
-    """The timers of both hosts are 6 ms apart, so no wait is long enough for a stall.
+    """Both hosts' timers expire 6 ms apart, so no wait is long enough for a stall.
 
-    Only messages of the sizes that Nagle's algorithm delays wait.
+    Nagle's algorithm delays messages of some sizes. Only these wait.
     """
     messages = [Message(size, held_ms=6.0 if SLOW[0] <= size <= SLOW[1] else 0.0) for size in SIZES]
     analysis = analyzed(tmp_path, exchange(shuffled(messages)))
@@ -79,14 +79,14 @@ def test_waits_of_a_timer_that_always_comes_soon_show_the_range(tmp_path: Path) 
 
 
 def test_a_timer_that_comes_at_any_time_shows_the_range_though_some_waits_are_short(tmp_path: Path) -> None:
-    """With a heartbeat of 40 ms, a quarter of the waits is shorter than a stall, including the wait of the smallest slow size."""
+    """With a heartbeat of 40 ms, a quarter of the waits is too short for a stall. One of them is that of the smallest slow size."""
     waits_ms = dict(zip((size for size in SIZES if SLOW[0] <= size <= SLOW[1]), cycle((4.0, 14.0, 25.0, 36.0)), strict=False))
     messages = [Message(size, held_ms=waits_ms.get(size, 0.0)) for size in SIZES]
     assert measured(analyzed(tmp_path, exchange(shuffled(messages)))) == [(4200, 5550)]
 
 
 def test_a_busy_receiver_whose_acks_are_a_little_late_at_any_size_hides_no_range_and_makes_none(tmp_path: Path) -> None:
-    """Every third message of several writes waits 6 ms. The messages in one range of sizes wait 40 ms."""
+    """Every third message of several writes waits 6 ms. In one range of sizes, messages wait 40 ms."""
     sizes = range(PIECE + 4, 16_000, 110)
 
     def late_ms(place: int, size: int, slow_ms: float) -> float:
@@ -99,7 +99,7 @@ def test_a_busy_receiver_whose_acks_are_a_little_late_at_any_size_hides_no_range
 
 
 def test_the_longer_waits_of_larger_messages_do_not_hide_where_waiting_begins(tmp_path: Path) -> None:
-    """All messages of two or more pieces wait: 40 ms above 9,000 bytes, 6 ms below, with a few stalls among them."""
+    """All messages of two or more pieces wait: 40 ms above 9,000 bytes, 6 ms below. A few messages below 9,000 bytes stall, too."""
     sizes = range(3700, 16_000, 110)
     messages = [
         Message(size, held_ms=0.0 if size <= PIECE else 40.0 if size > 9000 or place % 7 == 0 else 6.0) for place, size in enumerate(sizes)

@@ -1,4 +1,4 @@
-"""Sweeps of message sizes by modelled hosts, and by this machine's kernel, show exactly the slow ranges that the rules predict."""
+"""Sweeps of message sizes, by modelled hosts and by this machine's kernel. They show exactly the slow ranges that the rules predict."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_without_nagles_algorithm_the_sweep_shows_nothing(tmp_path: Path) -> Non
 def test_a_header_before_a_body_does_not_show_the_size_of_pieces(tmp_path: Path) -> None:
     """The application writes 100 bytes and then the rest.
 
-    Only a rest that is smaller than a segment waits for the ACK of the 100 bytes. If the application wrote in pieces of 100 bytes, larger
+    If the rest is smaller than a segment, it waits for the ACK of the 100 bytes. If the application wrote in pieces of 100 bytes, larger
     messages would stall, too.
     """
     sizes = swept(17_000)
@@ -102,7 +102,7 @@ def test_a_header_before_a_body_does_not_show_the_size_of_pieces(tmp_path: Path)
 
 @pytest.mark.live
 def test_this_kernel_stalls_at_the_sizes_that_the_rules_of_linux_predict(tmp_path: Path) -> None:
-    """Pieces of 4 KB are sent at an MTU of 1500, which gives an MSS of 1448 with timestamps.
+    """Pieces of 4 KB are sent. The MTU is 1500, so the MSS is 1448 with timestamps.
 
     Which ranges of sizes stall depends on when the receiver reads. In a slow range, some messages do not stall, because the receiver sends
     some ACKs at once.

@@ -1,4 +1,4 @@
-"""Messages have artificial times. Exactly the slow ranges of sizes that were inserted are found."""
+"""Slow ranges of sizes in artificial message times. Exactly the inserted ranges are found."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def reported(
 
 @pytest.mark.parametrize("step", [97, 341])
 def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
-    """The slow ranges of TCP over ATM are found with 3 and with 10 messages per KB. The edges of the ranges are sizes that were sent."""
+    """The slow ranges of TCP over ATM are found with 3 and with 10 messages per KB.
+
+    A found range begins and ends at a size that was sent.
+    """
     put_in = [(4 * K + 1, 12 * K - 1), (16 * K + 1, 24 * K - 1), (28 * K + 1, 36 * K - 1)]
     sizes = swept(step)
     found = reported(sizes, within(sizes, *put_in))
@@ -69,7 +72,7 @@ def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() 
 
 
 def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall() -> None:
-    """A timer that expires at once releases a message without a stall.
+    """If the timer expires at once, a message is released without a stall.
 
     No band of four or five messages is conclusive alone, but all bands have the same share of stalls.
     """
@@ -95,7 +98,7 @@ def test_bigger_is_slower_is_no_range() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
-    """Packet losses cause stalls that are likelier in larger messages, because each byte has the same chance to be lost."""
+    """Packet losses cause stalls. More of the large messages stall, because each byte has the same chance to be lost."""
     sizes = swept(100)
     stalled = np.random.default_rng(seed).random(sizes.size) < sizes / sizes.max() * 0.95
     assert reported(sizes, stalled, 200 * MS) == ()
@@ -103,7 +106,7 @@ def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
 
 @pytest.mark.parametrize("most", [0.5, 0.7, 1.0])
 def test_hardly_a_trend_over_few_sizes_is_taken_for_a_range(most: float) -> None:
-    """As in a sparse sweep, each KB has three messages. The share of stalls grows evenly from none to `most`."""
+    """Each KB has three messages, as in a sparse sweep. The share of stalls grows evenly from none to `most`."""
     sizes = np.arange(150, 30_000, 330)
     chance = most * (sizes - sizes[0]) / (sizes[-1] - sizes[0])
     taken = [reported(sizes, np.random.default_rng(seed).random(sizes.size) < chance, 100 * MS) != () for seed in range(100)]
@@ -136,9 +139,9 @@ def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> 
 
 
 def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its_first_messages_does_not_stall() -> None:
-    """A timer that expires at once releases one message of twenty.
+    """The timer expires at once for one message of twenty, which therefore does not stall.
 
-    Without other ranges, these stalls may be a trend; beside ranges with both ends, they are a range.
+    Without other ranges, these stalls may be a trend. Beside ranges with both ends, they are a range.
     """
     bands = [(4000, 8000), (12_000, 16_000), (20_000, 24_000), (28_000, 30_000)]
     sizes = np.arange(150, 30_000, 330)
@@ -164,9 +167,9 @@ def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
 
 
 def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
-    """Three normal messages of twenty are at one end by chance in 2 of 1,140 cases, which is too often.
+    """By chance, three normal messages of twenty are at one end in 2 of 1,140 cases, which is too often.
 
-    Three normal messages of forty are at one end by chance in one of 4,940 cases.
+    By chance, three normal messages of forty are at one end in one of 4,940 cases.
     """
     few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
     assert reported(few, few > 1200) == ()
@@ -216,7 +219,7 @@ def test_any_messages_give_ranges_that_do_not_overlap(messages: list[tuple[int, 
 
 
 def test_many_sizes_take_bounded_time() -> None:
-    """One message of every size from 1 byte to 64 KB stalls or not, at random. Random stalls give the maximum number of blocks."""
+    """There is one message of every size from 1 byte to 64 KB. Stalls are random, which gives the maximum number of blocks."""
     sizes = np.arange(1, 64 * K)
     assert reported(sizes, np.random.default_rng(3).random(sizes.size) < 0.5) == ()
 
@@ -233,14 +236,14 @@ def test_intervals_are_those_of_the_textbook() -> None:
 
 
 def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
-    """11 of 25 messages stall, side by side: 2 runs, where 13.32 are expected with a standard deviation of 2.41."""
+    """11 of 25 messages stall, side by side: 2 runs. 13.32 runs are expected, with a standard deviation of 2.41."""
     together = np.array([True] * 11 + [False] * 14)
     assert runs_z(together) == pytest.approx((2 - 13.32) / 2.413, abs=0.01)
 
 
 @pytest.mark.parametrize(("ones", "zeros"), [(3, 7), (5, 5), (1, 9)])
 def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zeros: int) -> None:
-    """If the number of runs is below the mean, its likelihood is the share of all arrangements with at most as many runs."""
+    """For fewer runs than the mean, the probability is the share of all arrangements with at most as many runs."""
     count = ones + zeros
     ways = [np.isin(np.arange(count), places) for places in combinations(range(count), ones)]
     runs = [int((way[1:] != way[:-1]).sum()) + 1 for way in ways]

@@ -1,7 +1,7 @@
 """MultiQC itself reads our files, with our plugin.
 
-The file's name keeps pytest from collecting it, because MultiQC installs many packages. The nightly job installs MultiQC beside this
-package and runs `pytest tests/outputs/multiqc_itself.py`.
+Pytest does not collect a file with this name, because MultiQC installs many packages. The nightly job installs MultiQC beside this package
+and runs `pytest tests/outputs/multiqc_itself.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAMES = ["ethernet-loss", "ethernet-nagle-on", "ethernet-short-connections"]
 
 
 def reported(folder: Path) -> dict[str, list[dict[str, str]]]:
-    """Run MultiQC on a folder. Return the tables that MultiQC writes with its report: name → rows."""
+    """Run MultiQC on a folder. Return the rows of each table that MultiQC writes with its report."""
     multiqc = Path(sys.executable).with_name("multiqc")
     done = subprocess.run([multiqc, "--strict", "-o", "out", "."], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A capture that contains host names. The paths of the folder and of the file contain host names, too."""
+    """A capture that contains host names. The names of its folder and file contain host names, too."""
     folder = tmp_path / "198.51.100.77" / NAMES[0]
     folder.mkdir(parents=True)
     return write(folder / f"{NAMES[1]}-203.0.113.45.pcapng")
@@ -123,7 +123,7 @@ def test_where_names_original_addresses(tmp_path: Path) -> None:
 
 
 def test_without_the_option_the_outputs_do_hold_them(hostile: Path, tmp_path: Path) -> None:
-    """Without `--anonymize`, the strings that these tests search for are present."""
+    """Without `--anonymize`, the outputs contain the strings that the other tests search for."""
     report, copy = tmp_path / "report.html", tmp_path / "copy.pcapng"
     assert tcptrace_lab("analyze", hostile, "-o", report).returncode == 0
     assert tcptrace_lab("annotate", hostile, "-o", copy).returncode == 0
@@ -155,7 +155,7 @@ def test_a_comparison_holds_no_address_and_no_name(hostile: Path, tmp_path: Path
 
 @pytest.fixture
 def stalled(tmp_path: Path) -> Path:
-    """A capture with a stall that models reproduce. The hosts have the addresses in `SECRETS`, and the file name contains host names."""
+    """A capture with a stall that the models reproduce. The hosts' addresses are in `SECRETS`, and the file name contains host names."""
     data = (CAPTURES / "ethernet-nagle-on.pcapng").read_bytes()
     for old, new in zip(("192.0.2.1", "192.0.2.2"), SECRETS, strict=False):
         data = data.replace(ipaddress.ip_address(old).packed, ipaddress.ip_address(new).packed)

@@ -56,7 +56,7 @@ def test_no_file_of_an_archive_holds_an_address_or_a_name(named: Path, tmp_path:
 
 
 def test_without_the_option_an_archive_holds_them(named: Path, tmp_path: Path) -> None:
-    """Without `--anonymize`, the search for names finds them: in pages, parts, tables, the registry and on the terminal."""
+    """Without `--anonymize`, the names are found in pages, parts, tables, the registry and the terminal output."""
     work = tmp_path / "work"
     work.mkdir()
     _, outputs = run(named, work)

@@ -169,7 +169,7 @@ def test_a_capture_read_in_part_is_exported_in_part(path: Path, tmp_path: Path) 
 
 
 def test_the_exported_ledger_sums_to_the_exported_accounts_and_to_each_directions_life(path: Path) -> None:
-    """Both directions last from the first frame at 0.000 s to the last frame at 0.341 s."""
+    """Each direction lasts from the first frame (0.000 s) to the last frame (0.341 s)."""
     intervals, sums = (
         pl.read_ndjson(io.BytesIO(tcptrace_lab("export", path, "--table", table, "--format", "ndjson").stdout))
         for table in ("ledger", "accounts")

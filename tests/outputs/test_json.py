@@ -250,7 +250,7 @@ def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Pat
 
 
 def test_the_causes_of_the_engine_are_those_of_the_schema_in_the_same_order(path: Path) -> None:
-    """Tables store each cause as a code. The columns of accounts have the names of causes."""
+    """Tables store each cause as a code, and accounts have one column for each cause."""
     engine = _core.Engine([str(path)], ledger=(), worth=())
     (pulled,) = reread.pulled_all(engine)
     assert tuple(pulled.accounts.columns) == schema.ACCOUNTS.names

@@ -48,9 +48,9 @@ def _labels(line: str) -> list[str]:
 
 @pytest.mark.parametrize("capture", [path for path in drawn_alike() if path.name not in OTHERWISE], ids=lambda path: path.name)
 def test_lines_stand_as_in_tcptraces_listing(capture: Path, tmp_path: Path) -> None:
-    """Labels and the lines above them are equal and in the same order.
+    """Each label occurs twice. The labels, the lines above them and their order are equal.
 
-    Each label occurs twice. Two differences are allowed: tcptrace does not count packets other than IP, and its times may be 1 µs short.
+    Two differences are allowed: tcptrace does not count packets other than IP, and its times may be 1 µs short.
     """
     copy = tcptrace.readable(capture, tmp_path)
     assert copy is not None
@@ -60,7 +60,7 @@ def test_lines_stand_as_in_tcptraces_listing(capture: Path, tmp_path: Path) -> N
 
 
 def _shape(line: str) -> str:
-    """Return the part of a line that must be the same in both listings."""
+    """Return the part of a line that must be equal in both listings."""
     labels = _labels(line)
     if labels:
         assert labels == [labels[0]] * 2
@@ -71,7 +71,7 @@ def _shape(line: str) -> str:
 
 
 def test_figures_are_those_of_tcptrace_where_both_mean_the_same(tmp_path: Path) -> None:
-    """The listing of one of our own captures has all figures that `tcptrace_rules` calls the same, with the values that tcptrace prints."""
+    """The listing of one of our captures has all figures that `tcptrace_rules` calls the same. Their values are those of tcptrace."""
     capture = next(path for path in drawn_alike() if path.name.startswith("ethernet-two-way."))
     copy = tcptrace.readable(capture, tmp_path)
     assert copy is not None

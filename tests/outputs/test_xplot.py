@@ -40,7 +40,7 @@ def _drawn(capture: Path, folder: Path) -> Path:
 
 
 def _compared(path: Path) -> list[str]:
-    """Return those lines of a graph that both programs are required to draw alike."""
+    """Return the lines of a graph that both programs must draw alike."""
     lines = path.read_text(encoding="utf-8").splitlines()
     kept = [line for number, line in enumerate(lines) if number != 2 and not line.startswith("ltext")]
     thirds = {at for at, line in enumerate(kept) if line == "3" and kept[at - 1].startswith("atext")}
@@ -85,7 +85,10 @@ def _points(path: Path) -> Points:
 
 
 def _same_rate(ours: int, theirs: int) -> bool:
-    """Tcptrace divides by a floating-point number of seconds, so a rate can be truncated to the next lower integer."""
+    """Return whether two rates are equal, apart from rounding.
+
+    Tcptrace divides by a floating-point number of seconds, so its rate can be truncated to the next lower integer.
+    """
     return ours - theirs in {0, 1} or (theirs == OVERFLOWN <= ours)
 
 
@@ -99,7 +102,7 @@ def _rates_differ(ours: Points, theirs: Points) -> bool:
 
 
 def _round_trips_differ(ours: Points, theirs: Points) -> bool:
-    """Tcptrace omits round trips of at most 1 µs."""
+    """Compare round trips. Tcptrace omits those of at most 1 µs."""
     left = list(theirs.get("red", []))
     for point in ours.get("red", []):
         if left and left[0] == point:
@@ -110,10 +113,10 @@ def _round_trips_differ(ours: Points, theirs: Points) -> bool:
 
 
 def _flights_differ(ours: Points, theirs: Points) -> bool:
-    """Tcptrace counts one outstanding byte too many (red), also in the mean (blue).
+    """Compare the bytes in flight (red), their mean (blue), the receive window (yellow) and the mean over time (green).
 
-    The receive window (yellow) is equal in both programs. Tcptrace draws the mean over time (green) at the previous sample, so the last
-    sample has no mean.
+    Tcptrace counts one outstanding byte too many (red, and therefore blue). The receive window is equal in both programs. Tcptrace draws
+    the mean over time at the previous sample, so the last sample has no mean.
     """
     if ours.get("yellow") != theirs.get("yellow"):
         return True

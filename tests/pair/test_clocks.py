@@ -21,7 +21,7 @@ MS_NS, S_NS = 1_000_000, 1_000_000_000
 def seen(
     packets: int, *, seconds: float, offset_ns: int = 0, drift: float = 0.0, there_ms: float = 10.0, back_ms: float = 10.0, seed: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the times at which each clock saw packets, whose directions alternate.
+    """Return the times at which each clock saw packets. The packets have alternating directions.
 
     Each delay is the minimum delay of its direction plus a random part.
     """
@@ -76,7 +76,7 @@ def test_unequal_ways_shift_the_offset_by_half_their_difference_and_the_error_sa
 
 
 def test_queue_that_grows_one_way_is_no_drift() -> None:
-    """Delays in one direction rise by 20 ms over the capture, and those in the other do not.
+    """In one direction only, delays rise by 20 ms over the capture.
 
     Clock drift would change the delays of both directions.
     """

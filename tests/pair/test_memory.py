@@ -1,8 +1,8 @@
 """The memory of `analyze --pair` is compared with that of `analyze` on the same two captures.
 
-Resident memory varies by some megabytes between runs, so a bound in bytes would either fail by chance or prove nothing. The test measures
-the memory for the same packets with and without `--pair`, and compares the difference with the promised memory of a pair (`pair.packets`).
-Both runs load the code of `--pair` (with NumPy), which needs the same memory for any number of segments.
+Resident memory varies by some megabytes between runs, so a fixed limit would fail by chance or prove nothing. The test measures the memory
+for the same packets with and without `--pair`, and compares the difference with the promised memory of a pair (`pair.packets`). Both runs
+load the code of `--pair` (with NumPy), which needs the same memory for any number of segments.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ library. Without the limit, pages that one step freed would stay in memory durin
 
 
 def exchange(segments: int) -> Iterator[tuple[int, bool, int, int, int, int]]:
-    """Yield segments: time at the client (µs), whether the client sends it, sequence number, ACK, flags, bytes of data.
+    """Yield segments: time at the client (µs), whether the client sent it, sequence number, ACK number, flags, bytes of data.
 
     Every second segment is acknowledged.
     """
@@ -84,9 +84,9 @@ def captured(path: Path, *, at_server: bool) -> Path:
 
 
 def peak_bytes(folder: Path, *arguments: str | Path) -> int:
-    """Return the peak memory of `analyze` with these arguments.
+    """Return the peak memory of `analyze` with these arguments, in a new process.
 
-    The new process lacks the environment variables that Polars set in this process.
+    That process lacks the environment variables that Polars set in this process.
     """
     environment = {name: value for name, value in os.environ.items() if name not in memory.SETTINGS}
     command = [sys.executable, "-c", PEAK, "analyze", "--quiet", "-o", str(folder / "report.html"), *map(str, arguments)]

@@ -146,9 +146,9 @@ def test_lost_original_is_distinguished_from_its_resend_by_ip_identification(tmp
 
 @pytest.mark.parametrize(("fates", "lost_frame"), [(("lost", "10ms"), 4), (("10ms", "lost"), 7)])
 def test_without_marks_time_shows_which_of_two_like_packets_was_lost(fates: tuple[str, str], lost_frame: int, tmp_path: Path) -> None:
-    """The segments have no timestamps, and the path rewrites IP identifications to 0.
+    """The segments have no timestamps, and the path rewrites the IP IDs to 0.
 
-    The retransmit has the same headers as the original.
+    So the retransmit has the same headers as the original.
     """
     text = LOSS.replace("0.100 lost", f"0.100 {fates[0]}").replace("0.122 10ms", f"0.122 {fates[1]}")
     client, server = two(tmp_path, HANDSHAKE + "".join(line.split("{")[0] + "{id 0}\n" for line in text.strip().splitlines()))
@@ -158,7 +158,7 @@ def test_without_marks_time_shows_which_of_two_like_packets_was_lost(fates: tupl
 
 
 def test_identifications_that_the_path_rewrites_do_not_mislead(tmp_path: Path) -> None:
-    """A NAT gives packets new IP identifications. No identification is equal in both captures, but all packets are matched."""
+    """A NAT gives packets new IP IDs. No ID is equal in both captures, but all packets are matched."""
     client, server = two(tmp_path, HANDSHAKE + BULK)
     rewritten = packets.capture(tmp_path / "renumbered.pcap", renumbered(server))
     assert kinds(reported(pair(client, rewritten))["client_to_server"]) == {"matched": 5}
@@ -197,7 +197,7 @@ def test_packet_that_the_receivers_capture_missed_is_not_lost(tmp_path: Path) ->
 
 
 def test_an_ack_is_not_surely_lost_where_the_receivers_capture_missed_others(tmp_path: Path) -> None:
-    """An ACK is not acknowledged itself. A missing ACK may have been lost, or the capture missed the ACK as it missed the data."""
+    """An ACK is not acknowledged itself. If one is missing, it was lost, or the capture missed it as it missed the data."""
     ack = "    0.1015 missed C > S . 2921:2921 ack 1 win 503 {id 13}\n"
     whole, missing = (
         reported(pair(*two(tmp_path, HANDSHAKE + ack + BULK.replace("0.101 11ms", fate))))["client_to_server"]
@@ -227,7 +227,10 @@ def test_what_was_sent_after_the_other_capture_ended_is_not_lost(tmp_path: Path)
 
 
 def test_captures_that_begin_in_mid_stream_at_different_places_are_laid_on_one_another(tmp_path: Path) -> None:
-    """Without SYNs, each capture counts stream bytes from its first segment. The server's first byte is the client's byte 1461."""
+    """Without SYNs, each capture counts stream bytes from its first segment.
+
+    Byte 1 of the server's capture is byte 1461 of the client's.
+    """
     late = "\n".join(BULK.strip().splitlines()[1:])
     client = two(tmp_path, BULK)[0].rename(tmp_path / "whole.pcap")
     (tmp_path / "late").mkdir()
@@ -273,7 +276,7 @@ def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, 
 
 
 def test_the_first_screen_of_the_report_says_what_the_pair_found(committed: tuple[Path, Path, dict[str, Any]]) -> None:
-    """The losses are those of the path's log. The delay is that of the path if no packets queue there."""
+    """The losses are those of the path's log. The delay is the path's own, because no packets queue there."""
     client, server, beside = committed
     first, second = analyze(client), analyze(server)
     page = data(first, pair_captures(first, second))
@@ -406,7 +409,7 @@ def test_the_ladder_of_a_pair_leads_each_packet_from_its_sender_to_its_receiver(
 
 
 def test_a_long_ladder_has_consecutive_packets_around_the_first_loss() -> None:
-    """An omitted packet would look like a lost packet."""
+    """The ladder must not skip packets, because a skipped packet would look lost."""
     count, first_lost = 3 * pair_ladder.PACKETS, 2 * pair_ladder.PACKETS
     fates = ["lost" if place == first_lost else "matched" for place in range(count)]
     delays = [None if fate == "lost" else 10 for fate in fates]

@@ -61,14 +61,14 @@ def made(process: subprocess.Popen[str]) -> Path:
 
 @contextlib.contextmanager
 def another() -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Yield another process that has a temporary folder, and the folder. The process ends with the block."""
+    """Yield another process and its temporary folder. The process ends with the `with` block."""
     with started() as process:
         yield process, made(process)
         process.communicate("\n", timeout=TIME_LIMIT_S)
 
 
 def killed(count: int) -> list[Path]:
-    """Return the folders of killed processes that ran at the same time."""
+    """Return the folders of `count` processes. The processes ran at the same time and were killed."""
     with contextlib.ExitStack() as stack:
         all_of_them = [stack.enter_context(another()) for _ in range(count)]
         for process, _ in all_of_them:
@@ -107,12 +107,12 @@ def test_a_folder_stays_while_a_child_of_a_killed_process_lives(place: Path) -> 
         process.wait(TIME_LIMIT_S)
         temporary.clear(str(place))
         assert (left / "capture").exists()
-        process.communicate("\n", timeout=TIME_LIMIT_S)  # its end
+        process.communicate("\n", timeout=TIME_LIMIT_S)  # the child ends
     assert list(place.iterdir()) == []
 
 
 def test_folders_that_nobody_locks_but_that_are_not_ours_stay(place: Path) -> None:
-    """Five entries are kept: a user's folder, a copied and a renamed folder of ours, a folder that is just being made, and a file."""
+    """Five entries stay: a user's folder, a copied and a renamed folder of ours, a folder that is just being made, and a file."""
     (left,) = killed(1)
     mine, copied, renamed, begun = (place / f"{temporary.PREFIX}{name}" for name in ("captures", "copied", "renamed", "begun"))
     mine.mkdir()

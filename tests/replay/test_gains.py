@@ -1,4 +1,4 @@
-"""Gains that models predict are compared with captures in which the same schedule runs with the remedy.
+"""The gains that models predict are compared with captures of the same schedule with the remedy.
 
 If no model fits, the gain of a finding is the upper bound of its rule.
 """
@@ -74,7 +74,10 @@ def test_without_time_nothing_is_modelled_and_nothing_changed() -> None:
 
 
 def test_the_report_offers_what_can_be_modelled() -> None:
-    """`MODELLED` are the findings on causes with a modelled remedy. A throughput deadlock is a finding on Nagle's algorithm or a buffer."""
+    """`MODELLED` has the findings whose causes have a modelled remedy.
+
+    A throughput deadlock is one: its cause is Nagle's algorithm or a buffer.
+    """
     curable = {cause for family in CURABLE for cause in FAMILIES[family]}
     found = {finding.id for path in sorted(CAPTURES.glob("*.pcapng")) for finding in analyze(path).findings if finding.causes & curable}
     assert found <= {*MODELLED}

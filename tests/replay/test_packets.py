@@ -114,12 +114,12 @@ def test_nothing_stays_behind_when_sending_is_ended_in_the_middle(number: signal
         "--loop",
         "100000000",
     ]
-    command += ["--filter", "tcp"]  # the tshark process must end, too
+    command += ["--filter", "tcp"]  # the tshark process of the filter must end, too
     with Medium("veth", 1_500).network() as network:
         with network.client.entered():
             sending = subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)})
         try:
-            while received(network) < 200:  # at least in the third loop
+            while received(network) < 200:  # the third loop has begun
                 assert sending.poll() is None, sending.communicate()
                 os.sched_yield()
             assert list(tmp_path.iterdir()) == []  # the command's temporary file has no name
@@ -278,7 +278,7 @@ def test_bare_ip_packets_are_known_by_any_of_their_link_types(link: int, tmp_pat
 
 
 def test_only_packets_that_are_longer_than_the_mtu_are_taken_apart() -> None:
-    """A packet that was truncated by the snaplen cannot be split for a smaller MTU: its checksums could not be recomputed."""
+    """A packet that was truncated by the snaplen cannot be split for a smaller MTU, because its checksums cannot be recomputed."""
     packet = bytes(IP(src="192.0.2.1", dst="192.0.2.2") / TCP() / bytes(100))[:60]
     assert rewritten(Frame(1, 0, packet, has_link=False), Rewrite(mtu_bytes=140), ethernet=False) == packet
     with pytest.raises(CaptureInsufficient, match="is truncated"):

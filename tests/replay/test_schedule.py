@@ -1,4 +1,4 @@
-"""The schedule reconstructed from a capture equals the schedule by which the capture in `captures/` was made."""
+"""The schedule that is reconstructed from a capture equals the schedule with which the capture was made."""
 
 from __future__ import annotations
 

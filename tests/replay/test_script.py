@@ -64,7 +64,7 @@ def made(name: str) -> Reproducer:
 
 
 def stalled_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
-    """Return how long (ns) the stall's causes delayed a sender that had data to send, by the model's own ledger.
+    """Return how long (ns) the stall's causes delayed the sender while it had data to send, by the model's own ledger.
 
     Return None if a program hangs.
     """
@@ -80,7 +80,7 @@ def stalled_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
 def without(schedule: Schedule, is_client: bool, number: int) -> Schedule:  # noqa: FBT001  (of which end)
     """Return the schedule without one step.
 
-    If the step is a write, the reads that received its bytes become shorter.
+    After a removed write, the reads that received its bytes become shorter.
     """
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     by_write = {
@@ -178,7 +178,7 @@ def test_shrinking_is_the_same_every_time() -> None:
 
 
 class Asked:
-    """An oracle that shows the stall if the client's schedule has certain writes, each with at least a given size."""
+    """An oracle that shows the stall if the client's schedule has certain writes, each with a minimum size."""
 
     def __init__(self, least: dict[int, int]) -> None:
         self.least, self.runs = least, 0
@@ -364,7 +364,7 @@ def test_a_server_that_is_not_there_is_one_line_and_no_traceback(tmp_path: Path)
 
 @pytest.mark.parametrize("name", REMEDIES)
 def test_the_packetdrill_script_adds_up(name: str) -> None:
-    """All bytes of the schedule are sent once, in order, after they were written, and within the advertised window."""
+    """The script sends all bytes of the schedule once and in order. It sends them after their write, and within the advertised window."""
     one = made(name)
     script = packetdrill.read(one.packetdrill())
     is_client = DIRECTIONS[one.stall.direction]
@@ -421,7 +421,7 @@ On a busy machine, the player in Python cannot keep these times.
 
 
 def played(script: Path) -> subprocess.CompletedProcess[str]:
-    """Run the script with the small packetdrill player, in a network namespace of its own."""
+    """Run the script with the small packetdrill player, in its own network namespace."""
     command = ["unshare", "--net", sys.executable, packetdrill.__file__, str(script)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
@@ -431,7 +431,7 @@ def played(script: Path) -> subprocess.CompletedProcess[str]:
 def test_this_machine_s_kernel_does_what_the_packetdrill_script_says(name: str, tmp_path: Path) -> None:
     place = tmp_path / "reproduce.pkt"
     place.write_text(made(name).packetdrill())
-    for _ in range(2 * ATTEMPTS):  # if the player is 200 ms late, the kernel sends again
+    for _ in range(2 * ATTEMPTS):  # if the player is 200 ms late, the kernel retransmits
         done = played(place)
         if done.returncode == 0:
             return

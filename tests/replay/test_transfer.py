@@ -245,9 +245,9 @@ def test_a_transfer_that_is_given_up_leaves_no_part_of_a_capture(tmp_path: Path)
 
 
 def test_a_longer_or_slower_path_is_given_more_time() -> None:
-    """12 exchanges with 1 s of delay per direction take 24 s, and 400,000 bytes at 10 kb/s take 320 s.
+    """The time limit of a replay depends on the path.
 
-    The time limit of a replay allows for these times.
+    12 exchanges with 1 s of delay per direction take 24 s, and 400,000 bytes at 10 kb/s take 320 s.
     """
     questions = reconstruct(gather([str(CAPTURES / "ethernet-nagle-on.pcapng")]))
     assert patience_s(Changes(delay_ns=10**9).applied(questions)) > 24

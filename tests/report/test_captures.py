@@ -24,7 +24,7 @@ SENDER_MARKS = {*schema.KINDS} - {"duplicate_ack"}
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
 def test_figures_add_up_to_the_table(capture: Path) -> None:
-    """The throughput adds up to the unique bytes, and the flight has the peaks of the table.
+    """The throughput adds up to the unique bytes, and the peaks of the flight are those in the table.
 
     Every data segment is drawn, and every retransmit is marked.
     """
@@ -58,6 +58,9 @@ SMALL_PAGE_BYTES = 700_000
 
 @pytest.mark.parametrize("name", ["ethernet-random-loss", "ethernet-reordering-at-server", "ethernet-short-connections"])
 def test_the_report_of_a_small_capture_is_small(name: str) -> None:
-    """The three captures have the largest reports: 669 packets, the most marks, and three connections with figures."""
+    """These captures have the largest reports.
+
+    One has 669 packets, one the most marks, and one three connections with figures.
+    """
     page = report.render(report.data(analyze(ROOT / "captures" / f"{name}.pcapng")))
     assert len(page.encode()) <= SMALL_PAGE_BYTES

@@ -1,4 +1,4 @@
-"""In the strip of causes, the pixels of each cause are its share of the ledger.
+"""In the strip of causes, the width of each cause is its share of the ledger.
 
 `rust/src/figures/strip.rs` has the tests of single examples.
 """

@@ -182,7 +182,7 @@ def test_one_segment_at_one_instant_is_a_picture_too() -> None:
 
 
 def storm(segments: int) -> HandMade:
-    """Return an analysis of `segments` data segments with zero windows, every second segment sent twice."""
+    """Return an analysis of `segments` data segments with zero windows. Every second segment is sent twice."""
     exchange = Exchange()
     exchange.send(0, "C", 1, 1000, ack=1)
     made = analysis(exchange.send(1, "S", 1, ack=1001, flags=FIN))

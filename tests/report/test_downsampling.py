@@ -1,4 +1,4 @@
-"""A reduced series keeps its extremes, ends and silences, and has at most as many points as the limit."""
+"""A reduced series keeps its extremes, its ends and its silences. It has at most as many points as the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The RTT of a connection is that of its path, wherever it was captured. Expected values come from tshark and from hand calculation."""
+"""The RTT of a connection is that of its path, at whatever point it was captured.
+
+Expected values come from tshark or from hand calculation.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ MS = 1_000_000
 def download(to_server_ms: float, to_client_ms: float) -> str:
     """Return a download over a path with an RTT of 90 ms, captured between the hosts.
 
-    In the handshake, the server takes 4 ms longer to answer and the client 2 ms longer.
+    In the handshake, the server answers 4 ms later than the path explains, the client 2 ms later.
     """
     moments = [
         (0.0, "C > S S 0:0(0) win 64240 <mss 1460>"),
@@ -47,7 +50,7 @@ def test_the_rtt_is_that_of_the_path_at_both_ends_and_between(to_server_ms: floa
 
 
 def test_a_window_probe_is_no_round_trip(tmp_path: Path) -> None:
-    """The client ACKs the data after 29 µs. The server's next segments are window probes after 3.4 s and 6.8 s."""
+    """The client ACKs the data after 29 µs. The server's next segments are window probes, sent after 3.4 s and 6.8 s."""
     text = """
     0.000000 S > C  P. 1:1345 ack 1 win 108
     0.000029 C > S  .  ack 1345 win 0

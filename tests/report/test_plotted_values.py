@@ -1,4 +1,4 @@
-"""The values that figures plot are read back and compared with tshark's, or with the kernel's if only the kernel has them."""
+"""The values that figures plot are compared with tshark's. Values that tshark does not have are compared with the kernel's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIELDS = (
 
 
 class Seen(NamedTuple):
-    """One frame by tshark. `t_s` is the time since the first frame; values that tshark does not have are None."""
+    """One frame, as tshark sees it. `t_s` is the time since the first frame. Values that tshark does not have are None."""
 
     t_s: float
     from_client: bool
@@ -97,7 +97,7 @@ def connection_figure(name: str, key: str) -> dict[str, Any]:
     ],
 )
 def test_flight_and_window_are_those_of_tshark(name: str, finding_id: str) -> None:
-    """Bytes in flight are compared at frames with data, but not after SACK blocks, whose bytes tshark subtracts.
+    """Bytes in flight are compared at frames with data. Frames after SACK blocks are left out, because tshark subtracts the blocks' bytes.
 
     Windows are compared at ACKs.
     """
@@ -135,7 +135,7 @@ def test_estimates_of_the_sender_are_those_of_its_kernel(name: str) -> None:
 
 
 def test_a_sawtooth_is_seen() -> None:
-    """After each loss, the congestion window is below its earlier peak. Between two recoveries, the congestion window is known."""
+    """After each loss, the congestion window is below its earlier peak. Its size is known between two recoveries."""
     window = trace(look("ethernet-queue-overflow", "loss", "flight"), "congestion window")["y"]
     teeth = [list(part) for is_known, part in groupby(window, key=lambda y: y is not None) if is_known]
     assert len(teeth) >= 3
@@ -196,7 +196,7 @@ def test_writes_are_the_data_of_tshark() -> None:
 
 
 def test_sack_blocks_and_duplicate_acks_are_those_of_tshark() -> None:
-    """A duplicate ACK repeats the last ACK number and has SACK blocks (RFC 6675, 2). The flag of tshark also requires an equal window."""
+    """A duplicate ACK repeats the last ACK number and has SACK blocks (RFC 6675, 2). tshark also requires an equal window."""
     seen, figure = by_tshark("ethernet-loss"), connection_figure("ethernet-loss", "time-sequence")
     blocks = trace(figure, "SACK block")
     drawn = {
@@ -212,7 +212,7 @@ def test_sack_blocks_and_duplicate_acks_are_those_of_tshark() -> None:
 
 
 def strokes(figure: Mapping[str, Any]) -> set[tuple[int, int, int]]:
-    """Return frame, first byte and end of each data segment in a sequence graph, drawn as a stroke of `data` or as a mark."""
+    """Return (frame, first byte, end) of each data segment in a sequence graph. A segment is a stroke of `data` or a mark."""
     data = trace(figure, "data")
     drawn = {
         (frame, low, high)

@@ -1,4 +1,4 @@
-"""The footer of a report states where the report comes from, and the facts on a connection agree with tshark."""
+"""The footer of a report states where the report comes from. The facts on a connection agree with tshark."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_cause_is_in_one_term_of_rfc_4898_or_outside() -> None:
 
 
 def test_the_terms_of_rfc_4898_are_sums_of_the_ledger() -> None:
-    """By hand: windows take 5 + 7, and congestion takes 1 + 2 + 3. The remaining time, without the handshake, is the sender's."""
+    """By hand: windows take 5 + 7, congestion takes 1 + 2 + 3. The rest, except for the handshake, is the sender's."""
     account: dict[str, int | None] = {f"client_{cause.replace('-', '_')}_ns": 0 for cause in schema.CAUSES}
     account |= {"client_receiver_window_ns": 5, "client_zero_window_ns": 7, "client_timeout_ns": 1, "client_network_ns": 2}
     account |= {
@@ -74,7 +74,7 @@ def tshark(shown: str, field: str) -> list[float]:
 
 
 def test_segments_retransmits_and_median_rtt_are_those_of_tshark() -> None:
-    """A retransmit is a segment whose sequence number was sent before. tshark calls one of the three retransmits out of order."""
+    """A retransmit repeats a sequence number that was sent before. tshark calls one of the three retransmits out of order."""
     row = analyze(LOSS).connections.collect().row(0, named=True)
     from_client = "tcp.srcport == 40001"
     sent = len(tshark(f"{from_client} && (tcp.len > 0 || tcp.flags.syn == 1 || tcp.flags.fin == 1)", "frame.number"))

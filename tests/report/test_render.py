@@ -161,7 +161,7 @@ def test_any_list_of_numbers_survives_packing(values: list[float | None]) -> Non
 def busiest() -> dict[str, Any]:
     """Return the data of a report that reaches every limit.
 
-    The report has as many rows, lines and marks as are allowed, with numbers that compress badly.
+    It has as many rows, lines and marks as are allowed, and numbers that compress badly.
     """
     dice = random.Random(7)  # noqa: S311
     made = report.data(analysis(lossy_upload()))

@@ -1,4 +1,4 @@
-"""Segments become lines and marks. The figures follow from the exchange, whether the segments are read at once or in slices."""
+"""Segments become lines and marks of figures. Expected values follow from the exchange. Segments are read at once or in slices."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_ack_line_rises_only_when_new_data_is_acknowledged() -> None:
 
 
 def test_flight_rises_with_data_and_falls_with_acks() -> None:
-    """By hand: from 70 ms on, a segment is sent every 10 ms and nothing is acknowledged, until the retransmitted segment fills the hole."""
+    """By hand: from 70 ms on, a segment is sent every 10 ms. Nothing is ACKed until the retransmitted segment fills the hole."""
     flight = dict(steps(upload(analysis(lossy_upload())), "flight"))
     assert (flight[30], flight[40], flight[80], flight[120], flight[141]) == (1000, 2000, 3000, 7000, 0)
     assert flight[160] == 1, "a FIN takes one offset"
@@ -114,7 +114,7 @@ def test_throughput_bins_are_round_and_few() -> None:
 
 @pytest.mark.parametrize("slice_rows", [1, 2, 7, 25])
 def test_slices_change_nothing(monkeypatch: pytest.MonkeyPatch, slice_rows: int) -> None:
-    """State is carried from slice to slice. Interleaved connections have the same figures as when all segments are read at once."""
+    """The state is carried from slice to slice. So interleaved connections have the same figures as if all segments were read at once."""
     first, second = lossy_upload(), lossy_upload(conn=1)
     for place, row in enumerate(first.rows):
         row["frame"] = 2 * place + 1

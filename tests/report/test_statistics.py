@@ -1,4 +1,4 @@
-"""The report and the JSON have all statistics of a connection, with the same numbers as the table and the words of the schema."""
+"""The report and the JSON have all statistics of a connection. The numbers are those of the table, and the words those of the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled templates are stored beside the templates, like Python's bytecode. A compiled template is used only if it matches the text."""
+"""Compiled templates are stored beside the templates, like Python's bytecode. One is used only if it matches the template's text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(folder: Path, *, trim_blocks: bool = True) -> str:
-    """Render the template in a folder with a new environment, as a new process does."""
+    """Render the template in a folder with a new environment, like a new process."""
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, trim_blocks=trim_blocks)
     environment.bytecode_cache = Compiled(environment)
     return environment.get_template("page.j2").render(value="<b>")
@@ -76,7 +76,7 @@ def test_bytecode_goes_to_the_users_cache_where_python_writes_none_beside_the_so
 ) -> None:
     """`PYTHONDONTWRITEBYTECODE` keeps source folders unchanged, for example in container images.
 
-    Compiling the templates at each start would double the start time.
+    Without another cache, compiling the templates would double the start time.
     """
     package, cache = tmp_path / "package", tmp_path / "cache"
     package.mkdir()

@@ -23,7 +23,7 @@ UNKNOWN_FLOW: dict[str, Any] = {column.name: 0 if column.dtype == "Int64" and no
 
 
 def flows(*changes: dict[str, Any]) -> pl.LazyFrame:
-    """Return rows of `schema.FLOWS`. A value that is not given is 0 if the column is never null, and null otherwise."""
+    """Return rows of `schema.FLOWS`. Values that are not given are null, or 0 in columns that are never null."""
     who = {"client_addr": "10.0.0.1", "client_port": 40_000, "server_addr": "10.0.0.2", "server_port": 53}
     rows = [UNKNOWN_FLOW | who | {"flow": number, **change} for number, change in enumerate(changes)]
     return pl.LazyFrame(rows, schema=schema.FLOWS.polars_schema(), orient="row")

@@ -1,4 +1,4 @@
-"""The waterfall shows all connections on one time axis: when each one lived, its main cause, and how to open it."""
+"""The waterfall shows all connections on one time axis: when each was open, its main cause, and a link to open it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def nagle() -> Analysis:
 
 
 def finding(*frames: int, name: str = "nagle-delayed-ack", conn: int | None = 0) -> Finding:
-    """Return a finding on the client's data that is proved by these frames."""
+    """Return a finding on the client's data. These frames prove it."""
     return Finding(
         name,
         Severity.HIGH,
@@ -97,7 +97,7 @@ def test_the_longest_wait_of_the_finding_is_shown_with_twice_its_length_around_i
     ("begin_ms", "said"), [(0, "0.0000 s to 0.0140 s"), (3_600_000, "3,599.9880 s to 3,600.0140 s")], ids=["at once", "after an hour"]
 )
 def test_times_are_reported_finely_enough_to_distinguish_them(begin_ms: int, said: str) -> None:
-    """A wait of 2 ms is shown with six times its length on either side, at the start of the connection and an hour later."""
+    """A wait of 2 ms is shown with six times its length on either side. It is at the start of the connection, or an hour later."""
     exchange = Exchange().send(0, "C", 1, 100, ack=1)
     for n in range(3):
         exchange.send(begin_ms + 2 * n + (0 if begin_ms else 0.001), "C", 101 + 100 * n, 100, ack=1)
@@ -142,12 +142,12 @@ def test_bands_of_a_window_touch_and_fill_it(nagle: Analysis) -> None:
     assert bands[0]["x0"] == seen["from_ns"] / NS_PER_S
     assert bands[-1]["x1"] == seen["to_ns"] / NS_PER_S
     assert [band["x1"] for band in bands[:-1]] == [band["x0"] for band in bands[1:]]
-    # In each round, 215 µs pass from the second piece (frame 17) to the server's answer (frame 19): the client waits for its peer.
+    # In each round, the client waits for its peer for 215 µs, from the second piece (frame 17) to the server's answer (frame 19).
     assert {cause["cause"] for cause in seen["causes"]} == {"nagle-delayed-ack", "application", "network", "peer"}
 
 
 def test_waits_of_the_finding_are_shaded_and_no_others(nagle: Analysis) -> None:
-    """By hand, from the capture: of eleven stalls of 43.6 ms, the shown window contains nine completely."""
+    """By hand, from the capture: the shown window contains nine of eleven stalls of 43.6 ms completely."""
     seen = zoom(nagle)
     shades = [shape for shape in seen["figure"]["layout"]["shapes"] if shape["layer"] == "below"]
     assert seen["shaded"] == ["nagle-delayed-ack"]

@@ -83,7 +83,7 @@ def without_comment(line: str) -> str:
 
 
 def lines() -> list[Line]:
-    """Return the indented commands (with the lines that continue a quotation) and the commands in the README's table."""
+    """Return the indented commands and the commands in the README's table. A quotation may continue on the next lines."""
     found = []
     for path in pages():
         page, open_line = path.relative_to(ROOT).as_posix(), ""
@@ -132,7 +132,7 @@ def test_the_docs_have_commands() -> None:
 
 @pytest.mark.parametrize("line", COMMANDS, ids=lambda line: f"{line.page}: {line.text[:60]}")
 def test_options_and_arguments_are_accepted(line: Line) -> None:
-    """The program's own parser accepts each command; the command is not run."""
+    """The program's own parser accepts each command. The command is not run."""
     for words in ours(line):
         command, name, rest = get_command(app()), "tcptrace-lab", words
         while commands := getattr(command, "commands", None):
@@ -144,7 +144,7 @@ def test_options_and_arguments_are_accepted(line: Line) -> None:
 
 @pytest.mark.parametrize("line", SCRIPTS, ids=lambda line: f"{line.page}: {line.text[:60]}")
 def test_scripts_and_their_options_exist(line: Line) -> None:
-    """An option exists if the script, or a module in the same folder, contains the option as a string."""
+    """An option exists if it is a string in the script or in a module of its folder."""
     match = re.search(r"\bpython3? (?:-m (tcptrace_lab[\w.]*)|([\w/]+\.py))(.*)", line.text)
     assert match
     module, script, arguments = match.groups()
@@ -168,7 +168,7 @@ def test_targets_of_make_exist() -> None:
 
 
 def test_paths_that_contributing_names_exist() -> None:
-    """In CONTRIBUTING.md, words in capitals stand for any name."""
+    """In CONTRIBUTING.md, a word in capitals is a placeholder for a name."""
     text = re.sub(
         r"```.*?```",
         "",

@@ -1,4 +1,4 @@
-"""The public names of the package are listed here. A name is added or removed only together with this test."""
+"""This test lists the public names of the package. Whoever adds or removes a name must also change this list."""
 
 from __future__ import annotations
 

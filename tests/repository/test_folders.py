@@ -26,7 +26,7 @@ PICTURES = {".png", ".svg"}
 
 
 def crowded(files: Iterable[PurePosixPath]) -> dict[str, int]:
-    """Return the source folders with too many files, each with its number of files."""
+    """Return the source folders that have too many files, with the number of files in each."""
     counts = Counter(str(file.parent) for file in files if file.suffix not in PICTURES and not any(map(file.is_relative_to, DATA)))
     return {folder: count for folder, count in counts.items() if count > MAX_FILES}
 

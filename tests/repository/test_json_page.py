@@ -1,4 +1,4 @@
-"""`docs/json.md` is true: every old name is gone and every new one exists, in the JSON Schemas and in the tables."""
+"""`docs/json.md` is true: in the JSON Schemas and in the tables, no old name is left and every new name exists."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def rows(heading: str, cells: int) -> list[tuple[str, ...]]:
 
 
 def resolved(whole: dict[str, Any], part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a part of a JSON Schema and all parts that it refers to."""
+    """Yield a part of a JSON Schema and all parts to which it refers."""
     yield part
     if "$ref" in part:
         target: Any = whole

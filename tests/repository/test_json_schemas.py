@@ -1,4 +1,4 @@
-"""The published JSON Schemas are valid, have one version, and allow only keys that they name."""
+"""The published JSON Schemas are valid and have one version. They allow only keys that they name."""
 
 from __future__ import annotations
 

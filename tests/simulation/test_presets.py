@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(("send", "receive", "slow"), [("16K", "24K", True), ("16K", "16K", False)])
 def test_a_cell_of_comer_and_lin_is_one_line(tmp_path: Path, send: str, receive: str, *, slow: bool) -> None:
-    """Comer and Lin's Table 2: below 2 Mb/s in the slow cell, near 20 Mb/s in the fast cell."""
+    """By Comer and Lin's Table 2, the slow cell has less than 2 Mb/s and the fast cell nearly 20 Mb/s."""
     hosts = f"--stack sunos4 --host sparc-ipc --mss 9148 --send-buffer {send} --receive-buffer {receive}"
     line = f"{hosts} --rate 100M --delay 10us --framing atm"
     done = tcptrace_lab("simulate", *line.split(), "--client", "write 1M/4K", "--server", "read", "-o", "cell.pcap", folder=tmp_path)
@@ -34,7 +34,7 @@ def test_a_cell_of_comer_and_lin_is_one_line(tmp_path: Path, send: str, receive:
     ids=["smallest packet", "an ACK for 717 bytes", "an ACK for each"],
 )
 def test_a_vax_of_mosher_is_one_line(tmp_path: Path, size: int, acks_per_write: float | None, interval_ms: float | None) -> None:
-    """Mosher's section 2 has 5.5 ms for the smallest packet. Her Table 3 has the calls of tcp_input for 10,000 writes."""
+    """Mosher's section 2 has 5.5 ms for the smallest packet. Her Table 3 counts the calls of tcp_input for 10,000 writes."""
     hosts = "--stack bsd4.2 --host vax-750 --mss 1024 --send-buffer 2K --receive-buffer 2K"
     line = f"{hosts} --rate 2.94M --delay 5us --framing ethernet"
     done = tcptrace_lab("simulate", *line.split(), "--client", f"1000 * (write {size})", "-o", "vax.pcap", folder=tmp_path)

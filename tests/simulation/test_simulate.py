@@ -54,7 +54,7 @@ def captured(what: Mapping[str, Any], path: Path, **where: Any) -> tuple[Run, Se
 
 
 def complaints(path: Path) -> list[str]:
-    """Return tshark's expert messages above "chat" and "note", and the retransmits, losses and reorderings that tshark reports."""
+    """Return tshark's expert messages above "chat" and "note", and every retransmit, loss and reordering that tshark reports."""
     names = ["_ws.expert.message", "_ws.expert.severity", "tcp.analysis.retransmission", "tcp.analysis.lost_segment"]
     found = []
     for row in tshark.frames(path, names):
@@ -114,7 +114,7 @@ def test_engine_reads_the_segments_that_the_model_sent(tmp_path: Path, at: At) -
 
 
 def test_payload_is_the_stream_whatever_was_resent(tmp_path: Path) -> None:
-    """Reassembled by tshark, each byte of the client's stream is its offset modulo 251."""
+    """By tshark's reassembly of the client's stream, each byte is its offset modulo 251."""
     path = tmp_path / "run.pcap"
     run, _ = captured(EXCHANGES | {"forward": EXCHANGES["forward"] | PATHS["named"]}, path, at=At.SERVER)
     assert any(packet.resent_for for packet in run.packets)
@@ -148,7 +148,7 @@ def test_every_medium_carries_the_same_segments(tmp_path: Path, medium: Medium) 
 
 
 def test_cells_of_both_directions_are_in_time_order(tmp_path: Path) -> None:
-    """The ACKs of a bulk transfer are sent between its segments, each of which takes 190 or more cells on the line."""
+    """ACKs of a bulk transfer are sent between its segments. Each segment takes 190 or more cells on the line."""
     done = tcptrace_lab(
         "simulate",
         "--link",

@@ -84,9 +84,9 @@ def test_without_one_rule_other_sizes_stall(atm: bool, rule: str) -> None:  # no
 
 
 def test_an_echo_of_8_kb_waits_200_ms_on_average_by_the_phases_of_two_heartbeats() -> None:
-    """Each direction waits for a time that is uniform between 0 and 200 ms.
+    """Each direction waits for a time that is uniformly distributed between 0 and 200 ms.
 
-    The hosts have fixed phases, so only the wait of the request varies.
+    The phases of the hosts are fixed, so only the wait of the request varies.
     """
     means = []
     for server_ms in range(5, 200, 10):
@@ -113,9 +113,9 @@ def test_one_kilobyte_writes_lock_on_four_kilobyte_buffers() -> None:
 
 
 def test_three_segments_of_buffer_are_where_the_lock_ends() -> None:
-    """A send buffer of less than three segments locks: one of 3 KB does, one of 5 KB does not.
+    """A send buffer of less than three segments causes a deadlock: one of 3 KB does, one of 5 KB does not.
 
-    4.4BSD rounds buffers up to whole segments, so 4 KB do not lock there.
+    4.4BSD rounds buffers up to whole segments, so it has no deadlock with 4 KB.
     """
     assert law.mbps(4379) < 0.045
     assert law.mbps(4380) > 4

@@ -34,7 +34,7 @@ SUNOS, BSD44, LINUX = STACKS["sunos4"], STACKS["bsd4.4"], STACKS["linux"]
 
 
 def slow_ack_ranges(mss: int, send: int, receive: int, last: int = 50 * K, copy: int = 4 * K) -> list[tuple[int, int]]:
-    """Ranges of sizes that stall if every ACK arrives after the next piece was written, as the paper assumes."""
+    """Ranges of sizes that stall if each ACK arrives after the next piece was written (the paper's assumption)."""
     asked = Settings(mss, send, receive, copy)
     return [(low, high) for low, high, stalled in runs(lambda size: SUNOS.stalled(asked, size, Acks.SLOW), 1, last) if stalled]
 
@@ -44,7 +44,7 @@ def always(found: tuple[Range, ...]) -> list[tuple[int, int]]:
 
 
 def test_atm_ranges_are_those_of_the_paper_for_every_size_to_50_k() -> None:
-    """The ranges are (12n+4)K+1 to 12(n+1)K-1: the ACK threshold is half the window (8,192 bytes), hence 4K + 8K."""
+    """The ACK threshold is half the window (8,192 bytes), hence 4K + 8K: the ranges are (12n+4)K+1 to 12(n+1)K-1."""
     published = [((12 * n + 4) * K + 1, min(12 * (n + 1) * K - 1, 50 * K)) for n in range(4)]
     assert slow_ack_ranges(ATM, 16 * K, 16 * K) == published
     assert always(predicted_ranges(SUNOS, Settings(ATM, 16 * K, 16 * K, 4 * K), 1, 50 * K)) == published
@@ -77,7 +77,7 @@ def test_ethernet_ranges_are_the_sentence_and_the_formula_of_the_paper() -> None
     ],
 )
 def test_other_buffers_move_the_atm_ranges(send: int, receive: int, expected: list[tuple[int, int]]) -> None:
-    """4 KB are sent when nothing is in flight, and the next segment waits for M bytes.
+    """4 KB are sent while nothing is in flight. The next segment waits for M bytes.
 
     So 4096 + 9148 = 13,244 is the first size that does not wait.
     """
@@ -101,9 +101,9 @@ def test_without_nagle_a_window_that_35_percent_of_exceed_the_send_buffer_still_
 
 
 def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
-    """The data of one mbuf (100 bytes) is sent, and the rest waits for its ACK.
+    """The data of one mbuf (100 bytes) are sent. The rest waits for their ACK.
 
-    From 208 bytes (MINCLSIZE) on, all data fits into one cluster (Heidemann 1997).
+    From 208 bytes (MINCLSIZE) on, all data fit into one cluster (Heidemann 1997).
     """
     found = always(predicted_ranges(BSD44, Settings(ETHERNET, 16 * K, 16 * K, 2 * K), 1, 2 * K))
     assert found == [(101, 207)]
@@ -112,9 +112,9 @@ def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
 def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
     """With M = 1448, writes of 4,096 bytes end with a segment of 1,200.
 
-    Another small segment waits for the ACK of these 1,200 bytes. The wait is a stall if the delayed-ACK timer sends the ACK, as it does
-    unless one ACK covers the whole write. If another full segment is sent, the small segment does not wait. A 6.18 kernel stalled from
-    4097, 8193 and 12289 bytes on.
+    Another small segment waits for the ACK of these 1,200 bytes. If the delayed-ACK timer sends this ACK, the wait is a stall. Only an ACK
+    of the whole write does not wait for the timer. If another full segment is sent, the small segment does not wait. In a Linux 6.18
+    kernel, messages stalled from 4097, 8193 and 12289 bytes on.
     """
     found = predicted_ranges(LINUX, Settings(1448, 64 * K, 64 * K, 4 * K), 1, 20_000)
     assert [(one.from_bytes, one.to_bytes) for one in found] == [(4096 * n + 1, 4096 * n + 1447) for n in (1, 2, 3, 4)]
@@ -131,7 +131,7 @@ def test_linux_model_agrees_with_what_a_kernel_did_on_loopback(writes: int, stal
 
 
 def test_buffers_that_cannot_lock_are_those_of_the_condition() -> None:
-    """A lock needs S < H + A (A3). With buffers of 16K/16K, H + A is 8192 + 5735 = 13,927.
+    """A deadlock needs S < H + A (A3). With buffers of 16K/16K, H + A is 8192 + 5735 = 13,927.
 
     With 16K/24K (slow in Comer and Lin's measurement), H + A is 9148 + 8602 = 17,750, which is more than 16,384.
     """
@@ -144,7 +144,7 @@ def test_buffers_that_cannot_lock_are_those_of_the_condition() -> None:
 
 
 def streamed_s(stack: str, asked: Settings) -> float:
-    """Seconds that the stack model takes for 100 KB over Ethernet, in writes of `copy_bytes`."""
+    """How many seconds the stack model takes for 100 KB over Ethernet, in writes of `copy_bytes`."""
     client = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, program=(Write(100_000, asked.copy_bytes),))
     server = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, phase_ns=33_000_000, program=(Read(),))
     line = Link(10_000_000, 5_000)
@@ -161,7 +161,7 @@ def streamed_s(stack: str, asked: Settings) -> float:
     ],
 )
 def test_a_buffer_that_suffices_locks_if_writes_leave_some_of_it_unused(stack: str, asked: Settings) -> None:
-    """The buffers satisfy S >= H + A, but the socket waits for more room than there is.
+    """The buffers satisfy S >= H + A. But the socket waits for more room than is left.
 
     The stack model reaches less than a twentieth of the line's rate.
     """
@@ -199,7 +199,7 @@ def test_sizes_are_those_in_force() -> None:
 @pytest.mark.parametrize("key", ["sunos4", "bsd4.4"])
 @pytest.mark.parametrize("seed", range(40))
 def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, seed: int) -> None:
-    """The rules and the simulation agree for any message and write sizes, if the line takes microseconds and the applications no time."""
+    """The rules and the simulation agree for any message and write sizes. The line takes microseconds, the applications no time."""
     chance = random.Random(seed)  # noqa: S311 - the same every time
     rules, sizes = STACKS[key], (2048, 3000, 4096, 5120, 8192, 8760, 12_000, 16_384, 24_576)
     copy = chance.choice([rules.copy_bytes, 1460, 1024, 512, 100])
@@ -216,7 +216,7 @@ def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, 
 
 @given(mss=st.integers(1, 65_535), receive=st.integers(1, 2**30), percent=st.sampled_from([SUNOS_PERCENT, BSD44_PERCENT]))
 def test_three_full_segments_of_send_buffer_never_lock(mss: int, receive: int, percent: int) -> None:
-    """Comer and Lin advise a send buffer of three full segments, which suffices if A <= 2M and H <= M."""
+    """Comer and Lin advise a send buffer of three full segments. It suffices if A <= 2M and H <= M."""
     assert ack_bytes(mss, receive, percent) + min(mss, receive // 2) <= 3 * mss
 
 

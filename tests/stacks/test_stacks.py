@@ -1,4 +1,4 @@
-"""The stack models: what they send, sums of time and bytes, and identical results of repeated runs."""
+"""The stack models: what they send, how much time and how many bytes this takes, and equal results of repeated runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAXI = Link(100_000_000, 20_000, "atm")
 
 
 def exchange(size: int, **host: object) -> Run:
-    """One message over ATM between two SunOS hosts with buffers of 16 KB, and its echo.
+    """A message over ATM between two SunOS hosts with buffers of 16 KB, and its echo.
 
     Heartbeats (delayed-ACK timers) are at multiples of 200 ms.
     """
@@ -27,7 +27,7 @@ def exchange(size: int, **host: object) -> Run:
 
 
 def test_a_message_of_two_writes_of_the_kernel_waits_for_the_heartbeat() -> None:
-    """8 KB are copied in two parts of 4 KB: the first is sent at once, the second when the heartbeat's ACK arrives (Liu et al.)."""
+    """8 KB are copied in two parts of 4 KB. The first is sent at once, the second when the heartbeat sends an ACK (Liu et al.)."""
     run = exchange(8 * KIB)
     data = [p for p in run.packets if p.payload_bytes]
     assert [(p.from_client, p.seq, p.payload_bytes) for p in data[:2]] == [(True, 1, 4096), (True, 4097, 4096)]
@@ -117,7 +117,7 @@ def test_the_ledger_covers_each_directions_life_as_its_sender_sees_it(size: int)
 
 
 def held(run: Run, cause: str) -> float:
-    """The share that this cause has in the lifetime of the client's direction."""
+    """The share of this cause in the lifetime of the client's direction."""
     life = [h for h in run.truth if h.from_client]
     return sum(h.end_ns - h.start_ns for h in life if h.cause == cause) / (life[-1].end_ns - life[0].start_ns)
 
@@ -142,7 +142,10 @@ def test_the_ledger_blames_the_line_that_never_stands_idle() -> None:
 
 
 def test_the_ledger_blames_lost_packets() -> None:
-    """Recovery lasts from a retransmission to its ACK: 10 ms of path, and 1.2 ms for each segment (64 KB at most) before it on the line."""
+    """Recovery lasts from a retransmission to its ACK.
+
+    This is 10 ms of path, plus 1.2 ms for each segment before it on the line (at most 64 KB).
+    """
     link = Link(10_000_000, 5 * MS, lost=frozenset({20, 40, 60}))
     client = Host(STACKS["linux"], program=(Write(200_000, 8192),))
     run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),)), link, Link(10_000_000, 5 * MS)), truth=True)
@@ -154,7 +157,7 @@ def test_the_ledger_blames_lost_packets() -> None:
 
 
 def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_sender_and_not_the_loss() -> None:
-    """The first segment of a flight that fills the window is lost. For most of the RTT after the flight, the window is the cause."""
+    """A flight fills the window, and its first segment is lost. For most of the next RTT, the window is the cause."""
     link = Link(100_000_000, 5 * MS, lost=frozenset({30}))
     client, server = (Host(STACKS["linux"], 65_536, 16 * 1460, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
     run = simulate(Setting(client, server, link, Link(100_000_000, 5 * MS), no_slow_start=True), truth=True)
@@ -171,7 +174,7 @@ def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_send
 def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str, send_bytes: int) -> None:
     """After the line has carried the retransmission, its ACK arrives one RTT later.
 
-    Until this ACK arrives, Tahoe's congestion window or the send buffer has no more room.
+    Until then, Tahoe's congestion window or the send buffer has no more room.
     """
     link = Link(100_000_000, 5 * MS, lost=frozenset({40}))
     client, server = (Host(STACKS[stack], send_bytes, 65_536, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
@@ -195,7 +198,7 @@ def test_small_writes_that_nothing_holds_need_no_window_for_a_full_segment() -> 
 
 
 def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_and_the_next_is() -> None:
-    """The application writes 700 bytes every 10 ms, and heartbeats send ACKs. A full segment is sent by the write that fills it."""
+    """The application writes 700 bytes every 10 ms, and heartbeats send ACKs. The write that fills a segment sends it."""
     link = Link(10_000_000, MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Write(700), Think(10 * MS)), 60),))
     run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), link, link, no_slow_start=True), truth=True)
@@ -223,9 +226,9 @@ def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_doe
 
 @pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])
 def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay: bool, cause: str) -> None:
-    """A send buffer of 16K and a receive buffer of 36K lock while Nagle's algorithm delays 4 KB.
+    """With a send buffer of 16K and a receive buffer of 36K, there is a deadlock in which Nagle's algorithm delays 4 KB.
 
-    Buffers of 16K and 48K lock with NODELAY as well, although no data is delayed (Comer & Lin, Liu et al.).
+    With 16K and 48K, there is a deadlock with NODELAY, too, although no data is delayed (Comer & Lin, Liu et al.).
     """
     receive = 48 * KIB if no_delay else 36 * KIB
     client = Host(SUNOS, 16 * KIB, receive, no_delay=no_delay, program=(Write(400_000, 4096),))
@@ -236,7 +239,7 @@ def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay:
 def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -> None:
     """The send buffer of 4 KB is full of segments of at most 536 bytes.
 
-    The heartbeat's ACK of one segment makes too little room: the application waits for half of the buffer.
+    The heartbeat's ACK of one segment makes too little room. The application waits until half of the buffer is free.
     """
     link = Link(155_000_000, 40 * MS)
     client, server = (
@@ -305,7 +308,7 @@ def test_no_delay_answers_without_a_wait(stack: str) -> None:
 
 
 def answered(stack: str, writes: list[int], *, no_delay: bool = False) -> list[float]:
-    """Milliseconds of each of six exchanges over loopback: the writes, then the read of an answer of 100 bytes."""
+    """Milliseconds of each of six exchanges over loopback. An exchange is the writes and the read of an answer of 100 bytes."""
     option_bytes = STACKS[stack].option_bytes
     steps: tuple[Step, ...] = (Mark("sent"), *(Write(size) for size in writes), Read(100), Mark("answered"))
     costs = Costs(write_call_ns=10_000)
@@ -318,7 +321,10 @@ def answered(stack: str, writes: list[int], *, no_delay: bool = False) -> list[f
 
 @pytest.mark.parametrize("seed", range(80))
 def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
-    """Random pairs of stacks, buffers smaller than a segment, slow lines and losses: every transfer ends, and the ledgers have no gaps."""
+    """Random pairs of stacks, with buffers smaller than a segment, slow lines and losses.
+
+    Every transfer ends, and the ledgers have no gaps.
+    """
     chance = Random(seed)  # noqa: S311 - the same every time
     buffers = (0, 1024, 2048, 5000, 16_384, 65_536)
     size, answer, times = chance.choice([1, 99, 1460, 5000, 30_000]), chance.choice([1, 100, 3000, 20_000]), chance.randint(1, 4)
@@ -346,7 +352,7 @@ def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
 
 @pytest.mark.parametrize(("stack", "wait_ms"), [("bsd4.2", 200), ("sunos4", 0)])
 def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str, wait_ms: int) -> None:
-    """2,048 bytes are two segments and an eighth of the buffer; 4.2BSD sends an ACK at once only for 35% of the buffer.
+    """2,048 bytes are two segments, but only an eighth of the buffer. 4.2BSD sends an ACK at once only for 35% of the buffer.
 
     Heartbeats (delayed-ACK timers) send ACKs every 200 ms.
     """
@@ -380,7 +386,7 @@ def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: 
 def test_a_second_loss_of_a_window_is_repaired_without_a_timeout_if_duplicate_acks_follow(stack: str) -> None:
     """With Reno, the ACK of the first retransmit ends the recovery.
 
-    The data that this ACK releases cause three duplicate ACKs for the second loss. NewReno retransmits the second lost segment at once.
+    This ACK releases data, and these cause three duplicate ACKs for the second loss. NewReno retransmits the second lost segment at once.
     """
     client = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Write(120_000),))
     line = Link(10_000_000, 5 * MS, lost=frozenset({2, 2 + 17}))

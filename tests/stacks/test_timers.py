@@ -1,4 +1,7 @@
-"""Timers of the stack models: probes and retransmissions are sent at the times in the sources, data as soon as the window opens."""
+"""Timers of the stack models.
+
+Probes and retransmissions have the times in the stacks' sources; data are sent as soon as the window opens.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def probes(run: Run) -> list[int]:
 
 @pytest.mark.parametrize("stack", ["sunos4", "bsd4.4", "bsd4.2"])
 def test_bsd_probes_after_5_s_three_times_then_doubles_up_to_a_minute(stack: str) -> None:
-    """The timer begins with 1 s and doubles: 1, 2, 4, 8, 16, 32, 64 s. `tcp_setpersist` limits the timer to the range from 5 to 60 s."""
+    """The timer begins with 1 s and doubles: 1, 2, 4, 8, 16, 32, 64 s. `tcp_setpersist` raises it to at least 5 s and limits it to 60 s."""
     steps = [(after - before) / NS_PER_S for before, after in pairwise(probes(shut(stack)))]
     assert steps == [5, 5, 8, 16, 32, 60][: len(steps)]
     assert len(steps) >= 5
@@ -74,7 +77,7 @@ def test_a_window_that_opens_is_used_at_once_however_many_probes_there_were(stac
 def test_a_byte_of_a_probe_that_a_bsd_receiver_has_room_for_is_taken_and_does_not_make_the_probes_frequent_again() -> None:
     """The application reads 200 bytes of a full buffer.
 
-    These 200 bytes are too few for a window update, but leave room for the byte of a probe.
+    This is too little for a window update, but there is room for the byte of a probe.
     """
     client = Host(STACKS["sunos4"], 8192, 8192, program=(Write(20_000),))
     server = Host(STACKS["sunos4"], 4096, 4096, program=(Think(2 * NS_PER_S), Read(200), Think(OPENS_NS), Read()))
@@ -101,7 +104,7 @@ def test_a_timer_of_bsd_counts_beats_and_the_first_may_come_at_once(phase_ms: in
     ("stack", "doubled"), [("sunos4", True), ("bsd4.4", True), ("solaris2.5", True), ("freebsd", False), ("linux", False)]
 )
 def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack: str, doubled: bool) -> None:  # noqa: FBT001
-    """Two segments are lost, and so is the retransmission of the second one (Karn 1987; RFC 6298, 3; RFC 7323, 4).
+    """Two segments are lost, and the retransmission of the second one, too (Karn 1987; RFC 6298, 3; RFC 7323, 4).
 
     The ACK of the first segment answers its retransmission.
     """

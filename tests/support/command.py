@@ -1,8 +1,8 @@
 """Runs the command as a user does, and returns its exit code, stdout and stderr.
 
-`tcptrace_lab` runs the command in this process, which takes a seventh of the CPU time of a new process (0.07 s instead of 0.48 s for a
-small capture). `new_process` starts the command as a shell does, for tests of the process itself and of commands that start workers.
-`tests/cli` shows that both functions give the same result.
+`tcptrace_lab` runs the command in this process. A new process would take seven times the CPU time (0.48 s instead of 0.07 s for a small
+capture). `new_process` starts the command as a shell does, for tests of the process itself and of commands that start workers. `tests/cli`
+shows that both functions give the same result.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def tcptrace_lab(*arguments: str | Path, folder: Path | None = None) -> subproce
 
 @contextlib.contextmanager
 def _redirected(name: str) -> Iterator[IO[bytes]]:
-    """A file that receives what this process, its threads and the programs that it starts write to the stream `name`."""
+    """Yield a file that receives the stream `name` of this process, its threads and the programs that it starts."""
     number = {"stdout": 1, "stderr": 2}[name]
     before = os.dup(number)
     with tempfile.TemporaryFile() as file, os.fdopen(os.dup(file.fileno()), "w", encoding="utf-8") as stream:
@@ -66,7 +66,7 @@ def _redirected(name: str) -> Iterator[IO[bytes]]:
 def new_process(
     *arguments: str | Path, folder: Path | None = None, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs the command in another process, with only the given variables of this terminal in its environment."""
+    """Runs the command in another process. Its environment has only the given variables of this terminal."""
     plain = {name: value for name, value in os.environ.items() if name not in TERMINAL}
     command = [PROGRAM, *arguments]
     return subprocess.run(
@@ -75,7 +75,7 @@ def new_process(
 
 
 def only_line(stderr: bytes) -> str:
-    """The only line of `stderr`, without its newline. Fails unless stderr has exactly one line."""
+    """The only line of `stderr`, without its newline. Fails if stderr does not have exactly one line."""
     lines = stderr.decode().splitlines()
     assert len(lines) == 1, stderr.decode()
     return lines[0]

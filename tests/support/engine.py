@@ -1,4 +1,4 @@
-"""The engine for tests: reads one capture into Polars frames, and keeps the engine's messages about the file."""
+"""The engine for tests: it reads one capture into Polars frames and keeps its messages about the file."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ def read(*paths: Path) -> Read:
 
 
 def read_text(folder: Path, text: str, *, link: str = "ethernet", snaplen_bytes: int = packets.SNAPLEN_BYTES) -> Read:
-    """Reads the exchange `text` (grammar of `packets`), written to a capture in `folder`."""
+    """Writes the exchange `text` (grammar of `packets`) to a capture in `folder`, and reads it."""
     return read(packets.capture(folder / "exchange.pcap", text, link=link, snaplen_bytes=snaplen_bytes))
 
 
 def column(table: pl.DataFrame, name: str, *frames: int) -> list[Any]:
-    """The values of column `name` in the rows of `frames`, in that order; without `frames`, in all rows."""
+    """The values of column `name` in the rows of `frames`, in the order of `frames`. Without `frames`, in all rows."""
     rows = {row["frame"]: row[name] for row in table.iter_rows(named=True)}
     return [rows[frame] for frame in frames or rows]
 
 
 def _frame(stream: _core.ArrowStream, table: schema.Table) -> pl.DataFrame:
     """The batches of the stream as one Polars frame with the types of `table`."""
-    data: Any = stream  # Polars accepts this object for its `__arrow_c_stream__`, but its type hints do not
+    data: Any = stream  # Polars accepts this object because of its `__arrow_c_stream__`, but its type hints do not
     frame = pl.DataFrame(data).with_columns(pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values)
     assert frame.schema == pl.Schema(table.polars_schema())
     return frame

@@ -1,4 +1,4 @@
-"""Exchanges written as text (grammar of `tests.support.packets`) that several tests read."""
+"""Exchanges that several tests use, written as text (grammar of `tests.support.packets`)."""
 
 LATE_ACK = """
 0.0000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>

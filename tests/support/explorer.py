@@ -47,7 +47,7 @@ class Explorer(NamedTuple):
         method: str = "GET",
         raw: str = "",
     ) -> Answer:
-        """Send one request for a path below the token; `raw` replaces the whole path."""
+        """Send one request for a path below the token. `raw` replaces the whole path, including the token."""
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIME_LIMIT_S)
         target = raw or parts.path + path + (f"?{urlencode(query)}" if query else "")
@@ -60,7 +60,7 @@ class Explorer(NamedTuple):
             return Answer(got.status, {name.lower(): value for name, value in got.getheaders()}, got.read())
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  (any JSON)
-        """The JSON document at a path below the token; fails if there is none."""
+        """The JSON document at a path below the token. Fails if there is none."""
         answer = self.ask(path, query)
         assert answer.status == 200, answer.body
         return answer.json()
@@ -68,7 +68,10 @@ class Explorer(NamedTuple):
 
 @contextlib.contextmanager
 def exploring(*arguments: str | Path, cache: Path, folder: Path | None = None, browser: Path | None = None) -> Iterator[Explorer]:
-    """Run `tcptrace-lab view` with these arguments and the cache folder `cache`. Without `browser`, a program, no browser is opened."""
+    """Run `tcptrace-lab view` with these arguments and the cache folder `cache`.
+
+    `browser` is the program that opens the page; without it, no browser is opened.
+    """
     command = [str(PROGRAM), "view", *map(str, arguments), *(["--no-browser"] if browser is None else [])]
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TERM": "dumb", "BROWSER": f"{browser} %s"}
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -27,7 +27,7 @@ def judged_text(folder: Path, text: str) -> dict[str, Any]:
 
 
 def scenarios() -> dict[str, dict[str, Any]]:
-    """Name of a committed capture → the settings it was made with."""
+    """Map the name of each committed capture to the settings with which it was made."""
     return {path.stem: json.loads(path.read_text()) for path in sorted(CAPTURES.glob("*.json"))}
 
 

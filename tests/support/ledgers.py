@@ -1,4 +1,4 @@
-"""The ledger of a hand-written exchange, and the time of its causes."""
+"""The ledger of a hand-written exchange, and the time that each cause takes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def sums(found: Tables, *, from_client: bool) -> dict[str, int]:
 
 
 def parts(found: Tables, frame: int) -> list[tuple[str, int]]:
-    """The intervals of the wait that ended with segment `frame`: cause and nanoseconds, in order of time."""
+    """The (cause, nanoseconds) of each interval in the wait that ended with segment `frame`, in order of time."""
     own = found.ledger.filter(pl.col("frame_after") == frame).sort("start_ns").collect()
     return [(cause, end - start) for cause, start, end in own.select("cause", "start_ns", "end_ns").iter_rows()]
 

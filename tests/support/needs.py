@@ -1,7 +1,7 @@
-"""Requirements of some tests that a machine may lack: root, programs, shared captures.
+"""What some tests need and a machine may lack: root, programs, shared captures.
 
-A test whose requirement is missing is skipped, and pytest prints the reason. Shared captures (made by others) are in the folder of the
-environment variable `CAPTURES`, or in `../shared/captures`. A test that reads a shared capture has the mark `shared_captures`. If the
+A test that lacks something is skipped, and pytest prints the reason. Shared captures (made by others) are in the folder that the
+environment variable `CAPTURES` names, or in `../shared/captures`. A test that reads one of them has the mark `shared_captures`. If this
 folder exists, each shared capture that a test names must be in it.
 """
 
@@ -48,7 +48,7 @@ def each(paths: Iterable[Path]) -> list[ParameterSet]:
 
 @functools.cache
 def index() -> dict[str, dict[str, str]]:
-    """Name of each shared capture → its row of the index. Empty if there are no shared captures."""
+    """Map each shared capture's name to its row of the index. Empty if there are no shared captures."""
     if why_no_captures():
         return {}
     with (SHARED / "INDEX.tsv").open(encoding="utf-8", newline="") as file:
@@ -92,7 +92,7 @@ def _tshark_version() -> str:
 
 
 def tshark_4_0() -> None:
-    """Skip the test unless tshark has version 4.0, for which the rules of `tcptrace_lab.verify` are made."""
+    """Skip the test unless tshark has version 4.0. The rules of `tcptrace_lab.verify` are made for this version."""
     program("tshark")
     if not _tshark_version().startswith("4.0."):
         pytest.skip(f"comparisons with tshark 4.0 ({_tshark_version()} is installed)")

@@ -29,7 +29,7 @@ def tables(tmp_path: Path, text: str) -> Tables:
 
 
 def causes(found: Tables, *, from_client: bool = True) -> list[tuple[str, float]]:
-    """`(cause, milliseconds)` of each interval of one direction; adjacent intervals of the same cause are joined."""
+    """`(cause, milliseconds)` of each interval of one direction. Adjacent intervals with equal causes are joined."""
     intervals = found.ledger.sort("start_ns").collect()
     own = intervals.filter(pl.col("from_client") == from_client)
     joined = own.group_by(pl.col("cause").rle_id(), maintain_order=True).agg(

@@ -1,7 +1,7 @@
 """Turns a readable TCP exchange, written as text, into a capture file.
 
-Tests describe the packets in a notation like that of tcpdump and packetdrill. This module builds the packets (Scapy) and
-writes them (dpkt) with exact integer times. One line is one frame:
+Tests describe the packets in a notation like that of tcpdump and packetdrill. This module builds the packets with Scapy and writes them
+with exact integer times (dpkt). One line is one frame:
 
     0.000  C > S  S   0:0(0)            win 65535  <mss 1460, wscale 7, sackOK, TS val 10 ecr 0>
     0.010  S > C  S.  0:0(0)     ack 1  win 65160  <mss 1460, wscale 7>
@@ -117,7 +117,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """The header fields in the braces of a line, which differ from those of a plain packet."""
+    """The header fields in the braces of a line. They replace those of a plain packet."""
 
     ip_id: int | None = None
     ttl: int = 64
@@ -148,7 +148,7 @@ def capture(path: Path, text: str, *, link: str = "ethernet", snaplen_bytes: int
         path: the file; its suffix chooses the format, `.pcap` (nanoseconds) or `.pcapng` (if_tsresol 9).
         text: the exchange, in the grammar of this module.
         link: a key of `LINKS`.
-        snaplen_bytes: no more of a frame than this is kept.
+        snaplen_bytes: longer frames are truncated to this length.
 
     Raises:
         ValueError: the text is not an exchange, or the suffix is unknown.
@@ -315,7 +315,7 @@ def _network(source: Host, target: Host, header: _Header) -> Packet:
 
 
 def _linked(link: str, packet: Packet, source: Host, target: Host, header: _Header) -> bytes:
-    """The bytes of the frame: `packet` behind its link header."""
+    """The bytes of the frame: the link header, then `packet`."""
     if header.vlans and link not in ("ethernet", "sll", "sll2"):
         raise ValueError(f"no VLAN tags on link {link!r}")
     protocol = _ETHERTYPE[source.version]
@@ -350,7 +350,7 @@ def _linked(link: str, packet: Packet, source: Host, target: Host, header: _Head
 
 
 def _payload(first: int, payload_bytes: int) -> bytes:
-    """Payload bytes, which depend only on their offset, so that a retransmitted byte is equal to the original."""
+    """Payload bytes that depend only on their offset. So a retransmitted byte equals the original."""
     pattern = bytes(range(256))
     start = first % 256
     return (pattern * (payload_bytes // 256 + 2))[start : start + payload_bytes]

@@ -1,7 +1,7 @@
 """Recordings of the terminal as text: `python -m tests.support.recordings` renews `tests/golden/terminal/`.
 
-A recording has no colours and no erased progress lines; words, order and line breaks are compared. The commands read captures of
-`captures/`.
+A recording has no colours and no erased progress lines. Its words, their order and the line breaks are compared. The commands read captures
+of `captures/`.
 """
 
 from __future__ import annotations

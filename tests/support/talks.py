@@ -1,4 +1,4 @@
-"""Conversations written by hand: which host sends which bytes when."""
+"""Conversations written by hand: which host sends which bytes, and when."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BASE_S = 1_700_000_000
 
 
 class Talk:
-    """Builds a capture of one connection with Scapy: which host sends which bytes at which millisecond."""
+    """Builds a capture of one connection with Scapy. Each call adds what a host sends at a time in milliseconds."""
 
     def __init__(self, server_port: int = 80, client_port: int = 40_000, client: str = "192.0.2.1", server: str = "192.0.2.2") -> None:
         self.frames: list[Any] = []
@@ -26,11 +26,11 @@ class Talk:
         return self._add(at_ms + 2, "A", b"", from_client=True)
 
     def asks(self, at_ms: float, data: bytes, **options: Any) -> Talk:
-        """The client sends."""
+        """Add data of the client."""
         return self._add(at_ms, "PA", data, from_client=True, **options)
 
     def says(self, at_ms: float, data: bytes, **options: Any) -> Talk:
-        """The server sends."""
+        """Add data of the server."""
         return self._add(at_ms, "PA", data, from_client=False, **options)
 
     def closed(self, at_ms: float) -> Talk:

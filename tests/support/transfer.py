@@ -1,7 +1,7 @@
 """A transfer that the tests of tables, JSON and commands share, with expected values calculated by hand.
 
-A request of 100 bytes, an answer of 4,380 in three segments. The second segment of the answer is lost behind the capture point, reported
-missing by SACK, and retransmitted after a timeout.
+The request has 100 bytes, the answer 4,380 in three segments. The second segment of the answer is lost behind the capture point. SACK
+reports it missing, and a timeout retransmits it.
 """
 
 from __future__ import annotations

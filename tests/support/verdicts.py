@@ -1,4 +1,4 @@
-"""Verdicts on segments in a form that tests compare, and handshakes with which an exchange can begin."""
+"""Verdicts on segments in a form that tests can compare, and handshakes with which exchanges begin."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def figures(read: engine.Read, side: str, *names: str) -> tuple[Any, ...]:
 
 
 def of_nothing(findings: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The texts of findings (as in the JSON) whose own count or cost is zero. Such a finding would report that nothing happened."""
+    """The texts of findings (as in the JSON) with a count or cost of zero. Such a finding reports something that did not happen."""
     reported = list(findings)
     free = [f"{one['id']}: no cost" for one in reported if one["cost_s"] is not None and one["cost_s"] <= 0]
     return free + [f"{one['id']}: {one[words]}" for one in reported for words in ("title", "mechanism") if NOTHING.search(one[words])]

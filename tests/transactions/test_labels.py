@@ -1,4 +1,4 @@
-"""Labels of connections: from first bytes written by hand, from hostile bytes, and in all outputs."""
+"""Labels of connections: from hand-written first bytes, from hostile bytes, and in all outputs."""
 
 from __future__ import annotations
 
@@ -133,9 +133,9 @@ def test_a_connection_without_data_has_no_label(tmp_path: Path) -> None:
 
 
 def test_a_capture_cut_by_its_snap_length_gives_what_is_there(tmp_path: Path) -> None:
-    """With 54 bytes of headers and 20 of the request, the capture has the request's first line.
+    """With 54 bytes of headers and 20 bytes of the request, the capture contains the request's first line.
 
-    With 10 bytes of the request, the version that makes it HTTP is missing.
+    With 10 bytes of the request, the HTTP version is missing.
     """
     assert analyze(capture(tmp_path, REQUEST, snaplen_bytes=54 + 20)).labels == {0: "HTTP GET /data"}
     assert analyze(capture(tmp_path, REQUEST, snaplen_bytes=54 + 10)).labels == {}

@@ -1,4 +1,4 @@
-"""Transactions of HTTP/1 and FTP: conversations written by hand with their times, as tshark sees them, and with bytes that break rules."""
+"""Transactions of HTTP/1 and FTP: hand-written conversations with known times, a comparison with tshark, and bytes that break rules."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def test_chunks_are_put_together_and_their_framing_is_no_body(tmp_path: Path) ->
 
 
 def test_answers_without_a_body_are_distinguished_from_those_with(tmp_path: Path) -> None:
-    """Answers to HEAD and answers 304 and 204 have no body, whatever their Content-Length header says.
+    """Answers to HEAD and answers with status 304 or 204 have no body, whatever their Content-Length header says.
 
-    The status 100 is not a final answer (RFC 9112, 6.3).
+    An answer with status 100 is not final (RFC 9112, 6.3).
     """
     promised = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"
     talk = Talk().opened().asks(10, GET.replace(b"GET", b"HEAD")).says(11, promised)
@@ -317,7 +317,7 @@ def tshark(path: Path, show: str, *fields: str, more: Sequence[str] = ()) -> lis
 def test_a_real_servers_files_are_seen_as_tshark_sees_them(tmp_path: Path) -> None:
     """Requests, statuses and the time of each answer equal tshark's.
 
-    tshark's http.time lasts from a request's last segment to the last segment of its answer.
+    tshark's http.time is the time between the last segment of a request and the last segment of its answer.
     """
     talk = Talk().opened()
     for number in range(12):

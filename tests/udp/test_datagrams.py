@@ -1,4 +1,7 @@
-"""The table of UDP datagrams: which datagrams are rows, in every storage mode. All rows of real captures equal tshark's."""
+"""The table of UDP datagrams: which datagrams are rows, in every storage mode.
+
+For real captures, all rows equal tshark's.
+"""
 
 from __future__ import annotations
 
@@ -222,7 +225,7 @@ def real() -> list[Path]:
 
 
 def their_datagrams(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield one row per datagram that tshark shows, also inside tunnels, but not in ICMP errors or inside TCP."""
+    """Yield one row per datagram that tshark shows. Datagrams in tunnels count; those in ICMP errors or in TCP do not."""
     for fields in tshark.frames(path, FIELDS):
         layers = fields["frame.protocols"].split(":")
         end = min((layers.index(layer) for layer in ("icmp", "icmpv6", "tcp") if layer in layers), default=len(layers))

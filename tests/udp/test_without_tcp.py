@@ -1,4 +1,4 @@
-"""For captures without TCP, the sentence, the terminal and the page describe what the capture contains."""
+"""Captures without TCP: the sentence, the terminal output and the page describe what the capture contains."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Every figure of every connection is compared with the long listing of tcptrace 6.6.7, for every capture that tcptrace can read.
 
 Each of our figures equals tcptrace's, or gives tcptrace's by a known computation (`tcptrace_rules.printed`), or differs for a known reason.
-`golden/tcptrace-deviations.tsv` counts the differences with a reason. A deviation that vanishes, grows or is new makes its test fail. To
-renew the file: `TCPTRACE_RENEW=1 pytest tests/verify/test_against_tcptrace.py`.
+`golden/tcptrace-deviations.tsv` counts the differences with a reason. A test fails if a count grows or shrinks, or if a difference is new.
+To renew the file: `TCPTRACE_RENEW=1 pytest tests/verify/test_against_tcptrace.py`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ Pair = tuple[tuple[Direction, "Mapping[str, str]"], tuple[Direction, "Mapping[st
 
 
 def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed], counts: dict[str, Counter[str]]) -> Iterator[Pair]:
-    """Yield pairs of connections with the same ends, in order. Ends whose numbers of connections differ yield no pairs."""
+    """Yield pairs of connections with the same ends, in order.
+
+    If the two programs find different numbers of connections between two ends, these ends yield no pairs.
+    """
     mine: dict[frozenset[tcptrace.End], list[Mapping[str, Any]]] = defaultdict(list)
     for row in ours:
         mine[frozenset([(row["client_addr"], row["client_port"]), (row["server_addr"], row["server_port"])])].append(row)

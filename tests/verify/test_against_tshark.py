@@ -1,8 +1,8 @@
-"""Every segment of every real capture is compared with tshark: header fields, and conclusions from them.
+"""Every segment of every real capture is compared with tshark: its header fields, and the conclusions from them.
 
 Each difference is explained. The captures are those of `../shared/captures`, whatever their link type, and those of `captures/`.
-Conclusions may differ if a rule of `tcptrace_lab.verify.rules` explains the difference. Header fields may differ only where `deviations`
-lists the difference, and exactly as often.
+Conclusions may differ if a rule of `tcptrace_lab.verify.rules` explains the difference. Header fields may differ only as listed in
+`deviations`, and exactly as often.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def test_deviations_name_real_captures() -> None:
 def test_malformed_capture_is_read_or_refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The engine reads what it can.
 
-    The exit code of `analyze` says whether the engine read all of the capture (0), a part (4) or nothing (3).
+    By its exit code, `analyze` read all of the capture (0), a part of it (4) or nothing (3).
     """
     ours = _read_or_refusal(path)
     if isinstance(ours, EngineError):

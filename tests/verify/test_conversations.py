@@ -1,4 +1,7 @@
-"""Frames, bytes and duration of each connection equal those of Wireshark's conversations (`tshark -z conv,tcp`), on our own captures."""
+"""Frames, bytes and duration of each connection equal those in Wireshark's conversations (`tshark -z conv,tcp`).
+
+The captures are our own.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ EXCHANGE = """
 @pytest.mark.parametrize("link", sorted(packets.LINKS))
 @pytest.mark.parametrize("suffix", [".pcap", ".pcapng"])
 def test_every_source_link_gives_the_same_file(tmp_path: Path, link: str, suffix: str) -> None:
-    """The converted file equals the one made from the raw IP capture, on which tshark and the engine agree."""
+    """The converted file equals the one that is made from the raw IP capture."""
     hosts = "host C [2001:db8::1]:40000\nhost S [2001:db8::2]:80\n" if link == "ipv6" else ""
     words = hosts + EXCHANGE.format(header="")
     source = packets.capture(tmp_path / f"source{suffix}", words, link=link)

@@ -17,7 +17,7 @@ def test_a_pdu_takes_as_many_cells_as_payload_and_trailer_fill(pdu_bytes: int, c
 
 
 def test_share_of_the_line_for_an_mss_of_9148() -> None:
-    """An MSS of 9148 + 40 bytes of headers + 8 of LLC/SNAP + 8 of AAL5 trailer = 9204 bytes: 192 cells, 10,176 bytes on the line."""
+    """9148 (MSS) + 40 (headers) + 8 (LLC/SNAP) + 8 (AAL5 trailer) = 9204 bytes. They take 192 cells, or 10,176 bytes on the line."""
     assert atm.payload_share(9148, 40) == 9148 / 10_176
     assert round(atm.payload_share(9148, 40), 4) == 0.8990
     assert round(atm.oc3c_payload_bound_mbps(9148, 40), 1) == 134.6

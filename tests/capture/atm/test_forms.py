@@ -112,11 +112,12 @@ def test_forms_without_a_header_of_their_own_differ_in_the_link_type_alone(conve
 
 
 def expected_segments(name: str, form: AtmForm, target: Path) -> pl.DataFrame:
-    """Return the segments of the original capture, with the columns changed that the form of ATM changes."""
+    """Return the segments of the original capture, with the changes that this form of ATM makes."""
     segments = source_read(name).segments.drop(LINK_COLUMNS).with_columns(captured_payload_bytes="payload_bytes")
     if not form.is_cells:
         return segments
-    # The frame of a PDU is the frame with its last cell. The captures contain only IP packets, so frame n of the original is the n-th PDU.
+    # The frame of a PDU is the frame that carries its last cell. The captures contain only IP packets, so frame n of the original is the
+    # n-th PDU.
     ends = [number for number, cell in enumerate(cell_records(target, bare=form.is_bare), 1) if ends_pdu(cell)]
     frames = {str(number): end for number, end in enumerate(ends, 1)}
     return segments.with_columns(
@@ -138,9 +139,9 @@ def test_engine_sees_the_same_segments_in_every_form(converted: Callable[[str, A
 
 @every_form
 def test_engine_shows_channel_and_cells(converted: Callable[[str, AtmForm], Conversion], form: AtmForm) -> None:
-    """In captures of cells, the engine counts the captured cells.
+    """In a capture of cells, the engine counts the captured cells.
 
-    In captures of PDUs, the number of cells follows from the length. Unknown values are null.
+    In a capture of PDUs, the engine computes the number of cells from the length. Unknown values are null.
     """
     conversion = converted("atm9188-loss.pcapng", form)
     segments = engine.read(conversion.target).segments

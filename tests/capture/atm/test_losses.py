@@ -35,9 +35,9 @@ def read_without(cell: int, name: str = LOSSY) -> engine.Read:
 
 
 def assert_damaged(rows: Sequence[int], lossy: engine.Read, *, without: Sequence[int] = (), name: str = LOSSY) -> None:
-    """Check that the segments are those of the original without the rows `without`.
+    """Check that the segments are those of the original without the rows `without`, and that exactly `rows` are damaged.
 
-    Only the segments in `rows` may be marked as damaged. Row numbers count from 0 in the original.
+    Row numbers count from 0 in the original.
     """
     original = source_read(name).segments.with_row_index("row").filter(~pl.col("row").is_in(list(without)))
     headers = lossy.segments.select(HEADER_COLUMNS)

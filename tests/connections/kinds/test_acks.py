@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_linux_probes_a_closed_window_without_data(tmp_path: Path) -> None:
-    """Linux probes a zero window (RFC 9293, 3.8.6.1) with an empty segment, whose number is one below the next (`tcp_xmit_probe_skb`)."""
+    """Linux probes a zero window with an empty segment at SND.NXT - 1 (RFC 9293, 3.8.6.1; `tcp_xmit_probe_skb`)."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -80,7 +80,7 @@ def test_keepalives_of_a_side_that_has_sent_no_data_since_the_capture_began(tmp_
 
 
 def test_keepalives_of_an_idle_connection_miss_no_byte(tmp_path: Path) -> None:
-    """The capture begins with an empty keepalive, whose number is one below the number that the peer acknowledges (RFC 9293, 3.8.4)."""
+    """The capture begins with an empty keepalive. Its sequence number is one below the peer's ACK number (RFC 9293, 3.8.4)."""
     text = """
         0.00 C > S . 800:800(0) ack 5001
         0.02 S > C . 5001:5001(0) ack 801

@@ -1,4 +1,4 @@
-"""Bytes that a segment without data overtook: its sequence number shows that they were sent before it (RFC 9293, 3.10.7.4: SND.NXT)."""
+"""An empty segment overtakes data. Its sequence number shows that the data were sent earlier (RFC 9293, 3.10.7.4: SND.NXT)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNTS = ("retransmitted_segments", "retransmitted_bytes", "out_of_order_segment
 def test_a_fin_behind_the_ack_that_was_sent_after_it_is_late(tmp_path: Path) -> None:
     """The host increments the IP identification per packet.
 
-    The FIN has 50 and the ACK 51, so the FIN was sent first. Nothing was sent twice.
+    The FIN has ID 50 and the ACK has ID 51, so the FIN was sent first. Nothing was sent twice.
     """
     read = read_text(
         tmp_path,

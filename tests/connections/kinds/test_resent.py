@@ -26,7 +26,7 @@ FLIGHT_OF_6 = """
 def test_the_third_duplicate_ack_brings_a_fast_retransmit_and_sack_the_rest_of_the_recovery(tmp_path: Path) -> None:
     """The first and the third segment are lost (RFC 6675, 5).
 
-    Frame 14 is a partial ACK: it covers some outstanding data (RFC 6582, 3.2, step 3).
+    Frame 14 is a partial ACK: it covers only some of the outstanding data (RFC 6582, 3.2, step 3).
     """
     text = f"""{HANDSHAKE}{FLIGHT_OF_6}
         0.0302 S > C . ack 1 win 509 <sack 1461:2921>
@@ -162,9 +162,9 @@ def test_after_a_timeout_acks_bring_the_rest(tmp_path: Path) -> None:
 
 
 def test_a_timeout_is_no_verdict_sooner_than_any_timer(tmp_path: Path) -> None:
-    """After a silence of 120 ms (12 RTTs), the cause cannot be a duplicate ACK, a probe (no SACK) or a known timer (all are longer).
+    """The retransmission after 120 ms (12 RTTs) has no known reason.
 
-    So the reason of the retransmission is unknown.
+    No duplicate ACK arrived, probes need SACK, and all known timers run longer.
     """
     text = f"{WITHOUT_SACK}\n0.0200 C > S . 1:1461 ack 1\n0.0201 C > S . 1461:2921 ack 1\n0.1401 C > S . 1:1461 ack 1"
     read = read_text(tmp_path, text)

@@ -46,7 +46,7 @@ def test_a_rst_is_obeyed_challenged_or_ignored_by_its_number(tmp_path: Path, rst
 
 
 def test_a_rst_behind_both_fins_ends_nothing(tmp_path: Path) -> None:
-    """A host answers segments for a connection that no longer exists with a RST (RFC 9293, 3.10.7.1)."""
+    """If a segment arrives for a connection that no longer exists, the host answers with a RST (RFC 9293, 3.10.7.1)."""
     text = f"""{HANDSHAKE}
         0.02 C > S F. 1:1(0) ack 1
         0.03 S > C F. 1:1(0) ack 2
@@ -164,7 +164,7 @@ def test_both_sides_close_at_a_time(tmp_path: Path) -> None:
 
 
 def test_ports_used_again_begin_with_a_clean_slate(tmp_path: Path) -> None:
-    """The new connection has a new ISN, so numbers that look old are new data (RFC 9293, 3.6.1; RFC 6191)."""
+    """The new connection has a new ISN, so sequence numbers that look old belong to new data (RFC 9293, 3.6.1; RFC 6191)."""
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:1001 ack 1
         0.03 S > C R. 1:1(0) ack 1001 win 0

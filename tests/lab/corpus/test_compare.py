@@ -45,7 +45,7 @@ def test_a_ledger_that_says_what_the_kernel_does_agrees_at_all_three_points(tmp_
 
 
 def test_a_ledger_that_says_something_else_is_wrong_in_matrix_headline_and_list(tmp_path: Path) -> None:
-    """The kernel's ledger is changed: in it, the client's think time has the cause receiver window, so the verdict counts as wrong."""
+    """In the changed kernel ledger, the client's think time has the cause receiver window, so the verdict counts as wrong."""
     one = judged(tmp_path, "receiver-window")
     assert spent_ns(one, gates="receiver-window", is_accepted=False) == 3 * THOUGHT_NS
     lines = list(report([one], 5))

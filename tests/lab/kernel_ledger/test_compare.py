@@ -34,7 +34,7 @@ def test_a_ledger_that_says_what_the_kernel_does_agrees_at_both_ends(tmp_path: P
 
 
 def test_what_the_ledger_calls_something_else_is_listed_with_its_frames(tmp_path: Path) -> None:
-    """The kernel's ledger is changed: in it, the client's 20 ms of think time have the cause receiver window, so the verdict is wrong."""
+    """In the changed kernel ledger, the client's think time of 20 ms has the cause receiver window, so the verdict is wrong."""
     lines = list(report([transfer(tmp_path, own_turn="receiver-window")]))
     (line,) = (line for line in lines if "| sender | receiver-window | application |" in line)
     assert "| 0.08 | 1: 4–6 (20.0), 1: 6–8 (20.0), 1: 8–10 (20.0) and 1 more |" in line

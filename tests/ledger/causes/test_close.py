@@ -1,4 +1,4 @@
-"""The cause "close": retransmissions to a host that has closed the connection count as close, because no application waits for them.
+"""The cause "close": retransmissions to a host that has closed the connection. No application waits for them.
 
 The exchanges are written by hand, captured at the server.
 """

@@ -1,4 +1,7 @@
-"""The remedy for delayed ACKs names the option of the receiver's stack, or those of several stacks if the receiver's SYN shows no stack."""
+"""The remedy for delayed ACKs names the socket option of the receiver's stack.
+
+If the receiver's SYN shows no stack, the remedy names the options of several stacks.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,9 @@ def opened(client: str, server: str, *, at_client: bool = True) -> str:
 
 
 def held(count: int = 5, *, client_sends: bool = True) -> str:
-    """Each request is two writes of 100 bytes, and is answered with 50 bytes. The second write waits for a delayed ACK of the first.
+    """Each request is two writes of 100 bytes. The second waits for a delayed ACK of the first. Each answer has 50 bytes.
 
-    If not `client_sends`, the roles are exchanged.
+    If `client_sends` is false, the server sends the requests.
     """
     sender, receiver = ("C", "S") if client_sends else ("S", "C")
     lines, seq, got = [], 1, 1
@@ -66,7 +69,7 @@ TOLD = {
 
 @pytest.mark.parametrize("family", TOLD)
 def test_a_receiver_is_given_the_switch_of_its_own_stack(tmp_path: Path, family: str) -> None:
-    """The sender's SYN is that of Linux, which shows nothing about the receiver."""
+    """The sender's SYN is that of Linux. It shows nothing about the receiver's stack."""
     server, switch, not_its_own = TOLD[family]
     text = opened(f"{ASKED}> {{ttl 64}}", server) + held()
     last = found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy[-1]
@@ -116,9 +119,9 @@ def test_every_family_that_a_syn_shows_has_a_switch_of_its_own_words() -> None:
 
 
 def answers_behind_late_acks(count: int) -> str:
-    """Answers of 4,920 bytes, captured at the client. The client delays the last ACK of an answer by 38 ms.
+    """Answers of 4,920 bytes, captured at the client. The client delays the last ACK of each answer by 38 ms.
 
-    The next answer begins 0.18 to 0.21 ms after that ACK. The server's send buffer has room for the next answer only when everything is
+    The next answer begins 0.18 to 0.21 ms after that ACK. The server's send buffer has room for the next answer only after everything is
     ACKed. The client's timer sends an ACK every 40 ms, so the answers are evenly spaced, too.
     """
     lines, seq = ["0.200ms C > S P. 1:101 ack 1"], 1

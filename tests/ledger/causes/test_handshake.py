@@ -1,4 +1,4 @@
-"""The cause "handshake" in the server's direction: the time that the opening of a connection takes.
+"""The cause "handshake" in the server's direction: the time in which a connection opens.
 
 The captures are made at the client, over a path with an RTT of 100 ms.
 """
@@ -23,7 +23,7 @@ OPEN = """
 
 @pytest.mark.parametrize("asked_ms", [100, 130])
 def test_a_server_that_answers_a_request_does_not_wait_twice_for_the_handshake(tmp_path: Path, asked_ms: int) -> None:
-    """The handshake takes one RTT. The request and the answer take another RTT. The RTT of the request counts as network."""
+    """The handshake takes one RTT, the request and the answer another one. The RTT of the request counts as network."""
     answered_ms = asked_ms + 100 + 20
     reported = lasted_of_server(tmp_path, f"{OPEN}{asked_ms}ms C > S P. 1:101 ack 1\n{answered_ms}ms S > C P. 1:501 ack 101 win 65535\n")
     assert reported["handshake"] == pytest.approx(100, abs=0.1)
@@ -33,7 +33,7 @@ def test_a_server_that_answers_a_request_does_not_wait_twice_for_the_handshake(t
 
 
 def test_a_server_that_speaks_first_waits_for_the_ack_of_its_syn(tmp_path: Path) -> None:
-    """The server can send its greeting only after it has received the client's ACK, so the SYN-ACK and this ACK take one more RTT."""
+    """The server can send its greeting only after the client's ACK. So the SYN-ACK and this ACK take another RTT."""
     reported = lasted_of_server(tmp_path, f"{OPEN}220ms S > C P. 1:51 ack 1 win 65535\n220.1ms C > S . ack 51\n")
     assert reported["handshake"] == pytest.approx(200, abs=0.1)
     assert reported["application"] == pytest.approx(20, abs=0.1)

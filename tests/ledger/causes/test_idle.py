@@ -22,7 +22,7 @@ OPENED = """
 
 
 def page(items: int, think_ms: float = 30) -> str:
-    """A page with this many items, requested one after the other: each request has 200 bytes, each answer 1,000.
+    """A page of `items` requests, one after the other. Each request has 200 bytes, each answer 1,000.
 
     The server needs 5 ms per answer.
     """
@@ -33,7 +33,7 @@ def page(items: int, think_ms: float = 30) -> str:
 
 
 def written(text: str) -> str:
-    """The text with stream offsets filled in: each request has 200 bytes, each answer 1,000."""
+    """Return the text with stream offsets filled in. Each request has 200 bytes, each answer 1,000."""
     asked = answered = 1
     lines = []
     for line in text.splitlines():
@@ -62,9 +62,9 @@ def test_a_finished_transfer_that_is_kept_open_for_a_minute_is_idle_until_the_cl
 
 
 def test_keepalives_alone_make_no_work_of_a_silence(tmp_path: Path) -> None:
-    """A silence is idle time if it is longer than ten usual pauses, here 30 s.
+    """A silence is idle time if it is longer than ten usual pauses: here, longer than 30 s.
 
-    A silence of 25 s is idle time here because of the keepalives every 12 s.
+    Because of the keepalives every 12 s, a silence of 25 s is idle time, too.
     """
     probes = "\n+12s C > S . 2200:2201(1)\n+20ms S > C . ack 2201" * 2
     text = written(

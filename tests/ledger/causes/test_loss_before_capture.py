@@ -1,4 +1,4 @@
-"""Packet loss before a capture point near the receiver: gaps in the sender's IPv4 identifications show that packets are missing.
+"""Packet loss before a capture point near the receiver: gaps in the sender's IPv4 IDs show that packets are missing.
 
 The exchanges are written by hand, with an RTT of 10 ms. Expected durations are differences of the times in their text. Linux increments the
 IP identification of a connected socket by one per packet.
@@ -26,7 +26,7 @@ EXCHANGES, LATE = 30, 20
 def questions(late_ms: float, left_out: int) -> str:
     """The client sends a question when it receives the previous answer.
 
-    One question is sent `late_ms` late, with an IP identification that skips `left_out` numbers.
+    One question is sent `late_ms` late, and `left_out` IP IDs before it are missing.
     """
     lines, at_ms, number = [OPENED], 20.0, 101
     for place in range(EXCHANGES):
@@ -47,7 +47,7 @@ def questions(late_ms: float, left_out: int) -> str:
 def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
     tmp_path: Path, late_ms: float, left_out: int, *, by_loss: bool
 ) -> None:
-    """The first retransmission timer of Linux runs for 200 ms and one or two RTTs, the next for twice that time.
+    """The first retransmission timer of Linux runs for 200 ms plus one or two RTTs, the second twice as long.
 
     If the delay fits no timer, the missing packet may have been an ACK without data.
     """
@@ -60,9 +60,8 @@ def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
 def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out: int, *, by_loss: bool) -> None:
     """The application writes every 100 ms, and one write arrives 30 ms late.
 
-    If an IP identification is missing before the late write, an earlier copy of this write was lost, because the host sent nothing else. On
-    a path with heavy loss, a third of the identifications may be missing. If most identifications are missing, the host may count all its
-    packets with one counter.
+    The host sends nothing else. So an IP ID that is missing before the late write was that of an earlier, lost copy. Heavy loss can explain
+    that a third of the IDs are missing. If most IDs are missing, the host may use one counter for all its packets.
     """
     lines, at_ms, number = [OPENED], 20.0, 101
     for place in range(EXCHANGES):
@@ -77,7 +76,7 @@ def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out:
 
 
 def test_a_number_that_comes_late_was_not_lost(tmp_path: Path) -> None:
-    """The missing IP identification is that of an ACK that arrives late. The next question arrives 215 ms later."""
+    """The missing IP ID is that of an ACK, which arrives late. The next question arrives 215 ms later."""
     text = questions(215.0, 1)
     answered, number = 1 + 400 * LATE, 100 + LATE
     before = 1 + 300 * LATE

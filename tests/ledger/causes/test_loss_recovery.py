@@ -1,7 +1,7 @@
 """Causes after a packet loss: waits until a retransmission is acknowledged, and flights that do not grow.
 
 The exchanges are written by hand, with an RTT of 20 ms, and captured at the sender. Each expected duration is the difference of two times
-in the text of its exchange. The sender is one whose SYN offers neither SACK nor timestamps.
+in the text of its exchange. The sender's SYN offers neither SACK nor timestamps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def opened(window: int = 60_000) -> str:
 
 
 def flight(at_s: float, first: int, count: int) -> str:
-    """`count` full segments from segment number `first` of the connection on."""
+    """`count` full segments of the connection, beginning with segment number `first`."""
     starts = [1 + (first + place) * MSS for place in range(count)]
     return "\n".join(f"{at_s:.4f} C > S . {start}:{start + MSS} ack 1" for start in starts)
 
@@ -83,7 +83,7 @@ def test_a_window_that_was_full_over_a_hole_holds_what_its_repair_lets_go(tmp_pa
 
 
 def test_the_wait_for_the_ack_of_a_resend_is_no_timers(tmp_path: Path) -> None:
-    """The ACK arrives 50 ms after the retransmission. The wait for this ACK is a stall as well, but no timer of the sender ended it."""
+    """The ACK arrives 50 ms after the retransmission. The wait for it is a stall as well, but no timer of the sender ended it."""
     found = judged_text(tmp_path, repaired_by_the_timer(acked_s=1.11))
     reported = stalls.stalls(found.ledger).filter(from_client=True, cause="timeout").collect()
     assert dict(reported.select("frame_after", "timer").iter_rows()) == {7: "retransmission", 9: None}
@@ -91,7 +91,7 @@ def test_the_wait_for_the_ack_of_a_resend_is_no_timers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("sizes", "by_buffer"), [([4] * 9, 2), ([4, 4, 5, 5, 6, 6, 7, 7, 8], 0)])
 def test_flights_that_stand_still_behind_a_loss_are_the_buffers(tmp_path: Path, sizes: list[int], by_buffer: int) -> None:
-    """Congestion avoidance adds a segment at least every two RTTs (RFC 5681, 3.1). So seven equal flights have another limit."""
+    """Congestion avoidance adds a segment at least every two RTTs (RFC 5681, 3.1). So something else limits seven equal flights."""
     lines, sent = [repaired_fast(5)], 5
     for place, size in enumerate(sizes):
         at_s = 0.0802 + place * ROUND_MS / 1000

@@ -1,4 +1,4 @@
-"""The ledger around losses: the cause of a wait before the sender can know of a loss, and losses that do not reduce the congestion window.
+"""Losses in the ledger: waits before the sender can know of a loss, and losses that do not reduce the congestion window.
 
 The exchanges are written by hand, with an RTT of 20 ms, and captured at the client. Expected durations are differences of the times in
 their text.
@@ -39,12 +39,12 @@ def data(at_ms: float, *numbers: int, last_bytes: int = MSS) -> str:
 
 
 def acks(at_ms: float, *numbers: int) -> str:
-    """For each number, an ACK of all bytes before the segment with this number; the ACKs are 10 µs apart."""
+    """For each of `numbers`, an ACK of all segments before it. The ACKs are 10 µs apart."""
     return "\n".join(f"{at_ms + n / 100:.3f}ms S > C . ack {at(number)} win 4000" for n, number in enumerate(numbers))
 
 
 def missing(at_ms: float, number: int, count: int) -> str:
-    """`count` duplicate ACKs, 10 µs apart: segment `number` is missing, and the segments after it have arrived."""
+    """`count` duplicate ACKs, 10 µs apart. Segment `number` is missing, but later segments have arrived."""
     return "\n".join(
         f"{at_ms + n / 100:.3f}ms S > C . ack {at(number)} win 4000 <sack {at(number + 1)}:{at(number + 2 + n)}>" for n in range(count)
     )
@@ -55,9 +55,9 @@ def reported(tmp_path: Path, *lines: str, opened: str = OPENED) -> dict[str, flo
 
 
 def test_until_duplicate_acks_signalled_the_loss_the_flight_was_slow_starts(tmp_path: Path) -> None:
-    """The last segment of the flight is sent at 40.09 ms, the third duplicate ACK arrives at 60.02, and the retransmission is sent at 65.
+    """The last segment of the flight is sent at 40.09 ms. The third duplicate ACK arrives at 60.02 ms.
 
-    The ACK of the retransmission releases new data at 85 ms.
+    The retransmission is sent at 65 ms. Its ACK releases new data at 85 ms.
     """
     lines = [data(40, *range(10)), missing(60, 0, 9), data(65, 0), acks(85, 10), data(85.01, *range(10, 16)), acks(105.1, 16)]
     found = reported(tmp_path, *lines)
@@ -69,7 +69,7 @@ def test_until_duplicate_acks_signalled_the_loss_the_flight_was_slow_starts(tmp_
 def test_until_duplicate_acks_signalled_the_loss_a_flight_without_more_behind_it_was_on_its_way(tmp_path: Path) -> None:
     """The first segment of a flight is lost.
 
-    The last segment is small, so the application had written no more, and slow start did not limit the flight.
+    The last segment is small, so the application had written no more data. Slow start did not limit the flight.
     """
     found = reported(tmp_path, data(40, *range(10), last_bytes=100), missing(60, 0, 8), data(65, 0), acks(85, 9))
     assert found["network"] == pytest.approx(60.02 - 40 + 85 - 65, abs=0.02)
@@ -81,7 +81,7 @@ def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts
     """A fast retransmission needs three duplicate ACKs (RFC 5681, 3.2).
 
     The third of five segments is lost; four more segments are sent from 60.02 to 60.05 ms. The third duplicate ACK arrives one RTT after
-    the first of these four segments is sent. Without the loss, the sender would have sent no more until that ACK, either.
+    the first of these four segments is sent. Without the loss, too, the sender would have waited for that ACK.
     """
     lines = [data(40, *range(5)), acks(60, 1, 2), data(60.02, 5, 6, 7, 8), missing(60.06, 2, 2), missing(80.01, 2, 3).splitlines()[-1]]
     found = reported(tmp_path, *lines, data(80.04, 2), acks(100.05, 9))
@@ -90,9 +90,9 @@ def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts
 
 
 def test_duplicate_acks_that_are_too_few_begin_the_repair_where_a_timer_ends_it(tmp_path: Path) -> None:
-    """After one duplicate ACK, RACK (RFC 8985, 6.2) waits from 60 to 65 ms, because the segment may only be late.
+    """After one duplicate ACK, RACK waits from 60 to 65 ms, because the segment may only be late (RFC 8985, 6.2).
 
-    The cause of RACK's wait is the loss.
+    The cause of this wait is the loss.
     """
     found = reported(tmp_path, data(40, 0, 1), missing(60, 0, 1), data(65, 0), acks(85, 2))
     assert found["slow-start"] == pytest.approx(60 - 40.01, abs=0.02)
@@ -100,11 +100,10 @@ def test_duplicate_acks_that_are_too_few_begin_the_repair_where_a_timer_ends_it(
 
 
 def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_reported(tmp_path: Path) -> None:
-    """Segment 0 is retransmitted at 60.1 ms, followed by the last two segments, of which the second is small.
+    """Segment 0 is retransmitted at 60.1 ms. Segments 10 and 11 follow as the last ones; segment 11 is small.
 
-    The ACK at 80.1 covers all segments before the last two. A SACK at 90.13 reports only the very last segment, and a timer retransmits the
-    missing one at 95. The cause is network while the first ten segments are sent, from 60.12 to 90.13 (the last segment is in transit), and
-    for the RTT of the last retransmission.
+    The ACK at 80.1 ms covers segments 0 to 9. The SACK at 90.13 ms reports segment 11, so a timer retransmits segment 10 at 95 ms. The
+    cause is network during 0.09 ms of the first flight, from 60.12 to 90.13 ms, and for the RTT of the last retransmission.
     """
     lines = [data(40, *range(10)), missing(60, 0, 8), data(60.1, 0), data(60.11, 10, 11, last_bytes=100), acks(80.1, 10)]
     late = f"90.13ms S > C . ack {at(10)} win 4000 <sack {at(11)}:{at(11) + 100}>"
@@ -130,7 +129,7 @@ def test_a_sender_that_begins_as_ever_behind_a_lost_syn_took_it_for_no_sign_of_a
 ) -> None:
     """A sender that treats a lost SYN as congestion begins with one segment (RFC 5681, 3.1).
 
-    The test has two flights, of 10 and 20 segments or of 1 and 2, each of which takes an RTT.
+    The test has two flights, each of one RTT. They have 10 and 20 segments, or 1 and 2.
     """
     opened = OPENED.replace("20ms", "1020ms").replace(SYN, f"{SYN}\n    1000ms {SYN[2:]}")
     second = range(first_flight, 3 * first_flight)

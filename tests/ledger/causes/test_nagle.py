@@ -1,8 +1,8 @@
-"""Waits that Nagle's algorithm and a full send buffer explain equally well, because the rest of a write is a small segment.
+"""Waits of a small segment that Nagle's algorithm and a full send buffer explain equally well.
 
-The confidence depends on how well the frames distinguish the two causes. Two senders produce the same frames: one that Nagle's algorithm
-delays, and one with TCP_NODELAY whose send buffer holds just the bytes in flight. Both senders send the small rest when the ACK arrives.
-Only a larger flight shows that the send buffer had room.
+Two senders produce equal frames: Nagle's algorithm delays the one, and the send buffer of the other (with TCP_NODELAY) is full. Both send
+the small rest of a write when the ACK arrives. A larger flight shows that the send buffer had room. The confidence depends on how well the
+frames distinguish the two causes.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ LATE_MS = 60
 
 
 def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: int = 0, late_ms: int = LATE_MS) -> str:
-    """Every 100 ms, the client sends two pieces, the second when the delayed ACK of the first arrives; the server answers.
+    """Every 100 ms, the client sends two pieces: the second one when the delayed ACK of the first arrives. The server answers.
 
-    `before` bytes are sent at once before all pieces.
+    The client first sends `before` bytes at once.
     """
     lines, seq, got = [OPENED], 1, 1
     if before:
@@ -89,9 +89,9 @@ def test_a_rest_that_a_full_buffer_explains_as_well_proves_nothing(
 
 
 def test_a_segment_more_than_the_flight_is_what_distinguishes_a_buffer_from_a_hold(tmp_path: Path) -> None:
-    """If 13,244 bytes were in flight before, the send buffer has room for a segment (9,148) after 4,096 bytes.
+    """The client sends 4,096 bytes. If 13,244 bytes were in flight before, the send buffer has room for a full segment (9,148) as well.
 
-    With 13,243 bytes in flight before, the send buffer may be too small.
+    If only 13,243 bytes were in flight before, the send buffer may be too small.
     """
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_244))[1].confidence) == "proved"
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_243))[1].confidence) == "consistent"
@@ -102,7 +102,7 @@ SEGMENT = 1_460
 
 
 def flights(sizes: list[list[int]], rtt_ms: float = 20.0, mss: int = SEGMENT) -> str:
-    """One flight for each list of segment sizes, sent 0.1 ms after the ACK of the previous flight.
+    """One flight for each list of segment sizes. Each is sent 0.1 ms after the ACK of the previous flight.
 
     Each flight has one ACK, after one RTT.
     """
@@ -130,12 +130,11 @@ def held_ms(tmp_path: Path, text: str) -> dict[str, float]:
 
 @pytest.mark.parametrize(("full_ones", "cause"), [(3, "send-buffer"), (2, "nagle")])
 def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer(tmp_path: Path, full_ones: int, cause: str) -> None:
-    """The application writes 8,192 bytes at a time into a buffer of 4,096.
+    """The application writes 8,192 bytes at a time into a send buffer of 4,096 bytes.
 
-    So flights alternate: 1,460 + 1,460 + 1,176 bytes, then 1,176 + 1,460 + 1,460. Nagle's algorithm does not delay full segments. If three
-    flights that begin with a full segment waited for the ACK of just 4,096 bytes, the buffer has 4,096 bytes. So the 1,176 bytes that
-    waited for an ACK of 4,096 bytes were not in the buffer yet. Only two flights that begin with a full segment may be chance. In that
-    case, the cause of six waits of a small segment behind a small one is Nagle's algorithm.
+    So two flights alternate: 1,460 + 1,460 + 1,176 bytes, and 1,176 + 1,460 + 1,460 bytes. Nagle's algorithm does not delay full segments.
+    Three flights that begin with a full segment wait for the ACK of 4,096 bytes. So the buffer has 4,096 bytes, and the 1,176 bytes were
+    not in it yet. Two such flights may be chance. Then six waits of a small segment behind a small one have the cause Nagle's algorithm.
     """
     small_first, full_first = [1_176, SEGMENT, SEGMENT], [SEGMENT, SEGMENT, 1_176]
     sizes = [full_first] + [small_first, full_first] * full_ones + [small_first] * (6 - full_ones)
@@ -146,15 +145,15 @@ def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer
 
 @pytest.mark.parametrize(("first", "confidence"), [(2_047, "proved"), (2_048, "consistent")])
 def test_a_sender_whose_buffer_may_be_full_is_not_proved_to_follow_nagles_rule(tmp_path: Path, first: int, confidence: str) -> None:
-    """The smallest send buffer is that of 4.2BSD, 2,048 bytes; fewer bytes in flight do not fill it."""
+    """The smallest send buffer is that of 4.2BSD: 2,048 bytes. Fewer bytes in flight do not fill it."""
     reported = judged_text(tmp_path, exchanges(first, 904, 5))
     assert (reported["client_nagle"], reported["client_nagle_confidence"]) == ("on", confidence)
 
 
 def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp_path: Path) -> None:
-    """Segments of 4,096 bytes with an MSS of 4,312 could be full segments of a tunnel.
+    """With an MSS of 4,312, segments of 4,096 bytes may be full segments of a tunnel.
 
-    Only one segment at a time is in flight, so these are writes of 4,096 bytes.
+    But only one of them is in flight at a time, so they are writes of 4,096 bytes.
     """
     found, _ = judged(tmp_path, exchanges(4_096, 4_096, 5).replace(str(MSS), "4312, sackOK"))
     assert stalls(found)["frame_after"].to_list() == [6 + 4 * place for place in range(5)]
@@ -171,11 +170,11 @@ def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp
     ids=["of-one-size", "of-two-sizes", "below-any-buffer", "behind-some-that-were-surely-held"],
 )
 def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: Path, sizes: list[int], told_ms: dict[str, float]) -> None:
-    """If an application keeps writing, its data soon fill a full segment in the send buffer, which Nagle's algorithm does not delay.
+    """An application that keeps writing soon fills a full segment, which Nagle's algorithm does not delay.
 
-    So a small segment that is sent alone after another one was written after the ACK arrived. For the second segment of the connection,
-    nothing shows yet when it was written. Fewer than 2,048 bytes fill no buffer. A sender that delayed segments of such a size delays
-    larger small segments, too.
+    So a small segment that is sent alone after another one was written after the ACK arrived. Nothing shows yet when the second segment of
+    the connection was written. Fewer than 2,048 bytes fill no buffer. A sender that delays segments of such a size delays larger small
+    segments, too.
     """
     reported = held_ms(tmp_path, flights([[size] for size in sizes], mss=MSS))
     assert {cause: reported.get(cause, 0.0) for cause in ("nagle", "send-buffer", "unknown")} == pytest.approx(
@@ -184,14 +183,14 @@ def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: 
 
 
 def test_a_larger_flight_before_shows_that_the_buffer_has_room_for_more_than_one_small_segment(tmp_path: Path) -> None:
-    """Nagle's algorithm in its first form (RFC 896) also delays the first small segment, after the full ones."""
+    """In its first form (RFC 896), Nagle's algorithm also delays the first small segment, which follows full ones."""
     reported = held_ms(tmp_path, flights([[MSS] * 3, *([6_705] for _ in range(8))], mss=MSS))
     assert reported["nagle"] == pytest.approx(8 * ROUND_MS, abs=8 * 0.2)
     assert not {"send-buffer", "unknown"} & reported.keys()
 
 
 def test_an_answer_before_the_first_piece_leaves_the_second_to_nagles_rule(tmp_path: Path) -> None:
-    """Each question has two pieces of the same size. The first piece waited for an answer, not for an ACK."""
+    """Each question has two pieces of equal size. The first piece waited for an answer, not for an ACK."""
     reported = held_ms(tmp_path, exchanges(3_000, 3_000, 6, late_ms=15))
     assert reported["nagle"] == pytest.approx(6 * 15.1, abs=6 * 0.2)
     assert not {"send-buffer", "unknown"} & reported.keys()
@@ -203,6 +202,6 @@ def test_an_answer_before_the_first_piece_leaves_the_second_to_nagles_rule(tmp_p
     ids=["below-any-buffer", "as-much-as-a-buffer"],
 )
 def test_the_verdict_is_as_sure_of_nagles_rule_alone_as_its_waits_are(tmp_path: Path, sizes: list[list[int]], said: str) -> None:
-    """No ACK is delayed, so there is no finding. A flight of 1,000 bytes fills no send buffer; one of 4,096 bytes may."""
+    """No ACK is delayed, so there is no finding. A flight of 4,096 bytes may fill a send buffer, one of 1,000 bytes cannot."""
     reported = verdict.sentence(analyze([packets.capture(tmp_path / "exchange.pcap", flights(sizes))]))
     assert reported.startswith(f"{said} Nagle's algorithm (small segments delayed by one RTT) took ")

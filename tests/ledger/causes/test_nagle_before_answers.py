@@ -1,7 +1,7 @@
-"""Small messages that are answered one by one: Nagle's algorithm delays the next message, or the application waits for the whole answer.
+"""Small messages that are answered one by one: either Nagle's algorithm or the application delays the next message.
 
-The first part of an answer acknowledges everything, so Nagle's algorithm releases the next message when this part arrives. An application
-that waits for its answer sends when the last part has arrived. The exchanges are written by hand; the path delays each direction by 10 ms.
+The first part of an answer acknowledges everything, so Nagle's algorithm then releases the next message. An application that waits for its
+answer sends after the last part. The exchanges are written by hand; the path delays each direction by 10 ms.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REACTION_MS, NEXT_PART_MS = 0.05, 0.08
 def exchange(*, waits: bool, at_server: bool, parts: int = 2) -> str:
     """The client sends one small segment at a time, and the server answers it in `parts`.
 
-    The client sends the next segment when the first part of the answer arrives; if `waits`, when the last part arrives.
+    The client sends the next segment after the first part of the answer. If `waits` is true, it sends after the last part.
     """
     to_capture_ms = ROUND_TRIP_MS / 2 if at_server else 0
     lines = [

@@ -1,7 +1,7 @@
-"""The cause "pacing": senders that space bursts by their own timer (Linux: BBR, SO_MAX_PACING_RATE), and exchanges that only look paced.
+"""The cause "pacing": senders whose own timer spaces bursts (Linux: BBR, SO_MAX_PACING_RATE), and exchanges that only look paced.
 
 The exchanges are written by hand. Expected durations are differences of the times in their text. A segment carries 1,448 bytes. A burst has
-two segments 10 µs apart, as Linux creates them (`tcp_tso_autosize`), and the second one has PSH (`__tcp_transmit_skb`).
+two segments 10 µs apart, as in Linux (`tcp_tso_autosize`). The second segment has PSH (`__tcp_transmit_skb`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIRST_MS = 40.0
 
 
 def bursts(count: int, every_ms: float, acked_after_ms: float, *, tail: int = 0, options: str = ", sackOK") -> str:
-    """At the sender: each of `count` bursts has two full segments and, if `tail` is not 0, a small one; each has one ACK."""
+    """Captured at the sender: `count` bursts of two full segments, and of a small one if `tail` is not 0. Each burst has one ACK."""
     whole = 2 * SIZE + tail
     lines: list[tuple[float, str]] = []
     for number in range(count):
@@ -40,7 +40,7 @@ def bursts(count: int, every_ms: float, acked_after_ms: float, *, tail: int = 0,
 
 @pytest.mark.parametrize(("every_ms", "round_trip_ms"), [(9.46, 14.5), (4.5, 7.3), (20.0, 5.0)])
 def test_bursts_that_leave_evenly_by_themselves_are_spaced_by_their_sender(tmp_path: Path, every_ms: float, round_trip_ms: float) -> None:
-    """The gap between bursts is longer than half an RTT, or than an RTT.
+    """The gaps between bursts are longer than half an RTT, or than a whole one.
 
     All 39 gaps are equal, and no ACK arrived just before the end of a gap.
     """
@@ -53,10 +53,10 @@ def test_bursts_that_leave_evenly_by_themselves_are_spaced_by_their_sender(tmp_p
 def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_let_go_by_it(
     tmp_path: Path, late_ms: float, *, paced: bool
 ) -> None:
-    """Five gaps are a little longer than the RTT, so an ACK arrives 0.5 ms or 0.02 ms before each burst.
+    """Five gaps are a little longer than the RTT. So an ACK arrives 0.5 ms or 0.02 ms before each burst.
 
-    Only an ACK 0.02 ms before a burst may have released the burst. Slow start limits the first ten segments, so the test checks only the 40
-    bursts after the first twenty.
+    Only the ACK 0.02 ms before a burst may have released it. Slow start limits the first ten segments, so the test skips the first twenty
+    bursts and checks 40.
     """
     begun, all_of_it = (lasted(tmp_path, bursts(count, 4.0, 20.0 - late_ms)) for count in (20, 60))
     assert (all_of_it["pacing"] - begun["pacing"] > 40 * 3.9) == paced
@@ -79,7 +79,7 @@ def test_a_stack_older_than_pacing_does_not_pace(tmp_path: Path) -> None:
 
 
 def test_where_data_arrives_and_nothing_reveals_queues_the_path_may_have_spaced_bursts(tmp_path: Path) -> None:
-    """A token bucket on the path releases the bursts. Each burst is ACKed at once, and the ACK reaches the sender half an RTT later."""
+    """A token bucket on the path releases the bursts. Each burst is ACKed at once. The ACK reaches the sender half an RTT later."""
     text = bursts(40, 9.46, 0.02).replace("0.030ms C > S .         ack 1", "14.500ms C > S .         ack 1")
     reported = lasted(tmp_path, text)
     assert "pacing" not in reported

@@ -21,10 +21,10 @@ MSS = 1_460
 
 
 def at_sender(window: int) -> str:
-    """A flight of six segments is sent.
+    """The client sends a flight of six segments.
 
     The ACKs of this flight make room for one more segment than the client sends, and the last ACK is delayed by 30 ms. Windows are written
-    in units of 128 bytes. With `window` = 69 (8,832 bytes), there is room for 1,584 bytes from 0.0606 on.
+    in units of 128 bytes. If `window` is 69 (8,832 bytes), there is room for 1,584 bytes from 0.0606 s on.
     """
     flight = "\n".join(f"0.0400 C > S . {1 + MSS * n}:{1 + MSS * (n + 1)} ack 1" for n in range(6))
     return f"""
@@ -61,7 +61,7 @@ def test_beside_a_large_window_it_is_the_delayed_ack_that_is_waited_for(tmp_path
 def at_receiver(first_window: int, end: int) -> str:
     """The first flight ends at byte `end`, and its ACKs leave room for 460 bytes.
 
-    The client sends 460 bytes at 0.3002, when the window update has not reached it. These bytes arrive after the one-way delay.
+    The client sends 460 bytes at 0.3002 s, before the window update reaches it. The capture shows them one one-way delay later.
     """
     return f"""
         0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
@@ -80,13 +80,13 @@ def at_receiver(first_window: int, end: int) -> str:
 
 
 def test_what_the_senders_timer_forces_into_a_small_window_was_held_by_it_seen_from_the_receiver_too(tmp_path: Path) -> None:
-    """The window of 2,000 bytes cut the second segment short, so there was more to send.
+    """The window of 2,000 bytes cut the second segment short, so the sender had more data.
 
     The next 460 bytes filled the room that was left.
     """
     reported = lasted(tmp_path, at_receiver(first_window=2_000, end=2_001))
     assert reported["receiver-window"] == pytest.approx(310.2 - 40.0 + 10.8, abs=0.5)
-    # The wait before the first data consists of the transit of the SYN-ACK, that of the data, and 20 ms of the application.
+    # The wait before the first data has three parts: the transit of the SYN-ACK, the transit of the data, and 20 ms of the application.
     assert reported["handshake"] == pytest.approx(20.0)
     assert reported.get("application", 0.0) == pytest.approx(20.0)
 
@@ -98,9 +98,9 @@ def test_a_late_message_behind_one_that_the_window_did_not_cut_is_the_programs(t
 
 
 def test_half_of_the_largest_window_waits_for_no_more_room_of_a_sender_that_went_on_at_once(tmp_path: Path) -> None:
-    """Earlier in this connection, the sender filled a window of 4,096 bytes 0.1 ms after it opened.
+    """A sender may send as soon as half of the largest window is free (RFC 9293, 3.8.6.2.1 (3)).
 
-    A sender may send as soon as it can send half of the largest window (RFC 9293, 3.8.6.2.1 (3)).
+    Earlier in this connection, the sender filled a window of 4,096 bytes 0.1 ms after it opened.
     """
     reported = lasted(
         tmp_path,
@@ -126,7 +126,7 @@ def test_half_of_the_largest_window_waits_for_no_more_room_of_a_sender_that_went
 def test_what_takes_all_of_a_small_window_was_held_by_it_only_if_that_was_as_long_as_senders_wait_for_more(
     tmp_path: Path, left_ms: int, cause: str, ms: float
 ) -> None:
-    """The receiver's application does not read: 904 bytes stay in its buffer of 4,096, and the next 3,192 fill it.
+    """The receiver's application does not read. Its buffer has 4,096 bytes: 904 are in it, and the next 3,192 fill it.
 
     A sender waits at least 100 ms for more room (RFC 9293, 3.8.6.2.1).
     """
@@ -153,7 +153,7 @@ def test_what_a_senders_timer_forces_into_the_window_at_first_was_held_by_it_if_
 ) -> None:
     """4.2BSD sends less than a full segment only when its persist timer expires, after at least 5 s.
 
-    The window is 4,096 bytes, and a full segment has 4,312.
+    The window is 4,096 bytes; a full segment is 4,312 bytes.
     """
     reported = lasted(
         tmp_path,
@@ -216,10 +216,9 @@ def test_a_window_that_opened_long_before_a_segment_left_did_not_hold_it(tmp_pat
 
 
 def through_a_queue(*, resent: int | None) -> str:
-    """Captured at the receiver: a flight of 20 segments drains through a path that takes 10 ms per segment. Segment `resent` arrives twice.
+    """Captured at the receiver: a flight of 20 segments passes a path that takes 10 ms per segment. Segment `resent` arrives twice.
 
-    Segment n is sent when the ACK of segment n - 20 reaches the sender, 10 ms after that ACK was sent, and echoes the timestamp of that
-    ACK.
+    The ACK of segment n - 20 reaches the sender 10 ms after it was sent. It releases segment n, which echoes the timestamp of this ACK.
     """
     lines = [
         "0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7, TS val 1000 ecr 0>",
@@ -245,9 +244,9 @@ def through_a_queue(*, resent: int | None) -> str:
 
 
 def test_bytes_that_drain_through_a_queue_are_the_networks_although_one_was_sent_again_needlessly(tmp_path: Path) -> None:
-    """A tail-loss probe was spurious, because its original was only late.
+    """A tail-loss probe was spurious, because the original was only late.
 
-    With the probe, there are 79 gaps of 10 ms between arrivals; without it, 78.
+    Arrivals have 78 gaps of 10 ms without the probe, and 79 with it.
     """
     plain, probed = (lasted(tmp_path, through_a_queue(resent=resent)) for resent in (None, 19))
     assert "loss-recovery" not in plain.keys() | probed.keys()
@@ -280,7 +279,7 @@ def pieces(size: int, *, between_ms: float) -> str:
 
 @pytest.mark.parametrize("size", [700, 1_400, 1_450])
 def test_a_piece_of_nearly_a_segment_is_held_by_nagle_like_a_small_one(tmp_path: Path, size: int) -> None:
-    """No two second pieces are in flight at the same time, so they are writes of the application, not segments that a tunnel shortened."""
+    """Never are two second pieces in flight at a time. So they are writes of the application, not segments that a tunnel shortened."""
     reported = lasted(tmp_path, pieces(size, between_ms=45.1))
     assert reported["nagle-delayed-ack"] == pytest.approx(10 * 45.1)
     assert "delayed-ack" not in reported
@@ -293,9 +292,9 @@ def test_a_piece_that_leaves_at_once_was_not_held_by_nagle(tmp_path: Path, size:
 
 
 def both_ways(flight: int, *, queued: bool) -> str:
-    """A flight of the client; the ACK of its first segment arrives 70 ms later.
+    """The client sends a flight. The ACK of its first segment arrives 70 ms later.
 
-    If `queued`, the server's data arrive meanwhile, with old ACK numbers.
+    If `queued` is true, the server's data arrive in between, with old ACK numbers.
     """
     lines = [
         "0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7>",
@@ -310,11 +309,11 @@ def both_ways(flight: int, *, queued: bool) -> str:
 
 
 def test_an_ack_that_waits_behind_the_other_sides_data_is_the_networks_not_a_delayed_one(tmp_path: Path) -> None:
-    """Data that the server sends after it has received the client's flight carry the ACK (RFC 9293, 3.8.6.3).
+    """Data that the server sends after it received the client's flight carry its ACK (RFC 9293, 3.8.6.3).
 
-    The data that arrive from 41 to 107 ms do not carry this ACK. So the server sent them before it received the flight, and they waited in
-    a queue. A receiver does not delay the ACK of ten segments, because it ACKs at least every second one (RFC 5681, 4.2). A receiver may
-    delay the ACK of a single segment.
+    The data that arrive from 41 to 107 ms carry an older ACK number. So the server sent them before it received the flight, and they waited
+    in a queue. A receiver must ACK at least every second segment (RFC 5681, 4.2). So it does not delay the ACK of ten segments, but may
+    delay that of one.
     """
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=True))
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=False))

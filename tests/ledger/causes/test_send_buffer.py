@@ -1,7 +1,7 @@
-"""A full send buffer, a window, slow start or Nagle's algorithm as the cause: each exchange has a counterpart that disproves the cause.
+"""A full send buffer, a window, slow start or Nagle's algorithm as the cause. Each exchange has a counterpart with another cause.
 
 The exchanges are written by hand, with an RTT of 20 ms, and captured at the sender. Expected durations are differences of the times in
-their text. An old sender is one whose SYN offers neither SACK nor timestamps.
+their text. The SYN of an "old" sender offers neither SACK nor timestamps.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def full(count: int) -> list[int]:
 
 @pytest.mark.parametrize(("pause_s", "held"), [(0.1, 2), (0.3, 1)])
 def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, pause_s: float, held: int) -> None:
-    """Flights of 1, 2 and 4 segments and, after a pause, 2, 4 and 1: slow start may explain the first flight of 4, but not the second.
+    """Flights of 1, 2 and 4 segments; after a pause, 2, 4 and 1. Slow start explains only the first flight of 4.
 
-    The first flight after the pause is no larger than the last one before the pause. After a pause longer than the retransmission timeout,
-    slow start may explain the second flight of 4 as well (RFC 5681, 4.1).
+    The first flight after the pause is no larger than the last one before it. If the pause is longer than the retransmission timeout, slow
+    start may explain the second flight of 4 as well (RFC 5681, 4.1).
     """
     begun = flights([full(1), full(2), full(4)], 65_535)
     again = flights([full(2), full(4), full(1)], 65_535, seq=1 + 7 * MSS, from_s=0.1002 + pause_s)
@@ -93,19 +93,19 @@ def test_low_flights_that_fill_the_window_are_the_windows(tmp_path: Path) -> Non
 
 
 def test_a_smaller_flight_behind_one_on_the_plateau_was_not_held_by_the_congestion_window(tmp_path: Path) -> None:
-    """Eight flights of five segments, then one of four.
+    """Eight flights have five segments, and the last one four.
 
-    If an application writes large pieces, the number of bytes in its full send buffer varies.
+    The number of bytes in a full send buffer varies if the application writes large pieces.
     """
     reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(5)] * 8 + [full(4), full(1)], 60_000))
     assert reported["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
 
 
 def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: Path) -> None:
-    """Two flights have 8,252 bytes, eight 7,300 and one 5,840. No flight is a whole segment larger than the plateau of 7,300 bytes.
+    """Two flights have 8,252 bytes, eight 7,300 and one 5,840.
 
-    The second flight is no larger than the first, so only the first is limited by slow start. The third flight waits behind a small segment
-    in flight, so Nagle's algorithm may have delayed it as well.
+    The plateau is 7,300 bytes, because no flight is a whole segment larger. The second flight is no larger than the first, so slow start
+    limits only the first. The third flight follows a small segment that is in flight, so Nagle's algorithm may have delayed it as well.
     """
     text = flights([[*full(5), 952]] * 2 + [full(5)] * 8 + [full(4), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
@@ -116,7 +116,7 @@ def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: P
 def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Path) -> None:
     """Eight flights have five segments, one has four, and one seven.
 
-    The flight of seven shows that more could be in flight, so the limit of the flight of four is unknown.
+    The flight of seven shows that more data could be in flight. So the limit of the flight of four is unknown.
     """
     text = flights([full(5)] * 8 + [full(4), full(7), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
@@ -127,10 +127,10 @@ def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Pat
 
 @pytest.mark.parametrize(("old", "last", "rounds"), [(True, 6, 9), (False, 6, 6), (False, 5, 10)])
 def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, old: bool, last: int, rounds: int) -> None:
-    """Six flights of five segments, three of three, and one more. Two flights of three are no larger than the flight before.
+    """Six flights have five segments, three have three, and one more follows.
 
-    Newer senders may leave slow start without a loss (RFC 9406). For newer senders, a last flight that is one segment larger than the
-    plateau proves nothing.
+    The second and third flights of three did not grow. Newer senders may leave slow start without a loss (RFC 9406). For them, a last
+    flight that is one segment larger than the plateau proves nothing.
     """
     text = flights([full(5)] * 6 + [full(3)] * 3 + [full(last), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=old, window=60_000) + text)
@@ -145,8 +145,8 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
 ) -> None:
     """Flights have five segments.
 
-    In the last flight, the ACK of the first segments arrives in time or 10 ms late, and the ACK of the last one or three 15 ms after that.
-    On current hosts, the network card may have merged the three segments after a queue.
+    In the last flight, the first segments are ACKed in time or 10 ms late. The last one or three are ACKed 15 ms after that. On current
+    hosts, the network card may have merged the three segments after a queue.
     """
     at_s, seq, most = 0.04 + 7 * ROUND_MS / 1000, 1 + 35 * MSS, 10 - rest
     first_s, rest_s = at_s + in_time_ms / 1000, at_s + (in_time_ms + 15) / 1000
@@ -160,7 +160,7 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
 
 
 def drained(sizes: Sequence[int], *, acked_in_turn: bool, rounds: int = 9) -> str:
-    """Each segment of a flight takes 40 ms at the bottleneck. The last ACK of a flight releases the next flight."""
+    """Each segment of a flight takes 40 ms at the bottleneck. The ACK of its last segment releases the next flight."""
     lines, seq = [], 1
     for at_s in (0.04 + place * (0.0201 + 0.04 * len(sizes)) for place in range(rounds)):
         for passed, size in enumerate(sizes, 1):
@@ -174,7 +174,7 @@ def drained(sizes: Sequence[int], *, acked_in_turn: bool, rounds: int = 9) -> st
 def test_a_flight_that_is_acknowledged_bit_by_bit_went_through_a_queue_and_the_buffer_has_the_round_trip_behind_it(tmp_path: Path) -> None:
     """Each of eight waits is 180.1 ms.
 
-    The path is busy with four segments for 160 ms, then idle for 20 ms, because the send buffer contained no more data.
+    The path is busy for 160 ms with four segments. Then it is idle for 20 ms, because the send buffer is empty.
     """
     reported = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True))
     assert "delayed-ack" not in reported
@@ -182,7 +182,7 @@ def test_a_flight_that_is_acknowledged_bit_by_bit_went_through_a_queue_and_the_b
 
 
 def test_an_ack_that_comes_a_timer_behind_its_neighbours_was_delayed_though_that_stood_in_a_queue(tmp_path: Path) -> None:
-    """In each flight of five segments, four are acknowledged 15 ms late. The ACK of the last segment arrives 150 ms after the others.
+    """In each flight of five segments, four are ACKed 15 ms late, and the last one 150 ms after them.
 
     No queue grows that fast.
     """
@@ -219,7 +219,7 @@ def test_a_program_that_goes_on_four_milliseconds_behind_the_ack_was_not_woken_b
 
 @pytest.mark.parametrize("old", [True, False])
 def test_flights_that_grow_through_a_later_plateau_do_not_stand_on_it(tmp_path: Path, *, old: bool) -> None:
-    """Slow start: flights of one, two, three and five segments. The next six flights, of three segments each, form a plateau."""
+    """Flights of one, two, three and five segments are slow start. The next six flights, of three segments, are a plateau."""
     text = flights([full(1), full(2), full(3), full(5), *[full(3)] * 6, full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=old, window=60_000) + text)
     assert reported["slow-start"] == pytest.approx(4 * ROUND_MS, abs=0.1)
@@ -232,7 +232,7 @@ def test_an_old_sender_whose_flight_did_not_grow_is_not_in_slow_start_however_fe
 ) -> None:
     """Three flights of three segments.
 
-    With newer senders, the congestion window may stop growing without a loss (RFC 9406), so the cause is unknown.
+    The congestion window of a newer sender may stop growing without a loss (RFC 9406), so the cause is unknown.
     """
     reported = lasted(tmp_path, opened(old=old, window=60_000) + flights([full(3)] * 3 + [full(1)], 60_000))
     assert reported.get("send-buffer", 0.0) == pytest.approx(rounds * ROUND_MS, abs=0.1)
@@ -244,7 +244,7 @@ def test_an_old_sender_whose_flight_did_not_grow_is_not_in_slow_start_however_fe
 def test_a_small_segment_does_not_wait_for_a_third_of_the_window(tmp_path: Path, size: int, cause: str, rounds: int) -> None:
     """Four segments are in flight, and the window has room for 1,600 bytes.
 
-    Linux defers sending only if it has more than one segment to send.
+    Linux defers only if it has more than one segment to send.
     """
     window = 4 * size + 1_600
     reported = lasted(tmp_path, opened(old=False, window=window) + flights([[size] * 4] * 9, window))
@@ -255,7 +255,7 @@ def test_a_small_segment_does_not_wait_for_a_third_of_the_window(tmp_path: Path,
 def test_a_window_with_room_for_one_more_segment_holds_newer_senders_alone(tmp_path: Path, *, old: bool) -> None:
     """Four segments are in flight, and the window has room for five.
 
-    Linux may wait for room for a third of the window (`tcp_tso_should_defer`), but BSD sends what fits.
+    Linux may wait until a third of the window is free (`tcp_tso_should_defer`), but BSD sends what fits.
     """
     reported = lasted(tmp_path, opened(old=old, window=5 * MSS) + flights([full(4)] * 9, 5 * MSS))
     assert reported.get("send-buffer", 0.0) == pytest.approx(8 * ROUND_MS if old else 0.0, abs=0.1)
@@ -285,7 +285,7 @@ def messages(tail: int, *, window: int, room_first: bool) -> str:
 
 
 def test_a_small_segment_that_let_room_pass_was_held_by_nagle(tmp_path: Path) -> None:
-    """An ACK at 22 ms makes room for a full segment, but the 500 bytes are sent 18.1 ms later, with the ACK of all data."""
+    """The ACK at 22 ms makes room for a full segment. The 500 bytes are sent 18.1 ms later, with the ACK of all data."""
     window = 2 * MSS
     reported = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=True))
     assert reported["nagle"] == pytest.approx(4 * ROUND_MS, abs=0.1)
@@ -300,9 +300,10 @@ def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_p
 
 @pytest.mark.parametrize(("count", "held"), [(2, 1), (4, 0)])
 def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tmp_path: Path, count: int, held: int) -> None:
-    """Twice, 428 bytes wait for the ACK of full segments. At the second wait, the flight in front of them is as large as an earlier one.
+    """Twice, 428 bytes wait for the ACK of full segments.
 
-    Two segments of 536 bytes leave room in the smallest send buffer (2,048 bytes); four may fill it.
+    The second time, the flight before them is as large as an earlier one. Two segments of 536 bytes leave room in the smallest send buffer
+    (2,048 bytes); four may fill it.
     """
     turn = [[536] * count, [428]]
     reported = lasted(tmp_path, opened(old=True, window=65_535, mss=536) + flights([[536], *turn, *turn], 65_535))
@@ -310,10 +311,9 @@ def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tm
 
 
 def halves(window: int) -> str:
-    """Every 30.1 ms, 600 bytes are sent.
+    """Every 30.1 ms, 600 bytes are sent, and 8,300 bytes 10 ms later. There are six such rounds.
 
-    10 ms later, 8,300 bytes are sent although the 600 are unacknowledged; the ACK of both releases the next 600. These 30.1 ms are repeated
-    six times.
+    The 600 bytes are not acknowledged when the 8,300 bytes are sent. The ACK of both releases the next 600 bytes.
     """
     lines, seq, at_s = [], 1, 0.04
     for _ in range(6):
@@ -328,8 +328,7 @@ def halves(window: int) -> str:
 def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_path: Path) -> None:
     """The last 600 bytes carry the FIN.
 
-    If the application had written these bytes earlier, they would have been sent earlier, because a FIN is not delayed. Three of the four
-    waits remain.
+    TCP does not delay a FIN. So these bytes were sent as soon as the application had written them. Three of the four waits remain.
     """
     head, sign, last = halves(16_384).rpartition("P. 44501:")
     assert sign
@@ -339,10 +338,10 @@ def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_pat
 
 @pytest.mark.parametrize(("window", "held"), [(16_384, 4), (32_768, 0)])
 def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_is_less(tmp_path: Path, window: int, held: int) -> None:
-    """If the window is 16,384 bytes, BSD (`tcp_output`) sends 8,300 bytes at once, because 8,300 bytes are more than half of the window.
+    """With a window of 16,384 bytes, BSD (`tcp_output`) sends 8,300 bytes at once, because they exceed half of the window.
 
-    But 8,300 bytes are a small segment (the MSS is 9,148), and less than half of a window of 32,768. If they are sent at once in that
-    window, Nagle's algorithm is off. At the first of the five waits, it is still unknown that the flights do not grow.
+    8,300 bytes are a small segment (the MSS is 9,148), and less than half of a window of 32,768. If they are sent at once in that window,
+    Nagle's algorithm is off. At the first of the five waits, it is still unknown that the flights do not grow.
     """
     reported = lasted(tmp_path, opened(old=True, window=window, mss=9_148) + halves(window))
     assert reported.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
@@ -352,7 +351,7 @@ def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_
 def test_half_of_the_largest_window_never_waits_for_nagle(tmp_path: Path, window: int, told_ms: float) -> None:
     """4,100 bytes wait for the ACK of 512 bytes.
 
-    4,100 bytes are more than half of a window of 8,192 bytes, but less than half of one of 16,384.
+    They are more than half of a window of 8,192 bytes, but less than half of one of 16,384.
     """
     reported = lasted(tmp_path, opened(old=True, window=window, mss=4_312) + flights([[512], [4_100]], window))
     assert reported.get("nagle", 0.0) == pytest.approx(told_ms, abs=0.1)
@@ -362,9 +361,9 @@ def test_half_of_the_largest_window_never_waits_for_nagle(tmp_path: Path, window
 def test_whole_clusters_that_pass_a_small_segment_are_full_and_what_waits_behind_them_is_held_by_nagle(
     tmp_path: Path, longest: int, held: int
 ) -> None:
-    """For an MSS of 9,148, 4.4BSD sends segments of 8,192 bytes, which are four clusters (`tcp_mss`).
+    """With an MSS of 9,148, 4.4BSD sends segments of 8,192 bytes: four clusters (`tcp_mss`).
 
-    8,000 bytes are a small segment, sent while another small one is in flight.
+    8,000 bytes are a small segment. They are sent while another small one is in flight.
     """
     lines, seq = [], 1
     for place in range(7):
@@ -380,7 +379,7 @@ def test_whole_clusters_that_pass_a_small_segment_are_full_and_what_waits_behind
 def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_highest(tmp_path: Path) -> None:
     """Flights of 2,920 and 2,460 bytes alternate, and the last flight has 3,920. Slow start would grow by whole segments (RFC 5681, 3.1).
 
-    Every second flight ends with 1,000 bytes; Nagle's algorithm explains the wait after them as well.
+    Every second flight ends with 1,000 bytes. Nagle's algorithm, too, explains the wait after them.
     """
     sizes = [[MSS, MSS], [MSS, 1_000]] * 6 + [[MSS, MSS, 1_000]]
     reported = lasted(tmp_path, opened(old=False, window=30_000) + flights(sizes, 30_000))
@@ -389,10 +388,10 @@ def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_hig
 
 
 def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come_while_it_writes(tmp_path: Path) -> None:
-    """Every 5 ms, six segments are sent 0.1 ms apart. Between these segments, ACKs of segments sent 20 ms ago arrive.
+    """Every 5 ms, the application writes a burst of six segments, 0.1 ms apart. ACKs of the burst 20 ms ago arrive in between.
 
-    The next burst begins 4.45 ms later, when an ACK arrives, as if a full send buffer had blocked the application. The test does not check
-    the cause of the 0.5 ms in which a burst is sent.
+    The next burst begins 4.45 ms later, when an ACK arrives. It looks as if a full send buffer had blocked the application. The test does
+    not check the cause of the 0.5 ms in which a burst is sent.
     """
     lines: list[tuple[float, str]] = []
     for burst in range(40):
@@ -410,14 +409,14 @@ def test_an_old_sender_that_begins_with_more_than_any_initial_window_knows_no_sl
 ) -> None:
     """Ten segments are the largest initial window (RFC 6928).
 
-    Newer senders may start with a larger one, cached from an earlier connection.
+    A newer sender may start with a larger one, which it cached from an earlier connection.
     """
     reported = lasted(tmp_path, opened(old=old, window=65_535) + flights([full(segments)] * 2, 65_535))
     assert reported[cause] == pytest.approx(ROUND_MS, abs=0.1)
 
 
 def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ack_that_comes_just_before_one(tmp_path: Path) -> None:
-    """Every 20 ms, 500 bytes are sent over an RTT of 80 ms. An ACK arrives 2 ms before every fifth segment, and none before the others."""
+    """Every 20 ms, 500 bytes are sent over an RTT of 80 ms. An ACK arrives 2 ms before every fifth segment only."""
     sent = [(100 + 20 * n, f"C > S P. {1 + 500 * n}:{501 + 500 * n} ack 1") for n in range(50)]
     acks = [(178 + 100 * n, f"S > C . ack {501 + 2500 * n} win 65535") for n in range(10)]
     handshake = [
@@ -432,10 +431,10 @@ def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ac
 
 
 def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) -> None:
-    """Flights of five segments of 600 bytes, sent without Nagle's algorithm, leave room for 1,000 bytes in the window.
+    """Each flight has five segments of 600 bytes, sent without Nagle's algorithm. The window then has room for 1,000 more bytes.
 
-    These 1,000 bytes are less than a full segment, and less than half of the window. The window has room for what the application writes,
-    so the send buffer of 3,000 bytes is full.
+    That is less than a full segment and less than half of the window, but more than the application writes. So not the window but the send
+    buffer of 3,000 bytes is full.
     """
     reported = lasted(tmp_path, opened(old=True, window=4_000) + flights([[600] * 5] * 9, 4_000))
     assert reported["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
@@ -445,7 +444,7 @@ def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) 
 def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool) -> str:
     """Every 100 ms, several segments are sent, singly or as one super-segment (offload).
 
-    A small tail is sent when the ACK of all these segments arrives.
+    The ACK of all these segments releases a small tail.
     """
     lines, seq = [opened(old=False, window=65_535)], 1
     for at_ms, write in zip(range(100, 10_000, 100), writes, strict=False):
@@ -461,16 +460,16 @@ def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool
 
 @pytest.mark.parametrize("joined", [True, False])
 def test_the_small_tail_of_segments_that_a_card_cuts_holds_the_next_small_one_as_any_other(tmp_path: Path, *, joined: bool) -> None:
-    """After 3 × 1,460 + 400 bytes, Nagle's algorithm delays 100 more bytes for one RTT.
+    """After 3 × 1,460 + 400 bytes, Nagle's algorithm delays another 100 bytes for one RTT.
 
-    A first write of whole segments is followed by six such writes.
+    The first write has only whole segments. Six writes with a tail of 400 bytes follow.
     """
     text = writes_and_tails([full(3), *[[*full(3), 400]] * 6], 100, joined=joined)
     assert lasted(tmp_path, text)["nagle"] == pytest.approx(6 * ROUND_MS, abs=0.1)
 
 
 def test_segments_of_a_path_that_takes_less_than_the_mss_have_no_small_tail_where_a_card_cuts_them(tmp_path: Path) -> None:
-    """One or two segments of 1,400 bytes are sent, and two more when their ACK arrives.
+    """One or two segments of 1,400 bytes are sent, and two more after their ACK.
 
     No segment has the full MSS, so 2,800 bytes are not a full segment with a tail.
     """
@@ -480,12 +479,12 @@ def test_segments_of_a_path_that_takes_less_than_the_mss_have_no_small_tail_wher
 def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp_path: Path) -> None:
     """Each flight is 752 bytes and ten full segments, released by the ACK of the previous flight.
 
-    A full send buffer had blocked the application. If Nagle's algorithm had delayed the 752 bytes, the application would have had nothing
-    more to send.
+    The application was blocked by a full send buffer. If Nagle's algorithm had delayed the 752 bytes, no more data would have followed
+    them.
     """
     reported = lasted(tmp_path, opened(old=False, window=65_535) + flights([[752, *full(10)]] * 8, 65_535))
     assert reported["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
-    assert reported["unknown"] == pytest.approx(ROUND_MS, abs=0.1)  # the first flight has no earlier flight to compare it with
+    assert reported["unknown"] == pytest.approx(ROUND_MS, abs=0.1)  # no earlier flight exists to compare the first one with
     assert "nagle" not in reported
 
 
@@ -493,7 +492,7 @@ def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp
 def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_host_that_takes_the_ack_and_lets_go(
     tmp_path: Path, behind_us: int, cause: str
 ) -> None:
-    """100 bytes are sent every 3.4 ms over a shorter RTT: the application writes at its own pace, or an ACK releases each write."""
+    """100 bytes are sent every 3.4 ms; the RTT is shorter. Either the application has its own pace, or ACKs release the writes."""
     lines = [opened(old=False, window=60_000).replace("0.0200", f"{3_400 - behind_us}us")]
     for place in range(20):
         at_us, first = 40_000 + 3_400 * place, 1 + 100 * place
@@ -506,9 +505,10 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
 
 @pytest.mark.parametrize(("segments", "held"), [(6, 1), (4, 0), (17, 0), (20, 1)])
 def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_starts(tmp_path: Path, segments: int, held: int) -> None:
-    """Two flights of `segments` full segments, then a single segment. A flight of four may be BBR's probe for the minimum RTT.
+    """Two flights of `segments` full segments are followed by a single segment.
 
-    From 16 segments on, slow start may have ended; from 20 on, congestion avoidance adds a segment per RTT.
+    A flight of four may be BBR's probe for the minimum RTT. From 16 segments on, slow start may have ended. From 20 on, congestion
+    avoidance adds a segment per RTT.
     """
     reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(segments)] * 2 + [full(1)], 60_000))
     assert reported.get("send-buffer", 0) == pytest.approx(held * ROUND_MS, abs=0.1)
@@ -518,8 +518,8 @@ def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_sta
 def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, last: int, late_ms: float) -> None:
     """Eight flights of two segments are followed by a flight of two or one.
 
-    The next segment is sent 3 ms after the ACK of that last flight. With one segment in flight, the send buffer has room for a second, so
-    the application had not written it yet. The application is also silent for the first 20 ms.
+    The next segment is sent 3 ms after the ACK of that last flight. If only one segment is in flight, the send buffer has room for a second
+    one. So the application had not written it yet. The application is also silent for the first 20 ms.
     """
     sent = [full(2)] * 8 + [full(last)]
     seq, at_s = 1 + MSS * (16 + last), 0.04 + 8 * ROUND_MS / 1000 + 0.023
@@ -530,7 +530,7 @@ def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, 
 
 
 def test_half_of_a_window_smaller_than_two_segments_is_a_full_segment_of_linux(tmp_path: Path) -> None:
-    """Four flights have 1,000 bytes. One has a segment of 2,048 bytes (half of the window) and one of 952. Four more have 1,000 bytes.
+    """Four flights have 1,000 bytes. One flight has 2,048 bytes (half of the window) and 952 bytes. Four more have 1,000 bytes.
 
     No small segment is sent while another is in flight.
     """

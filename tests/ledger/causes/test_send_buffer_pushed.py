@@ -1,7 +1,7 @@
-"""PSH of an old sender: a segment without PSH shows that the send buffer contained more data when the segment was sent (RFC 9293, 3.9.1.2).
+"""PSH of an old sender: a segment without PSH shows that the send buffer had more data at that time (RFC 9293, 3.9.1.2).
 
 The exchanges are written by hand, with an RTT of 20 ms, and captured at the sender. Expected durations are differences of the times in
-their text. The sender is one whose SYN offers neither SACK nor timestamps, unless said otherwise.
+their text. The sender's SYN offers neither SACK nor timestamps, unless said otherwise.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def flights(sizes: Sequence[Sequence[int]], pushed: Sequence[int], seq: int = 1,
 
 
 def rest_after_100_ms(first: str, rest: int) -> str:
-    """A full segment is ACKed after one RTT. 80 ms later, the rest of the same write is sent, or a new write."""
+    """A full segment is ACKed after one RTT. 80 ms later, the rest of its write or a new write is sent."""
     return f"""
         0.0400 C > S {first} 1:{1 + MSS}             ack 1
         0.0600 S > C .                               ack {1 + MSS} win 60000
@@ -74,7 +74,7 @@ def test_a_sender_that_never_sets_psh_shows_nothing_by_that(tmp_path: Path) -> N
 
 
 def test_what_was_kept_back_behind_a_full_window_is_the_windows_until_that_opens(tmp_path: Path) -> None:
-    """Two segments leave room for 1,176 of 4,096 bytes. 1,300 bytes are sent 80 ms after the ACK that opens the window."""
+    """Two segments leave room for 1,176 of 4,096 bytes. The ACK opens the window; 1,300 bytes are sent 80 ms later."""
     reported = lasted(tmp_path, behind_room_for_1176(1300))
     assert reported["receiver-window"] == pytest.approx(20)
     assert reported["nagle"] == pytest.approx(80)
@@ -115,9 +115,9 @@ BEHIND = 1 + 4 * MSS
 def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_loss_too(
     tmp_path: Path, flown: int, by_nagle_ms: float
 ) -> None:
-    """After the loss, a flight of four or three segments is sent, then three segments, the last one followed by 900 bytes.
+    """After the loss, four or three segments are sent, then three segments. 900 bytes follow the last one.
 
-    If four segments were in flight before, the congestion window had room for these 900 bytes; with three, it may have had no room.
+    If four segments were in flight before, the congestion window had room for these 900 bytes. If only three were, it may have had no room.
     """
     rest = BEHIND + (flown + 3) * MSS + 900
     sizes = [[MSS] * flown, [MSS] * 3, [900, MSS], [MSS]]
@@ -129,7 +129,7 @@ def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_los
 def test_flights_that_empty_the_buffer_again_and_again_are_held_by_it_behind_a_loss_too(
     tmp_path: Path, by_buffer: int, *, pushed: bool
 ) -> None:
-    """Five flights of two segments that do not grow show a send buffer of two segments, if it was empty after each flight."""
+    """Five flights of two segments do not grow. If each flight emptied the send buffer, the buffer has room for two segments."""
     ends = [BEHIND + place * 2 * MSS for place in range(1, 6)] if pushed else [BEHIND + 10 * MSS]
     reported = lasted(tmp_path, lost_first() + flights([[MSS, MSS]] * 5, ends, seq=BEHIND, from_s=0.0802))
     assert reported.get("send-buffer", 0) == pytest.approx(by_buffer * ROUND_MS, abs=0.1)

@@ -1,8 +1,8 @@
-"""Slow start or receiver window: if Linux leaves a part of the window unused, the window is the cause.
+"""Slow start or receiver window: the window is the cause if Linux leaves part of it unused.
 
-Linux waits for the next ACK if the window has room for less than a third of its size (`tcp_tso_should_defer`, net/ipv4/tcp_output.c), and
-counts this time as `rwnd_limited`. The exchanges are written by hand. Each begins with a flight of ten segments (RFC 6928) and has a
-counterpart that disproves the cause.
+Linux waits for the next ACK if less than a third of the window is free (`tcp_tso_should_defer`, net/ipv4/tcp_output.c). It counts this time
+as `rwnd_limited`. The exchanges are written by hand. Each begins with a flight of ten segments (RFC 6928) and has a counterpart with
+another cause.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def lasted(tmp_path: Path, lines: list[str]) -> dict[str, float]:
 
 
 def data(at_ms: float, first: int, count: int) -> list[str]:
-    """`count` full segments of the client, from number `first` (counted from 0) on, 1 µs apart."""
+    """`count` full segments of the client, 1 µs apart. The first one is segment number `first`, counted from 0."""
     return [f"{at_ms + n / 1000:.3f}ms C > S . {1 + MSS * (first + n)}:{1 + MSS * (first + n + 1)} ack 1" for n in range(count)]
 
 
 def ack(at_ms: float, segments: int, window: int) -> list[str]:
-    """The server's ACK of the first `segments` segments; the offered window has room for `window` more."""
+    """The server's ACK of the first `segments` segments. The offered window has room for `window` more segments."""
     return [f"{at_ms:.3f}ms S > C . ack {1 + MSS * segments} win {MSS * window}"]
 
 
 def at_sender(last_window: int) -> list[str]:
     """14 segments fill the window.
 
-    Then an ACK of three segments makes room for three more, but the client sends nothing until the next ACK, 19.6 ms later.
+    Then an ACK of three segments makes room for three more. But the client sends nothing until the next ACK, 19.6 ms later.
     """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
@@ -53,7 +53,10 @@ def at_sender(last_window: int) -> list[str]:
 
 
 def test_a_window_that_opens_a_little_after_the_flight_filled_it_holds_what_waits_for_more(tmp_path: Path) -> None:
-    """Three segments are less than a third of the window of 14, and the congestion window is at least the 14 that were in flight."""
+    """Three segments are less than a third of the window of 14.
+
+    The congestion window has room for at least 14, as that many were in flight.
+    """
     reported = lasted(tmp_path, at_sender(14))
     assert reported["receiver-window"] == pytest.approx(80.01 - 60.31, abs=0.1)
     assert reported["slow-start"] == pytest.approx(60.01 - 40, abs=0.1)
@@ -65,7 +68,7 @@ def test_a_window_that_opens_beyond_the_flight_leaves_it_to_slow_start(tmp_path:
 
 
 def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> list[str]:
-    """Flights of these numbers of segments, one per RTT. Each segment is acknowledged at once."""
+    """Flights with these numbers of segments, one flight per RTT. Each segment is acknowledged at once."""
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
         f"0.001ms S > C S. 0:0(0) ack 1 win {window * MSS} <mss {MSS}, sackOK>",
@@ -84,8 +87,8 @@ def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> l
     [
         ([10, 12, 12], 14, 10),
         ([10, 11, 11], 14, 10),
-        ([10, 15, 15], 17, 0),  # slow start grows like this if every second segment is ACKed
-        ([3, 4, 4], 5, 0),  # slow start grows like this if every second segment is ACKed
+        ([10, 15, 15], 17, 0),  # slow start with an ACK for every second segment grows like this
+        ([3, 4, 4], 5, 0),  # slow start with an ACK for every second segment grows like this
         ([10, 12, 12], 20, 0),  # the window has room for more than a third of its size
         ([4, 8, 9, 9], 9, 10),  # the flight of 8 leaves room for a segment, so the window does not limit it yet
         ([10, 20, 24, 24], 27, 10),
@@ -101,9 +104,9 @@ def test_a_flight_that_grows_like_neither_slow_start_nor_avoidance_was_ended_by_
 
 
 def test_what_the_program_gives_behind_a_small_segment_was_not_kept_back_by_the_window(tmp_path: Path) -> None:
-    """Flights of 10, 12 and 12 segments, but the last segment of the second flight is 100 bytes short.
+    """The flights have 10, 12 and 12 segments. The last segment of the second flight is 100 bytes short.
 
-    So the application had written no more when this flight was sent.
+    So the application had not written more data when this flight was sent.
     """
     behind = 22 * MSS + 1
     opening, flights = at_receiver([10, 12, 12], 14)[:3], at_receiver([10, 12, 12], 14)[3:]
@@ -112,7 +115,7 @@ def test_what_the_program_gives_behind_a_small_segment_was_not_kept_back_by_the_
 
 
 def test_a_flight_that_does_not_grow_below_the_edge_was_ended_by_the_window_seen_from_its_sender_too(tmp_path: Path) -> None:
-    """Five segments are in flight, and the window has room for a sixth. With slow start, the ACK of five would have released five more."""
+    """Five segments are in flight, and the window has room for a sixth. In slow start, their ACK would have released five more."""
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
         f"20ms S > C S. 0:0(0) ack 1 win {6 * MSS} <mss {MSS}, sackOK>",
@@ -122,17 +125,17 @@ def test_a_flight_that_does_not_grow_below_the_edge_was_ended_by_the_window_seen
         lines += data(40 + 20 * n, 5 * n, 5) + ack(59.99 + 20 * n, 5 * n + 5, 6)
     reported = lasted(tmp_path, lines)
     assert reported["receiver-window"] == pytest.approx(40, abs=0.1)
-    assert reported["slow-start"] == pytest.approx(20, abs=0.1)  # nothing shows how large the first flight could have been
+    assert reported["slow-start"] == pytest.approx(20, abs=0.1)  # the largest possible first flight is unknown
 
 
 @pytest.mark.parametrize(("top", "window_ms"), [(23, 40), (19, 20)])
 def test_a_flight_that_did_not_grow_and_left_room_for_a_segment_waited_for_the_window_that_another_filled(
     tmp_path: Path, top: int, window_ms: float
 ) -> None:
-    """Two flights are one segment smaller than the window, and the third fills it.
+    """Two flights are one segment smaller than the window, and the third one fills it.
 
-    Below twenty segments, congestion avoidance adds less than one segment per RTT (5% in CUBIC). A flight that did not grow, although the
-    window had room, is no longer in slow start: its limit is unknown.
+    Below twenty segments, congestion avoidance adds less than one segment per RTT (5% in CUBIC). A flight that did not grow although the
+    window had room is no longer in slow start, and its limit is unknown.
     """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
@@ -153,10 +156,10 @@ def test_a_flight_that_did_not_grow_and_left_room_for_a_segment_waited_for_the_w
 def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_than_a_piece(
     tmp_path: Path, round_trip_ms: float, window_ms: float
 ) -> None:
-    """With an RTT of 10 ms, three segments are less than one burst of Linux (the data of 1 ms, `tcp_tso_autosize`).
+    """With an RTT of 10 ms, three segments are less than a burst of Linux; with 100 ms, they are more.
 
-    With an RTT of 100 ms, they are not. The second flight of eleven is smaller than an earlier one and had room in the window, so its limit
-    is unknown.
+    A burst is the data of 1 ms (`tcp_tso_autosize`). The second flight of eleven is smaller than an earlier one and had room in the window.
+    So its limit is unknown.
     """
     reported = lasted(tmp_path, at_receiver([10, 14, 11, 11], 14, round_trip_ms))
     assert reported["receiver-window"] == pytest.approx(window_ms, rel=0.1)
@@ -165,7 +168,7 @@ def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_t
 
 
 def after_a_pause(first_flight: int, resent: str) -> list[str]:
-    """Four segments, of which one is retransmitted; then half a second with a zero window; then two flights 20 ms apart."""
+    """Four segments are sent, and one is retransmitted. The window is zero for half a second. Then two flights are sent 20 ms apart."""
     came = {"needlessly": [0, 1, 2, 3, 3], "after a loss": [0, 2, 3, 1]}[resent]
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
@@ -205,7 +208,7 @@ def test_it_is_the_congestion_windows_after_a_loss_and_with_less_than_an_initial
 
 
 def trains(window: int) -> str:
-    """Captured at the receiver: a train of 30 segments, 80 µs apart, in each RTT of 20 ms. The timestamp clock ticks every millisecond."""
+    """Captured at the receiver: in each RTT of 20 ms, a train of 30 segments, 80 µs apart. The timestamp clock ticks every millisecond."""
     size = MSS - 12
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
@@ -224,7 +227,7 @@ def trains(window: int) -> str:
 
 
 def test_trains_that_fill_a_window_are_spaced_by_it_however_coarse_their_timestamps(tmp_path: Path) -> None:
-    """The window is the cause from the end of the first train, at 42.32 ms, to the end of the last, at 182.32 ms."""
+    """The window is the cause from the end of the first train (42.32 ms) to the end of the last (182.32 ms)."""
     reported = ledgers.lasted(tmp_path, trains(30))
     assert reported["receiver-window"] == pytest.approx(140.0, abs=1.0)
 

@@ -1,7 +1,7 @@
 """A timer retransmits a single segment: the segment was lost, or the receiver delayed the ACK for longer than the timer.
 
-Linux waits at least 200 ms, and lwIP delays an ACK by up to 250 ms. Without SACK and timestamps, it looks as if the retransmission released
-the ACK.
+Linux retransmits after at least 200 ms, but lwIP delays an ACK by up to 250 ms. Without SACK and timestamps, the retransmission seems to
+have caused the ACK.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def requests(options: str, timer_ms: int) -> str:
-    """Three requests, each retransmitted by the timer. The server's answer arrives 1 ms later and acknowledges the request."""
+    """Three requests, each retransmitted by the timer.
+
+    1 ms after the retransmission, the server's answer arrives and acknowledges the request.
+    """
     lines = [
         f"0ms   C > S S  0:0(0)        win 64240 <mss 1460{options}>",
         f"1ms   S > C S. 0:0(0) ack 1  win 65535 <mss 1460{options}>",

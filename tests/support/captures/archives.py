@@ -1,4 +1,7 @@
-"""Small captures for tests of archives, each a short transfer with its own addresses and times; and functions that read an archive."""
+"""Small captures for tests of archives, and functions that read an archive.
+
+Each capture is a short transfer with its own addresses and times.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,9 @@ _TEXT = """
 
 
 def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Path:
-    """A capture of a request and its answer. The answer is `slow` seconds late. `number` makes the capture unique.
+    """A capture of a request and its answer, which is `slow` seconds late. `number` makes the capture unique.
 
-    The capture starts `hours` hours after the first one.
+    The capture starts `hours` hours after the first capture.
     """
     answer = 0.030 + slow
     text = _TEXT.format(
@@ -61,7 +64,7 @@ def handshake(path: Path, number: int, time_s: float) -> Path:
 
 
 def folder_of(path: Path, count: int) -> Path:
-    """Make a folder of `count` captures from two months."""
+    """Make a folder with `count` captures, which are from two months."""
     path.mkdir()
     for number in range(count):
         capture(path / f"c{number:02}.pcap", number, slow=number % 4 / 10, hours=number * 100)
@@ -69,7 +72,7 @@ def folder_of(path: Path, count: int) -> Path:
 
 
 def made(sources: Path | list[Path], output: Path, *, reports: bool = False, apart: bool = False, baseline: Path | None = None) -> Batch:
-    """Make an archive with one worker; by default without reports."""
+    """Make an archive with one worker. By default, it has no reports."""
     named = [sources] if isinstance(sources, Path) else sources
     return batch(named, output, means=ONE, reports=reports, apart=apart, baseline=baseline)
 
@@ -80,14 +83,14 @@ def digest(data: bytes) -> str:
 
 
 def tables(archive: Path) -> dict[str, str]:
-    """Name → hash of every file of the archive's dataset and of its index."""
+    """Map each file of the archive's dataset, and its index page, to the file's hash."""
     files = sorted([*(path for path in (archive / "tables").rglob("*") if path.is_file()), archive / "index.html"])
     return {path.relative_to(archive).as_posix(): digest(path.read_bytes()) for path in files}
 
 
 def parts(archive: Path) -> set[str]:
     """Names of the captures that have a file in the folder `parts`."""
-    walked = os.walk(archive / "parts")  # pathlib's glob fails if a run removes a folder meanwhile
+    walked = os.walk(archive / "parts")  # pathlib's glob fails if a run removes a folder at that time
     return {Path(name).stem for _, _, names in walked for name in names if name.endswith(".part")}
 
 

@@ -1,4 +1,7 @@
-"""Captures of very many connections or UDP flows, each of a few packets: raw IPv4, built as one array (Scapy would take minutes)."""
+"""Captures of very many connections or UDP flows with a few packets each.
+
+The packets are raw IPv4, built as one array (Scapy would take minutes).
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _RECORD = [("ts_s", "<u4"), ("ts_ns", "<u4"), ("captured", "<u4"), ("original", 
 def tcp(
     clients: ArrayLike, at_s: ArrayLike, flags: ArrayLike = SYN, *, from_client: ArrayLike = True, seq: ArrayLike = 1_000
 ) -> np.ndarray:
-    """Segments without data, one for each client (an address of its own), at `at_s` seconds after `BASE_NS`.
+    """Segments without data, one for each client, at `at_s` seconds after `BASE_NS`. Each client has its own address.
 
     The SYN of a client has sequence number 1000, that of the server 5000.
     """
@@ -71,7 +74,7 @@ def _packets(clients: ArrayLike, at_s: ArrayLike, from_client: ArrayLike, layout
 
 
 def write(path: Path, *packets: np.ndarray) -> Path:
-    """Write one capture that contains these packets, one array after the other."""
+    """Write one capture with these packets, in the order of the arrays."""
     header = struct.pack("<IHHiIII", _PCAP_NS_MAGIC, 2, 4, 0, 0, SNAPLEN_BYTES, LINKS["ipv4"])
     path.write_bytes(header + b"".join(part.tobytes() for part in packets))
     return path

@@ -1,8 +1,9 @@
-"""Captures that begin late or end early: how their ledger differs from that of the whole capture for the same time.
+"""Compares the ledger of cut captures (begun late or ended early) with that of the whole capture, for the time that both cover.
 
     python tests/support/captures/cuts.py CAPTURE...
 
-prints each cut whose causes differ from those of the whole capture, for all captures of at most `MAX_CONNECTIONS` connections.
+This command prints each cut whose causes differ from those of the whole capture. Captures of more than `MAX_CONNECTIONS` connections are
+left out.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The ledger of one file, and the direction that each frame belongs to."""
+    """The ledger of one file, and the direction of each frame."""
 
     spans: Mapping[Direction, list[Span]]
     directions: Mapping[int, Direction]
@@ -74,7 +75,7 @@ class Otherwise:
 
     @property
     def share(self) -> float:
-        """Share of the direction's lifetime that has another cause. The share is 0 if that time is short enough to be allowed."""
+        """The share of the direction's lifetime that has another cause; 0 if the deviation is short enough to be allowed."""
         told_ns = sum(self.otherwise_ns.values())
         return told_ns / self.life_ns if told_ns > FLOOR_NS else 0.0
 
@@ -87,7 +88,7 @@ def source(path: Path, folder: Path) -> tuple[int, list[damage.Packet]]:
 
 
 def reported(path: Path, frames_before: int = 0) -> Told:
-    """The ledger of `path`. In the whole capture, `frames_before` frames precede its first frame."""
+    """The ledger of `path`, whose first frame has the number `frames_before + 1` in the whole capture."""
     tables = read(path, worth=())
     spans: dict[Direction, list[Span]] = defaultdict(list)
     rows = tables.ledger.sort("start_ns", maintain_order=True).collect()
@@ -98,12 +99,12 @@ def reported(path: Path, frames_before: int = 0) -> Told:
 
 
 def by_frames(part: tuple[float, float]) -> Callable[[list[damage.Packet]], slice]:
-    """A function that selects the part of a capture between two shares (0 to 1) of its frames."""
+    """A function that selects a part of a capture by its frames. `part` has the begin and the end, from 0 to 1."""
     return lambda packets: slice(int(len(packets) * part[0]), int(len(packets) * part[1]))
 
 
 def by_time(part: tuple[float, float]) -> Callable[[list[damage.Packet]], slice]:
-    """A function that selects the part of a capture between two shares (0 to 1) of its time."""
+    """A function that selects a part of a capture by its time. `part` has the begin and the end, from 0 to 1."""
 
     def cut(packets: list[damage.Packet]) -> slice:
         first_ns, last_ns = (of(packet.ts_ns for packet in packets) for of in (min, max))
@@ -124,7 +125,7 @@ CUTS: Final[Mapping[str, Callable[[list[damage.Packet]], slice]]] = {
 
 
 def _beside(whole: Told, cut: Told) -> dict[Direction, Direction]:
-    """Direction of the cut capture → the same direction of the whole capture, found by their frames."""
+    """Map each direction of the cut capture to the direction with the same frames in the whole capture."""
     found: dict[Direction, Direction] = {}
     for frame, (conn, from_client) in cut.directions.items():
         of_whole, whole_client = whole.directions[frame]
@@ -134,7 +135,7 @@ def _beside(whole: Told, cut: Told) -> dict[Direction, Direction]:
 
 
 def _common(one: list[Span], other: list[Span]) -> Iterator[tuple[int, str, str]]:
-    """For the time that both ledgers cover: (nanoseconds, cause in `one`, cause in `other`)."""
+    """Yield (nanoseconds, cause in `one`, cause in `other`) for the time that both ledgers cover."""
     here = there = 0
     while here < len(one) and there < len(other):
         a, b = one[here], other[there]
@@ -148,7 +149,7 @@ def _common(one: list[Span], other: list[Span]) -> Iterator[tuple[int, str, str]
 
 
 def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
-    """For each direction: the time that both captures show, and how much of this time has another cause in the cut capture."""
+    """For each direction: the time that both captures cover, and the part of it that has another cause in the cut capture."""
     for direction, of_whole in _beside(whole, cut).items():
         life_ns, otherwise_ns = 0, Counter[tuple[str, str]]()
         for both_ns, said, says in _common(whole.spans[of_whole], cut.spans[direction]):
@@ -160,7 +161,7 @@ def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
 
 
 def otherwise(path: Path, folder: Path) -> dict[str, list[Otherwise]]:
-    """Cut → the directions whose causes differ from those of the whole capture for longer than allowed, the worst first."""
+    """Map each cut to the directions with other causes for longer than allowed. The worst direction is first."""
     link_type, packets = source(path, folder)
     whole = reported(damage.write(folder / "whole.pcap", link_type, packets))
     if len(packets) < MIN_FRAMES or not 0 < whole.connections <= MAX_CONNECTIONS:
@@ -181,7 +182,7 @@ def only_connection(whole: Told, packets: list[damage.Packet], conn: int) -> lis
 
 
 def turned(path: Path, packets: list[damage.Packet]) -> list[damage.Packet]:
-    """The packets with the addresses of the two hosts exchanged. Checksums stay right, because both addresses are in each packet."""
+    """The packets with exchanged host addresses. Their checksums stay right, because each packet has both addresses."""
     ends = read(path).connections.select("client_addr", "server_addr").unique(maintain_order=True).collect()
     sides = [tuple(ip_address(end).packed for end in row) for row in ends.iter_rows()]
     both = [(one, other) for a, b in sides for one, other in ((a, b), (b, a))]

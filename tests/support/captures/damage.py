@@ -1,6 +1,6 @@
-"""Common faults of captures: packets missing, duplicated, late, out of order or truncated; one direction missing; a coarse clock.
+"""Common faults of captures: missing, duplicated, late, swapped or truncated packets; a missing direction; a coarse clock.
 
-Each of `KINDS` changes the packets of a capture at random. The caller gives the random generator, so that a run can be repeated.
+Each function in `KINDS` changes the packets of a capture at random. The caller passes the random generator, so a run can be repeated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def doubled(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def swapped(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some packets change places with the packet before, but the timestamps keep their order."""
+    """Some packets change places with the packet before them. The order of the timestamps does not change."""
     order = list(packets)
     for at in range(len(order) - 1):
         if chance.random() < 0.1:
@@ -52,7 +52,7 @@ def swapped(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def late(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some packets are moved behind one to seven later packets."""
+    """Some packets are moved back by one to seven places."""
     order = list(packets)
     for _ in range(max(1, len(order) // 20)):
         at = chance.randrange(len(order))
@@ -74,7 +74,7 @@ def begun_late(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def of_one_side(packets: list[Packet], _chance: random.Random) -> list[Packet]:
-    """The capture contains only the packets with the link-layer source of its first packet."""
+    """Only packets that have the first packet's link-layer source are left."""
     return [packet for packet in packets if packet.data[6:12] == packets[0].data[6:12]]
 
 

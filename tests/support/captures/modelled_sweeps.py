@@ -16,7 +16,7 @@ ATM = [((12 * n + 4) * K + 1, 12 * (n + 1) * K - 1) for n in range(3)]
 
 
 def joined(ranges: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """The ranges that a sweep of `sizes` can find. Two ranges with none of the sizes between them are joined."""
+    """The ranges that a sweep of `sizes` can find. Two ranges are joined if none of the sizes lies between them."""
     slow = [any(low <= size <= high for low, high in ranges) for size in sorted(set(sizes))]
     found: list[tuple[int, int]] = []
     for size, is_slow, before in zip(sorted(set(sizes)), slow, [False, *slow], strict=False):

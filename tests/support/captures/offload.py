@@ -1,8 +1,8 @@
-"""Splits super-segments (offload) into the segments that they are on the wire.
+"""Splits super-segments (offload) into the segments on the wire.
 
-A capture at a sender with TSO or GSO shows data before the network card splits it; one at a receiver with GRO or LRO shows merged segments.
-Code that counts segments, or uses the size of the last one, needs the segments on the wire: ⌈length / MSS⌉ of them, of which only the last
-may be smaller.
+A capture at a sender with TSO or GSO shows data before the network card splits it. A capture at a receiver with GRO or LRO shows merged
+segments. Code that counts segments or uses the size of the last one needs the segments on the wire: ⌈length / MSS⌉ of them. Only the last
+of them may be smaller.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def split(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         segment can have (newly acknowledged bytes, ACK lag, RTT) stay with the first piece; the later pieces have "burst" in
         `released_by`. Segments of connections without a known MSS stay whole.
     """
-    full = connections.select("conn", _full="client_full_segment_bytes")  # the smaller MSS of both SYNs, equal for both directions
+    full = connections.select("conn", _full="client_full_segment_bytes")  # the smaller MSS of the two SYNs; it applies to both directions
     size, payload = pl.col("_full"), pl.col("payload_bytes")
     pieces = pl.when(payload > size).then((payload + size - 1) // size).otherwise(1)
     offset = pl.col("piece") * size

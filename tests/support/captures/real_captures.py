@@ -19,7 +19,7 @@ REFUSED_BY_TSHARK = {"the-tcpdump-group-tcpdump__brcm-tag.pcap", "the-tcpdump-gr
 
 
 def real() -> list[Path]:
-    """The captures that are compared with other programs."""
+    """The paths of the captures that are compared with other programs."""
     shared = [name for name in needs.index() if not name.startswith("malformed/")]
     own = sorted(path for path in CAPTURES.glob("*") if path.suffix in {".pcap", ".pcapng", ".gz", ".zst"})
     return [needs.SHARED / name for name in shared if name not in REFUSED | REFUSED_BY_TSHARK] + own

@@ -27,7 +27,7 @@ OPENED = """
 class Message:
     """One request.
 
-    The last segment of a request waits `held_ms` for a delayed ACK, or is sent after a pause of the application of `pause_ms`.
+    Its last segment waits `held_ms` for a delayed ACK, or follows an application pause of `pause_ms`.
     """
 
     size: int
@@ -44,7 +44,10 @@ def ends(size: int) -> list[int]:
 
 
 def exchange(messages: Iterable[Message], client: str = "C") -> str:
-    """A connection with these requests, each answered with 50 bytes after 1 ms. A small segment waits for the ACK of the previous one."""
+    """A connection with these requests.
+
+    Each is answered with 50 bytes after 1 ms. A small segment waits for the ACK of the previous one.
+    """
     lines, sent, got = [OPENED.format(c=client)], 1, 1
     for message in messages:
         wait, small_out = f"+{message.think_ms}ms", False

@@ -74,7 +74,7 @@ def tshark_rows(path: Path, fields: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def tcp_rows(path: Path) -> list[tuple[str, ...]]:
-    """The fields of each TCP segment by tshark. Fails if tshark finds a malformed packet."""
+    """The fields of each TCP segment, as tshark prints them. Fails if tshark finds a malformed packet."""
     rows = tshark_rows(path, (*TCP_FIELDS, "_ws.malformed"))
     assert [row for row in rows if row[-1]] == []
     return [row for row in rows if row[1]]
@@ -117,7 +117,7 @@ def ends_pdu(record: bytes) -> bool:
 
 
 def payload_of(pdu: bytes) -> bytes:
-    """The payload of a PDU. The CRC of AAL5 is zlib's CRC-32, with the bits of each byte and of the result reversed."""
+    """The payload of a PDU. AAL5's CRC is zlib's CRC-32 with reversed bits in each byte and in the result."""
     mirrored = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
     assert int(f"{zlib.crc32(pdu[:-4].translate(mirrored)):032b}"[::-1], 2) == int.from_bytes(pdu[-4:], "big")
     assert pdu[-8:-6] == b"\0\0"
@@ -130,7 +130,7 @@ def payload_of(pdu: bytes) -> bytes:
 def reassembled(path: Path, *, bare: bool) -> Path:
     """Write the PDUs of a file of cells to a capture of link type ATM_RFC1483.
 
-    Each PDU has the time of its last cell in the ERF records.
+    Each PDU has the time at which its last cell was recorded (ERF).
     """
     target, pdu = path.with_suffix(".whole.pcap"), b""
     with target.open("wb") as file:

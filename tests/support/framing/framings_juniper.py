@@ -1,4 +1,4 @@
-"""Frames of Juniper's link types: the packet after each card's cookie, with each form of the common header."""
+"""Frames of Juniper's link types: the packet follows the cookie of each kind of card, with each form of the common header."""
 
 from __future__ import annotations
 

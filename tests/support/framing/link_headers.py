@@ -1,6 +1,6 @@
-"""Headers before IP, each as a function from an IP packet (or a payload) to bytes.
+"""Headers before IP. Each function turns an IP packet (or a payload) into bytes.
 
-Scapy makes the headers that it supports. Other headers are written out from the document named in the code. If there is no document,
+Scapy makes the headers that it supports. The other headers are written out, and the code names their document. If there is no document,
 Wireshark's dissector is the only source.
 """
 
@@ -105,7 +105,7 @@ def outer(protocol: int, payload: Packet | bytes) -> bytes:
 
 
 def gre(ether_type: int, payload: bytes, **fields: Any) -> bytes:
-    """The payload in GRE, optionally with more of its fields."""
+    """The payload in GRE. `fields` are further header fields."""
     return outer(47, GRE(proto=ether_type, **fields) / Raw(payload))
 
 
@@ -122,7 +122,7 @@ def wifi_qos(packet: bytes, padding: bytes = b"") -> bytes:
 
 
 def decrypted(packet: bytes, vector: bytes) -> bytes:
-    """An 802.11 frame that the card has decrypted. The initialization vector before the data and the check value after it remain."""
+    """An 802.11 frame that the card has decrypted. It still has the initialization vector before the data and the check value after it."""
     plain = wifi(packet, FCfield=TO_DISTRIBUTION_SYSTEM | PROTECTED)
     return plain[:24] + vector + plain[24:] + b"ICV."
 
@@ -141,7 +141,7 @@ AX25 = bytes.fromhex("a08884 a6a640 60 88968840404061")
 
 
 def pflog(header_bytes: int) -> Callable[[bytes], bytes]:
-    """OpenBSD's packet filter log, whose length field excludes the padding to four bytes."""
+    """OpenBSD's packet filter log. Its length field excludes the padding to four bytes."""
 
     def wrap(packet: bytes) -> bytes:
         header = bytes((header_bytes, BSD_FAMILY[version(packet)], 0, 0)) + b"em0"
@@ -191,7 +191,7 @@ def eoip(packet: bytes) -> bytes:
 
 
 def l2tp(packet: bytes) -> bytes:
-    """A packet in L2TP with all header fields: length, tunnel, session, sequence numbers, offset (RFC 2661, 3.1)."""
+    """A packet in L2TP with all header fields: length, tunnel, session, sequence numbers and offset (RFC 2661, 3.1)."""
     inside = bytes.fromhex("0001 0002 0003 0004 0000") + hdlc(packet)
     return udp(1701, bytes.fromhex("4a02") + (len(inside) + 4).to_bytes(2, "big") + inside)
 

@@ -1,4 +1,4 @@
-"""One capture with all framings, and captures of frames with any link types."""
+"""One capture with all framings, and captures of frames with arbitrary link types."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def frames_of(name: str) -> range:
 
 
 def exchange_in(framing: Framing, number: int) -> list[bytes]:
-    """The frames of the exchange in a framing. `number` determines the client's port."""
+    """The frames of the exchange in this framing. The client's port depends on `number`."""
     hosts = ("[2001:db8::1]", "[2001:db8::2]") if framing.v6 else ("10.0.0.1", "10.0.0.2")
     text = f"host A {hosts[0]}:{20_000 + number}\nhost B {hosts[1]}:9999\n" + EXCHANGE.format(client="A", server="B")
     return [bytes(framing.wrap(frame.data)) for frame in packets.frames(text, link="raw")]

@@ -1,4 +1,4 @@
-"""Van Jacobson's compression of TCP/IP headers (RFC 1144), as the sender on a PPP link does it: IP packets → PPP frames."""
+"""Van Jacobson's compression of TCP/IP headers (RFC 1144), as a PPP sender does it: from IP packets to PPP frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_STEP = 65_535
 
 @dataclass
 class Headers:
-    """The header fields of an IP packet that the compression uses."""
+    """The header fields of an IP packet that matter for the compression."""
 
     fixed: tuple[bytes, ...]
     """Fields that must not change; otherwise the segment is not compressed."""

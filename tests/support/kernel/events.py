@@ -15,13 +15,13 @@ CLIENT, SERVER = Endpoint("192.0.2.1", 40_001), Endpoint("192.0.2.2", 5_001)
 def event(at_ms: float, kind: str, **fields: int) -> Event:
     """An event of an established sender.
 
-    Unless `fields` change them, the window of 1 MB and the congestion window of 100 segments limit nothing.
+    By default, nothing limits the sender: the window is 1 MB, and the congestion window is 100 segments.
     """
     return Event(round(at_ms * MS), kind, **{"mss_cache": MSS, "snd_wnd": 1_000_000, "snd_cwnd": 100, **fields})
 
 
 def sending(unsent: int, flight: int, **fields: int) -> dict[str, int]:
-    """The fields of a sender with `unsent` bytes in one buffer at the end of its queue, and full segments of `flight` bytes in flight."""
+    """The fields of a sender with `flight` bytes of full segments in flight. One buffer at the end of its queue has `unsent` bytes."""
     queue = {"write_seq": flight + unsent, "unsent_skb_bytes": unsent, "unsent_marks": 1 if unsent else 0}
     return {"snd_una": 0, "snd_nxt": flight, "packets_out": -(-flight // MSS), **queue, **fields}
 

@@ -1,4 +1,4 @@
-"""Five questions and answers over a path with 10 ms of delay per direction: captures at three points, and a hand-written kernel ledger."""
+"""Five questions and answers over a path of 10 ms per direction: captures at three points, and a hand-written kernel ledger."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ A request is in transit for 10 ms, the server thinks for 30 ms, the answer is in
 
 
 def exchange(from_client_ms: int) -> str:
-    """The packets in a capture that is `from_client_ms` away from the client."""
+    """The packets in a capture at a point that is `from_client_ms` away from the client."""
     question_late, answer_late = from_client_ms, 50 - from_client_ms
     lines = [
         *("host A 192.0.2.1:40001", "host B 192.0.2.2:5001"),

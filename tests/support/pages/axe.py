@@ -1,4 +1,4 @@
-"""Runs axe-core in a page: accessibility faults that exclude readers."""
+"""Runs axe-core in a page, to find faults that exclude users with disabilities."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).v
 
 @pytest.fixture
 def serious() -> Callable[[Visit], list[list[Any]]]:
-    """A function that returns the serious accessibility faults that axe-core finds, with all folded parts of the page open.
+    """Yield a function that returns the serious accessibility faults of a page. It opens all folded parts of the page first.
 
-    `make` fetches the script of axe-core.
+    `make` downloads the axe-core script.
     """
     if not PLACE.is_file():
         pytest.skip("tests with axe-core (not fetched; python tests/browser/fetch_axe.py)")

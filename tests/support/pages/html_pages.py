@@ -1,4 +1,4 @@
-"""Parses an HTML page; and text that must not become markup."""
+"""A parser of HTML pages, and text that must not become markup."""
 
 from __future__ import annotations
 

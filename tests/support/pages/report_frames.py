@@ -1,4 +1,4 @@
-"""Analyses written by hand, for tests of the report: tables as `schema` declares them, made without the engine or a capture."""
+"""Analyses written by hand, for tests of the report. The tables follow `schema`, but are made without the engine or a capture."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HandMade:
 
 @dataclass
 class Exchange:
-    """One connection, segment by segment: `send(ms, side, seq, payload, ack, window, kind)` adds a segment."""
+    """One connection, segment by segment. `send(ms, side, seq, payload, ack, window, kind)` adds a segment."""
 
     conn: int = 0
     client: str = "10.0.0.1"
@@ -60,7 +60,7 @@ class Exchange:
         flags: int = 0,
         **columns: int,
     ) -> Exchange:
-        """Add one segment. `side` is "C" or "S"; without `kind`, it is derived for plain data and ACKs."""
+        """Add one segment. `side` is "C" or "S". By default, `kind` is that of plain data or a plain ACK."""
         row = dict.fromkeys(schema.SEGMENTS.names)
         row |= {
             "frame": self.first_frame + len(self.rows),
@@ -122,7 +122,7 @@ class Exchange:
 
 
 def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: object) -> HandMade:
-    """One analysis of the exchanges. `capture` overrides entries of its "capture" object."""
+    """An analysis of the exchanges. `capture` replaces entries of its "capture" object."""
     rows = sorted((row for exchange in exchanges for row in exchange.rows), key=lambda row: row["frame"])
     segments = pl.DataFrame(rows, schema=schema.SEGMENTS.polars_schema())
     connections = pl.DataFrame([exchange.connection() for exchange in exchanges], schema=schema.CONNECTIONS.polars_schema())
@@ -145,7 +145,7 @@ def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: obje
 
 
 def lossy_upload(conn: int = 0, first_frame: int = 1) -> Exchange:
-    """An upload of 10 segments of 1,000 bytes, 10 ms apart, each acknowledged after 20 ms.
+    """An upload of 10 segments of 1,000 bytes, 10 ms apart. Each segment is acknowledged after 20 ms.
 
     The fourth segment is lost and retransmitted after three duplicate ACKs.
     """

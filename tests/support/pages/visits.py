@@ -1,4 +1,4 @@
-"""A browser for the tests in this folder: Debian's Chromium, offline, with all messages and requests recorded.
+"""A browser for the tests: Debian's Chromium, offline. It records all messages and requests.
 
 This is a pytest plugin; test modules name it in `pytest_plugins`.
 """
@@ -46,10 +46,10 @@ class Visit:
         dialog.dismiss()
 
     def until(self, condition: str, given: object = None) -> None:
-        """Wait until a JavaScript expression (in which `given` may occur) is true.
+        """Wait until a JavaScript expression is true. The expression may use `given`.
 
-        The condition is evaluated before each animation frame, within one call, because Playwright's own waiting evaluates strings, which
-        the page's policy forbids.
+        The expression is evaluated before each animation frame, within one call. Playwright's own waiting evaluates strings, which the
+        page's policy forbids.
         """
         script = f"""(given) => new Promise((resolve, reject) => {{
             const start = performance.now();
@@ -69,7 +69,7 @@ class Visit:
         self.until(DRAWN)
 
     def axis(self, axis: str, side: str) -> list[list[float]]:
-        """The ranges of this axis in all drawn figures of one direction of the first connection."""
+        """The ranges of this axis in all drawn figures of one direction. The direction is that of the first connection."""
         script = """([axis, side]) => [...document.querySelector('.connection').querySelectorAll('figure')]
             .filter((figure) => [side, 'both'].includes(figure.dataset.by) && figure.dataset.drawn === 'yes')
             .map((figure) => figure.querySelector('.plot')._fullLayout[axis].range)"""
@@ -79,7 +79,7 @@ class Visit:
 
 @pytest.fixture
 def new_visit(browser: Browser) -> Iterator[Any]:
-    """A function that returns a visit with a new browser context and an empty page."""
+    """A function that opens an empty page in a new browser context."""
     contexts: list[BrowserContext] = []
 
     def made(**context_options: Any) -> Visit:
@@ -99,7 +99,7 @@ def new_visit(browser: Browser) -> Iterator[Any]:
 
 @pytest.fixture
 def visit(new_visit: Callable[..., Visit], tmp_path: Path) -> Callable[..., Visit]:
-    """A function that saves a page (given as text) to a file and opens it, optionally at an anchor such as `#findings`."""
+    """A function that saves a page (given as text) to a file and opens the file. It can open an anchor such as `#findings`."""
 
     def open_page(html: str, at: str = "", **context_options: Any) -> Visit:
         visited = new_visit(offline=True, **context_options)

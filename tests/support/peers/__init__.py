@@ -1,1 +1,1 @@
-"""Other programs, with which results are compared."""
+"""Other programs, whose results are compared with ours."""

@@ -1,4 +1,7 @@
-"""Compares the segment tables of one capture, the engine's and tshark's, column by column, with the package's own comparison."""
+"""Compares the engine's segment table of a capture with tshark's, column by column.
+
+It uses the package's own comparison.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """The number of rows in which a column differs, and the first such frame."""
+    """How many rows of a column differ, and the first frame that differs."""
 
     rows: int
     first_frame: int
@@ -40,5 +43,5 @@ def differences(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[str, Differs]:
 
 
 def count_differences(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Figure → (our value, the other program's), for figures that differ."""
+    """Map each figure that differs to (our value, the other program's value)."""
     return {name: (ours[name], theirs[name]) for name in theirs if ours[name] != theirs[name]}

@@ -1,6 +1,6 @@
-"""Differences between the engine and tshark 4.0 in headers: how many of them each rule of `tcptrace_lab.verify.rules` explains.
+"""Differences of header fields between the engine and tshark 4.0, counted for each rule of `tcptrace_lab.verify.rules`.
 
-The numbers must match exactly: a test fails if an entry grows, shrinks or disappears.
+The counts must match exactly: a test fails if one grows, shrinks or disappears.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ HANDSHAKE = """
 
 
 def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
-    """Explanation → its differences in the exchange `text`."""
+    """Map each explanation to its differences in the exchange `text`."""
     needs.tshark_4_0()
     done = verify(capture(folder / "exchange.pcap", text), ["tshark"])
     assert done.refused == {}
@@ -32,5 +32,5 @@ def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
 
 
 def reported(folder: Path, text: str, rule: str) -> dict[tuple[int | None, str], str]:
-    """The explanations by one rule: (frame, item) → text."""
+    """Map (frame, item) to the text of the explanation, for the explanations by one rule."""
     return {(one.frame, one.item): one.words for one in differences(folder, text).get(rule, [])}

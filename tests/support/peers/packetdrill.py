@@ -2,8 +2,8 @@
 
 The parser follows the public grammar (google/packetdrill, gtests/net/packetdrill: parser.y, lexer.l) and README. No package contains
 packetdrill itself. `python tests/support/peers/packetdrill.py FILE` plays a script against this machine's kernel over a tun interface, in
-the network namespace where it is started (`unshare --net`). If the kernel does something else, the player prints the difference and exits
-with 1.
+the network namespace where it is started (`unshare --net`). If the kernel does not do what the script says, the player prints the
+difference and exits with 1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMMAND = re.compile(r"`(?P<command>[^`]*)`")
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet such as `> P. 1:101(100) ack 1`; numbers are relative, and the SYN has 0."""
+    """A packet such as `> P. 1:101(100) ack 1`. Its numbers are relative: the SYN has 0."""
 
     outbound: bool
     flags: str
@@ -84,7 +84,7 @@ class Script:
 def read(text: str) -> Script:
     """Parse a script.
 
-    Every line must be a comment, an option (before all events), or an event with its time; any other line is an error.
+    Every line must be a comment, an option or an event with its time. Options must precede all events. Any other line is an error.
     """
     script = Script()
     now_s = 0.0
@@ -141,7 +141,7 @@ EARLY_S, LATE_S = 0.025, 0.5
 
 
 class Differs(Exception):
-    """The kernel did something else than the script expects."""
+    """The kernel did not do what the script expects."""
 
 
 class Player:

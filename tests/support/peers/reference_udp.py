@@ -1,6 +1,6 @@
-"""A second implementation of the figures of UDP flows, in plain Python, datagram by datagram, from their definitions.
+"""A second implementation of the figures of UDP flows. It reads one datagram after the other and follows the definitions.
 
-This implementation shares no code with the engine.
+It is plain Python and shares no code with the engine.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def nearest_rank(values: list[int], share: float) -> int | None:
 
 
 def told_by(ip_ids: list[int]) -> tuple[int | None, int | None]:
-    """The numbers of missing and of late datagrams, by their IP identifications."""
+    """The numbers of missing and of late datagrams, derived from their IP IDs."""
     ip_ids = without_copies(ip_ids)
     steps = [(later - earlier + 32_768) % 65_536 - 32_768 for earlier, later in pairwise(ip_ids)]
     if len(steps) < 10 or sum(1 <= step <= 1_000 for step in steps) < 0.95 * len(steps):
@@ -108,7 +108,7 @@ def told_by(ip_ids: list[int]) -> tuple[int | None, int | None]:
 
 
 def without_copies(ip_ids: list[int]) -> list[int]:
-    """The identifications without duplicates: a number is dropped if it appears again among the 64 numbers up to the highest so far."""
+    """The IP IDs without duplicates. An ID is dropped if it appears again among the 64 numbers up to the highest so far."""
     kept: list[int] = []
     place, seen = 0, set[int]()
     for ip_id in ip_ids:

@@ -1,6 +1,6 @@
-"""Runs tcptrace 6.6.7 for comparison: a capture → the connection figures of its long listing (`tcptrace -lrW --csv`).
+"""Runs tcptrace 6.6.7 on a capture, and reads each connection's figures from its long listing (`tcptrace -lrW --csv`).
 
-Since tcptrace reads only pcap with microseconds, both programs read the same copy of a capture, written by editcap.
+tcptrace reads only pcap with microseconds. So both programs read a copy of the capture that editcap wrote.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ TIME_LIMIT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One connection as tcptrace lists it: its two ends, and the printed figures of each end as the sender."""
+    """One connection in tcptrace's listing: its two ends, and the printed figures of each end as the sender."""
 
     ends: tuple[End, End]
     figures: tuple[Mapping[str, str], Mapping[str, str]]
 
     @property
     def key(self) -> frozenset[End]:
-        """Both ends, without an order."""
+        """Both ends, in no order."""
         return frozenset(self.ends)
 
 
@@ -51,7 +51,7 @@ def run(capture: Path, *options: str, folder: Path | None = None) -> str:
 
 
 def listed(capture: Path) -> list[Listed]:
-    """All connections, in tcptrace's order, which is that of their first segments."""
+    """All connections in tcptrace's order, which is the order of their first segments."""
     names: list[str] = []
     found: list[Listed] = []
     for line in run(capture, "-lrW", "--csv").splitlines():

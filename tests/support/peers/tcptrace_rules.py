@@ -1,8 +1,8 @@
-"""Reasons why a figure of tcptrace 6.6.7 differs from ours: tcptrace computes it in another way, or from other segments.
+"""Reasons why a figure of tcptrace 6.6.7 differs from ours: tcptrace computes it differently, or from other segments.
 
-There are two kinds of reasons. `printed` computes from our figures what tcptrace must print. If this matches, the two programs agree, and
-the difference needs no other explanation (`tcptrace_figures` describes each such computation). `reason` names a difference that our figures
-show but cannot predict. Differences that `reason` explains are counted per capture in `golden/tcptrace-deviations.tsv`.
+`printed` computes from our figures what tcptrace must print (`tcptrace_figures` describes each computation). If the result matches, the two
+programs agree. `reason` names a difference that our figures show but cannot predict. `golden/tcptrace-deviations.tsv` counts these
+differences per capture.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _resent_bytes(ours: int, direction: Direction) -> list[Any]:
 
 
 def _one_more(ours: int, _: Direction) -> list[Any]:
-    """The value of tcptrace is one byte too high. If a FIN is in flight, which tcptrace omits, the value is right."""
+    """The value of tcptrace is one byte too high. It is right if a FIN is in flight, because tcptrace omits the FIN."""
     return [ours + 1, ours]
 
 
@@ -98,9 +98,9 @@ def _least_window(ours: int, direction: Direction) -> list[Any]:
 
 
 def _mean_window(ours: int, direction: Direction) -> list[Any]:
-    """The mean of tcptrace is the sum of all windows, divided by the number of all segments, including those without a window.
+    """The mean of tcptrace is the sum of all windows, divided by the number of all segments (also of those without a window).
 
-    tcptrace's sum includes the windows of SYNs unless both sides scale.
+    The sum includes the windows of SYNs unless both sides scale.
     """
     bare = direction["segments"] - direction["syn_segments"] - direction["rst_segments"]
     total = ours * bare + (direction["syn_window_bytes"] or 0) * direction["syn_segments"]
@@ -112,7 +112,7 @@ def _mean_window(ours: int, direction: Direction) -> list[Any]:
 
 
 def _handshake_flags(ours: str, direction: Direction) -> list[Any]:
-    """In tcptrace, timestamps in any segment count; we have no figure for segments other than SYNs."""
+    """In tcptrace, timestamps in any segment count. We have a figure for SYNs only."""
     return [ours, "N/Y"] if direction["syn_segments"] == 0 else [ours]
 
 
@@ -143,7 +143,7 @@ class Reason:
     """A reason why tcptrace prints another value.
 
     Attributes:
-        name: what it is called in the golden file.
+        name: the name in the golden file.
         why: the reason.
         figures: the figures it can explain; empty for all.
         shows: whether the reason applies, by our figures of the direction and what tcptrace prints.
@@ -170,14 +170,14 @@ def _number(figure: Figure, direction: Direction) -> float:
 
 
 def _is_open(direction: Direction, figure: Figure, theirs: str) -> bool:
-    """The connection was not closed by two FINs or a RST."""
+    """Return whether the connection was not closed by two FINs or a RST."""
     both = (direction, direction.other)
     closed = all(one["fin_segments"] for one in both) or any(one["rst_segments"] for one in both)
     return not closed and float(theirs) >= _number(figure, direction)
 
 
 def _one_byte_segments(direction: Direction, _: Figure, __: str) -> bool:
-    """The direction has SYNs, FINs or data of one byte, from which tcptrace takes RTT samples."""
+    """Return whether the direction has SYNs, FINs or data of one byte. tcptrace takes RTT samples from them."""
     return bool(direction["syn_segments"] + direction["fin_segments"] > 0 or direction["min_segment_bytes"] == 1)
 
 

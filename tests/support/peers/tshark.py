@@ -29,7 +29,7 @@ class Opinion:
     Attributes:
         packets: frames, TCP or not.
         segments: one row per TCP segment with a complete fixed header.
-        cut_headers: frames whose TCP header the capture cut before its flags.
+        cut_headers: frames that are truncated before the flags of their TCP header.
     """
 
     packets: int
@@ -45,10 +45,10 @@ class Opinion:
 
 @functools.cache
 def opinion(path: Path) -> Opinion:
-    """The segments of the capture `path` by tshark, which runs once per session for each capture.
+    """The segments of the capture `path` in tshark's output. `path`. tshark runs once per session for each capture.
 
     Raises:
-        subprocess.CalledProcessError: tshark refuses the file. From a truncated file, tshark returns the packets that it can read.
+        subprocess.CalledProcessError: tshark refuses the file. If the file is truncated, tshark returns the packets that it can read.
     """
     needs.program("tshark")
     tally = tshark.Tally()
@@ -69,7 +69,7 @@ def frames(path: Path, names: Sequence[str]) -> Iterator[Mapping[str, str]]:
 
 
 def time_ns(text: str) -> int | None:
-    """The value of `frame.time_epoch` in nanoseconds, read by `verify.tshark.nanoseconds`.
+    """The value of `frame.time_epoch` in nanoseconds, as `verify.tshark.nanoseconds` reads it.
 
     None if the time is missing or does not fit into 64 bits.
     """

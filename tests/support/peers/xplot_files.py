@@ -33,6 +33,6 @@ def _reasons() -> Mapping[str, set[str]]:
 
 
 def drawn_alike() -> list[Path]:
-    """The captures in which tcptrace and we find the same connections and segments."""
+    """The captures in which tcptrace and tcptrace-lab find the same connections and segments."""
     reasons = _reasons()
     return [path for path in real() if path.name in reasons and reasons[path.name] <= HARMLESS]

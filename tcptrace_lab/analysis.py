@@ -1,4 +1,4 @@
-"""`analyze`: paths of a capture → `Analysis`. `analyze` only calls the steps: read, summarize, judge."""
+"""`analyze` takes the paths of a capture and returns an `Analysis`. It only calls the steps: read, summarize, judge."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.messages.size_groups import GroupSizes
 
 MAX_OF_SELECTED = 4_096
-"""If only some connections are analyzed, evidence is kept for at most this many costs. A cost is the time of one cause in one direction.
+"""Maximum number of costs whose evidence is kept, if only some connections are analyzed. A cost is the time of one cause in one direction.
 The number is large because the connections are selected only after all evidence is collected, and a capture from a pipe cannot be read
 again."""
 
@@ -61,15 +61,16 @@ class Analysis:
         flows: rows of `schema.FLOWS`, by `flow`; empty if connections were selected.
         accounts: rows of `schema.ACCOUNTS`, by `conn`: the sums of each connection's ledger.
         findings: where the time went, most expensive first.
-        longest_waits: rows of `schema.LEDGER` of the connections with findings: the longest of each direction.
-        stalls: rows of `schema.STALLS` of the connections with findings: the longest of each direction.
+        longest_waits: the longest waits of each direction, in connections with findings; rows of `schema.LEDGER`.
+        stalls: the longest stalls of each direction, in connections with findings; rows of `schema.STALLS`.
         rates: rows of `schema.RATES` of the connections with findings.
-        message_sizes: message times by message size, for the groups of connections that lose enough time, most expensive first.
+        message_sizes: message times by message size, for the groups of connections that lose enough time for a finding, most expensive
+        first.
         transactions: rows of `schema.TRANSACTIONS`: HTTP/1 and FTP transactions.
-        labels: what connections were for, by their first data (`transactions.labels`): number of the connection → words. Empty for captures
-            that are read again instead of being kept.
+        labels: the purpose of each connection, judged by its first data (`transactions.labels`): number of the connection → words. Empty if
+        the capture is read again instead of being kept.
         problems: errors in the capture that the engine survived.
-        loss: what part of the capture could not be used; None if all of it was.
+        loss: the part of the capture that could not be used; None if everything was used.
     """
 
     name: str
@@ -169,8 +170,8 @@ def analyze(
         spill_rows: see `read`.
         reread_bytes: see `read`.
         proofs: see `read`; affects only the ledger of the result.
-        anonymizer: replaces all addresses in the result; names of files, and targets of transactions, are then left out. `where` is
-            evaluated before the addresses are replaced.
+        anonymizer: replaces all addresses in the result, and leaves out file names and transaction targets. `where` still sees the real
+        addresses.
         progress: see `read`.
         say: see `read`.
 
@@ -258,7 +259,7 @@ def _anonymous(tables: Tables, names: list[str], anonymizer: Anonymizer) -> Tabl
 
 
 def _slow_sizes(tables: Tables) -> tuple[tuple[GroupSizes, ...], tuple[Finding, ...]]:
-    """Return the groups of messages in which enough time is lost for a finding, and the findings on these groups."""
+    """Return the groups of messages that lose enough time for a finding, and these findings."""
     chosen = size_choice.chosen(tables.accounts, tables.connections)
     if chosen.is_empty():
         return (), ()

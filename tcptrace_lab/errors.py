@@ -12,8 +12,8 @@
     └── LabFailed              5   an experiment could not run: no privileges, or the kernel or a tool failed
 
 `read` and `analyze` raise UsageError, CaptureUnreadable, MissingTool and their subclasses, but never ReadInPart: they return what could be
-read, and `loss` in the result contains the exception. The command reports `loss` and exits with 4; a caller that must not continue with a
-part of a capture raises it.
+read, and `loss` in the result contains the exception. The command reports `loss` and exits with 4; a caller that needs the whole capture
+must raise `loss`.
 
 Other exit codes: 0 success, 1 a finding at or above `--fail-on`, 70 a defect of this software (EX_SOFTWARE of BSD's sysexits.h), 130
 interrupted, and 141 the reader of our output has closed it (128 + SIGINT, 128 + SIGPIPE, as shells report them).
@@ -134,11 +134,11 @@ _OS_NUMBER = re.compile(r" ?\(os error (\d+)\)")
 """The suffix that Rust's std::io::Error adds to the operating system's message."""
 
 _FOOTER_REFUSED = "Invalid thrift: transport error"
-"""The only message of Polars if the last bytes of a Parquet file cannot be written."""
+"""Polars' message if the last bytes of a Parquet file cannot be written. This message has no error number."""
 
 
 def from_engine(error: EngineFailure) -> CaptureUnreadable:
-    """Convert an error of the engine to an exception of this package. Only this function does so."""
+    """Convert an error of the engine to an exception of this package."""
     kind, remedy = _BY_KIND.get(error.kind, (CaptureUnreadable, ""))
     what = _OS_NUMBER.sub("", error.what).removeprefix("is ")  # the engine's message is "<file> is not a capture"
     return kind(what, where=place(error.path, error.frame, error.offset), remedy=remedy)

@@ -1,19 +1,20 @@
-"""An archive stores the results of thousands of captures as Parquet tables, which any tool can read, with an HTML index.
+"""An archive stores the results of thousands of captures: Parquet tables, which many tools can read, and an HTML index.
 
 Read in this order:
 
 - `sources/`: `walk` finds captures, `rotation` joins the files of one capture, `completeness` finds captures that are still being written;
 - `fingerprint`: identifies a capture by the hash of its contents;
-- `storage`: reads and writes an archive's files atomically, in a folder or behind a URL; `registry`: the files that were read;
+- `storage`: reads and writes an archive's files atomically, in a folder or behind a URL; `registry`: lists the files that were read;
 - `work/`: `task` analyzes one capture and writes its report and its part; `workers` and `cluster` run the tasks; `lock` allows one writer
   at a time;
-- `dataset/`: `rows` makes table rows of an analysis; `part` stores them per capture; `tables` makes Parquet of all parts; `query` runs SQL;
+- `dataset/`: `rows` converts an analysis to table rows; `part` stores the rows of one capture; `tables` builds Parquet files from all
+  parts; `query` runs SQL;
 - `run` is the command `batch`, which calls all these modules; `ring_buffer` is `batch --watch`; `garbage_collection` is `archive gc`;
 - `index/`: `transfers`, `overview`, `outliers` and `regressions` compute the contents of the index; `page` writes its HTML.
 
 An archive is a folder:
 
-    archive.json                                   marks the folder as an archive, and has its format version
+    archive.json                                   marks the folder as an archive; contains the format version
     index.html                                     the overview
     reports/CAPTURE.html                           one report per capture
     tables/TABLE/month=2026-11/FILE.parquet        the dataset; columns: `schema.ARCHIVE_TABLES`

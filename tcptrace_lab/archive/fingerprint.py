@@ -26,7 +26,7 @@ CAPTURE_DIGITS = 20
 SETTINGS_DIGITS = 12
 
 _SOURCES = (".py", ".j2", ".js", ".css", ".json")
-"""Suffixes of the package's files that a result depends on. The version number covers the engine, so its binary is not hashed."""
+"""Suffixes of the source files on which a result depends. The version number covers the engine, so its binary is not hashed."""
 
 
 def contents(path: str) -> tuple[str, int]:
@@ -62,7 +62,7 @@ def settings(*, reports: bool = True) -> str:
 
 @cache
 def program_version() -> str:
-    """Return the version and a hash of the sources (`0.1.0+3fa94c01`): in a checkout, the sources change without a new version."""
+    """Return the version and a hash of the sources (`0.1.0+3fa94c01`). In a checkout, the sources change without a new version."""
     digest = hashlib.sha256()
     for name, data in _sources(files("tcptrace_lab"), ""):
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
@@ -84,8 +84,8 @@ def _sources(folder: Traversable, above: str) -> list[tuple[str, bytes]]:
 def looks(path: str) -> list[int | str] | None:
     """Return metadata that changes when a file changes, without reading the file; None if no metadata is available.
 
-    The metadata of a local file is its size, mtime, ctime (ns) and inode. The metadata of a URL is its size, and the first of these that
-    the store reports: ETag, modification time, MD5.
+    The metadata of a local file is its size, mtime, ctime (ns) and inode. The metadata of a URL is its size, and its ETag, or else its
+    modification time, or else its MD5.
     """
     if not is_url(path):
         try:

@@ -24,7 +24,7 @@ class Removed:
 
     Attributes:
         files: name → size in bytes.
-        captures: name → first path of captures that are removed from the archive because their files no longer exist.
+        captures: the removed captures, whose files no longer exist: name → first path.
     """
 
     files: dict[str, int]
@@ -40,7 +40,7 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
     """Remove files that no capture of an archive needs any more.
 
     This removes parts of other program versions, reports and parts of captures that are no longer in the archive, and temporary files of
-    killed runs. If the files of a capture no longer exist, it has no newer part; its part of another version is kept.
+    killed runs. A capture whose files no longer exist cannot be analyzed again, so its part is kept even if another version wrote it.
 
     Args:
         root: the archive.
@@ -48,7 +48,7 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
         dry_run: only report what would be removed.
 
     Raises:
-        UsageError: not an archive, another run writes it, or `missing` is asked of an anonymous archive.
+        UsageError: not an archive, another run writes it, or `missing` is true for an anonymous archive.
         OutputUnwritable: permission is denied.
     """
     place = at(root)
@@ -82,7 +82,7 @@ def _settings(place: Place, known: Registry) -> dict[str, str]:
     own = [fingerprint.settings(reports=True), fingerprint.settings(reports=False)]
     stay = {}
     for name, capture in known.captures.items():
-        # The part that `made_by` names comes first, because the tables contain its rows.
+        # Prefer the part that `made_by` names, because the tables contain its rows.
         stay[name] = next((by for by in (capture.made_by, *own) if by and part_name(by, name) in part_names), "")
     return stay
 

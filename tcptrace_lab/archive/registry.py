@@ -3,8 +3,8 @@
 The registry is saved periodically. It contains no results. After a crash, the files that were hashed since the last save are hashed again.
 If the files of a capture were deleted, as in a ring buffer, only the registry still lists the capture.
 
-With an anonymizer, the registry stores a pseudonym in place of each path. The methods of the registry accept real paths. A pseudonym can be
-translated back only if the current run has read that path.
+With an anonymizer, the registry stores a pseudonym in place of each path. The methods of the registry accept real paths. A run can
+translate a pseudonym back only if the run itself has read the path.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Known:
 
     Attributes:
         files: SHA-256 and size in bytes of each file.
-        places: lists of paths to the files, or of their pseudonyms; one list for each place where these contents were found.
+        places: the paths of the files (or their pseudonyms): one list for each place where these contents were found.
         made_by: settings (`fingerprint.settings`) of the capture's last part; empty if it has none.
     """
 
@@ -101,7 +101,7 @@ class Registry:
         self.hashed[self._name(path)] = [looks, sha256, size_bytes]
 
     def note(self, paths: Sequence[str], others: Sequence[str], refused: Mapping[str, str]) -> None:
-        """Store which of these files are not captures, and the reasons why others could not be read."""
+        """Store which files are not captures (`others`), and why files could not be read (`refused`)."""
         found = list(map(self._name, others))
         now = {*map(self._name, paths), *found}
         self.others = sorted({*(name for name in self.others if name not in now), *found})
@@ -109,7 +109,7 @@ class Registry:
         self.unreadable = {name: why for name, why in self.unreadable.items() if name not in now} | reasons
 
     def without_paths(self, words: str, paths: Iterable[str]) -> str:
-        """Return a message, with pseudonyms for these paths if the archive is anonymous."""
+        """Return the message. If the archive is anonymous, pseudonyms replace these paths in it."""
         return words if self._anonymizer is None else self._anonymizer.without_paths(words, paths)
 
     def _name(self, path: str) -> str:
@@ -138,7 +138,7 @@ class Registry:
         return name
 
     def absorb(self, name: str, paths: Sequence[str]) -> None:
-        """Remove other captures that are part of this capture: captures of some of its files, with the same contents at the same paths."""
+        """Remove captures that consist of some of this capture's files, with equal paths and contents."""
         digests = dict(zip(map(self._name, paths), (digest for digest, _ in self.captures[name].files), strict=True))
         for other, known in list(self.captures.items()):
             own = [digest for digest, _ in known.files]
@@ -149,7 +149,7 @@ class Registry:
                     del self.captures[other]
 
     def _forget(self, paths: set[str], but: str) -> None:
-        """Remove captures that contain one of these paths: the file at this path has new contents, or belongs to a larger set now."""
+        """Remove captures at these paths, whose files have new contents or belong to a larger set now."""
         for name, known in list(self.captures.items()):
             left = [files for files in known.places if paths.isdisjoint(files)]
             if name == but:
@@ -184,7 +184,7 @@ def begin(place: Place, anonymizer: Anonymizer | None = None) -> None:
 
 
 def check_key(place: Place, anonymizer: Anonymizer | None) -> None:
-    """Check that this run has the same anonymization key as earlier runs on the archive, or none if they had none. Raises UsageError."""
+    """Check that this run uses the anonymization key of earlier runs on the archive, or no key if they used none. Raises UsageError."""
     mark = place.read(MARK)
     if mark is not None and json.loads(mark).get("key") != (None if anonymizer is None else anonymizer.mark):
         raise UsageError(

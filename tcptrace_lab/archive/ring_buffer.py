@@ -1,8 +1,8 @@
 """`batch --watch` adds each file of a ring buffer to the archive as a separate capture, as soon as the file is closed.
 
-The files are not joined while the ring grows: the joined capture would have to be analyzed from its start after every new file, and a ring
-buffer deletes its oldest files. A capture stays in the archive when its file is deleted. When the ring has ended (no process writes its
-last file any more), its remaining files are analyzed once more as one capture. This capture replaces the captures of the single files.
+The files are not joined while the ring grows. A joined capture would be analyzed from its start after every new file, and the ring buffer
+would have deleted its oldest files. A capture stays in the archive when its file is deleted. When no process writes the last file any more,
+the ring has ended, and its remaining files are analyzed once more as one capture. This capture replaces the captures of the single files.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def watch(
 def _new(
     sources: Sequence[str], output: str, known: Registry, closed: Closed, joined: set[tuple[str, ...]], *, apart: bool
 ) -> list[tuple[str, ...]]:
-    """Return the captures to add: closed files that are new or have changed, and rings that have ended but are not yet one capture."""
+    """Return the captures to add: closed files that are new or have changed, and rings that have ended but are not joined yet."""
     try:
         found = walk(sources, apart=apart, but=output)
     except (UsageError, CaptureUnreadable):  # no files yet

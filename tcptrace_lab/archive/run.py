@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Severity
 
 _NEEDED_AT_THE_END = ("tcptrace_lab.archive.dataset.tables", "tcptrace_lab.archive.index.page")
-"""Modules that only the end of a run needs. These modules import Polars, which takes longer than everything that happens before the workers
+"""Modules that are needed only at the end of a run. They import Polars, which takes longer than all other steps before the workers
 start."""
 
 
@@ -122,7 +122,8 @@ class Means:
 
     Attributes:
         jobs: number of local worker processes; None: one per processor.
-        scheduler: address of a Dask scheduler (`tcp://…`) whose workers replace the local ones; they need access to sources and output.
+        scheduler: address of a Dask scheduler (`tcp://…`) whose workers replace the local processes. They need access to the sources and
+        the output.
         memory_bytes: resident memory above which a local worker process is killed.
     """
 

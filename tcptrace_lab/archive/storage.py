@@ -59,16 +59,16 @@ class Place(Protocol):
         """Write a file atomically. Raises OutputUnwritable."""
 
     def take(self, name: str, path: Path) -> None:
-        """Move a local file from `scratch` into the archive, atomically. Raises OutputUnwritable."""
+        """Move a file that was created at a `scratch` path into the archive atomically. Raises OutputUnwritable."""
 
     def scratch(self) -> contextlib.AbstractContextManager[Path]:
         """Return a local path for a new file. A file that `take` does not move into the archive is deleted when the block ends."""
 
     def local(self, name: str) -> contextlib.AbstractContextManager[Path]:
-        """Return the path of a local copy of a file, or of the file itself, valid until the block ends. Raises FileNotFoundError."""
+        """Return a local path of a file (remote files are copied), valid until the block ends. Raises FileNotFoundError."""
 
     def names(self, folder: str) -> dict[str, int]:
-        """Return name → size in bytes of all files in a folder and its subfolders, sorted by name."""
+        """List all files in a folder and its subfolders, sorted by name: name → size in bytes."""
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists. Raises OutputUnwritable."""
@@ -165,7 +165,7 @@ class Remote:
     """An archive behind a URL, such as `s3://bucket/archive`."""
 
     def __init__(self, root: str) -> None:
-        """Raises MissingTool, as `file_system` does."""
+        """Open the URL's file system. Raises MissingTool, as `file_system` does."""
         self.root = root.rstrip("/")
         self._system = file_system(root)
         self._base: str = self._system._strip_protocol(self.root)  # noqa: SLF001  (fsspec's documented function to make a path of a URL)

@@ -2,7 +2,7 @@
 
 The engine decides which cause a wait has (`rust/src/ledger/`). Other packages can add rules through the entry point `tcptrace_lab.rules`.
 Such a rule is a `Rule` with a condition on waits (docs/rules.md, `tcptrace_lab.ledger.other_rules`). The cause of such a rule must be one
-of `schema.CAUSES`. If such a rule has an advice, its texts replace ours for this cause.
+of `schema.CAUSES`. If such a rule has texts (`Rule.advice`), these texts replace ours for its cause.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ OURS: Mapping[str, Rule] = {rule.cause: rule for rule in _RULES}
 
 @cache
 def others() -> Mapping[str, Rule]:
-    """Return the rules of other packages as name (for error messages) → rule, sorted by the names of their entry points.
+    """Return the rules of other packages, sorted by entry point: name (for error messages) → rule.
 
     Raises:
         RuleUnusable: an entry point cannot be loaded, is not a rule, or is a rule without a condition or for an unknown cause.
@@ -99,7 +99,7 @@ def _loaded(point: EntryPoint) -> Rule:
 
 @cache
 def of_cause(cause: str) -> Rule:
-    """Return the rule that supplies the texts of a cause: the first rule of another package that has an advice, or else our own rule."""
+    """Return the rule that supplies the texts of a cause: the first rule of another package that has advice, or else our own rule."""
     theirs = (rule for rule in others().values() if rule.cause == cause and rule.advice is not None)
     return next(theirs, OURS[cause])
 

@@ -1,4 +1,4 @@
-"""close: after the FIN. A FIN retransmitted after all data was delivered delays no byte, however long its timer is."""
+"""close: after the FIN. If all data was delivered, a retransmitted FIN delays no byte, however long its timer is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Rule`: a cause, its confidence, what would disprove it, and its texts. The engine decides which waits have the cause of a rule."""
+"""Defines `Rule`: the texts of a cause, its confidence, and what would disprove it. The engine decides which waits have which cause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Confidence(StrEnum):
 
 
 class Case(StrEnum):
-    """A special case for which a cause has texts of its own. `special_cases` determines the case of a direction."""
+    """A special case in which other texts describe a cause. `special_cases` determines the case of a direction."""
 
     UNANSWERED = "unanswered"
     REFUSED = "refused"
@@ -50,7 +50,7 @@ class Clause(str):
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """Texts that replace those of a rule and its advice in a special case; None leaves a text as it is."""
+    """Texts that replace those of a rule and its advice in a special case; None keeps the text of the rule."""
 
     finding: str | None = None
     title: str | None = None
@@ -81,9 +81,9 @@ class Advice:
         cure: the best remedy as the subject of "… saves up to 25 s" (for a fault) or "… would help", in the singular; `{sender}` and
             `{receiver}` become addresses. Empty if the capture does not show which host to change.
         worth_share, worth_ns: minimum share of a direction's active time, and minimum time, for a finding.
-        of_client_alone: whether only the client's direction gets a finding, because both directions spend this time together.
+        of_client_alone: whether only the client's direction gets a finding, because both directions lose this time at the same time.
         is_a_fault: false if the time is the application's or the path's, so that there is nothing to fix in TCP.
-        instead: other texts for special cases; the first case that applies counts.
+        instead: other texts for special cases; the first case that applies is used.
         of_data_alone: whether only directions with data get a finding.
     """
 

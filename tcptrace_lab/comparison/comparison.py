@@ -1,4 +1,4 @@
-"""`compare`: runs all steps from captures to a `Comparison`."""
+"""Defines `compare`, which runs all steps from captures to a `Comparison`."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ FIGURES = (
 
 
 def of_connections() -> Mapping[str, pl.Expr]:
-    """Return an expression over `schema.CONNECTIONS` for each figure of connections, by the figure's index in `FIGURES` (as text).
+    """Return the expressions over `schema.CONNECTIONS` that compute the figures of connections: index in `FIGURES` (as text) → expression.
 
     Unknown values are null.
     """

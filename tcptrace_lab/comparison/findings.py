@@ -26,7 +26,7 @@ class InGroup:
     Attributes:
         captures: number of the group's captures that have the finding.
         severity: the worst severity; None if no capture has the finding.
-        cost_ns: total cost in a capture that has the finding, as the mean over such captures; None if the finding costs no time.
+        cost_ns: mean total cost per capture that has the finding; None if the finding costs no time.
         finding: the most expensive finding of this kind; None if no capture has it.
     """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.significance import Compared
 
 SERVICES = 20
-"""At most this many services are shown in full, those with most data; the JSON has all."""
+"""Maximum number of services that are shown in full: those with most data. The JSON has all services."""
 
 
 def text(comparison: Comparison) -> str:

@@ -1,7 +1,7 @@
 """Matches the services of several captures.
 
-Services match by server port. If every capture has exactly one service left that did not match, these services are assumed to be one
-service. A service that is missing in any group is listed but not compared.
+Services match by server port. If each capture has exactly one unmatched service, these services are assumed to be one. A service that is
+missing in any group is listed but not compared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The HTML page of a comparison: verdict, figures of each service with drawn confidence intervals, time by cause, and findings."""
+"""The HTML page of a comparison: verdict, figures and confidence intervals of each service, time by cause, and findings."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.t_test import Sample
 
 SERVICES = 50
-"""At most this many services are shown, those with most data; the JSON has all."""
+"""Maximum number of services that are shown: those with most data. The JSON has all services."""
 
 OPEN_SERVICES = 3
-"""This many services, those with most data, are expanded; the others are collapsed."""
+"""Number of services that are expanded: those with most data. The others are collapsed."""
 
 LISTED = 50
 """Maximum number of connections listed side by side."""
@@ -121,7 +121,7 @@ def _exact(sample: Sample, kind: str) -> str:
 
 
 def _strip(one: Compared) -> list[dict[str, Any]]:
-    """Return each group's mean and confidence interval on a common scale from 0 to 100, to draw them; empty if no group has a mean."""
+    """Scale each group's mean and confidence interval to 0–100, for drawing. The list is empty if no group has a mean."""
     ends = [
         end
         for sample in one.samples

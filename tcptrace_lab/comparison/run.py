@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 MAX_SERVICES = 100
-"""At most this many services are compared, those with most payload."""
+"""Maximum number of services that are compared: those with most payload."""
 
 LISTED_CONNECTIONS = 50
-"""The connections of a service are shown side by side only if there are at most this many."""
+"""If a service has more connections than this, they are not shown side by side."""
 
 _TIMES_KNOWN = pl.col("first_ts_ns").is_not_null() & (pl.col("last_ts_ns") >= pl.col("first_ts_ns"))
 _PAYLOAD = pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES))
@@ -184,10 +184,10 @@ def _figures(rows: pl.DataFrame, message_rows: pl.DataFrame | None) -> Iterator[
 
 
 def sample(values: NDArray[Any]) -> Sample:
-    """Return the sample of these values in order of time; neighbouring values may be correlated.
+    """Return the sample of values that are in order of time. Neighbouring values may be correlated.
 
     The effective number of values is that of a first-order autoregressive process, n (1 − r) / (1 + r), where r is the lag-1
-    autocorrelation, or 0 if that is negative (Bayley and Hammersley, 1946). The effective number is at least 2.
+    autocorrelation (Bayley and Hammersley, 1946). A negative r counts as 0. The effective number is at least 2.
     """
     count = len(values)
     numbers = values.astype(np.float64)

@@ -79,14 +79,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One figure of one service, or the time of one cause in it, in all groups.
+    """One figure of a service, or the time of one cause in a service, in all groups.
 
     Attributes:
         key: index in `FIGURES`, or (sender, cause).
         level: what each value measures; None if no group has two values.
         samples: one sample per group.
-        shares: for causes, the mean time per group as a share of the direction's mean active time (for idle time, of its life); empty for
-            figures.
+        shares: for causes, the mean time per group as a share of the direction's mean active time (idle time: of its mean duration); empty
+        for figures.
         changes: one change per later group, against the first.
     """
 
@@ -108,7 +108,7 @@ class _Untested:
 def figures(lanes: Sequence[Lane]) -> list[list[Compared]]:
     """Compare the figures of each service and test each difference.
 
-    For each group after the first, its tests against the first group are one family for Holm's correction.
+    All tests of one group against the first group are one family for Holm's correction.
     """
     untested = [[_figure(lane, place) for place in range(len(FIGURES))] for lane in lanes]
     known = [[one for one in lane if any(sample.count for sample in one.samples)] for lane in untested]
@@ -118,7 +118,7 @@ def figures(lanes: Sequence[Lane]) -> list[list[Compared]]:
 def ledger(lanes: Sequence[Lane]) -> list[list[Compared]]:
     """Compare the time of each cause per service and test each difference, as `figures` does; causes below `WORTH_SHARE` are left out.
 
-    The client's direction comes first, and in each direction the largest cause.
+    The client's direction comes first. Within each direction, the largest cause comes first.
     """
     untested = [[_cause(lane, (side, cause)) for side in SIDES for cause in CAUSES] for lane in lanes]
     worth = [
@@ -158,7 +158,7 @@ def _mean(values: Sequence[float]) -> float | None:
 def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Level) -> tuple[Level | None, tuple[Sample, ...]]:
     """Return the level and the sample of each group.
 
-    A sample has one mean per capture if any group has several captures, else the values within each group's only capture.
+    If any group has several captures, a sample has one mean per capture. Otherwise, it has the values within the group's only capture.
     """
     found = [[own for service in group if service is not None and (own := taken(service)) is not None] for group in lane.services]
     if any(len(group) >= MIN_SAMPLES for group in lane.services):

@@ -1,6 +1,6 @@
 """Statistics: confidence intervals of means, Student's t, Welch's test, and Holm's correction.
 
-The functions of this module are short. SciPy provides them too, but it is larger than all other dependencies of this package together.
+SciPy has these functions too, but SciPy is larger than all other dependencies of this package together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FRACTION_ERROR = 1e-15
 _TINY = 1e-300
 _HALVINGS = 200
 _LARGEST_T = 1e12
-"""Upper end of the bisection: above the 97.5% quantile for all degrees of freedom from 0.12. Callers have at least one degree of
+"""Upper end of the bisection: above the 97.5% quantile for at least 0.12 degrees of freedom. Callers have at least one degree of
 freedom."""
 
 
@@ -118,8 +118,8 @@ def welch(first: Sample, second: Sample) -> Difference | None:
 def holm(chances: Sequence[float]) -> list[float]:
     """Adjust the p-values of a family of tests, so that the chance of any false positive in the family is at most 5%.
 
-    Holm's method (Scandinavian Journal of Statistics 6, 1979): the smallest p-value is multiplied by the number of tests, the next one by
-    one less, and so on; adjusted values never decrease in this order.
+    Holm's method (Scandinavian Journal of Statistics 6, 1979): the smallest of n p-values is multiplied by n, the next by n − 1,
+    and so on. Adjusted values never decrease in this order.
     """
     order = sorted(range(len(chances)), key=lambda place: chances[place])
     adjusted, least = [0.0] * len(chances), 0.0

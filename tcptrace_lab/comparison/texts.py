@@ -45,8 +45,8 @@ PORTS_NAMED = 5
 """Maximum number of unmatched ports named in the text; the JSON lists all."""
 
 MIRROR = "peer"
-"""The cause "waiting for a message from the peer". The causes of the other direction explain the time of this cause, so it is never named
-as the largest change."""
+"""The cause "waiting for a message from the peer". The causes of the other direction explain this time, so this cause is never named as the
+largest change."""
 
 _CONNECTION_TIME = FIGURES.index(CONNECTION_TIME)
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 HEARTBEAT_MS = 200
-"""Period of the timer of BSD and its descendants (`tcp_fasttimo`). The delays of ACKs are between 0 and this period, and all end at the
-same phase of the timer."""
+"""Period of the delayed-ACK timer of BSD and its descendants (`tcp_fasttimo`). An ACK is delayed until the timer fires, so by at most this
+period."""
 
 POLICIES = {
     "per-segment": "ACKs every segment",
@@ -30,7 +30,7 @@ POLICIES = {
 """`schema.ACK_POLICIES` → description."""
 
 PROVING_HOLDS = 3
-"""This many waits prove that Nagle's algorithm is on."""
+"""Number of waits that prove that Nagle's algorithm is on."""
 
 _Count = TypeVar("_Count", int, "pl.Expr")
 """A count of one connection, or the column of all connections."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 
 NAME = "capture"
-"""The name that replaces the name of every file."""
+"""Replacement for every file name."""
 
 
 class Anonymizer:

@@ -29,7 +29,7 @@ GOOD, LIMITED = 0.8, 0.5
 """Minimum factors for good and for limited capture quality."""
 
 COARSE_NS = 1_000_000
-"""A clock with ticks of this length or more hides delays of hosts and LANs: there, an effect follows its cause within 1 ms
+"""A clock with ticks of this length or more cannot show delays on hosts and LANs, where an effect follows its cause within 1 ms
 (docs/how-it-decides.md, 2.2)."""
 
 JITTER_NS = 10_000
@@ -43,9 +43,9 @@ BACKWARD = "backward_timestamps"
 """Name of this fault: timestamps run backwards by more than `JITTER_NS`."""
 
 FEW = 0.001
-"""If at most this share of packets or bytes is lost, nearly all verdicts equal those of a complete capture."""
+"""If at most this share of packets or bytes is missing from the capture, nearly all verdicts equal those of a complete capture."""
 MANY = 0.01
-"""If more than this share of packets is lost, most longer connections are affected."""
+"""If more than this share of packets is missing from the capture, most longer connections are affected."""
 
 DEFAULT_MSS_BYTES = 1460
 """Missing bytes are converted to segments of this size (Ethernet) if no full segment size is known."""
@@ -84,8 +84,8 @@ class CaptureQuality:
     """The quality of a capture.
 
     Attributes:
-        factor_of_capture: the share of a verdict's confidence that faults of the whole capture leave, between 0 and 1.
-        factor_of_connections: the share that faults of single connections leave, weighted by bytes.
+        factor_of_capture: the share of a verdict's confidence that remains after the faults of the whole capture, between 0 and 1.
+        factor_of_connections: the share that remains after the faults of single connections, weighted by bytes.
         reasons: the faults, and harmless facts worth stating.
         counts: counts by name: `drops_suspected` (segments that were ACKed but are missing from the capture), `duplicates`,
             `late_segments`, `super_segments`, `one_direction`, `start_missing`, `acks_missing`, `clock_jump` (connections).
@@ -155,7 +155,7 @@ def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Ca
 
     Args:
         info: facts about the capture from the engine.
-        connections: rows of `schema.CONNECTIONS`, all of the capture; queried once.
+        connections: all rows of `schema.CONNECTIONS` of the capture; queried once.
         complete: whether all of the capture could be read.
     """
     counts = _counted(connections)

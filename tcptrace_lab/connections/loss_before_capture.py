@@ -1,4 +1,4 @@
-"""Bounds of how much a sender actually retransmitted, for any capture point, including losses before the capture point.
+"""Computes bounds of the number of segments and bytes that a sender retransmitted, including losses before the capture point.
 
 The number of captured retransmits is the lower bound. The upper bound adds the segments that were sent but are missing from the capture
 (`missing_segments`, by IP ID), because each of them may be a retransmit. It subtracts the captured retransmits that filled a hole, because

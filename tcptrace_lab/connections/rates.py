@@ -24,14 +24,14 @@ MIN_SAMPLES = 10
 """Minimum number of samples for a rate (a heuristic)."""
 
 MIN_TOLD_NS, MIN_TOLD_BYTES = 1_000_000, 2048
-"""Minimum RTT and minimum size for which buffers are mentioned. With a shorter RTT any buffer suffices, and no stack has smaller buffers
-than 4.2BSD by default."""
+"""Minimum RTT and minimum size for which buffers are mentioned. With a shorter RTT, any buffer suffices. By default, no stack has smaller
+buffers than 4.2BSD."""
 
 NEARLY_ALL_SHARE = 0.995
 """Rounding would show this share, and any larger one, as 100%."""
 
 NOISE_SHARE = 0.05
-"""A measured bound that is below the delivered rate by at most this share is kept; a lower one is dropped (a heuristic)."""
+"""Maximum share by which a measured bound may be below the delivered rate. Otherwise, the bound is dropped (a heuristic)."""
 
 BITS_PER_BYTE = 8
 _BPS = float(BITS_PER_BYTE * NS_PER_S)

@@ -29,8 +29,8 @@ _SUBQUERY = "_POLARS_"
 
 _COMPARED = re.compile(r"\b(\w+)\s*(?:=|==|!=|<>)\s*'([^']*)'")
 _IN_LIST = re.compile(r"\b(\w+)\s+(?:not\s+)?in\s*\(([^()]*)\)", re.IGNORECASE)
-"""Comparisons of a column with text. These comparisons are checked here, because Polars accepts a value that is no category of the column,
-and then selects no row."""
+"""Comparisons of a column with text. They are checked here, because Polars accepts text that is not a category of the column, and then
+selects no row."""
 
 _UNKNOWN_FUNCTION = re.compile(r"unsupported function '(\w+)'")
 
@@ -44,7 +44,7 @@ class Where:
         """Parse and check `text`.
 
         Raises:
-            UsageError: it is not an SQL expression, names an unknown column, or is not boolean.
+            UsageError: `text` is not an SQL expression, names an unknown column, or is not boolean.
         """
         self._text = text
         try:
@@ -76,7 +76,7 @@ class Where:
             accounts: rows of `schema.ACCOUNTS`; may be None unless `needs_accounts`.
 
         Raises:
-            UsageError: it cannot be evaluated, for example because it compares text with a number.
+            UsageError: the condition cannot be evaluated, for example because it compares text with a number.
         """
         rows = connections if accounts is None else connections.join(accounts, on="conn", how="left")
         try:

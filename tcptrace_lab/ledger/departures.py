@@ -1,4 +1,4 @@
-"""Why each segment was not sent earlier: the intervals of the ledger, summed up to one row per sent segment (departure)."""
+"""Sums up the intervals of the ledger to one row per sent segment (departure). The row shows why the segment was not sent earlier."""
 
 from __future__ import annotations
 

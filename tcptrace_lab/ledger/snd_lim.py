@@ -21,7 +21,7 @@ CWND: Final = frozenset({"slow-start", "congestion-window", "loss-recovery", "ti
 path."""
 
 OUTSIDE: Final = frozenset({"handshake", "close", "unknown"})
-"""The sender is not in an established connection, or the capture does not show its state."""
+"""Causes outside the three states: the connection is not established, or the capture does not show the sender's state."""
 
 SND: Final = frozenset(CAUSES) - RWIN - CWND - OUTSIDE
 """All other causes: the application (`application`, `peer`, `idle`), and the sending host (its buffer, Nagle's algorithm, pacing)."""

@@ -30,13 +30,13 @@ IS_STALL = pl.col("end_ns") - pl.col("start_ns") >= pl.col("threshold_ns")
 
 
 def stalls(ledger: Frame) -> Frame:
-    """Return those of the intervals that are stalls. The stalls are kept in memory.
+    """Return the intervals that are stalls. The stalls are kept in memory.
 
     Args:
         ledger: rows of `schema.WAITS`; read once.
 
     Returns:
-        Rows of `schema.STALLS`, by connection, the client's direction before the server's, in time order.
+        Rows of `schema.STALLS`, sorted by connection, direction (the client's first) and time.
     """
     listed = ledger.filter(IS_STALL).select(schema.STALLS.names)
     return listed.sort("conn", "from_client", "start_ns", "end_ns", descending=[False, True, False, False])

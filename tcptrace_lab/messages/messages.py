@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GAP_NS = 10 * NS_PER_MS
-"""A pause of the application ends a message if it is at least as long as this time and as two RTTs. The time is that of a stall on a LAN
-(docs/how-it-decides.md, 2.3; a heuristic), as in the engine's `paused` (`schema.NOTES`)."""
+"""A pause of the application ends a message if the pause is at least this long, and at least two RTTs long. This is the length of a stall
+on a LAN (docs/how-it-decides.md, 2.3; a heuristic). The engine's `paused` (`schema.NOTES`) uses an equal value."""
 
 BATCH_ROWS = 131_072
 """Segments per batch: about 10 MB."""
@@ -37,8 +37,8 @@ def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.Lazy
 
     Args:
         segments: rows of `schema.SEGMENTS` of these connections, in capture order.
-        notes: rows of `schema.NOTES` of these connections: the engine's notes on departures. The notes of one range of connections at a
-            time are in memory.
+        notes: rows of `schema.NOTES` of these connections: the engine's notes on departures. Only the notes of one range of connections
+            are in memory at a time.
         count: one more than the greatest connection number.
 
     Returns:

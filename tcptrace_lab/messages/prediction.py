@@ -63,7 +63,7 @@ class Known:
     Attributes:
         parameters: parameters of the direction.
         name: name of the pair and the direction.
-        messages: number of messages analyzed: the completely captured ones.
+        messages: number of messages analyzed. Incompletely captured messages are not analyzed.
         measured: the slow ranges of message sizes.
     """
 
@@ -132,7 +132,7 @@ def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.Da
 
 
 def _of_pair(tables: Tables, pair: pl.DataFrame, connection: int | None) -> pl.DataFrame:
-    """Return the connections of a pair of hosts, or only one, with the columns of `behaviour`: most data first, up to the limits."""
+    """Return the connections of a pair of hosts, or only the given connection. If there are too many, those with most data are returned."""
     rows = tables.connections.join(pair.lazy(), on=list(PAIR), how="semi")
     if connection is not None:
         rows = rows.filter(pl.col("conn") == connection)
@@ -156,7 +156,7 @@ def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Set
     """Return all parameters of a prediction, and descriptions of those that were assumed.
 
     Raises:
-        UsageError: a parameter is missing, or no stack has it.
+        UsageError: a parameter is missing or impossible.
     """
     assumed_values = {} if known is None else known.assumed
     assumed = [words for name, words in assumed_values.items() if not getattr(asked, name) and name != "send_buffer_bytes"]

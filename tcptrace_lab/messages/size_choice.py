@@ -15,14 +15,14 @@ MIN_MESSAGES = 20
 """Minimum number of messages for a conclusion (a heuristic)."""
 
 SIZE_CAUSES = ("nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window")
-"""Causes of stalls that depend on the message size, because the size decides how a message divides into segments and buffers. Losses,
+"""Stalls of these causes depend on the message size, which decides how a message divides into segments and buffers. Losses,
 timeouts and slow readers occur at any size."""
 
 MAX_SEGMENTS = 2_000_000
-"""At most this many segments are read for all groups together; reading them takes about ten seconds."""
+"""Maximum number of segments that are read for all groups together. Reading them takes about ten seconds."""
 
 MAX_GROUPS = 16
-"""At most this many groups are analyzed, those with most delayed time."""
+"""Maximum number of groups that are analyzed: those with most delayed time."""
 
 MAX_CONNECTIONS = 4_096
 """Maximum number of connections in all groups together."""
@@ -30,7 +30,7 @@ MAX_CONNECTIONS = 4_096
 PAIR = ("client_addr", "server_addr", "server_port")
 
 _HELD_NS = pl.max_horizontal(*(pl.sum_horizontal(*(f"{side}_{cause.replace('-', '_')}_ns" for cause in SIZE_CAUSES)) for side in SIDES))
-"""The time of these causes, in the direction in which they took more time."""
+"""The time that these causes took, in the direction where they took more."""
 
 
 def chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:

@@ -1,10 +1,10 @@
 """Finds the sizes at which the share of stalled messages changes: the messages are sorted by size and cut into parts.
 
-The rules of a TCP stack are deterministic. If hardly any message is an exception in its part (stalled in a part where most were normal, or
-the reverse), a cut costs little. If chance is involved (a timer that happens to expire lets a message of a slow size pass; a receiver sends
-ACKs at once for a while), three descriptions compete by their length in nats (Rissanen's two-part code). The length is that of the messages
-under the description plus that of the description itself: half the logarithm of the number of messages for each share, and the logarithm of
-the number of ways to place the cuts.
+The rules of a TCP stack are deterministic. A message is an exception if it stalled in a part where most messages were normal, or the
+reverse. If there are hardly any exceptions, a cut costs little. Otherwise, chance affects the stalls. For example, a timer happens to
+expire and a message of a slow size passes, or a receiver sends ACKs at once for a while. Then three descriptions compete by their length in
+nats (Rissanen's two-part code). The length has two parts: the messages under the description, and the description itself. The second part
+is half the logarithm of the number of messages for each share, plus the logarithm of the number of ways to place the cuts.
 
 - **two shares**: one for all normal parts and one for all slow parts, which alternate. One timer causes the stalls of all slow ranges, so
   they have equal shares, and even a range with few messages can be recognized.
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PENALTY_NATS = 2.0
-"""Minimum gain in log-likelihood of a change point: four stalled messages between normal ones pay for both ends of their range."""
+"""Minimum gain in log-likelihood of a change point: four stalled messages between normal ones gain enough for both ends of their range."""
 
 STRAY_SHARE = 0.01
 """If more than this share of the messages are exceptions in their part, chance affects the stalls. A change point between parts with own
@@ -39,7 +39,8 @@ MIN_IN_PART = 3
 """Minimum number of messages in a part if there are two shares, because one or two stalls may be chance (docs/how-it-decides.md, 2.4)."""
 
 FIRST_SHARES = ((0.02, 0.98), (0.02, 0.6), (0.2, 0.9))
-"""Normal and slow shares from which the search for two shares starts. Each search ends at the nearest optimum; the best optimum is used."""
+"""Start values of the search for two shares: a normal and a slow share. Each search ends at the nearest optimum; the best optimum is
+used."""
 
 MAX_ROUNDS = 30
 """Maximum number of rounds of the search for two shares; about five are needed."""
@@ -56,7 +57,7 @@ Counts = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Groups of neighbouring messages that no cut has to divide: all have one size, or all stalled, or none stalled.
+    """Groups of neighbouring messages that no cut has to divide. The messages of a group have one size, or all stalled, or none stalled.
 
     Attributes:
         edges: positions where blocks start, and the end of the last one.
@@ -135,7 +136,7 @@ def _own_shares(blocks: Blocks, penalty: float) -> list[Part]:
 
 
 def _log_likelihood(hits: Counts, counts: Counts) -> Counts:
-    """Return the log-likelihood of `hits` stalled messages among `counts`, if the stall probability is their own share."""
+    """Return the log-likelihood of `hits` stalled messages among `counts`, if the stall probability is `hits / counts`."""
     share = hits / counts
     misses = counts - hits
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -166,8 +167,8 @@ def _two_shares(blocks: Blocks) -> tuple[list[Part], float]:
 def _nearest(blocks: Blocks, shares: tuple[float, float]) -> tuple[NDArray[np.bool_], tuple[float, float], float]:
     """Find the best states (normal or slow) of the blocks, starting from the given shares.
 
-    The search alternates between two steps: find the best states for the current shares and the current price of a cut, then the shares for
-    these states.
+    The search alternates between two steps: find the best states for the current shares and the current price of a cut, then find the
+    shares for these states.
 
     Returns:
         Which blocks are slow; the normal and the slow share; the length of this description.
@@ -196,7 +197,7 @@ def _share(blocks: Blocks, chosen: NDArray[np.bool_]) -> float:
 
 
 def cheapest(sums: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
-    """Return the state of each block that minimises the length of the messages plus the price of all changes (Viterbi 1967).
+    """Return the states of the blocks that minimise the length of the messages plus the price of all changes of state (Viterbi 1967).
 
     A state lasts for at least `MIN_IN_PART` messages, so the search tracks how many messages each state still lacks. The first and the last
     part may have fewer messages, because they may continue beyond the sizes seen.

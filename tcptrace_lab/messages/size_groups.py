@@ -31,7 +31,7 @@ DRAWN_MESSAGES = 3_000
 """Maximum number of messages in a figure of one direction of a group: stalled messages first, then an even selection of all others."""
 
 CLEAR_SHARE = 0.8
-"""If the first write has one size in at least this share of the messages with several writes, that size is the copy size (a heuristic)."""
+"""Minimum share of the messages with several writes whose first writes have one common size. This size is the copy size (a heuristic)."""
 
 MAX_JOINED = 0.5
 """If TCP merged pieces in more than this share of the messages, the first piece says nothing about the others (a heuristic)."""
@@ -93,10 +93,10 @@ class GroupSizes:
     """The messages of one direction of a group, sorted by size.
 
     Attributes:
-        name: `client → server:port`, with the client's port if it is one connection.
-        conn: the connection if it is one, else None.
+        name: `client → server:port`, with the client's port if the group is one connection.
+        conn: number of the connection if the group is one connection; else None.
         from_client: the direction.
-        messages: number of messages analyzed: the completely captured ones.
+        messages: number of messages analyzed. Incompletely captured messages are not analyzed.
         active_ns: active time of this direction, summed over the connections of the group.
         measured: the slow ranges.
         causes: the most frequent cause of stalls in each slow range.
@@ -219,10 +219,9 @@ _FRAME = pl.when(_STALLED).then("stall_frame").otherwise("short_nagle_wait_frame
 def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bool_]]:
     """Return the slow ranges among messages of one direction, and whether each message stalled.
 
-    If the receiver's delayed-ACK timer expires soon, a message continues before its wait is long enough for a stall; if the timers of both
-    hosts are in step, this happens to every message. Therefore messages that Nagle's algorithm delayed until a late ACK count as stalled
-    too. There is one exception: if the stalls alone cluster more strongly by size and show ranges, the shorter waits are normal variation
-    of hosts and path.
+    If the receiver's delayed-ACK timer expires soon, a wait is shorter than a stall. If the timers of both hosts are in step, all waits are
+    shorter. Therefore messages that Nagle's algorithm delayed until a late ACK also count as stalled. There is one exception: if the stalls
+    alone cluster more strongly by size and show ranges, the shorter waits count as normal variation of hosts and path.
 
     Args:
         rows: messages with the columns of `whole_messages`.
@@ -311,8 +310,8 @@ def _copy(writes: pl.Series) -> int | None:
     """Return the size of the pieces in which the application wrote messages; None if the first piece may differ from the others.
 
     TCP may merge later pieces while it delays them; the merged pieces are longer than the first piece. However, a short first piece may
-    also be a header before a body that was written at once. If most messages have longer pieces after the first piece, the size of the
-    first piece counts only if a stack itself produces pieces of this size.
+    also be a header, and the longer piece a body that was written with one call. If most messages have longer pieces after the first piece,
+    the size of the first piece counts only if a stack itself produces pieces of this size.
     """
     copy = _clear(writes.list.first())
     joined = (writes.list.slice(1).list.max() > writes.list.first()).mean()
@@ -333,7 +332,7 @@ def _families(connections: pl.DataFrame, side: str) -> list[str]:
 
 
 def _stack(connections: pl.DataFrame, side: str, other: str, copy_bytes: int | None) -> tuple[str | None, str]:
-    """Return the stack whose rules apply, by the sender's SYN or by the receiver's ACK policy, and evidence for or against the stack."""
+    """Return the stack whose rules apply, and the evidence for or against it: the sender's SYN or the receiver's ACK policy."""
     guesses = _families(connections, side)
     if guesses == ["Linux"]:
         return "linux", "the sender is Linux, by the options of its SYN"

@@ -2,20 +2,20 @@
 
 The steps of the test; all thresholds are constants below:
 
-1. If all messages are sorted by size, are the stalled ones closer together than by chance (Wald and Wolfowitz' runs test)? If they are not,
+1. Runs test (Wald and Wolfowitz): if all messages are sorted by size, the stalled ones must be closer together than by chance. Otherwise,
    the stalls do not depend on size. (A stall has several definitions: `by_clarity`.)
 2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly any
    exception in a part (the rules of a stack are deterministic). Otherwise the shortest of three descriptions decides: one share of stalls
    for all normal sizes and another for all slow sizes; a share for each part; or a share that follows the size, without cuts.
-3. A range is slow if at least a quarter of its messages stalled, at least three messages stalled, and chance does not explain that compared
-   with normal sizes. Also, the median time of the stalled messages must exceed the time expected for their size (a Theil-Sen line through
-   all times without the waits that TCP caused) by more than both 95 % intervals. (Some messages of a slow range do not stall: receivers
+3. A range is slow if at least three of its messages and at least a quarter of them stalled, and chance does not explain the difference from
+   normal sizes. Also, the median time of the stalled messages must exceed the time expected for their size (a Theil-Sen line through all
+   times without the waits that TCP caused) by more than both 95 % intervals. (Some messages of a slow range do not stall, because receivers
    send ACKs at once for a while.)
-4. A slow range that extends to the largest (or smallest) size seen must start abruptly, beside normal sizes and close to them: a share that
-   grows with size is a trend, and between distant sizes it may grow. (If another slow range has normal sizes on both sides, no trend
+4. A slow range that extends to the largest (or smallest) size seen must have an abrupt edge on its other side, next to normal sizes.
+   Otherwise, a share that grows with size (a trend) may explain the range. (If another slow range has normal sizes on both sides, no trend
    explains both ranges.)
 
-Times are from the first to the last segment of a message, so pauses of the applications before and after it do not count.
+The time of a message is from its first to its last segment, so pauses of the applications before and after it do not count.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MIN_IN_RANGE = 3
 """Minimum number of stalled messages in a slow range: three events of one kind count as proof (docs/how-it-decides.md, 2.4)."""
 
 MIN_NORMAL = 3
-"""Minimum number of messages outside slow ranges: three, as for `MIN_IN_RANGE`. The tests take into account how few they are."""
+"""Minimum number of messages outside slow ranges: three, as for `MIN_IN_RANGE`. The tests account for such small numbers."""
 
 RUNS_Z = -3.0
 """Stalls depend on size if the number of runs, as a normal deviate, is at or below this: one chance in 740."""
@@ -64,8 +64,8 @@ EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
 stalls of the whole range."""
 
 EDGE_GAP = 1 / 3
-"""Largest gap between a range with normal sizes on one side only and the next normal size, as a part of the extent of all sizes or of their
-logarithms. The share of a trend needs at least this gap to change from 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
+"""If a range has normal sizes on one side only: maximum gap to the nearest normal size, as a share of the extent of all sizes or of their
+logarithms. The share of a trend needs at least this gap to grow from 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
 
 EXCESS_PART = 2
 """The stalled messages of a range must take longer than expected: their median excess must be more than the shortest stall divided by this
@@ -75,7 +75,7 @@ Z_95 = 1.959964
 """Normal deviate of two-sided 95 % intervals."""
 
 TREND_MESSAGES = 400
-"""Number of messages from which the line of times without stalls is computed. The computation compares every pair of them."""
+"""Maximum number of messages from which the line of times without stalls is computed. The computation compares every pair of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class Trend:
 
 
 def runs_z(stalled: NDArray[np.bool_]) -> float:
-    """Return the number of runs of equal messages as a normal deviate from the number by chance: far below 0 if equal messages cluster."""
+    """Return the number of runs as a normal deviate from the number by chance. If stalled messages cluster, the result is far below 0."""
     ones = int(stalled.sum())
     zeros = int(stalled.size) - ones
     if not ones or not zeros:
@@ -319,7 +319,7 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def _begins_at_once(ordered: _Ordered, part: slice, normal: list[Part], *, no_trend: bool) -> bool:
-    """Return whether a range that has normal sizes on one side only has an edge there; if a trend is possible, the edge must be sharp."""
+    """Return whether a range with normal sizes on one side only has an edge there. If a trend is possible, the edge must be sharp."""
     beside_below = any(one.stop == part.start for one in normal)
     if not beside_below and not any(one.start == part.stop for one in normal):
         return False

@@ -129,7 +129,7 @@ class Spooled:
     name: str
 
     def remarks(self, words: str) -> str:
-        """Replace the opened path in a message by the name that the caller gave."""
+        """In a message, replace the opened path by the name that the caller gave."""
         return words if self.path == self.name else words.replace(self.path, place(self.name, None, None))
 
 

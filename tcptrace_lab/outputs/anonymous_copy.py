@@ -1,8 +1,8 @@
 """Analysis → an anonymous pcapng copy of its capture: newly built IP headers, the TCP headers, and comments.
 
-Of each frame, only the TCP header is copied, without options that may contain an address. Ethernet and tunnel headers, IP options, payload,
+Only the TCP header of each frame is copied, without options that may contain an address. Ethernet and tunnel headers, IP options, payload,
 comments and interface names of the capture are left out. The IP header has pseudonyms for addresses, and the length, TTL, ECN bits and
-identification of the original. A frame without a TCP segment, or whose TCP header is not found (IP fragments, ATM cells), stays in the copy
+identification of the original. If no TCP header is found in a frame (other protocols, IP fragments, ATM cells), the frame stays in the copy
 without bytes, so that frame numbers stay the same.
 """
 
@@ -101,7 +101,10 @@ def _segment(data: bytes, row: Mapping[str, Any], ends: tuple[Any, ...], bases: 
 
 
 def _tcp_head(data: bytes, ports: bytes, row: Mapping[str, Any], bases: dict[tuple[int, bool], int]) -> bytes:
-    """Find the TCP header by its ports and a sequence number that fits the earlier segments. Replace unknown options by padding."""
+    """Find the TCP header by its ports and a sequence number that fits the earlier segments.
+
+    In the result, unknown options are padding, and the checksum and the urgent pointer are zero.
+    """
     direction = row["conn"], row["from_client"]
     at = data.find(ports)
     while at >= 0:
@@ -116,10 +119,7 @@ def _tcp_head(data: bytes, ports: bytes, row: Mapping[str, Any], bases: dict[tup
 
 
 def _options(options: bytes) -> bytes:
-    """Return the TCP options, with padding in place of all unknown options.
-
-    The header that precedes them has zeros as checksum and urgent pointer.
-    """
+    """Return the TCP options, with padding in place of all unknown options."""
     kept, at = bytearray(bytes((NOP,)) * len(options)), 0
     while at < len(options) and options[at] != END:
         if options[at] == NOP:

@@ -1,7 +1,7 @@
 """The published JSON of an analysis (`analysis.schema.json` beside this file), written in batches of connections and flows.
 
 One Polars expression defines the JSON of a connection, and another that of a UDP flow. Polars converts one slice of rows at a time to text,
-so that a capture with a million connections does not need a million dicts in memory. Unknown is null.
+so that a capture with a million connections does not need a million dicts in memory. Unknown values are null.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SLICE_CONNECTIONS = 4_096
 
 NS_PER_MS = 1e6
 _S_DECIMALS, _MS_DECIMALS = 9, 6
-"""Number of decimals for nanosecond resolution. Polars divides by a constant by multiplying with its inverse, and rounding removes the
+"""Number of decimals for nanosecond resolution. Polars multiplies by the inverse instead of dividing by a constant. Rounding removes the
 resulting error."""
 
 BITS_PER_BYTE = 8
@@ -155,7 +155,7 @@ def write(
         verdict: result of `Verdict.to_dict`; None is written as null.
         transactions: rows of `schema.TRANSACTIONS`.
         progress: called at intervals with the number of connections written so far.
-        labels: number of a connection → what it was for.
+        labels: number of a connection → its purpose.
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"verdict": '.encode())
     stream.write(json.dumps(verdict).encode() + b',\n"connections": [')

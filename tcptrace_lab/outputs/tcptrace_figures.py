@@ -58,7 +58,7 @@ class Figure:
         name: tcptrace's name in its comma-separated output, without `_a2b` and `_b2a`.
         label: its name in the long listing.
         value: the figure, in the unit that tcptrace prints; None if unknown.
-        columns: the columns that it is computed from, without endpoint prefix.
+        columns: the columns from which the figure is computed, without endpoint prefix.
         unit: the unit that the listing prints after it.
         form: its format.
         differs: why the figure of tcptrace 6.6.7 may differ from ours, without the subject ("counts ..."); empty if it never differs.
@@ -116,15 +116,15 @@ def _data_time_s(direction: Direction) -> float | None:
 
 _SEGMENTS = "also counts duplicates, segments that the link discarded, and segments with contradictory headers"
 _HOLE = "counts every segment with new bytes below the highest byte seen as out of order, retransmitted or not; ours is out of order only if timestamps, IP IDs or the delay show it"
-_RESENT = f"{_HOLE}; never counts segments sent into a zero window as retransmitted, but keepalives with a byte; counts one byte for a SYN or FIN"
+_RESENT = f"{_HOLE}; counts keepalives with a byte as retransmitted, but never segments sent into a zero window; counts one byte for a SYN or FIN"
 _PROBES = "counts every segment with data or FIN after a zero window as a probe, even a full-sized one that was already in flight"
 _WINDOWS = (
     "ignores the windows of SYNs once both sides scale (ours counts them), and begins with the first nonzero window"
 )
-_MIN_WINDOW = "ignores zero windows, and counts those of SYNs unless both sides scale"
-_MEAN_WINDOW = "sums the windows, including those of SYNs unless both sides scale, and divides by all segments, including those without a window"
+_MIN_WINDOW = "ignores zero windows; counts the windows of SYNs unless both sides scale"
+_MEAN_WINDOW = "adds the windows of SYNs unless both sides scale; divides the sum by the number of all segments, even if some have no window"
 _IN_FLIGHT = "treats the ACK number as the last byte received, and so counts one byte too many; ignores FINs; uses the last ACK even if it is old; wraps below 0 and above 2^32"
-_RTT = "also samples segments that were ACKed together with retransmitted ones, but no data sent into a zero window; treats a minimum of 0 µs as unset; truncates to microseconds"
+_RTT = "also takes samples from segments that were ACKed together with retransmitted ones, but not from data sent into a zero window; treats a minimum of 0 µs as unset; truncates to microseconds"
 _STDEV = "prints 0 for two samples"
 _FULL_SIZE = "counts a segment of one sequence number (a SYN) as 2^32 bytes, so that SYNs displace all samples of data"
 _LAST = "ignores losses before the ACK"

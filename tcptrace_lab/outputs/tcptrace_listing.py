@@ -30,9 +30,9 @@ _SPACED = {"RTT samples", "RTT from 3WHS", "RTT full_sz smpls", "post-loss acks"
 """Labels before which the listing has an empty line."""
 
 _AMBIGUOUS = (
-    "\t  The next 5 figures are of ACKs of a segment that was sent several times;\n\t  their times begin with its last transmission.\n"
+    "\t  The next 5 figures describe ACKs of segments that were sent several times;\n\t  their times begin with the last transmission.\n"
 )
-_DUPLICATES = "       ** these packets came twice; no figure but this one counts the copies\n"
+_DUPLICATES = "       ** these packets were captured twice; only this figure counts the copies\n"
 
 
 def _any(column: str) -> Callable[[Direction], bool]:

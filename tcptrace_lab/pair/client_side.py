@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 KNOWN_BY = ("rtt", "ttl", "order")
-"""Evidence. rtt: near the client, the RTT of the client's data is long and that of the server's data is short. ttl: routers
-decrement the TTL. order: no evidence; the first capture is assumed to be nearer to the client."""
+"""Kinds of evidence. rtt: near the client, the client's data has a long RTT, and the server's data a short RTT. ttl: routers decrement the
+TTL. order: no evidence; the first capture is assumed to be nearer to the client."""
 
 
 def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
@@ -38,7 +38,7 @@ def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, 
 
 
 def _hops(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame) -> pl.Series:
-    """Return by how many hops the mean TTL of the client's packets is lower in the second capture, in whole hops; 0 if unknown."""
+    """Return by how many whole hops the mean TTL of the client's packets is lower in the second capture; 0 if unknown."""
     mean = pl.col("ttl").cast(pl.Float64).mean()
     a = first.filter("from_client").group_by("conn").agg(a_ttl=mean)
     b = second.group_by("conn", "from_client").agg(b_ttl=mean)

@@ -2,7 +2,7 @@
 
 For each packet, δ = (time in the second capture) − (time in the first). A packet that travels from the first capture point to the second
 has δ = offset + delay; in the other direction it has δ = offset − delay. The offset is a line over time. Because delays are not negative,
-this line lies in the corridor between the lowest differences of the first direction and the highest of the other. The slope of the line is
+this line lies in a corridor: below all differences of the first direction, and above all differences of the other. The slope of the line is
 the drift. A wrong slope makes the corridor narrower, because the line touches one edge early and the other late. Therefore the drift is the
 slope of the widest corridor. Delays return to their minimum again and again, so that a few packets suffice. The width of the corridor is
 the minimum round trip between the two points. Two captures cannot show how this round trip divides between the two directions. The
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     _Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 MAX_DRIFT = 1e-3
-"""Maximum drift between two clocks: NTP and Linux's adjtimex correct a clock by at most 500 ppm each."""
+"""Maximum drift between two clocks. NTP and Linux's adjtimex correct each clock by at most 500 ppm."""
 
 RUNS, MIN_IN_RUN = 8, 4
 """The packets are split into 8 runs in order of time. The noise of the estimate is how far the minimum delays of the runs exceed the
@@ -39,7 +39,7 @@ HULL_BUCKETS = 8_192
 measured from a line: first with slope 0, then with the slope that was found."""
 
 SEARCH_STEPS = 110
-"""Search steps, each of which shrinks the interval of slopes by at least a third: 1e-3 · (2/3)^110 is less than 1 ns per century."""
+"""Number of search steps. Each step shrinks the interval of slopes by at least a third: 1e-3 · (2/3)^110 is less than 1 ns per century."""
 
 MIN_PACKETS = 1
 """Minimum number of packets per direction for an alignment."""

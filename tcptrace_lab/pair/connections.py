@@ -13,7 +13,7 @@ MAX_HALVES_A_KEY = 4
 """A key in this many or more directions of one capture is ignored: it identifies nothing, and crafted captures could make the join huge."""
 
 SAMPLED_KEYS = 1_000_000
-"""Approximate maximum number of keys per capture, besides all SYNs. Larger captures are sampled evenly."""
+"""Approximate maximum number of keys per capture, not counting SYNs. Larger captures are sampled evenly."""
 
 PORTS = ("client_port", "server_port")
 
@@ -68,7 +68,7 @@ def _same_ports(counted: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame])
 
 
 def _best(rows: pl.DataFrame) -> pl.DataFrame:
-    """Go through the rows in order of preference, and keep a row if both its connections are still without a partner."""
+    """Go through the rows in order of preference, and keep a row if neither of its connections has a partner yet."""
     taken: tuple[set[int], set[int]] = set(), set()
     keep = []
     for a, b in rows.select("a", "b").iter_rows():

@@ -33,7 +33,7 @@ FRAMES = {
 
 
 def document(pair: Pair) -> dict[str, Any]:
-    """The document as JSON values."""
+    """Return the document as JSON values."""
     return {
         "schema_version": SCHEMA_VERSION,
         "captures": list(pair.captures),

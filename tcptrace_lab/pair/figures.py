@@ -6,8 +6,8 @@ import polars as pl
 
 QUANTILES = {"p50": 0.50, "p95": 0.95}
 TIMES = ("one_way_delay", "ack_delay", "rtt", "path_rtt")
-"""`one_way_delay`: between the points. `ack_delay`: from data to its ACK at the point near the receiver, which is what the receiving
-host adds. `rtt`: from data to its ACK at the point near the sender. `path_rtt`: RTT minus ACK delay, which is the delay of the
+"""`one_way_delay`: between the points. `ack_delay`: from data to its ACK at the point near the receiver, that is, the delay that the
+receiving host adds. `rtt`: from data to its ACK at the point near the sender. `path_rtt`: RTT minus ACK delay, which is the delay of the
 path and its queues in both directions; it needs no aligned clocks."""
 
 

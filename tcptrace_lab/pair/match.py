@@ -71,7 +71,7 @@ Sides: TypeAlias = tuple[pl.DataFrame, pl.DataFrame]
 
 
 def _part(sides: tuple[Packets, Packets], part: int, parts: int) -> Sides:
-    """One part of the packets of both captures. Packets with the same headers are in the same part."""
+    """Return one part of the packets of both captures. Packets with equal headers are in the same part."""
     sent, received = (packets.of_keys((*BASE, *MARKS), part, parts) for packets in sides)
     return sent, received
 

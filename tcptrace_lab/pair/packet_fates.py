@@ -44,7 +44,7 @@ class Seen:
 
 
 def seen(links: pl.DataFrame, sent: Packets, received: Packets, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64]) -> Seen:
-    """Join the packets of both captures. After the fates are determined, the packets of the captures are not needed any more.
+    """Join the packets of both captures.
 
     Args:
         links: as `match.settled` returns them.
@@ -67,8 +67,8 @@ def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...])
     Returns:
         `direction there fate certain start length controls sent_frame received_frame sent_ns arrived_ns delay_ns reordered sent_rtt_ns
         received_rtt_ns`, in order of sending, then packets seen only near the receiver. Times are on the first capture's clock. `delay_ns`
-        is null if the clocks are not aligned. `reordered`: the packet arrived after one of its direction that was sent later (RFC 4737,
-        3.3).
+        is null if the clocks are not aligned. `reordered`: the packet arrived after a packet of its direction that was sent later (RFC
+        4737, 3.3).
     """
     rows = _with_outside(both.rows, clock, spans)
     fate = (
@@ -178,7 +178,7 @@ def _acknowledged(sent: Packets) -> pl.DataFrame:
 
 
 def _in_doubt(judged: pl.DataFrame) -> pl.DataFrame:
-    """Mark lost packets without data as uncertain if the capture missed other packets: nothing proves the arrival of an ACK."""
+    """Mark lost packets without data as uncertain if the capture missed other packets: nothing proves whether a pure ACK arrived."""
     missed_others = judged.filter(pl.col("fate") == "not_captured")["there"].unique()
     empty = (pl.col("fate") == "lost") & (pl.col("length") == 0)
     return judged.with_columns(certain=pl.col("certain") & ~(empty & pl.col("there").is_in(missed_others.implode())))

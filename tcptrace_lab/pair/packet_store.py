@@ -16,7 +16,7 @@ KEPT_PACKETS = 262_144
 """Maximum number of packets kept in memory, about 20 MB; more go to temporary files."""
 
 MAX_PIECES = 4_000_000
-"""Maximum number of packets per store, as on the wire. It limits the time that a crafted capture can take."""
+"""Maximum number of packets (as on the wire) per store. Without a limit, a crafted capture could take very long."""
 
 
 class Writer:
@@ -42,7 +42,7 @@ class Writer:
             raise UsageError(f"more than {MAX_PIECES:,} packets to compare", remedy="name one connection of the first with --connection")
 
     def finish(self) -> Packets:
-        """All packets that were added."""
+        """Return all packets that were added."""
         return Packets(pl.LazyFrame() if self._spill is None else self._spill.finish(), self._rows)
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.schema.captured import Captured
 
 MAX_PACKETS = 2_000_000
-"""Maximum number of segments per capture. With this many in each, pairing takes 690 MB (many connections) to 1.05 GB (one connection)."""
+"""Maximum number of segments per capture. With this many segments in each capture, pairing takes 690 MB (many connections) to 1.05 GB (one
+connection) of memory."""
 
 SEQ_SPACE = 1 << 32
 SYN, FIN, RST = 0x02, 0x01, 0x04
@@ -53,7 +54,7 @@ def _made_by_capture(captured: Captured) -> pl.Expr:
 
 
 def identities(captured: Captured) -> pl.DataFrame:
-    """The fields that identify a capture's connections, and the capture point of the capture.
+    """Return the fields that identify the connections and the capture point of a capture.
 
     Returns:
         `conn from_client seq length controls ttl` in capture order. `seq` is the 32-bit sequence number of the header. Duplicates made by
@@ -119,7 +120,7 @@ def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) ->
 
 
 def _sacked() -> pl.Expr:
-    """Return a hash of the SACK blocks relative to the acknowledgment number, which is equal in every capture; null without SACK blocks."""
+    """Return a hash of the SACK blocks relative to the acknowledgment number, equal in both captures; null without SACK blocks."""
     words = (pl.col("sack_blocks") - pl.col("ack")).cast(pl.List(pl.String)).list.join(",")
     return pl.when(pl.col("sack_blocks").is_not_null()).then(words.hash(seed=0) % (1 << 62)).cast(pl.Int64)
 
@@ -146,8 +147,8 @@ def piece_bytes(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
 def cut(rows: pl.DataFrame) -> pl.DataFrame:
     """Split segments longer than the column `piece` into the packets on the wire, and drop that column.
 
-    As a network card does, number the packets of a segment consecutively (IP identification) and set FIN on the last one. All packets of a
-    segment keep the time of the segment.
+    Like a network card, it numbers the packets of a segment consecutively (IP identification), and sets FIN only on the last one. All
+    packets of a segment keep the time of the segment.
 
     Raises:
         UsageError: more than `MAX_PIECES` packets.

@@ -1,4 +1,4 @@
-"""`pair_captures`: runs all steps from two analyses to a `Pair`."""
+"""Defines `pair_captures`, which runs all steps from two analyses to a `Pair`."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _with_directions(rows: pl.DataFrame, about: pl.DataFrame, name: str) -> pl.D
 
 
 def _shift(ends: tuple[pl.DataFrame, ...], pairs: pl.DataFrame, side: str) -> pl.Series:
-    """Return what to add to the second capture's stream offsets to get the first's, for data sent by the first capture's `side`."""
+    """Return by how much the first capture's stream offsets exceed the second's, for data sent by the first capture's `side`."""
     other = {"client": "server", "server": "client"}[side]
     isn_b = pl.when(pairs["swapped"]).then(ends[1][f"{other}_isn"]).otherwise(ends[1][f"{side}_isn"]).cast(pl.Int64)
     ahead = (isn_b - ends[0][f"{side}_isn"].cast(pl.Int64) + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2

@@ -133,7 +133,7 @@ def noted() -> Iterator[threading.Event]:
 
 
 def _heeded(number: signal.Signals) -> bool:
-    """Return whether the signal has an effect. nohup(1) ignores SIGHUP; a shell ignores SIGINT for background jobs."""
+    """Return whether the signal has an effect. nohup(1) makes a process ignore SIGHUP. A shell makes background jobs ignore SIGINT."""
     return signal.getsignal(number) is not signal.SIG_IGN
 
 

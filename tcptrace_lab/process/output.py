@@ -31,8 +31,8 @@ def check(path: str, inputs: Iterable[str]) -> None:
     """Reject an unusable output path before any work is done: a directory, a missing folder, or one of the inputs.
 
     Raises:
-        UsageError: it is the capture itself.
-        OutputUnwritable: it cannot be written.
+        UsageError: the path is the capture itself.
+        OutputUnwritable: the path cannot be written.
     """
     if path == STDOUT:
         return
@@ -78,8 +78,8 @@ def check_folder(path: str) -> None:
     """Reject an unusable result folder before any work is done.
 
     Raises:
-        UsageError: it is standard output.
-        OutputUnwritable: it cannot be created or written.
+        UsageError: `path` is standard output.
+        OutputUnwritable: the folder cannot be created or written.
     """
     if path == STDOUT:
         raise UsageError("there are several output files", remedy="name a folder with -o")
@@ -102,7 +102,7 @@ def reports() -> Path:
 
 
 def now() -> str:
-    """Return the current time for a file name, in ms, so that two commands started together differ."""
+    """Return the current time for a file name. It has milliseconds, so that commands that start together get different names."""
     milliseconds = time.time_ns() // 1_000_000
     return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(milliseconds // 1_000))}-{milliseconds % 1_000:03}"
 

@@ -22,7 +22,7 @@ _LONG_UNITS = (
     (3_600, 3_600, "h", 60, "min"),
     (0, 60, "min", 1, "s"),
 )
-"""The units of long durations: least length in s, then both units with their lengths in s."""
+"""Units of long durations: the minimum duration (s) for this row, then the length (s) and the name of both units."""
 _LONG_SECONDS = 600
 """Durations of ten minutes or more are shown in two units."""
 
@@ -89,12 +89,12 @@ def duration(value_ns: int | None) -> str:
 
 
 def duration_s(value_s: float) -> str:
-    """`duration` of seconds."""
+    """Return a duration in seconds as text."""
     return duration(round(value_s * NS_PER_S))
 
 
 def _long_duration(value_ns: int) -> str:
-    """Return a long duration in two units, of which the second is left out if it is zero."""
+    """Return a long duration in two units. The second unit is left out if it is zero."""
     seconds = round(abs(value_ns) / NS_PER_S)
     _, scale, first, small, second = next(units for units in _LONG_UNITS if seconds >= units[0])
     rest = seconds % scale // small

@@ -42,7 +42,7 @@ METHODS = (
 """Methods of HTTP (RFC 9110, 9.3; RFC 5789), and FTP commands that transfer data (RFC 959, RFC 3659)."""
 
 MAX_CONNECTIONS = 10_000
-"""At most this many connections to well-known ports, and as many to other ports, are examined, in order of their numbers."""
+"""Maximum number of examined connections to well-known ports, and also to other ports. Connections with lower numbers come first."""
 
 MAX_UNPACKED_BYTES = 1 << 25
 """Size limit for compressed files without a connection to a well-known port. A larger file is not decompressed again to detect

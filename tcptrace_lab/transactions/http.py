@@ -246,7 +246,7 @@ class _Direction:
         handle("end", self)
 
     def _miss(self, count: int, handle: Handler) -> None:
-        """Process bytes that were not captured: in a body without chunks they are counted, in any other part the framing is lost."""
+        """Process bytes that were not captured. In a body without chunks, they are counted; in any other part, the framing is lost."""
         if self._is_open and self._in_body and not self.chunked and (self.until_close or count <= self._left):
             self._count(count, handle)
         else:
@@ -327,7 +327,7 @@ class _Direction:
 
 
 def _needed(head: bytes, role: object) -> bytes:
-    """Reduce a head that h11 rejects but applications accept (spaces in field names, no Host) to what framing needs."""
+    """Keep only what framing needs of a head that h11 rejects but applications accept (spaces in field names, no Host)."""
     first, *lines = head.split(b"\n")
     fields = [line for line in lines if FRAMING_FIELD.match(line)]
     host = [b"Host: any\r"] if role is h11.SERVER else []

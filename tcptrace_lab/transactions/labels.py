@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MAX_CONNECTIONS = 50
-"""At most this many connections get a label: those with findings first, then the largest ones."""
+"""Maximum number of connections that get a label: those with findings first, then the largest ones."""
 
 MAX_FRAMES = 100_000
 """Data after this frame is not read for labels, because reading it would take a noticeable part of the analysis time (about 0.1 s)."""

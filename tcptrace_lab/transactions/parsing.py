@@ -50,7 +50,7 @@ def parse_transactions(
 
 
 def _listened(stream: Iterator[Piece], expect_ftp: Collection[int]) -> dict[int, Conversation]:
-    """Connection → its parsed conversation. The first captured bytes can override the expected protocol."""
+    """Return connection → its parsed conversation. The first captured bytes can override the expected protocol."""
     conversations: dict[int, Conversation | None] = {}
     for piece in stream:
         if piece.conn not in conversations:

@@ -23,8 +23,8 @@ MAX_FRAMES = 2_000_000
 MAX_SEGMENTS = 500_000
 """Maximum number of segments whose payload is read: about 5 s. Later segments are ignored."""
 MAX_PENDING_BYTES = 1 << 18
-"""Maximum number of out-of-order bytes kept per direction; above it, the missing bytes before them count as not captured. The limit is
-larger than most windows."""
+"""Maximum number of out-of-order bytes kept per direction. If there are more, the missing bytes before them count as not captured. The
+limit is larger than most windows."""
 
 TCP_HEAD_BYTES = 20
 SYN, FIN, RST = 2, 1, 4
@@ -156,7 +156,7 @@ def _new_part(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
 
 
 def _given_up(half: _Half, up_to: int) -> Iterator[Piece]:
-    """Yield a piece without data in place of the missing bytes, then the pieces that follow; only if these bytes are before `up_to`."""
+    """If the missing bytes end at or before `up_to`, replace them by a piece without data, and yield it and the pieces that follow."""
     if half.next is None or half.next >= up_to or not half.pending:
         return
     first = min(half.pending)

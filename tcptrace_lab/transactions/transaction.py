@@ -8,7 +8,7 @@ from typing import Any
 from tcptrace_lab.schema import SIDES
 
 MAX_TARGET = 256
-"""Maximum number of characters kept of a request target."""
+"""Maximum length of a stored request target, in characters."""
 
 
 _SAME = (

@@ -68,7 +68,7 @@ def read_datagrams(
         say: see `segments.read`.
 
     Raises:
-        CaptureUnreadable: nothing could be read (NotACapture where there is nothing to read).
+        CaptureUnreadable: nothing could be read (NotACapture: the file is not a capture).
         MissingTool: a file has a format that needs Wireshark, and Wireshark is not installed.
         UsageError: no path was given.
         OutputUnwritable: no room for the temporary files.

@@ -46,7 +46,7 @@ class Sent:
     def weight(self, fault: Finding) -> float:
         """Return the weight of a fault, which grows with the data of its direction.
 
-        If both directions spend this time together, the direction with more data counts.
+        If the fault costs both directions the same time, the direction with more data counts.
         """
         if fault.conn is None or not self.largest_bytes:
             return 1.0

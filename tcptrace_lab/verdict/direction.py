@@ -91,7 +91,7 @@ class Direction(NamedTuple):
     def as_largest(self, named: frozenset[str], confidence: Confidence) -> Confidence:
         """Return the confidence that the named causes took more time than any other cause.
 
-        `confidence` is the confidence in the named causes before this comparison.
+        `confidence` is the confidence in the named causes without this comparison.
 
         The confidence is one step lower if the time whose cause is unknown could make another cause the largest.
         """

@@ -1,4 +1,4 @@
-"""Describes data that a capture lacks, so that it cannot show a cause, and how to capture these data."""
+"""Describes which data a capture lacks to show a cause, and how to capture these data."""
 
 from __future__ import annotations
 

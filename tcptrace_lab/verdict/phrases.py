@@ -37,7 +37,7 @@ NOT_THE_PEERS: Final = frozenset({"idle", "peer", "network", "close", "unknown"}
 
 
 def saving(ns: int, active_ns: int) -> str:
-    """Return how much time a cure saves. It does not save the time that the path needs for the data."""
+    """Return how much time a cure saves. A cure cannot save the time that the path needs for the data."""
     return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "almost nothing: the path needs this time for the data"
 
 
@@ -118,8 +118,8 @@ def where_phrase(analysis: Analysed, direction: Direction) -> str:
 def other_connections(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
     """Return text on the other connections with findings of this family of faults: their number and the time that these connections lose.
 
-    Findings of severity `info` do not count. If the capture has more findings than are reported, the text says "at least". It is empty if
-    there are no other connections.
+    Findings of severity `info` do not count. If the capture has more findings than are reported, the text says "at least". The text
+    is empty if there are no other connections.
     """
     others = [
         one

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.capture_api import CaptureApi
 
 AT_ONCE = 4
-"""Maximum number of answers computed at the same time, which limits memory; further requests wait."""
+"""Maximum number of answers computed at the same time. This limits memory; further requests wait."""
 
 _BLOCK_BYTES = 262_144
 

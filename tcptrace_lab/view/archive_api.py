@@ -194,11 +194,11 @@ class ArchiveApi:
         if done.returncode:
             words = done.stderr.decode(errors="replace").strip().splitlines()
             known = done.returncode == 2 and words  # noqa: PLR2004  (usage)
-            raise BadRequest(words[-1] if known else "the query needed more memory or time than it may have; ask for less")
+            raise BadRequest(words[-1] if known else "the query exceeded its limit of memory or time; ask for less")
         return done.stdout
 
     def capture(self, name: str) -> CaptureApi:
-        """Return the explorer of a capture that the archive lists, by the key of the capture.
+        """Return the explorer of the archive's capture with the key `name`.
 
         Raises:
             NotFound: the archive has no such capture.

@@ -29,7 +29,7 @@ KEPT = 8
 _SHOWN = [name for name in listing.SCHEMA if name not in {"client_addr", "client_port", "server_addr", "server_port"}]
 _SORTED_BY = {**{name: name for name in _SHOWN if name != "findings"}, "findings": "cost_ns"}
 _DIGITS = 10
-"""Shortest number that is too large for a connection."""
+"""A connection number has fewer digits than this."""
 
 _SEARCH = ("address", "port", "cause", "finding", "lost", "min_bytes", "max_bytes", "text", "from_ns", "to_ns", "sort", "descending")
 
@@ -88,7 +88,7 @@ def _order(query: Mapping[str, str]) -> tuple[str, bool]:
 
 
 def _condition(query: Mapping[str, str]) -> pl.Expr:
-    """The condition of a search. Text is searched for literally: it is no pattern."""
+    """Return the condition of a search. The text of a search is literal, not a pattern."""
     tests = [pl.lit(value=True)]
     if address := parameters.text(query, "address").strip():
         tests.append(_either("addr", lambda column: column.str.contains(_canonical(address), literal=True)))

@@ -107,7 +107,7 @@ def opened(
     """Open the captures or the archive that the command line names.
 
     Raises:
-        UsageError: the names do not go together.
+        UsageError: these names cannot be viewed together.
         The errors of `analyze`.
     """
     with contextlib.ExitStack() as stack:

@@ -35,7 +35,7 @@ _ROOTS: Final = {"connection": "../"}
 """Kind of page → relative URL of the folder that contains `static/` and `api/`."""
 
 _FINDINGS_SHOWN: Final = 12
-"""Findings listed in a page; the list of connections can be filtered by each kind."""
+"""Maximum number of findings listed in a page. The list of connections can be filtered by each kind of finding."""
 
 
 def page(kind: Kind, data: Mapping[str, Any], above: str = "") -> str:

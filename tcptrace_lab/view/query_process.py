@@ -24,7 +24,7 @@ MEMORY_BYTES = 2_000_000_000
 _STATEMENTS = re.compile(r"\s*(select|with|show\s+tables|explain)\b", re.IGNORECASE)
 
 _READERS = re.compile(r"(read|scan)_\w", re.IGNORECASE)
-"""Names of functions that read files; no name of a column begins like one of these. The whole text is searched, quoted parts too."""
+"""Names of functions that read files. No column name begins with one of them. The whole query is searched, including quoted parts."""
 
 
 def check(sql: str) -> None:

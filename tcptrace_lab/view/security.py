@@ -84,7 +84,7 @@ class Guard:
 
 
 def _wrong(scope: Scope, headers: Headers, path: str) -> tuple[int, str] | None:
-    """Return status and text if a request with the right token is refused all the same."""
+    """Return status and text if a request is refused although its token is right."""
     if is_api(path) and headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         return 403, "requests of other web sites are refused"
     if scope["method"] not in METHODS:

@@ -34,7 +34,7 @@ _MAX_POINTS = 6_000
 
 
 def figures(store: Store, row: dict[str, Any], window_ns: tuple[int, int], width: int) -> Drawings:
-    """The figures of a window.
+    """Return the figures of a window.
 
     Args:
         store: the capture's tables.

@@ -1,4 +1,4 @@
-"""A *part* is a file with the results of one capture: its row of the table `captures`, and its rows of all other tables.
+"""A *part* is a file with the results of one capture: one row for the table `captures`, and the rows for all other tables.
 
 A part is a ZIP archive of `capture.json` and Arrow IPC streams. Polars writes and reads IPC streams several times as fast as IPC files.
 Each stream has a limited number of rows, so that tables larger than memory can be written and read. Because a part is a single file, one
@@ -64,7 +64,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> None:
 
 
 def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield the rows of Polars frames of any size as frames of `slice_rows` rows, with the table's columns and types."""
+    """Regroup the rows into frames of `slice_rows` rows that have the table's columns and types."""
     most = slice_rows(table)
     pending: list[pl.DataFrame] = []
     rows = 0
@@ -81,7 +81,7 @@ def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFra
 
 
 def _stored(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of a Polars frame that a part stores; categories become strings."""
+    """Keep only the columns that a part stores, and convert categories to strings."""
     names, strings = _columns(table)
     own = frame[names]
     for place in strings:
@@ -105,7 +105,7 @@ class Part:
         self._members = set(self._archive.namelist())
 
     def __enter__(self) -> Self:
-        """Return this part, which is closed when the `with` block ends."""
+        """Return this part."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -119,7 +119,7 @@ class Part:
         return row
 
     def frames(self, table: str) -> Iterator[pl.DataFrame]:
-        """Yield the rows of one table, one Polars frame per IPC stream; an empty table yields none."""
+        """Yield the rows of one table, one Polars frame per IPC stream; an empty table yields no frame."""
         number = 0
         while (name := f"{table}.{number}") in self._members:
             yield pl.read_ipc_stream(io.BytesIO(self._archive.read(name)))

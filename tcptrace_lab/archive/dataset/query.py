@@ -1,4 +1,4 @@
-"""Runs SQL queries over the tables of an archive with Polars. `schema.ARCHIVE_TABLES` has the names of the tables."""
+"""Runs SQL queries over the tables of an archive with Polars. `schema.ARCHIVE_TABLES` lists the tables."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def opened(root: str) -> Iterator[dict[str, pl.LazyFrame]]:
-    """Open the tables of an archive: a dictionary by table name, valid until the `with` block ends.
+    """Open the tables of an archive, as a dictionary by table name. The tables are readable until the `with` block ends.
 
-    Each table has the columns of its schema, and `month`.
+    Each table has the columns of its schema, and a column `month`.
 
     Raises:
         UsageError: not an archive, or an archive of another version.
@@ -48,7 +48,7 @@ def _scanned(place: Place, name: str, stack: contextlib.ExitStack) -> pl.LazyFra
 
 
 def run(tables: Mapping[str, pl.LazyFrame], sql: str, limit: int | None = None) -> pl.DataFrame:
-    """Run a SELECT and return its rows, at most `limit` of them.
+    """Run a SELECT and return at most `limit` rows of its result.
 
     Raises:
         UsageError: the query is invalid; the message lists the tables.

@@ -50,7 +50,7 @@ def _batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 def _faults(*, once: bool = False) -> tuple[str, ...]:
     """Return the fixable causes.
 
-    With `once`, return only the causes that delay both directions together. Their time counts only for the client's direction.
+    With `once`, return only the causes that delay both directions at the same time. This time counts once: for the client's direction.
     """
     listed = {cause: causes.of_cause(cause).advice for cause in CAUSES}
     return tuple(
@@ -62,13 +62,13 @@ def _faults(*, once: bool = False) -> tuple[str, ...]:
 def _lost(side: str) -> tuple[str, ...]:
     """Return the columns of `schema.ACCOUNTS` with the time that a direction loses to fixable causes.
 
-    Time that both directions lose together counts only for the client's direction.
+    Time that both directions lose at the same time counts only for the client's direction.
     """
     return tuple(_account(side, cause) for cause in _faults() if SIDES[side] or cause not in _faults(once=True))
 
 
 def _account(side: str, cause: str) -> str:
-    """Return the column of `schema.ACCOUNTS` with the time of a cause in the direction that `side` sends."""
+    """Return the name of the column of `schema.ACCOUNTS` for this cause, if `side` is the sender."""
     return f"{side}_{cause.replace('-', '_')}_ns"
 
 
@@ -88,7 +88,7 @@ def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
 
 
 def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:
-    """Return the rows of the table `problems`. In place of a path, they contain the index of the file."""
+    """Return the rows of the table `problems`. The column `path` contains the index of the file."""
     places = {path: str(number) for number, path in enumerate(paths)}
     listed = [
         {

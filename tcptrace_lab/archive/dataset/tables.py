@@ -2,8 +2,8 @@
 
 Each table is partitioned by month. A month with many captures is also partitioned by the first digit of the capture names.
 
-A Parquet file depends only on the captures in it, which are sorted by name: rows are split into files and row groups at fixed counts, and
-each file is written from one contiguous Polars frame. A partition is rewritten only if its inputs have changed.
+The bytes of a Parquet file depend only on the captures in it. For this reason, captures are sorted by name, files and row groups have fixed
+numbers of rows, and each file is written from one contiguous Polars frame. A partition is rewritten only if its inputs have changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 BUILT = "state/built.json"
 
 FEW = 256
-"""A month with at most this many captures is one partition. Larger months have one partition per first digit of the capture names."""
+"""A month with at most this many captures is one partition. A month with more captures has one partition per first digit of the capture
+names."""
 
 FILE_SLICES = 8
 """Slices (`part.SLICE_BYTES`) per file: about 256 MB of memory."""
@@ -56,7 +57,7 @@ class Source(NamedTuple):
         capture: its name.
         part: the file with its results; empty if it has none.
         paths: its files.
-        failure: the reason if the capture could not be analyzed; None if it was.
+        failure: why the capture could not be analyzed; None if it was analyzed.
     """
 
     capture: str
@@ -88,14 +89,14 @@ class Built:
 
     @classmethod
     def at(cls, place: Place) -> Built:
-        """Load the inputs of the last build; they are empty if another format version saved them."""
+        """Load what the last build saved; nothing if that build had another format version."""
         saved: dict[str, Any] = json.loads(place.read(BUILT) or b"{}")
         if saved.get("store_version") != STORE_VERSION:
             return cls()
         return cls({name: (fields[0], fields[1]) for name, fields in saved["partitions"].items()}, saved["rows"])
 
     def is_current(self, stem: str, made_of: str, there: Collection[str]) -> bool:
-        """Return whether the files of a partition of a table exist and were made of these inputs. `there` has the names of all files."""
+        """Return whether all files of a table's partition exist and were built from these inputs. `there` lists the existing files."""
         before = self.partitions.get(stem)
         return before is not None and before[0] == made_of and set(before[1]) <= set(there)
 
@@ -106,7 +107,7 @@ class Built:
         self._saved_s = time.monotonic()
 
     def save_sometimes(self, place: Place) -> None:
-        """Save if the last save is `SAVE_S` ago. If this build is killed, the next one continues from there."""
+        """Save if the last save was more than `SAVE_S` seconds ago. After a killed build, the next build continues from the last save."""
         if time.monotonic() - self._saved_s > SAVE_S:
             self.save(place)
 
@@ -123,10 +124,10 @@ def build(
     Args:
         place: the archive.
         registry: its captures.
-        settings: settings of the parts to use. A capture without such a part uses its last one.
-        lost: name → reason of captures that could not be analyzed this time.
-        write_all: writes these partitions in any order, for instance in other processes, and returns the results of `write`; by default,
-            they are written one after the other.
+        settings: settings of the parts to use. If a capture has no part with these settings, its last part is used.
+        lost: captures that could not be analyzed in this run: name → reason.
+        write_all: calls `write` for each partition, in any order and in any process, and returns the results. By default, this process
+        writes them one by one.
 
     Returns:
         Rows of `schema.CAPTURES`, sorted by name.
@@ -170,7 +171,7 @@ def build(
 
 
 def write(place: Place, wanted: TablePartition) -> tuple[str, list[str]]:
-    """Write the files of one partition of a table. Returns its path without extension, and the names of the files.
+    """Write the files of one partition of a table. Returns the partition's path without extension, and the names of the files.
 
     Raises:
         OutputUnwritable: the disk is full, permission is denied, or a part is damaged.
@@ -269,7 +270,7 @@ def _rows(place: Place, table: Table, sources: Iterable[Source]) -> Iterator[pl.
 
 
 def _with_paths(problems: pl.DataFrame, paths: Sequence[str]) -> pl.DataFrame:
-    """Replace the file indices in the column `path` of problems by paths. Parts contain only the indices."""
+    """Replace the file indices in the column `path` by paths. Parts contain only the indices."""
     return problems.with_columns(path=pl.col("path").replace_strict({str(place): path for place, path in enumerate(paths)}, default=None))
 
 
@@ -288,7 +289,7 @@ def table_types(table: Table) -> dict[str, pl.DataType]:
 
 
 def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFrame]) -> list[str]:
-    """Write one table of one partition, and return the files' names.
+    """Write one partition of one table, and return the names of its files.
 
     A table without rows is written as one empty file, so that readers find its columns.
     """
@@ -336,7 +337,7 @@ def _write_files(place: Place, registry: Registry) -> list[str]:
 
 
 def _file_rows(registry: Registry) -> list[dict[str, Any]]:
-    """Return the rows of the table `files`, by path, capture and place."""
+    """Return the rows of the table `files`, sorted by path, capture and place."""
     rows: list[dict[str, Any]] = [{"path": path, "state": "other"} for path in registry.others]
     rows += [{"path": path, "state": "unreadable"} for path in registry.unreadable]
     for name, known in registry.captures.items():

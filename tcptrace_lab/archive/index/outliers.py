@@ -1,9 +1,9 @@
 """Finds outliers: transfers that are much slower than the other transfers between the same two hosts.
 
 The modified z-score of a value is 0.6745 times its distance from the median, divided by the median absolute deviation. The score is
-computed on logarithms, because a rate or a time is as often half the median as twice the median. A value above 3.5 is an outlier (Iglewicz
-and Hoaglin, How to Detect and Handle Outliers, 1993). Only lower rates and longer times count. Fewer than eight transfers in one direction
-between two hosts are too few to have outliers.
+computed on logarithms, because rates and times are half the median as often as they are twice the median. A value above 3.5 is an outlier
+(Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993). Only transfers with lower rates or longer times are reported. Fewer than
+eight transfers in one direction between two hosts are too few to have outliers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SCALE = 0.6745
 """Median absolute deviation of a normal distribution with standard deviation 1."""
 
 MIN_SPREAD = 0.05
-"""Lower bound of the median absolute deviation of logarithms: about 5%. The bound keeps small differences from becoming outliers (a
+"""Lower bound of the median absolute deviation of logarithms: about 5%. Without this bound, small differences could be outliers (a
 heuristic)."""
 
 METRICS = {"rate_bps": ("rate", -1), "rtt_ns": ("round trip", 1), "syn_ns": ("handshake", 1)}

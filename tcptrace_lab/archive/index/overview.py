@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.index.regressions import Comparison
 
 WORST = 2_000
-"""The index has at most this many transfers, those that lost the most time. `archive query` reaches all of them."""
+"""Maximum number of transfers in the index: those that lost the most time. `archive query` can list all transfers."""
 
 PAIRS = 2_000
-"""The index has at most this many host pairs, those that lost the most time."""
+"""Maximum number of host pairs in the index: those that lost the most time."""
 
 SPARKED = 300
 """Number of host pairs, and of servers, that have a sparkline of lost time."""
@@ -231,7 +231,7 @@ def _worst(directions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sums(directions: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return the sums of the directions of each group, most lost time first."""
+    """Sum the values of all directions in each group. The group with the most lost time comes first."""
     return (
         directions.group_by(by)
         .agg(

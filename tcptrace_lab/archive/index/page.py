@@ -36,7 +36,7 @@ _REPORT_STYLE = _HERE.parents[1] / "report" / "static" / "report.css"
 
 
 def write(place: Place, baseline: str | None, *, is_named: bool = True) -> Comparison | None:
-    """Write the index. Returns the comparison with the baseline archive, if given.
+    """Write the index. Returns the comparison with the baseline archive; None without a baseline.
 
     With `is_named`, the comparison contains the path of the baseline.
 

@@ -36,7 +36,8 @@ MIN_RATIO = 1.1
 """Minimum ratio of a reported change (a heuristic)."""
 
 MAX_VALUES = 1_000
-"""Maximum number of values per archive, evenly sampled in order of time. Two times 1000 values give a million ratios."""
+"""Maximum number of values per archive. Larger sets are sampled evenly in order of time. 1000 old and 1000 new values give a million
+ratios."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Change:
 
     @property
     def severity(self) -> Severity:
-        """The severity of the change. It depends on 1 − 1/ratio: the part of the present time that the change has added."""
+        """The severity of the change. It depends on 1 − 1/ratio, the share of the new time that the change added."""
         return severity_of(1 - 1 / self.ratio)
 
     @property

@@ -1,6 +1,6 @@
 """Lists the transfers of an archive, for its index and for comparisons.
 
-A transfer is a direction of a connection that carried data or lost time, with the main cause of the lost time.
+A transfer is one direction of a connection, if that direction carried data or lost time. Each transfer has the main cause of its lost time.
 """
 
 from __future__ import annotations

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 SETTLED_S = 10.0
 """If the kernel cannot tell whether a file is being written, the file counts as closed when its metadata has not changed for this long
 (heuristic). A ring has ended when no process has one of its files open for writing, and none of its files was modified for this long. The
-second condition is needed because, after a file is closed and before the next one is opened, no file of the ring is open."""
+second condition is needed because no file is open between the closing of one file and the opening of the next."""
 
 
 @dataclass(slots=True)
 class Closed:
-    """Decides which files are closed. The metadata of files is stored, to notice at the next call whether a file has changed.
+    """Decides which files are closed. Stores the metadata of the files, so that the next call notices changes.
 
     Attributes:
         clock: monotonic time in seconds.

@@ -35,7 +35,7 @@ def joined(paths: Iterable[str]) -> list[tuple[str, ...]]:
         paths: distinct paths. Files of one set lie in one folder.
 
     Returns:
-        One tuple of paths per capture, ordered by the first of its paths in `paths`.
+        One tuple of paths per capture. The captures are in the order of their first appearance in `paths`.
     """
     order = {path: place for place, path in enumerate(paths)}
     matches = {path: match for path in order if (match := _ROTATED.fullmatch(path))}
@@ -51,7 +51,7 @@ def joined(paths: Iterable[str]) -> list[tuple[str, ...]]:
 def _placed(path: str, padded: set[tuple[str, str, int]]) -> tuple[tuple[str, ...], tuple[str, int]]:
     """Return the family of file names that a file belongs to, and the file's position in the family: (time, number).
 
-    Zero-padded numbers of one width (`padded`) form a family of their own.
+    Files with zero-padded numbers (`padded`) form one family per number of digits.
     """
     for index, pattern in enumerate(_RINGS):
         if match := pattern.fullmatch(path):

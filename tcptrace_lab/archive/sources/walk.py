@@ -53,7 +53,7 @@ class Found:
 
     Attributes:
         captures: the files of each capture, as paths or URLs.
-        others: regular files in the folders that are not captures, judged by name and first bytes.
+        others: regular files in the folders whose name and first bytes are not those of a capture.
     """
 
     captures: tuple[tuple[str, ...], ...]

@@ -1,1 +1,1 @@
-"""Runs the tasks of `batch` (hash a file, analyze a capture) in local processes or on a cluster, for one run at a time per archive."""
+"""Runs the tasks of `batch` in local processes or on a cluster. A lock allows only one run at a time per archive."""

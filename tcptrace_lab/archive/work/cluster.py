@@ -1,7 +1,7 @@
 """Runs tasks on the workers of a Dask cluster. Workers need this program, and access to the captures and the archive.
 
 If a worker is lost, Dask gives its task to another worker, at most a few times. If all these workers are lost, the run submits the task
-once more. If that attempt fails as well, the run reports the capture as lost, as `workers` does when a task has killed two local processes.
+once more. If that attempt also fails, the run reports the capture as lost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ PATIENCE_S = 10
 TRIES = 2
 
 AHEAD = 64
-"""Tasks submitted per worker thread at a time: submitting a hundred thousand tasks at once would only fill the scheduler's memory."""
+"""Number of tasks per worker thread that are submitted at a time. A hundred thousand tasks at once would only fill the scheduler's
+memory."""
 
 
 def carry_out(task: Task) -> Result | TcptraceLabError:
@@ -64,7 +65,7 @@ class Cluster:
         self._client.close()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Yield results as tasks finish. Raises a task's error if it ends the run, and UsageError if the cluster has no workers."""
+        """Yield results as tasks finish. Raises UsageError if the cluster has no workers, and any task error that must end the run."""
         from distributed import as_completed  # noqa: PLC0415
 
         threads = sum(self._client.nthreads().values())

@@ -3,13 +3,13 @@
 In a folder, the lock is `flock` on `state/lock`. The kernel releases this lock when the process that holds it ends, even if the process is
 killed, so the lock is never stale.
 
-For an archive behind a URL, there is no atomic operation that all object stores offer. Therefore a run first writes its own lock object
-under `state/locks/`, and then lists the lock objects of other runs. If two runs start at once, at least one of them finds the lock object
-of the other, on any store with consistent listings (S3 since 2020, GCS, Azure). If both do, both withdraw and retry after a random delay.
-The run that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a dead run and is ignored (clocks
-may differ by a minute). If the run that holds the lock was suspended for longer than `STALE_S`, two runs can write the archive at the same
-time. Both runs write the same bytes under the same names, so nothing is lost, except possibly registry entries of deleted files. Plain HTTP
-is not writable, so it cannot store an archive.
+Behind a URL, there is no atomic operation that all object stores offer. Therefore a run first writes its own lock object under
+`state/locks/`, and then lists the lock objects of other runs. If two runs start at once, at least one of them finds the other's lock
+object. (The store must have consistent listings, as S3 since 2020, GCS and Azure.) If each finds the other's object, both withdraw and
+retry after a random delay. The run that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a dead
+run and is ignored (clocks may differ by a minute). If the run that holds the lock was suspended for longer than `STALE_S`, two runs can
+write the archive at the same time. Both runs write the same bytes under the same names, so nothing is lost, except possibly registry
+entries of deleted files. Plain HTTP is not writable, so it cannot store an archive.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ STALE_S = 90.0
 """Age at which a lock object counts as stale: its holder missed four renewals."""
 
 LOOKS, LOOK_S = 20, 0.05
-"""A run that finds the folder locked tries to read the description of the lock's holder: at most this many times, at this interval (s)."""
+"""A run that finds the folder locked reads the description of the lock's holder. It tries at most `LOOKS` times, every `LOOK_S` seconds."""
 
 ATTEMPTS = 5
-"""Attempts of a run to get the lock when another run requests it at the same time."""
+"""Maximum number of attempts to get the lock if other runs request it at the same time."""
 
 PAUSE_S = 2.0
 """Maximum of the random delay between attempts."""

@@ -1,4 +1,4 @@
-"""The tasks of workers, local or remote: hash a file, analyze a capture and write its report and its part, or write a part of a table.
+"""The tasks of workers, local or remote: hash a file, analyze a capture and write its report and its part, or write a partition of a table.
 
 An error caused by the capture (the file is not a capture) is stored as a part and not retried. After an error caused by the machine (an
 unreachable file, a missing tool), nothing is stored, and the next run retries the capture. If the archive is not writable, OutputUnwritable
@@ -118,7 +118,7 @@ class Analyze:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of `Analyze`: the capture's state (`schema.CAPTURE_STATES`), its reason, the capture's size, and the worker's time."""
+    """The result of `Analyze`: the capture's state (`schema.CAPTURE_STATES`), reason and size, and the worker's time."""
 
     capture: str
     state: str

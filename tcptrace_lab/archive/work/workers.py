@@ -1,8 +1,8 @@
 """Runs tasks in local worker processes. Each worker runs a limited number of tasks and may use a limited amount of memory.
 
 Processes are spawned, not forked: Polars and the engine use threads, which do not survive a fork. If a worker dies, its task is tried once
-more after all others, and the other workers continue. A worker that exceeds its memory is killed, and its task is not retried. If the run
-itself is killed, the kernel kills its workers (PR_SET_PDEATHSIG); only files in the archive's folder `tmp` can remain.
+more after all others, and the other workers continue. A worker that exceeds its memory limit is killed, and its task is not retried. If the
+run itself is killed, the kernel kills its workers (PR_SET_PDEATHSIG); only files in the archive's folder `tmp` can remain.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.work.task import Result, Task
 
 TASKS_PER_WORKER = 500
-"""Tasks after which a worker is replaced, so that memory kept by libraries does not add up. A new worker costs 1.5 s of CPU time."""
+"""Number of tasks after which a worker is replaced. Libraries keep some memory after each task. A new worker costs 1.5 s of CPU time."""
 
 MEMORY_BYTES = 2_000_000_000
 """Resident memory above which a worker is killed. The analysis of a capture of any size needs at most 1.5 GB."""
@@ -60,7 +60,7 @@ class Pool:
     Attributes:
         jobs: number of concurrent workers.
         memory_bytes: resident memory above which a worker is killed.
-        tasks_per_worker: tasks after which a worker is replaced.
+        tasks_per_worker: number of tasks after which a worker is replaced.
         peak_bytes: largest resident memory observed in any worker.
     """
 
@@ -91,7 +91,7 @@ class Pool:
             worker.process.join()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Yield results as tasks finish. Raises a task's error if it ends the run, such as OutputUnwritable."""
+        """Yield results as tasks finish. Raises OutputUnwritable, and other task errors that must end the run."""
         waiting = deque(tasks)
         tries: dict[Task, int] = {}
         while waiting or any(worker.task for worker in self._workers):

@@ -1,6 +1,6 @@
 """Texts for a path that marks packets as Congestion Experienced (ECN).
 
-A queue of unknown length delays segments, and the congestion window is small.
+On such a path, a queue of unknown length delays segments, and the congestion window is small.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ COLUMNS = ("data_segments", "ce_segments", "cwr_segments")
 """Columns of `schema.CONNECTIONS` that `stands` needs, without their prefix (`client_` or `server_`)."""
 
 FEWEST = 3
-"""Fewer marks in one direction may be a coincidence (a heuristic)."""
+"""Minimum number of marks in one direction. Fewer may be a coincidence (a heuristic)."""
 
 MARKED_PART = 10
-"""If at least one in this many data segments was marked, or reports a reduced congestion window (CWR), there was a queue for much of the
-transfer (a heuristic)."""
+"""There was a queue for much of the transfer if at least one in this many data segments has a mark, or the CWR flag (congestion window
+reduced). This is a heuristic."""
 
 
 def stands(own: Callable[[str], int]) -> bool:

@@ -33,7 +33,7 @@ NAMED: Final = ("Linux", "Windows", "FreeBSD")
 
 
 def words(family: str | None) -> str:
-    """Return the remedy for a receiver of this stack family, as its SYN suggests.
+    """Return the remedy for a receiver whose SYN suggests this stack family.
 
     If the family is None, the remedy lists the settings of common families.
     """

@@ -1,4 +1,4 @@
-"""Detects the special cases (`Case`) of a direction. In a special case, a cause has texts of its own."""
+"""Detects the special cases (`Case`) of a direction. In a special case, other texts describe a cause."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SLOW_ANSWER_TIMES = 2
 the last SYN by less than the base RTT divided by this number (a heuristic)."""
 
 MOST = 0.5
-"""The receiver, not the path, explains waits for a full window if at least this share of their time remains after one base RTT is
-subtracted from each wait (a heuristic: the majority decides)."""
+"""Each wait at a full window is reduced by one base RTT. If at least this share of the waiting time remains, the receiver explains the
+waits, not the path (a heuristic: the majority decides)."""
 
 COLUMNS = (
     *(
@@ -70,11 +70,10 @@ def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
 
 
 def opens_late(waits: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether the receiver, not the path, explains these waits for a full window (`MOST`).
+    """Return whether the receiver, not the path, explains these waits at a full window (`MOST`).
 
-    If the receiver's window was also zero at some time, its application reads slowly. `_reads_slowly` misses a receiver that opens its
-    window by two segments at a time, because such a receiver shows no unread data.
-    `waits` are rows of `schema.LONGEST`.
+    If so, and if the window was zero at some time, the receiving application reads slowly. `_reads_slowly` misses a receiver that opens its
+    window by two segments at a time, because such a receiver shows no unread data. `waits` are rows of `schema.LONGEST`.
     """
     known = [(wait["wait_ns"], wait["base_rtt_ns"]) for wait in waits if wait["wait_ns"] and wait["base_rtt_ns"]]
     late_ns = sum(max(wait_ns - rtt_ns, 0) for wait_ns, rtt_ns in known)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 RECORD: Final = np.dtype([("wait_s", "<u4"), ("wait_ns", "<u4"), ("at_us", "<u4"), ("cause", "<u2"), ("findings", "<u2")])
-"""The wait before the frame; the frame's time since the start of the capture (µs, modulo 2^32); the number of the wait's cause (1: the
-first of `schema.CAUSES`); the number of the frame's set of findings (see `Sets`). 0 means none."""
+"""Fields: the wait before the frame; the frame's time since the start of the capture (µs, modulo 2^32); the number of the wait's cause (1:
+the first of `schema.CAUSES`); the number of the frame's set of findings (see `Sets`). 0 means none."""
 
 FORMAT: Final = "<I4I4I4I2I2"
 """The format of `RECORD` for `Struct` in Wireshark's Lua."""

@@ -43,8 +43,8 @@ def check(folder: str) -> None:
     """Reject a folder that contains other files: they may be a profile of the user.
 
     Raises:
-        UsageError: it has files, and none of them is the script of an earlier profile of ours.
-        OutputUnwritable: it cannot be written.
+        UsageError: the folder has files, but not the script of an earlier profile of this program.
+        OutputUnwritable: the folder cannot be written.
     """
     output.check_folder(folder)
     place = Path(folder)
@@ -60,7 +60,7 @@ def write(analysis: Analysis, folder: str) -> None:
         folder: see `check`; created if needed.
 
     Raises:
-        OutputUnwritable: it cannot be written.
+        OutputUnwritable: the folder cannot be written.
     """
     output.make_folder(folder)
     place = Path(folder)
@@ -96,7 +96,7 @@ def _script(analysis: Analysis, sets: frames.Sets) -> Iterator[str]:
 
 
 def _lua(text: str) -> str:
-    r"""Return a Lua string literal, in which `"`, `\` and all bytes that are not plain ASCII are written as `\ddd`: no text can end it."""
+    r"""Return a Lua string literal, in which `"`, `\` and all bytes that are not plain ASCII are written as `\ddd`, so no text ends it."""
     return '"' + "".join(chr(byte) if byte in PRINTABLE and chr(byte) not in '"\\' else f"\\{byte:03}" for byte in text.encode()) + '"'
 
 

@@ -29,7 +29,7 @@ NO_TIME_NS = 1_000_000
 """Interval assumed between two segments with equal timestamps, so that a rate is defined (as in tcptrace)."""
 
 FAST_RETRANSMIT_DUPLICATE_ACKS = 3
-"""Duplicate ACKs that trigger a fast retransmit (RFC 5681, 3.2)."""
+"""Number of duplicate ACKs that triggers a fast retransmit (RFC 5681, 3.2)."""
 
 Segment = tuple[Any, ...]
 """Values of the columns `files.COLUMNS`, in that order."""

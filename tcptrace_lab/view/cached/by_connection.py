@@ -36,8 +36,8 @@ class Shares(NamedTuple):
     """The division of connections into groups that share a file.
 
     Attributes:
-        of: number of the group of each connection, by number of the connection; it never decreases.
-        large: groups that are one connection with more than `FILE_ROWS` rows.
+        of: the group number of each connection. The index is the connection number, and the values never decrease.
+        large: numbers of groups that consist of one connection with more than `FILE_ROWS` rows.
     """
 
     of: NDArray[np.int64]
@@ -59,7 +59,7 @@ class Shares(NamedTuple):
 
 
 class Writer:
-    """Writes one table into a folder: files named `NAME-00000.parquet`, and `NAME.json` with the connections of each."""
+    """Writes one table into a folder: files named `NAME-00000.parquet`, and `NAME.json`, which lists the connections in each file."""
 
     def __init__(self, folder: Path, name: str, schema: Mapping[str, pl.DataType], shares: Shares) -> None:
         """Start without rows. The columns of `schema` are written; `conn` must be one of them."""

@@ -135,11 +135,11 @@ _ELSEWHERE = "set XDG_CACHE_HOME to a folder of your own"
 
 @contextlib.contextmanager
 def opened(capture: Capture, build: Callable[[Path], object], limit_bytes: int = CACHE_BYTES) -> Iterator[Path]:
-    """Yield the folder with the tables of `capture`, which is locked while the block runs.
+    """Yield the folder with the tables of `capture`. The folder is locked while the block runs.
 
     Args:
         capture: the capture.
-        build: writes the tables into an empty folder, `DONE` last. It is called only if they are not in the cache.
+        build: writes the tables into an empty folder, `DONE` last. It is called only if the tables are not in the cache.
         limit_bytes: maximum size of the cache.
 
     Raises:

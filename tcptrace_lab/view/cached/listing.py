@@ -77,7 +77,7 @@ def write(
         connections: rows of `schema.CONNECTIONS`, by `conn`.
         accounts: rows of `schema.ACCOUNTS`, by `conn`.
         first_ts_ns: time of the capture's first packet.
-        labels: what connections were for.
+        labels: number of a connection → its purpose.
         findings: connection, id and cost of each finding on one connection, most expensive first.
     """
     named = _by_connection(labels, findings)

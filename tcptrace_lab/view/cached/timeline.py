@@ -66,8 +66,8 @@ class Timeline:
         """Write the cumulative sums."""
         total = np.cumsum(self._sums, axis=1)
         edges_ns = np.arange(BINS + 1, dtype=np.int64) * self.bin_ns
-        # The time of a cause up to a bin edge: for each interval that has started, the edge minus its start, summed up; minus, for each
-        # interval that has ended, the edge minus its end. The sums may overflow, but their differences are right.
+        # The time of a cause up to a bin edge is the difference of two sums: (edge − start) of all intervals that have started, and (edge −
+        # end) of all intervals that have ended. The sums may overflow, but their differences are right.
         total[_FIRST_CAUSE:] = np.cumsum(self._counts, axis=1) * edges_ns - total[_FIRST_CAUSE:]
         np.save(folder / _FILE, total, allow_pickle=False)
 
@@ -77,7 +77,7 @@ def read(folder: Path, bin_ns: int, from_ns: int, to_ns: int, width: int) -> dic
 
     Returns:
         `from_ns`, `to_ns` and `column_ns`; per column `client_bytes`, `server_bytes`, `open` (connections open at its end, or opened in
-        it), and `causes`: nanoseconds per cause, causes without time left out.
+        it), and `causes`: nanoseconds per cause, causes without time are left out.
     """
     total = np.load(folder / _FILE, mmap_mode="r", allow_pickle=False)
     first = min(max(from_ns // bin_ns, 0), BINS - 1)

@@ -116,9 +116,8 @@ WITHOUT_EXAMPLE = {
 
 _HEAD = """# Findings
 
-This page explains each finding with an example that you can reproduce. The example is a capture from [captures/](../captures/README.md),
-which was made to have a known cause, or a simulation by the models of TCP stacks. The texts are the output of tcptrace-lab for this
-example.
+This page shows each finding in an example that you can reproduce: a capture from [captures/](../captures/README.md), which was made to have
+this cause, or a simulation. The texts are the output of tcptrace-lab.
 
 The parts of a finding have these meanings:
 
@@ -127,7 +126,7 @@ The parts of a finding have these meanings:
 - The **confidence** is *proved* if the frames exclude all other explanations, *consistent* if nothing contradicts the finding, and
   otherwise *possible*. The confidence is lowered if the quality of the capture is limited or poor.
 - The **gain** is an upper bound, because after the fix the data may wait for another reason.
-- The **evidence** is that of the longest wait. The filter selects the frames in Wireshark.
+- The **evidence** is that of the longest wait. The **frames** are a Wireshark display filter.
 
 [benchmarks/verdicts/causes.md](../benchmarks/verdicts/causes.md) shows how often findings are right, for transfers whose cause is known.
 [benchmarks/verdicts/proved-findings.md](../benchmarks/verdicts/proved-findings.md) lists all *proved* findings on public captures, which

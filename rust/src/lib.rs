@@ -1,8 +1,8 @@
 //! The engine of tcptrace-lab: reads capture files and produces Arrow columns of TCP segments and connections.
 //!
 //! The engine does all work that is sequential, runs for each packet, or reads untrusted bytes. Python works on the
-//! tables that the engine returns: it analyzes sets of connections, and produces the output that people read. The
-//! layers, each of which uses only earlier ones:
+//! tables that the engine returns: it analyzes sets of connections, and produces the output that people read. Each of
+//! these layers uses only earlier layers:
 //!
 //! 1. [`error`], [`nullable`], [`seq`]: errors, numbers that may be unknown, and 32-bit sequence numbers.
 //! 2. [`capture`]: turns the bytes of files into frames. This layer handles formats and compression, but no network

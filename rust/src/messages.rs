@@ -1,19 +1,19 @@
 //! Reconstructs application messages from segments. A message is a run of bytes in one direction, with its stalls, its
 //! ACK and its answer.
 //!
-//! A message ends where the direction of the dialogue changes: the next bytes of its sender acknowledge new data of the
-//! peer, and no data of the peer stays unacknowledged. A message also ends where the application pauses for 10 ms or
-//! two RTTs, whichever is longer; the ledger marks these pauses ([`crate::ledger::rows::NoteRow`]). Time in which TCP
-//! delayed the data is not a pause. PSH on a segment below the MSS ends a write, not a message: an application may
-//! write one message in pieces.
+//! A message ends where the direction of the dialogue changes: the sender's next bytes acknowledge all data of the
+//! peer, some of it for the first time. A message also ends where the application pauses for 10 ms or two RTTs,
+//! whichever is longer; the ledger marks these pauses ([`crate::ledger::rows::NoteRow`]). Time in which TCP delayed the
+//! data is not a pause. PSH on a segment below the MSS ends a write, not a message: an application may write one
+//! message in pieces.
 //!
 //! If a host sends bytes while data of the peer are in flight (pipelined requests, full duplex), message boundaries are
 //! unknown. In this case, the current and the next message of both directions are marked as overlapping, and nothing is
 //! concluded from them. A message has a special state if it starts before the capture, or if some of its bytes are
 //! missing from the capture.
 //!
-//! Segments come in batches. Between two batches, the last message of each direction and all messages that are not yet
-//! acknowledged are kept.
+//! Segments come in batches. Two kinds of message are kept between batches: unacknowledged messages, and the last
+//! message of each direction.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -89,7 +89,7 @@ pub struct Noted {
 pub enum State {
     /// Complete.
     Whole,
-    /// Data of the peer were in flight while the message was sent, so its end is unknown.
+    /// Data of the peer were in flight while the message was sent, so the end of the message is unknown.
     Overlapping,
     /// The message is the first of its direction, and the bytes before it are missing from the capture.
     StartMissing,

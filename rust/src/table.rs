@@ -258,7 +258,7 @@ fn flow_directions(prefix: &str, rows: &[FlowDirection], columns: &mut Vec<Colum
         ("gap_variation", maybe::<Float64Type, _>(rows, |row| row.gap_variation)),
         ("missing_datagrams", amount(|row| row.missing_datagrams.map(|datagrams| datagrams as i64))),
         ("reordered_datagrams", amount(|row| row.reordered_datagrams.map(|datagrams| datagrams as i64))),
-        // IP IDs are the only evidence of missing datagrams that the engine evaluates.
+        // The engine detects missing datagrams only by IP IDs.
         ("loss_known_by", maybe::<UInt8Type, _>(rows, |row| row.missing_datagrams.map(|_| 0))),
     ];
     columns.extend(named.into_iter().map(|(name, array)| (format!("{prefix}_{name}"), array)));

@@ -18,8 +18,8 @@ const SAME_ID_COPY_NS: i64 = 10_000_000;
 /// timeout).
 const OTHER_PATH_COPY_NS: i64 = 200_000_000;
 /// A host can send the same pure ACK twice. If IP IDs do not distinguish packets, a repeated pure ACK is therefore not
-/// always a capture duplicate. It counts as one only if at least one in this many segments was captured twice (a
-/// heuristic).
+/// always a capture duplicate. It is treated as a capture duplicate only if at least one in this many segments was
+/// captured twice (a heuristic).
 const SYSTEMATIC_SHARE: u64 = 3;
 impl DirectionState {
     /// Whether a segment of this host has neither new data nor a new ACK, so that it can be a duplicate.

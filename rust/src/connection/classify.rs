@@ -88,7 +88,7 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
         let verdict = Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent);
         return is_idle.then(|| verdict.with(receiver.last_ack_frame));
     }
-    // If the repeated byte was not captured, its time is unknown. It was sent before the sender's last segment.
+    // If the repeated byte was not captured, its time is unknown. The byte was sent before the sender's last segment.
     let unseen = una <= 1 && sender.figures.syn_segments == 0;
     let sent_ts_ns = if unseen { sender.last_ts_ns } else { sender.last_data_ts_ns };
     let since_data_ns = now.since(sent_ts_ns).get();

@@ -160,7 +160,8 @@ impl DirectionState {
     }
 
     /// Whether this host sent only one captured segment, which may be a keepalive without data. A keepalive's sequence
-    /// number is `SND.NXT` - 1 (RFC 9293, 3.8.4). An ACK of `SND.NXT` then does not show a missing byte.
+    /// number is one below `SND.NXT` (RFC 9293, 3.8.4). The peer's ACK is therefore one higher, although no byte is
+    /// missing from the capture.
     #[cold]
     pub(crate) fn may_have_probed(&self) -> bool {
         let DirectionFigures { segments, data_segments, syn_segments, fin_segments, .. } = self.figures;
@@ -263,8 +264,8 @@ impl DirectionState {
         self.is_old() && max_window > 0 && payload_bytes >= max_window / 2
     }
 
-    /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS. They
-    /// send segments of half of the largest window (`tcp_output`), or, in a throughput deadlock, the whole send buffer.
+    /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS.
+    /// Their segments are half of the largest window (`tcp_output`), or the whole send buffer in a throughput deadlock.
     /// In a throughput deadlock, only one segment and possibly a FIN are in flight.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, max_window: u32) -> bool {

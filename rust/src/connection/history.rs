@@ -121,7 +121,7 @@ impl History {
         self.resends.push_back(Resend { acknowledged, spurious, ..Resend::new(placed, stamp) });
     }
 
-    /// Adds a duplicate packet. `counted` says that the packet was already counted as a network duplicate.
+    /// Adds a duplicate packet. `counted` is true if the packet was already counted as a network duplicate.
     pub(crate) fn remember_copy(&mut self, placed: Placed, stamp: Stamp, counted: bool) {
         if self.copies.len() >= MAX_COPIES {
             self.copies.pop_front();

@@ -12,8 +12,8 @@ const DEFAULT_MSS_V6: u32 = 1220;
 /// Largest payload of a segment between two hosts whose SYNs have these options, in bytes; 0 while neither SYN is
 /// known.
 ///
-/// The smaller MSS of the two SYNs limits both directions, because a host derives the MSS that it sends from the MTU of
-/// its own link. Timestamps reduce the payload, because every segment contains them (RFC 6691). The result is 0 if the
+/// The smaller MSS of the two SYNs limits both directions, because each host derives its MSS option from the MTU of its
+/// own link. Timestamps reduce the payload, because every segment contains them (RFC 6691). The result is 0 if the
 /// capture truncated options that are needed.
 pub(crate) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
     let default = if v6 { DEFAULT_MSS_V6 } else { DEFAULT_MSS };

@@ -88,8 +88,9 @@ pub struct Options {
     pub most: usize,
     /// Number of connections in the whole capture; 0 if unknown. A second pass needs the number, because `only` may
     /// exclude connections. In a capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS)
-    /// connections, all connections between the same two hosts are judged together, because they share the path. For
-    /// such a capture, `only` must contain all connections between two hosts or none of them.
+    /// connections, the causes of waits are determined for all connections between two hosts together, because these
+    /// connections share the path. For such a capture, `only` must contain all connections between two hosts or none of
+    /// them.
     pub in_capture: usize,
     /// Memory limit for the waits of open connections. A second, equal limit applies to the waits of ended connections.
     /// Waits beyond a limit are written to a temporary file.
@@ -288,8 +289,8 @@ impl Engine {
         }
     }
 
-    /// Receives the report of one worker. When all workers have reported, numbers their new connections and returns the
-    /// finished ones.
+    /// Receives the report of one worker. When all workers have reported, assigns numbers to their new connections, and
+    /// returns the finished connections.
     fn epoch(&mut self, mut epoch: Epoch) -> Result<Option<Batch>, ArrowError> {
         if let Some(error) = epoch.failure.take() {
             self.rows.clear();

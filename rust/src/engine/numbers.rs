@@ -1,8 +1,8 @@
-//! Numbers connections in the order in which they were opened.
+//! Assigns numbers to connections in the order in which they were opened.
 
 use crate::flows::ConnectionRow;
 
-/// The connections of all workers. Each worker numbers its own connections from 0.
+/// The connections of all workers. Each worker assigns numbers from 0 to its own connections.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     /// For each worker, the final numbers of its connections, in the order of the worker's own numbers.
@@ -16,8 +16,8 @@ impl Numbers {
         Self { threads: vec![Vec::new(); threads], count: 0 }
     }
 
-    /// Numbers new connections in the order of the packets that opened them. The packet indices of each worker must be
-    /// in order.
+    /// Assigns numbers to new connections in the order of the packets that opened them. The packet indices of each
+    /// worker must be in order.
     pub(super) fn add<'a>(&mut self, opened: impl Iterator<Item = &'a [u32]>) {
         let of_thread = |(thread, places): (usize, &'a [u32])| places.iter().map(move |place| (*place, thread));
         let mut all: Vec<_> = opened.enumerate().flat_map(of_thread).collect();

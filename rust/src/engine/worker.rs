@@ -46,7 +46,7 @@ pub(super) struct Epoch {
     pub opened: Vec<u32>,
     /// Finished connections.
     pub over: Vec<Over>,
-    /// The error that storing waits returned. The worker stops after this error.
+    /// The error that occurred while waits were stored. The worker stops after this error.
     pub failure: Option<io::Error>,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Epoch {
 pub(super) struct Over {
     pub shard: usize,
     pub rows: Vec<ConnectionRow>,
-    /// The waits of each finished connection, if waits are judged.
+    /// The waits of each finished connection; empty if waits are not kept.
     pub waits: Vec<EndedWaits>,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Wanted {
     pub summaries: bool,
     /// Whether segment rows are wanted.
     pub segments: bool,
-    /// Memory limit for the waits of open connections; `None` if waits are not judged.
+    /// Memory limit for the waits of open connections; `None` if waits are not kept.
     pub waits_memory_bytes: Option<usize>,
 }
 
@@ -214,7 +214,7 @@ pub(super) fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Ve
 struct Sink {
     rows: Inlet<Rows>,
     wants_rows: bool,
-    /// The waits of open connections; `None` if waits are not judged.
+    /// The waits of open connections; `None` if waits are not kept.
     waits: Option<LiveWaits>,
     /// The number of the connection to which the last row belongs.
     conn: u32,

@@ -95,7 +95,7 @@ pub struct Limits {
     pub bin_ns: i64,
     /// Maximum number of data segments that are drawn as one stroke.
     pub run: i64,
-    /// Length of the shortest pause that ends a stroke, so that the pause stays visible.
+    /// A longer pause than this ends a stroke, so that the pause stays visible.
     pub silence_ns: i64,
 }
 

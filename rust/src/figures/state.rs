@@ -69,8 +69,8 @@ impl Segment<'_> {
         self.mark().is_some_and(|place| place < FILLING)
     }
 
-    /// Number of the segment's bytes above the highest offset sent before. If the segment's kind is not a repetition,
-    /// all of its bytes count.
+    /// Number of the segment's bytes above the highest offset sent before. If the segment's kind is not one of the
+    /// first `AGAIN` kinds, all of its bytes count.
     pub(super) fn fresh_bytes(&self, sent_before: Option<i64>) -> i64 {
         let is_again = self.mark().is_some_and(|place| place < AGAIN);
         let from = sent_before.filter(|_| is_again).map_or(self.seq, |before| before.max(self.seq));

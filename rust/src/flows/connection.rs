@@ -65,8 +65,8 @@ impl Connection {
         }
     }
 
-    /// Whether a SYN opens a new connection on the same ports: its ISN differs from that of this connection, or it
-    /// follows a FIN or RST.
+    /// Whether a SYN opens a new connection on the same ports: the SYN has another ISN than this connection, or follows
+    /// a FIN or RST.
     #[inline]
     pub(super) fn is_reused_by(&self, segment: &Segment) -> bool {
         if !segment.flags.any(TcpFlags::SYN) || segment.flags.any(TcpFlags::ACK) {

@@ -11,10 +11,10 @@ use crate::nullable::Nullable;
 
 const NS_PER_S: f64 = 1e9;
 const BITS_PER_BYTE: f64 = 8.0;
-/// Variations are rounded to a multiple of 1 divided by this number. With more decimals, rounding errors of the float
-/// sums would be visible even at a constant pace.
+/// Variations are rounded to 6 decimals. With more decimals, rounding errors of the float sums would be visible even at
+/// a constant pace.
 const VARIATION_STEPS: f64 = 1e6;
-/// The sets of times of a flow: the times between datagrams of each host, and the server's response times.
+/// The histogram sets of a flow: the gaps between the datagrams of each host, and the server's response times.
 const CLIENT_GAPS: u32 = 0;
 const SERVER_GAPS: u32 = 1;
 const ECHOES: u32 = 2;

@@ -1,5 +1,5 @@
 //! Groups UDP datagrams into flows. The sender of the first datagram of a flow is the client. The row of each datagram
-//! contains the time since the last datagram of its sender, and since the last one of the peer. The row of a flow
+//! contains the time since the sender's last datagram, and the time since the peer's last datagram. The row of a flow
 //! contains totals of its datagrams.
 
 use std::hash::BuildHasher;
@@ -60,7 +60,7 @@ pub struct Flows {
     /// Rows of flows that were closed to make room.
     closed: Vec<FlowRow>,
     closed_early: u64,
-    /// Index at which the next search for a flow to close starts.
+    /// The next search for a flow to close begins at this index.
     next_candidate: usize,
     /// Number of histogram buckets of all flows, and the number of low bits that bucket numbers omit at present.
     buckets: usize,
@@ -71,7 +71,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Number of flows that were closed to make room. Later datagrams of a flow that was closed belong to a new flow.
+    /// Number of flows that were closed to make room. Later datagrams of such a flow belong to a new flow.
     #[must_use]
     pub fn closed_early(&self) -> u64 {
         self.closed_early

@@ -93,7 +93,7 @@ pub struct Connections {
     closed: Vec<ConnectionRow>,
     closed_for_room: u64,
     closed_idle: u64,
-    /// Index at which the next search for connections to close starts.
+    /// The next search for connections to close begins at this index.
     next_candidate: usize,
     accounts: Accounting,
     /// Number of histogram buckets of all connections, and the number of low bits that bucket numbers omit at present.
@@ -117,13 +117,13 @@ impl Connections {
         self.count == 0
     }
 
-    /// Number of connections that were closed to make room before they had ended.
+    /// Number of connections that were closed to make room, before they had ended.
     #[must_use]
     pub fn closed_for_room(&self) -> u64 {
         self.closed_for_room
     }
 
-    /// Number of connections that were closed after long silence before they had ended.
+    /// Number of connections that were closed after a long silence, before they had ended.
     #[must_use]
     pub fn closed_idle(&self) -> u64 {
         self.closed_idle

@@ -1,6 +1,6 @@
 //! Tracks the flows of a capture (TCP connections and UDP flows), and produces their rows.
 //!
-//! This layer combines all layers below. Each segment of a connection is classified ([`crate::connection`]), ends a
+//! This layer combines all earlier layers. Each segment of a connection is classified ([`crate::connection`]), ends a
 //! wait of its sender ([`crate::sender`]), and is added to the accounts ([`crate::accounts`]).
 //!
 //! - TCP: `flow_table` finds the connection of a segment, `connection` is one connection, `handshake` determines its

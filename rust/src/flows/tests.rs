@@ -1,4 +1,4 @@
-//! Tests with random conversations that header prediction and compact accounts do not change any result.
+//! Random conversations that test whether header prediction and compact accounts change any result.
 
 use proptest::prelude::*;
 

@@ -9,7 +9,7 @@ use crate::wire::{Segment, TcpFlags};
 pub struct DirectionTimes {
     /// Round trips of the direction's data.
     pub rtt: Quantiles,
-    /// Delays of the ACKs without data that the direction's sender sends.
+    /// Delays of the pure ACKs that the direction's sender sends.
     pub ack_lag: Quantiles,
 }
 

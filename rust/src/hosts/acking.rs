@@ -18,9 +18,9 @@ const HEARTBEAT_MS: i64 = 200;
 /// A heartbeat (one periodic timer) is assumed if the delayed ACKs cluster at one phase of the period. The probability
 /// of such a cluster by chance must be below 0.1% (Rayleigh's test).
 const HEARTBEAT_CHANCE: f64 = 0.001;
-/// If at least 80% of the ACKs cover one segment each, the host acknowledges every segment. Below 80%, such ACKs have
-/// other reasons: some stacks acknowledge the first segments of a connection at once (Linux: 16), the application sends
-/// data, or a message ends (a heuristic).
+/// If at least 80% of the ACKs cover one segment each, the host acknowledges every segment. Below 80%, ACKs of one
+/// segment have other reasons: some stacks acknowledge the first segments of a connection at once (Linux: 16), the
+/// application sends data, or a message ends (a heuristic).
 const EARLY: f64 = 0.8;
 /// An ACK rule is accepted if at least half of the ACKs follow it (a heuristic).
 const MOST: f64 = 0.5;
@@ -36,7 +36,7 @@ const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115)
 const SOONEST_TO_MS: i64 = 206;
 const TIMER_LIKE_LWIP_MS: i64 = 200;
 
-/// Returns the delayed-ACK timer of a known stack whose range contains `delay_ms`.
+/// Returns the delayed-ACK timer whose range of delays contains `delay_ms`.
 pub(crate) fn fixed_timer_ms(delay_ms: i64) -> Option<i64> {
     let shows = |(_, from_ms, below_ms): &&(i64, i64, i64)| (*from_ms..*below_ms).contains(&delay_ms);
     TIMERS.iter().find(shows).map(|(timer_ms, ..)| *timer_ms)
@@ -154,7 +154,8 @@ impl Acknowledging {
     /// The result for a host that never acknowledged data.
     const NOT: Self = Self { policy: AckPolicy::Unknown, samples: 0, timer: None, delays_ms: None };
 
-    /// `mss_bytes` is the payload of a full-sized segment, `buffer_bytes` the largest window that the host advertised.
+    /// `mss_bytes` is the payload of a full-sized segment. `buffer_bytes` is the largest window that the host
+    /// advertised.
     fn of(acking: Option<&Acking>, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Self {
         let Some(acking) = acking else { return Self::NOT };
         let delays = acking.delays().map(Delays::of);

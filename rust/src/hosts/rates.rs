@@ -2,12 +2,12 @@
 //! the bound that was reached.
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) derive an upper bound
-//! from the rates of the two hosts. The sender can send at the rate λ, and the receiver can receive at the rate μ. No
-//! flow control makes data flow faster than min(λ, μ); the idle time of the sender shows how much less was sent.
-//! [`Rates`] adds up the periods of a capture that show these rates; this module divides bytes by time. If the capture
-//! cannot show a value, the value is `None`. In a capture that was not taken at the sender, λ is unknown, because the
-//! path changes the spacing of the segments. In a capture at the receiver, queues of the path are not visible, because
-//! data is captured only after it has passed them.
+//! from the rates of the two hosts. The sender can send at the rate λ, and the receiver can receive at the rate μ. Data
+//! cannot flow faster than min(λ, μ). The idle time of the sender shows how much less was sent. [`Rates`] adds up the
+//! periods of a capture that show these rates; this module divides bytes by time. If the capture cannot show a value,
+//! the value is `None`. In a capture that was not taken at the sender, λ is unknown, because the path changes the
+//! spacing of the segments. In a capture at the receiver, queues of the path are not visible, because data is captured
+//! only after it has passed them.
 
 use super::vantage::{is_near, turnaround_ns};
 use crate::accounts::{Counts, Line, Passed, Rates};
@@ -20,7 +20,7 @@ const MIN_SAMPLES: i64 = 10;
 /// The segments of bursts count as equal in size if their average is at least 80% of the largest (a heuristic). If
 /// small and large segments are mixed, as in a dialogue before a bulk transfer, one rate describes neither of them.
 const ALIKE_SHARE: f64 = 0.8;
-/// A measured bound that is at most 5% below the delivered rate is raised to that rate; a bound that is lower still is
+/// A measured bound that is at most 5% below the delivered rate is raised to that rate; a bound that is even lower is
 /// dropped (a heuristic).
 const NOISE_SHARE: f64 = 0.05;
 /// Converts bytes per nanosecond to bits per second: 8 bits times 10^9 ns.
@@ -43,8 +43,8 @@ const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];
 /// Link rates in b/s: ATM Forum's 25.6 Mb/s and TAXI-100, and the cell rates of OC-3c and OC-12c (ANSI T1.105).
 const ATM_BPS: [f64; 4] = [25_600_000.0, 100_000_000.0, 149_760_000.0, 599_040_000.0];
 /// A measured rate is taken as a link rate if it differs from the link rate by at most [`LINE_SHARE`]. It must have at
-/// least [`LINE_SAMPLES`] samples, and the average segment at least [`FULL_SHARE`] of the payload of a full-sized one.
-/// The limits for recognizing a link rate are heuristics; the clock of a link is exact to 0.01 %.
+/// least [`LINE_SAMPLES`] samples. The average segment must have at least [`FULL_SHARE`] of the payload of a full-sized
+/// segment. The limits for recognizing a link rate are heuristics; the clock of a link is exact to 0.01 %.
 const LINE_SHARE: f64 = 0.01;
 const LINE_SAMPLES: i64 = 50;
 const FULL_SHARE: f64 = 0.98;
@@ -267,9 +267,9 @@ fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f6
     }
 }
 
-/// Returns a bound, raised to the delivered rate if it is slightly lower; `None` if it is lower by more than
-/// [`NOISE_SHARE`]. If data was delivered faster than a bound, the bound did not limit it: a few long RTTs can look
-/// like a queue that drains.
+/// Returns a bound that is not below the delivered rate. A slightly lower bound is raised to that rate; a bound that is
+/// lower by more than [`NOISE_SHARE`] gives `None`. If data was delivered faster than a bound, the bound did not limit
+/// it: a few long RTTs can look like a queue that drains.
 fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
     let bound_bps = bound_bps?;
     let Some(delivered_bps) = delivered_bps else { return Some(bound_bps) };

@@ -1,13 +1,13 @@
 //! The capture point: where on the path a connection was captured (`docs/how-it-decides.md`, 2.1).
 //!
 //! The time from the capture of a packet to the capture of the answer is a round trip from the capture point to the
-//! host. The shortest of these round trips, over all answers that *prove* the arrival of the packet, is the
-//! **turnaround** of the host. A capture at one host shows a turnaround near 0 for this host, and a full RTT for the
-//! other host. Four kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps,
-//! and data beyond the window that was offered before. Data that follows an ACK closely proves nothing, because the
-//! host may have sent it before the ACK arrived. If a host sends data on its own initiative, a timestamp echoed in this
-//! data shows only an upper bound of the turnaround. An application that writes once a second echoes a timestamp up to
-//! one second late, even if the host is near.
+//! host. The **turnaround** of a host is the shortest of these round trips. Only answers that *prove* the arrival of
+//! the packet count. A capture at one host shows a turnaround near 0 for this host, and a full RTT for the other host.
+//! Four kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps, and data
+//! beyond the window that was offered before. Data that follows an ACK closely proves nothing, because the host may
+//! have sent it before the ACK arrived. If a host sends data on its own initiative, a timestamp echoed in this data
+//! shows only an upper bound of the turnaround. An application that writes once a second echoes a timestamp up to one
+//! second late, even if the host is near.
 
 use std::net::IpAddr;
 

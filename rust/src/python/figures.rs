@@ -135,7 +135,7 @@ impl Series {
     }
 }
 
-/// Returns about `keep` points of a line that are to be drawn, with the columns `t_ns`, `y` and `frame`.
+/// Selects about `keep` points of a line for drawing. The columns are `t_ns`, `y` and `frame`.
 #[pyfunction]
 pub(super) fn line_points(py: Python<'_>, points: &Bound<'_, PyAny>, keep: usize) -> PyResult<ArrowStream> {
     let points = imported(points)?;

@@ -37,7 +37,7 @@ fn share(rows: &[DirectionRow<'_>], value: fn(&DirectionRow<'_>) -> Option<f64>)
 }
 
 /// Number of segments with a CE mark. A SYN cannot have a CE mark (RFC 3168, 6.1.1). If all segments including the SYN
-/// have a CE mark, the ECN bits of the IP header are used for another purpose, and the result is 0.
+/// have a CE mark, the result is 0, because the ECN bits are used for another purpose.
 fn ce_segments(row: &DirectionRow<'_>) -> u64 {
     Some(row.statistics.rare.ce_segments).filter(|marked| *marked < row.figures.segments).unwrap_or(0)
 }

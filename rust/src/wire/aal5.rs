@@ -28,7 +28,7 @@ pub(super) struct Pdu {
     pub atm: AtmFacts,
     /// Frame number and capture time of the PDU's last captured cell.
     pub seen: Seen,
-    /// CPCS payload of the PDU, without padding and trailer. A damaged PDU has the bytes that were received.
+    /// CPCS payload of the PDU, without padding and trailer. For a damaged PDU, the bytes that were received.
     pub data: Vec<u8>,
     /// Whether the receiver's adaptation layer discarded the PDU.
     pub damaged: bool,

@@ -25,7 +25,7 @@ pub(super) enum Trust {
 }
 
 impl<'a> Cursor<'a> {
-    /// Returns the next `N` bytes, which are a header, and moves the cursor after them.
+    /// Returns the next `N` bytes, which are a header, and moves the cursor past them.
     #[inline]
     pub(super) fn take<const N: usize>(&mut self, header: &'static str) -> Result<&'a [u8; N], Stop> {
         match self.data.split_first_chunk::<N>() {
@@ -39,7 +39,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns the next `count` bytes, and moves the cursor after them.
+    /// Returns the next `count` bytes, and moves the cursor past them.
     #[inline]
     pub(super) fn take_slice(&mut self, count: usize, header: &'static str) -> Result<&'a [u8], Stop> {
         match self.data.split_at_checked(count) {

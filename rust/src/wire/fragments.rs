@@ -2,8 +2,8 @@
 //!
 //! The rules are those of Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). If fragments
 //! overlap, the whole datagram is dropped (RFC 5722; for IPv4 since Linux 4.19). A fragment without new bytes is
-//! ignored. If the capture truncated a fragment, its full length is used: only the first fragment contains the TCP
-//! header, and only the lengths of the other fragments are needed.
+//! ignored. If the capture truncated a fragment, its full length is used. Only the length of a fragment is needed,
+//! except for the first fragment, which contains the TCP header.
 
 use std::collections::VecDeque;
 

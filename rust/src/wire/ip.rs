@@ -75,7 +75,7 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
 }
 
 /// Whether a packet of `total_bytes` fills a damaged PDU of known length, except for the padding and checksum of a
-/// bridged Ethernet frame. If it does not, the supposed IP header is data that looks like a header by chance.
+/// bridged Ethernet frame. Otherwise, the supposed IP header is data that looks like a header by chance.
 fn fills(cursor: &Cursor<'_>, total_bytes: usize) -> bool {
     const MAX_PADDING: usize = 46 - 20 + 4;
     cursor.trust != Trust::LengthOnly

@@ -3,7 +3,7 @@
 //! ([`wifi_fragments`]), cells of AAL5 PDUs ([`aal5`]), and the previous headers of connections with header compression
 //! ([`vj`]).
 //!
-//! A loop over [`Layer`]s dissects a frame. Each step reads one header, moves the [`Cursor`] after the header, and
+//! A loop over [`Layer`]s dissects a frame. Each step reads one header, moves the [`Cursor`] past the header, and
 //! returns the next layer. The number of headers is limited, so deep nesting cannot hang the loop. A truncated or
 //! contradictory header ends the loop with a [`Stop`], which contains the reason. No input causes a panic.
 
@@ -352,7 +352,7 @@ impl Dissector {
         if packets.len() > before { Ok(()) } else { Err(Stop::NotTcp) }
     }
 
-    /// Called at the end of the capture. Returns the problems with packets of which fragments or cells are missing.
+    /// Called at the end of the capture. Returns the problems of packets with missing fragments or cells.
     #[must_use]
     pub fn incidents(self) -> Vec<Incident> {
         let given_up = self.reassembler.finish();

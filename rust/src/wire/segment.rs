@@ -205,7 +205,7 @@ pub enum FastOpen {
     Cookie,
 }
 
-/// The TCP options of a segment that the analysis uses. `None` means that the option is absent.
+/// The TCP options that the analysis uses. `None` means that the option is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Maximum segment size (RFC 9293, 3.7.1).
@@ -332,7 +332,7 @@ pub struct AtmFacts {
     pub cells: u16,
 }
 
-/// The fields of the IP header that the analysis uses, except the addresses.
+/// The IP header fields that the analysis uses, except the addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpFacts {
     /// IPv4 identification; `None` for IPv6.

@@ -60,7 +60,7 @@ pub(crate) struct Sent {
 pub(crate) struct Repeat {
     /// Time of the previous transmission of the first of these bytes.
     pub before_ts_ns: Nullable,
-    /// How often the most often retransmitted byte was retransmitted, including this retransmission.
+    /// Number of retransmissions of the byte with the most retransmissions, including this one.
     pub resends: u16,
 }
 

@@ -38,8 +38,8 @@ pub(crate) fn cisco_hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
 }
 
-/// Reads a Frame Relay header. A Q.922 address ends with the first byte whose lowest bit is set. Control and NLPID
-/// follow (RFC 2427), or an Ethernet type (Cisco).
+/// Reads a Frame Relay header. A Q.922 address ends with the first byte whose lowest bit is set. The address is
+/// followed by control and NLPID (RFC 2427), or by an Ethernet type (Cisco).
 pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
     while cursor.take::<1>("Frame Relay address")?[0] & LAST == 0 {}
@@ -51,8 +51,8 @@ pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes(*ether_type)))
 }
 
-/// Reads a network-layer protocol identifier (NLPID; RFC 2427, 2684, 2364). IP and PPP have their own identifiers.
-/// After the identifier of SNAP, an Ethernet type follows, or a code for bridged frames.
+/// Reads a network-layer protocol identifier (NLPID; RFC 2427, 2684, 2364). IP and PPP have their own identifiers. The
+/// identifier of SNAP is followed by an Ethernet type, or by a code for bridged frames.
 pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PAD: u8 = 0x00;
     const SNAP: u8 = 0x80;
@@ -81,7 +81,7 @@ pub(super) fn slip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 }
 
 /// Reads an AX.25 header (amateur packet radio, version 2.2). Each address has seven bytes. The lowest bit of the last
-/// byte is set only in the last address. A control byte follows, and a protocol byte in information frames.
+/// byte is set only in the last address. A control byte follows. In information frames, a protocol byte is next.
 pub(super) fn ax25(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
     const SUPERVISORY_OR_UNNUMBERED: u8 = 1;

@@ -19,12 +19,11 @@ pub(crate) struct DirectionAccount {
     pub counts: Counts,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
-    /// The rates at which the two ends of the direction send and receive; `None` until [`rates::MIN_DATA_SEGMENTS`]
-    /// data segments were sent.
+    /// The rates of the sender and of the receiver; `None` until [`rates::MIN_DATA_SEGMENTS`] data segments were sent.
     pub rates: Option<Box<Rates>>,
 }
 
-/// One direction: the state by which its segments are classified, and its account.
+/// One direction: its state, by which segments are classified, and its account.
 #[derive(Debug)]
 pub(crate) struct AccountedDirection<'a> {
     pub direction: &'a DirectionState,
@@ -69,7 +68,7 @@ impl Distance {
         Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
     }
 
-    /// Returns the time from the capture of a segment of the other host to the arrival of this segment at this host.
+    /// Returns the time that a captured segment of the other host still needs to reach this host.
     #[inline]
     fn shift_ns(self) -> i64 {
         sender::shift_ns(self.own_ns, self.other_ns, self.begun)
@@ -210,7 +209,7 @@ fn departs(
     Some(wait)
 }
 
-/// Adds the segment to the state of its receiver, which may send in response.
+/// Adds the segment to the state of its receiver.
 #[inline(always)]
 fn arrives(
     event: &behaviour::Event<'_>,
@@ -256,8 +255,8 @@ fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     }
 }
 
-/// Measures the rates of the receiver of data. A segment that it sends shows how many bytes have arrived, and how many
-/// of them its application has read.
+/// Measures how fast data arrives at the receiver, and how fast its application reads. An ACK shows how many bytes have
+/// arrived; its window shows how many of them the application has read.
 #[inline]
 fn drains(
     arrival: &Arrival,

@@ -2,13 +2,13 @@
 
 use super::account::DirectionAccount;
 
-/// Accounts that need more than 2,048 bytes after serialization are not serialized. The accounts of short connections,
-/// of which a capture may have very many, never exceed this limit.
+/// Accounts that need more than 2,048 bytes after serialization are not serialized. The accounts of a short connection
+/// never exceed this limit, and a capture may have very many short connections.
 const MAX_COMPACT_BYTES: usize = 2048;
 
-/// The accounts of the two directions of a connection, the client's direction first. Uncompressed they take 2.7 KB.
-/// After the connection closes, its accounts are serialized into a few hundred bytes. Accounts are needed again only if
-/// a segment arrives after the close, which is rare.
+/// The accounts of the two directions of a connection, the client's direction first. They take 2.7 kB. After the
+/// connection closes, its accounts are serialized into a few hundred bytes. Accounts are needed again only if a segment
+/// arrives after the close, which is rare.
 #[derive(Clone, Debug)]
 pub(crate) enum Accounts {
     Expanded(Box<[DirectionAccount; 2]>),

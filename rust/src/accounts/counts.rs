@@ -35,7 +35,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds a segment that this host sent to the counts.
+    /// Counts a segment that this host sent.
     #[inline]
     pub(crate) fn sent(
         &mut self,

@@ -11,7 +11,7 @@
 
 #![expect(
     clippy::inline_always,
-    reason = "measured: only if inlined does a pass without accounts lose the code for them"
+    reason = "measured: without inlining, a pass without accounts still contains their code"
 )]
 
 mod account;

@@ -3,8 +3,8 @@
 //! timestamps (RFC 7323).
 //!
 //! [`Event`] describes one classified segment. A segment adds to the statistics of its sender, and the ACK in the
-//! segment adds to the statistics of the peer. Figures that only losses, retransmissions, ECN or urgent data produce
-//! are allocated separately, so that most connections need no memory for them.
+//! segment adds to the statistics of the peer. Figures of losses, retransmissions, ECN and urgent data are allocated
+//! separately, so that most connections need no memory for them.
 
 use serde::{Deserialize, Serialize};
 

@@ -16,7 +16,7 @@ const TOLERANCE: i64 = 8;
 /// Steps of more than this many ticks are ignored: during a longer step, two clocks drift apart so far that multiples
 /// cannot be recognized.
 const LONGEST_STEP: i64 = 16;
-/// There must be at least this many steps that are multiples of the tick for each step that is not.
+/// For each step that is not a multiple of the tick, at least this many steps must be multiples.
 const FEW: u32 = 20;
 
 /// Counts the steps from each timestamp to the next.

@@ -47,7 +47,7 @@ pub struct Frame<'a> {
     pub number: u64,
     /// Timestamp in nanoseconds since 1970; `None` if the block has no timestamp (simple packet block of pcapng).
     pub ts_ns: Option<i64>,
-    /// Link type of the frame; `None` for a block without a packet that has a frame number.
+    /// Link type of the frame; `None` for a block that has a frame number but no packet.
     pub link_type: Option<LinkType>,
     /// Length on the wire.
     pub original_bytes: u32,

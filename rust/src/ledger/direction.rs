@@ -45,17 +45,17 @@ const STEADY_PART: i64 = 4;
 const STEADY_SHARE: f64 = 0.75;
 /// A sender paces if the bursts at the most common pace outnumber the others by at least this many (a heuristic).
 const PACED_BURSTS: i64 = 5;
-/// ACKs do not release the segments of a direction if many segments are sent late between two ACKs: at least
+/// ACKs do not release the segments of a direction if enough segments are sent late between two ACKs: at least
 /// `CHANCE_DEPARTURES` in all, and at least one late segment for every `CHANCE_PART` early ones (a heuristic). If ACKs
-/// do release the segments of a direction, only one segment in a hundred is late.
+/// release the segments, only one segment in a hundred is late.
 const CHANCE_DEPARTURES: i64 = 5;
 const CHANCE_PART: u32 = 4;
 /// The application writes on its own clock if an even interval predicts enough writes: at least `CLOCK_TIMES` times the
 /// number that ACKs predict, plus `CLOCK_WRITES` (a heuristic).
 const CLOCK_WRITES: u32 = 5;
 const CLOCK_TIMES: u32 = 3;
-/// The application does not wait for answers if, for each small segment that it sends after an answer, it sends at
-/// least this many before an answer (a heuristic).
+/// Minimum ratio of small segments sent before an answer to small segments sent after one, if the application does not
+/// wait for answers (a heuristic).
 const AHEAD_TIMES: i64 = 3;
 /// If the measured tick of a timestamp clock is in this range, the clock ticks in milliseconds, and queues on the path
 /// explain the difference (a heuristic: the next longer tick in use is 4 ms).
@@ -142,8 +142,8 @@ pub struct DirectionFacts {
     pub burst_ns: i64,
     /// A delay that exceeds the shortest one by more than this shows a queue on the path.
     pub queue_ns: i64,
-    /// Whether the direction has no timestamps, and at least 5 more segments of one write are sent at the most common
-    /// spacing than at other spacings.
+    /// Whether at least 5 more segments of one write are sent at the most common spacing than at other spacings. False
+    /// if the direction has timestamps.
     pub comes_steadily: bool,
     /// Whether the spacing of segments depends on their size, so that it shows the rate of a line.
     pub comes_by_size: bool,
@@ -182,7 +182,7 @@ pub struct DirectionFacts {
     /// Silence of at least this length has the cause `idle` if the sender could send and neither host has to answer the
     /// other.
     pub idle_after_ns: i64,
-    /// The limit that `idle_after_ns` has in the other direction.
+    /// `idle_after_ns` of the other direction.
     pub receiver_idle_after_ns: i64,
     /// What other connections between the same hosts show about the path to the sender.
     pub neighbours: Option<Neighbours>,
@@ -355,7 +355,7 @@ impl DirectionFacts {
 
     /// The longest time from an ACK to a segment that it released. If the sender reacts to ACKs clearly faster than it
     /// sends its other segments, its slowest reaction determines this time. If the sender often sends late between two
-    /// ACKs, an early segment may be a coincidence, so the reaction time of a host is used instead.
+    /// ACKs, a segment soon after an ACK may be a coincidence, so the reaction time of a host is used instead.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
@@ -433,8 +433,8 @@ impl DirectionFacts {
         (i64::from(rounds) >= PLATEAU_ROUNDS && shown && self.is_below_window(level, smss_bytes)).then_some(level)
     }
 
-    /// Whether the level is far below the largest receiver window. An old sender sends each segment that fits, so a
-    /// level of one segment below the window is far enough for an old sender.
+    /// Whether the level is far below the largest receiver window. For an old sender, one segment below the window is
+    /// far enough, because it sends each segment that fits.
     fn is_below_window(&self, level: i64, smss_bytes: Option<i64>) -> bool {
         let Some(most) = self.max_window_bytes else { return false };
         let fits = self.near_sender && self.old && smss_bytes.is_some_and(|full| level + full <= most);
@@ -452,8 +452,8 @@ impl DirectionFacts {
         (low && clocked && clear && self.is_below_window(most, smss_bytes)).then_some(most)
     }
 
-    /// Whether a flight of this size empties the send buffer of an old stack. At least three times, a full-sized
-    /// segment waited behind a flight of this size although the window had room. These flights ended with PSH, so they
+    /// Whether a flight of this size empties the send buffer of an old stack. It does if a full-sized segment waited
+    /// behind such a flight at least three times, although the window had room. Such flights ended with PSH, so they
     /// contained all buffered data (4.4BSD, `tcp_output`); the next data was not in the buffer yet.
     pub(super) fn is_emptied_by(&self, previous_round_flight_bytes: i64) -> bool {
         let totals = &self.totals;

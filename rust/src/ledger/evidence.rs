@@ -1,5 +1,4 @@
-//! What one wait shows about its cause, given the final facts of its direction: values and tests that several gates
-//! share. Each value and test is defined once.
+//! Values and tests by which the gates (one for each cause) judge a wait. Each value and test is defined once.
 //!
 //! All values and tests are pure functions of one [`WaitRecord`] and one [`DirectionFacts`]; none reads another wait.
 //! If a value is unknown, a test on it is false. Each file uses only the files listed before it:
@@ -42,16 +41,16 @@ pub const MIN_RTO_NS: i64 = 200 * NS_PER_MS;
 /// The shortest override timer: a sender that waits for more room in the window sends a small segment only when this
 /// timer expires (RFC 9293, 3.8.6.2.1: 0.1 to 1 s).
 pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
-/// The longest RTO of any stack is 120 s in Linux (`TCP_RTO_MAX`) and 64 s in BSD, or 128 s with a slow tick.
+/// The longest RTO of any stack: 120 s in Linux (`TCP_RTO_MAX`), and 64 s in BSD, where a slow tick makes it 128 s.
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
-/// If an ACK releases a segment within this part of the RTT after the previous segment, both segments belong to a train
-/// that the path has spaced. The pauses between flights are longer than this part of the RTT (a heuristic).
+/// If an ACK releases a segment within 1/8 of the RTT after the previous segment, both belong to a train that the path
+/// has spaced. The pauses between flights are longer (a heuristic).
 pub const TRAIN_PART: i64 = 8;
 /// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
-/// With fewer segments per RTT, even spacing cannot be distinguished from pauses between flights (a heuristic).
+/// If fewer segments are sent per RTT, even spacing cannot be distinguished from pauses between flights (a heuristic).
 pub const MIN_SPREAD_SEGMENTS: i64 = 4;
 /// A stall is at least this long, which is more than the jitter of a LAN (a heuristic).
 const MIN_STALL_NS: i64 = 10 * NS_PER_MS;
@@ -159,7 +158,7 @@ pub(super) fn are(one: Option<i64>, other: Option<i64>, test: impl FnOnce(i64, i
     }
 }
 
-/// `part` divided by `of`, as a float.
+/// Returns `part` times `of`, as a float.
 pub(super) fn share(part: f64, of: i64) -> f64 {
     part * of as f64
 }

@@ -57,7 +57,7 @@ pub struct Note {
     pub is_resent: bool,
 }
 
-/// A wait that a late ACK of everything in flight ended, and that may be a round of a throughput deadlock.
+/// A wait that may be a round of a throughput deadlock, because a late ACK of everything in flight ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
     /// Whether Nagle's algorithm delayed the segment.

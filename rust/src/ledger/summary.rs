@@ -45,8 +45,8 @@ const EACH: u64 = 4 * EACH_WITH_INTERVALS;
 /// Maximum number of connections that are judged together.
 const TOGETHER: usize = 1024;
 
-/// The wait that frame number `frame` ended, and the final facts of its direction, which together determine the cause
-/// of the wait. `connections` are all connections of the capture. `None` if no wait ends with this frame.
+/// Returns the wait that ended with frame number `frame`, and the final facts of its direction. `connections` are all
+/// connections of the capture. `None` if no wait ends with this frame.
 ///
 /// # Errors
 /// The spool cannot be read.
@@ -93,10 +93,9 @@ impl Summaries {
         Self { threads, ..self }
     }
 
-    /// Each connection is judged with what other connections between the same hosts show about the path, unless the
-    /// capture has more than [`MAX_CONNECTIONS`] connections. The capture has at least `in_capture` connections. The
-    /// waits of all connections are judged only after [`Self::complete`], and use at most `max_memory_bytes` of memory
-    /// until then.
+    /// Judges each connection with the help of other connections between the same hosts, unless the capture has more
+    /// than [`MAX_CONNECTIONS`] connections. The capture has at least `in_capture` connections. The waits of all
+    /// connections are judged only after [`Self::complete`], and use at most `max_memory_bytes` of memory until then.
     #[must_use]
     pub fn with_neighbours(self, in_capture: usize, max_memory_bytes: usize) -> Self {
         let meeting = Meeting::of(in_capture, max_memory_bytes);
@@ -286,7 +285,7 @@ mod tests {
         Cause::ALL.map(worth).to_vec()
     }
 
-    /// All results that are reported of a connection, as text.
+    /// All reported results of a connection, as text.
     fn described(row: &ConnectionRow, segments: &[SegmentRow], max_memory_bytes: usize, threads: usize) -> String {
         let mut live = LiveWaits::within(max_memory_bytes);
         for segment in segments {

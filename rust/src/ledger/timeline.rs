@@ -191,15 +191,15 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     (wait.wait_ns - opened_ns(wait.wait, direction).unwrap_or(0) + later_ns).clamp(0, wait.wait_ns)
 }
 
-/// How much earlier a server's wait for the handshake ends than its connection opens. A server that answers a request
-/// waits for the request, not for the ACK that opens the connection. The request and the ACK take the same time from
-/// the capture point to the server; this time is a part of the wait for the request, and not a part of the handshake.
+/// The transit time of the client's request from the capture point to the server; 0 if the server answers no request. A
+/// server that answers a request waits for the request, not for the ACK that opens the connection. The transit time of
+/// the request is therefore a part of this wait, not of the handshake.
 pub(super) fn request_transit_ns(direction: &DirectionFacts, peer_spoke: bool) -> i64 {
     if peer_spoke && !direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 }
 }
 
-/// How much too early the recorded arrival of the first ACK is: when that ACK was captured, the distance of the sender
-/// was not yet known.
+/// By how much the recorded arrival of the first ACK is too early: when that ACK was captured, the distance of the
+/// sender was not yet known.
 fn ahead_ns(wait: &Evidence<'_>) -> i64 {
     if wait.received_first_ack() && wait.direction.sender_unplaced { wait.direction.to_sender_ns } else { 0 }
 }

@@ -157,8 +157,8 @@ impl SenderState {
     /// Processes all arrivals that had reached the sender when a segment was sent.
     ///
     /// A segment that was sent after a wait can show that the round trip between capture point and sender is shorter
-    /// than estimated. If an arrival was captured slightly less than the estimate before the segment, and nothing
-    /// else can have released the segment, this arrival had reached the sender. The arrivals that release the next
+    /// than estimated. If an arrival seems to reach the sender just after it sent the segment, and nothing else can
+    /// have released the segment, this arrival had already reached the sender. The arrivals that release the next
     /// segments are assumed to reach the sender equally early.
     #[inline]
     pub(super) fn take_arrived(&mut self, departure: &Departure, shift_ns: i64) {

@@ -10,7 +10,7 @@ use crate::nullable::Nullable;
 const MIN_TICKS: i64 = 50;
 /// Tick of nearly all current timestamp clocks (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
 const MILLISECOND_NS: i64 = 1_000_000;
-/// Two clocks drift apart by at most this part of the time (a heuristic: 100 ppm is a bad quartz).
+/// Two clocks drift apart by at most 1/[`DRIFT_PART`] of the elapsed time (a heuristic: 100 ppm is a bad quartz).
 pub(crate) const DRIFT_PART: i64 = 10_000;
 
 /// The sender's timestamp clock, as the segments sent so far show it.
@@ -18,8 +18,7 @@ pub(crate) const DRIFT_PART: i64 = 10_000;
 pub(super) struct Clock {
     /// Timestamp of the last segment that had one.
     tsval: Option<u32>,
-    /// Ticks of the sender's clock since the first segment, and nanoseconds of the capture's clock since the first
-    /// segment.
+    /// The time since the first segment: in ticks of the sender's clock, and in nanoseconds of the capture's clock.
     ticks: i64,
     lasted_ns: i64,
     /// The segment with the smallest capture delay: its delay by the sender's clock, and its capture time.
@@ -52,7 +51,7 @@ impl Clock {
 
     /// By how much the capture delay of the last segment exceeds the smallest capture delay so far, less a tick and
     /// clock drift. The result is the queueing delay before the capture point. The result is at most [`LONGEST_NS`],
-    /// because timestamps may fit no clock.
+    /// because a broken clock may produce any timestamp.
     pub(super) fn queueing_delay_ns(&self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
         let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
@@ -72,7 +71,8 @@ impl Clock {
         grew_ns
     }
 
-    /// How long before the last segment the sender's clock showed `tsval`; `None` if the length of a tick is unknown.
+    /// Returns the time from the moment when the sender's clock showed `tsval` to the last segment; `None` if the
+    /// length of a tick is unknown.
     pub(super) fn since_ns(&self, tsval: u32) -> Option<i64> {
         let ticks = i64::from(self.tsval?.wrapping_sub(tsval) as i32);
         self.tick_ns().get().map(|tick_ns| ticks.saturating_mul(tick_ns))

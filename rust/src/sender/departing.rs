@@ -107,8 +107,8 @@ impl SenderState {
     }
 
     /// Whether the captured segment consists of several segments (segmentation offload) of which the last is small. The
-    /// answer is known only after full-sized segments were captured one by one, because a smaller path MTU may have
-    /// made the real segments smaller.
+    /// result is false until full-sized segments were captured one by one, because a smaller path MTU may have made the
+    /// real segments smaller.
     fn has_small_tail(&self, departure: &Departure) -> bool {
         self.whole_bytes == departure.smss_bytes
             && departure.payload_bytes > departure.smss_bytes

@@ -41,8 +41,7 @@ pub(crate) struct Departure {
     /// Number of packets that are missing from the capture since the sender's previous segment, as the sender's packet
     /// numbers (IP ID) show.
     pub left_out: i64,
-    /// Capture time of the last data of the peer, if this segment acknowledges all of the peer's data, which had
-    /// therefore arrived.
+    /// Capture time of the peer's last data, if this segment acknowledges all data of the peer.
     pub shown_ns: Nullable,
     /// The TCP timestamp of the segment, and the timestamp that it echoes.
     pub tsval: Option<u32>,

@@ -141,7 +141,7 @@ impl Rounds {
     }
 
     /// Whether an earlier round had at least `flight` bytes in flight since the sender last restarted or reduced its
-    /// congestion window. After a loss, the flights are also required to have stopped growing.
+    /// congestion window. After a loss, such a round counts only if the flights have stopped growing.
     pub(super) fn had_in_flight(&self, flight: i64, after_loss: bool) -> bool {
         0 < flight && flight <= self.highest && (!after_loss || self.steady >= STEADY_ROUNDS)
     }

@@ -1,5 +1,5 @@
-//! How long a segment occupies the sender's line. The estimate uses the shortest intervals between segments, and round
-//! trips.
+//! How long a segment occupies the sender's line. The estimate comes from the shortest intervals between segments and
+//! from round trips.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ pub(super) enum Seen {
     AtSender,
     /// The capture point is away from the sender, after the line has carried the whole segment.
     Away,
-    /// The capture point is at one of the two hosts, between which there is no distance; it is unknown at which host.
+    /// The two hosts are so near each other that the capture point may be at either of them.
     AtEither,
 }
 
@@ -75,8 +75,8 @@ pub(super) enum Seen {
 /// spaces them as well, so small segments count only if both bounds agree.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Spacing {
-    /// The pace at which a segment most closely followed a full-sized segment, and the pace at which a segment most
-    /// closely followed any segment.
+    /// The fastest pace at which a segment followed a full-sized segment, and the fastest pace at which one followed
+    /// any segment.
     full: Pace,
     any: Pace,
     /// The first RTT sample: the RTT of the SYN, if the SYN was captured.
@@ -162,7 +162,7 @@ impl Spacing {
         (payload_bytes + self.option_bytes + AROUND_IN_CELLS_BYTES + CELL_BYTES - 1) / CELL_BYTES
     }
 
-    /// Payload of the segment that the next segment followed most closely, and the time between the two.
+    /// Payload of the segment that was followed at the fastest pace, and the time to the next segment.
     pub(super) fn closest(&self) -> (Nullable, Nullable) {
         if self.any.bytes == 0 { Default::default() } else { payload_and_time(self.any, self.any.ns) }
     }

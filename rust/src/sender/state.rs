@@ -28,8 +28,7 @@ pub(crate) struct SenderState {
     /// first ACK that covers the last small segment.
     pub(super) captured_ack: Nullable,
     pub(super) small_acked_ns: Nullable,
-    /// How much earlier arrivals reach the sender than the shortest observed round trip implies, as the last segment
-    /// after a wait showed.
+    /// Arrivals reach the sender this much earlier than the shortest observed round trip implies.
     pub(super) earlier_ns: i64,
     /// Right edge of the receive window.
     pub(super) edge: Nullable,
@@ -46,18 +45,18 @@ pub(crate) struct SenderState {
     pub(super) recover: Nullable,
     pub(super) repairs_by: Option<RetransmitTrigger>,
     pub(super) after_loss: bool,
-    /// The last retransmission timeout; `None` once something new is acknowledged.
+    /// The last retransmission timeout; `None` after an ACK of new data.
     pub(super) timeout: Option<Timeout>,
     /// Whether the only segment lost so far is the SYN.
     pub(super) only_syn_lost: bool,
     pub(super) rtt_sample_ns: Nullable,
-    /// When the segment of `rtt_sample_ns` was captured, and the RTT sample of the neighbouring segment in the flight.
+    /// Capture time of the segment of `rtt_sample_ns`, and the RTT sample of the neighbouring segment in the flight.
     pub(super) sampled_ns: Nullable,
     pub(super) previous_rtt_sample_ns: Nullable,
     /// Smoothed RTT of the sender's own samples (RFC 6298, 2.3).
     pub(super) srtt_ns: Nullable,
-    /// When duplicate ACKs or SACK blocks first signalled a loss that is not yet repaired. Once these signals suffice
-    /// for a retransmission, the field is the time at which they first sufficed.
+    /// When duplicate ACKs or SACK blocks first signalled a loss that is not yet repaired. When these signals suffice
+    /// for a retransmission, the field changes to the time at which they first sufficed.
     pub(super) loss_signalled_ns: Nullable,
     /// Whether the duplicate ACKs or SACK blocks suffice for a retransmission.
     pub(super) loss_confirmed: bool,
@@ -90,8 +89,8 @@ pub(super) struct Timeout {
 /// Small segments that waited until everything was acknowledged, as Nagle's algorithm requires.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SmallWaits {
-    /// How many small segments waited behind a small one since a small segment was last sent without waiting, and the
-    /// largest such number so far.
+    /// Length of the current run of small segments that waited behind a small one, and of the longest run so far. A
+    /// small segment that is sent without waiting ends a run.
     pub(super) run: u16,
     pub(super) longest_run: u16,
     /// Small segments after a flight of full-sized segments only: how many waited for the ACK of the flight, and how
@@ -100,8 +99,8 @@ pub(super) struct SmallWaits {
     pub(super) passed_full: u16,
     /// Segments that were sent immediately after a small segment which had waited for the ACK of another small one.
     pub(super) went_on: u16,
-    /// How many small segments were sent as soon as the previous small one was acknowledged, before the answer to that
-    /// segment was complete; and how many were sent only when data of the answer arrived after the ACK.
+    /// Number of small segments sent as soon as the previous small one was acknowledged, before its answer was
+    /// complete. Number of small segments sent only when data of the answer arrived after the ACK.
     pub(super) before_answer: u16,
     pub(super) after_answer: u16,
 }
@@ -138,8 +137,8 @@ pub(super) struct Since {
     pub(super) kept_alive: bool,
     /// Number of the peer's data segments that acknowledged everything sent.
     pub(super) answer_pieces: u8,
-    /// Whether the sender's last segment was small and was sent with the ACK of a small one. No data of the peer has
-    /// come since then.
+    /// Whether the sender's last segment was small and was sent right after the ACK of a small one. No data of the peer
+    /// has come since then.
     pub(super) left_with_ack: bool,
 }
 

@@ -53,8 +53,8 @@ impl Steady {
         (Some(self.bytes - self.around_bytes).into(), Some(self.ns).into())
     }
 
-    /// Three numbers of segments: first, all whose predecessor did not end a write; second, those at the pace less the
-    /// others; third, those at the pace whose size differs from the usual one.
+    /// Returns three numbers: the segments whose predecessor did not end a write; the segments at the pace less the
+    /// others; and the segments at the pace whose size differs from the usual one.
     pub(super) fn segments(self) -> (u32, u32, u32) {
         (self.all, self.votes, self.other_sizes)
     }

@@ -41,8 +41,7 @@ pub struct Wait {
     pub flight_before_bytes: Nullable,
     pub flight_after_bytes: Nullable,
     pub missed_bytes: Nullable,
-    /// Time from the ACK of all bytes before the segment to the segment, if some of these bytes are missing from the
-    /// capture.
+    /// Time from the ACK that covers all bytes before the segment, if the capture lacks some of these bytes.
     pub missed_acked_ns: Nullable,
     pub left_out_segments: Nullable,
     pub usable_window_before_bytes: Nullable,

@@ -18,7 +18,7 @@ pub(crate) const REACTION_NS: i64 = 100_000;
 /// An application that an ACK wakes writes within this time (a heuristic: twice what the kernel needs).
 pub(crate) const SLOW_REACTION_NS: i64 = 200_000;
 /// A segment is early if it was sent within 1/[`EARLY_PART`] of the time from one ACK to the next, and late if it was
-/// sent after 1/[`LATE_PART`] of this time. By chance, half as many segments are early as are late.
+/// sent after 1/[`LATE_PART`] of this time. By chance, there are half as many early segments as late ones.
 const EARLY_PART: i64 = 4;
 const LATE_PART: i64 = 2;
 

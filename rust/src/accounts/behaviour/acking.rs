@@ -8,8 +8,8 @@ use crate::connection::DirectionState;
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// If an ACK is more than 2 ms later than the fastest ACKs, a timer or the application triggered it, not the newest
-/// segment that it covers (a heuristic: a host's answer takes microseconds, scheduling takes milliseconds).
+/// An ACK counts as delayed if it is more than 2 ms later than the fastest ACKs (a heuristic: a host answers within
+/// microseconds, but scheduling takes milliseconds).
 const PROMPT_NS: i64 = 2_000_000;
 /// The shortest segment that Linux counts as full-sized when it decides whether to send an ACK (`TCP_MIN_RCVMSS`).
 const MIN_FULL_BYTES: u32 = 536;
@@ -18,8 +18,7 @@ const BUCKET_NS: i64 = 2_000_000;
 /// Number of histogram buckets. The last bucket of the histogram counts all delays above 250 ms, because no known
 /// delayed-ACK timer runs for longer.
 const BUCKETS: usize = 128;
-/// Period of the one timer (200 ms) with which BSD and its derivatives send the delayed ACKs of all connections
-/// (`tcp_fasttimo`).
+/// Period of the timer with which BSD and its derivatives send the delayed ACKs of all connections (`tcp_fasttimo`).
 const HEARTBEAT_NS: i64 = 200_000_000;
 /// ACKs are divided into classes by the number of segments that they cover. `SEGMENT_CLASSES` has
 /// the upper bounds of all classes except the last.
@@ -55,8 +54,8 @@ impl Acking {
         delays.get(..=used)
     }
 
-    /// Returns how much the times of delayed ACKs concentrate at one phase of a 200 ms timer: 1 if all have the same
-    /// phase, and about 1/√n for n ACKs if there is no 200 ms timer (mean resultant length, Rayleigh's test).
+    /// Returns how much the delayed ACKs concentrate at one phase of a 200 ms timer (mean resultant length, Rayleigh's
+    /// test). The value is 1 if all ACKs have the same phase, and about 1/√n for n ACKs without such a timer.
     #[must_use]
     pub fn concentration(&self) -> Option<f64> {
         (self.delayed_acks > 0).then(|| self.heartbeat.0.hypot(self.heartbeat.1) / f64::from(self.delayed_acks))
@@ -116,8 +115,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
-    // A delay counts only if the host sent nothing before the ACK for at least 3/4 of the delay. An ACK soon after
-    // another ACK may have waited in a queue.
+    // A delay counts only if the host sent nothing during the last 3/4 of the delay. An ACK soon after another ACK may
+    // have waited in a queue.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
         acking.delayed(lag_ns.saturating_sub(min_ns), acked.segments, bytes, now);

@@ -12,8 +12,7 @@ pub(crate) struct Event<'a> {
     pub kind: Kind,
     /// What triggered the segment, if it is a retransmission.
     pub retransmit_trigger: Option<RetransmitTrigger>,
-    /// The offset that the segment acknowledges; `None` for a damaged segment, because a damaged segment does not
-    /// arrive.
+    /// The offset that the segment acknowledges; `None` for a damaged segment, because its receiver discards it.
     pub ack: Option<i64>,
     /// Bytes that the sender had in flight before this segment.
     pub in_flight: Option<i64>,
@@ -27,11 +26,11 @@ pub(crate) struct Event<'a> {
     pub needed_window: bool,
     /// The segment immediately follows another data segment of its sender.
     pub in_burst: bool,
-    /// What the segment shows as an ACK.
+    /// The data that the segment acknowledges.
     pub acked: Acked,
 }
 
-/// What an ACK shows about the data that was not acknowledged before.
+/// The data that an ACK acknowledges for the first time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acked {
     /// Number of acknowledged sequence numbers.
@@ -39,8 +38,8 @@ pub(crate) struct Acked {
     /// Number of acknowledged segments. A segment that segmentation offload merged counts as the segments that it
     /// becomes on the wire.
     pub segments: u32,
-    /// Time to the ACK from the latest transmission of the oldest acknowledged byte.
+    /// Time from the last transmission of the oldest acknowledged byte to the ACK.
     pub lag_ns: Nullable,
-    /// Time to the ACK from the newest acknowledged segment; null if Karn's rule excludes the sample.
+    /// Time from the newest acknowledged segment to the ACK; null if Karn's rule excludes the sample.
     pub rtt_ns: Nullable,
 }

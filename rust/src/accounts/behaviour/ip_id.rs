@@ -1,5 +1,4 @@
-//! What the IPv4 identifications (IP ID) of one direction show about packets that were sent but are missing from the
-//! capture.
+//! Packets of one direction that are missing from the capture. Gaps in the IPv4 identifications (IP ID) show them.
 //!
 //! RFC 6864 requires an identification to be unique only while fragments are reassembled. Hosts therefore choose
 //! identifications in several ways: by a counter per connection (Linux), by one counter for all packets, at random, or
@@ -11,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::{Segment, TcpFlags};
 
-/// Minimum number of steps between successive identifications before the steps are judged (a heuristic, as for
-/// datagrams in `flows/datagram_ids.rs`).
+/// At least this many steps between successive identifications are needed to judge them (a heuristic, as for datagrams
+/// in `flows/datagram_ids.rs`).
 const MIN_STEPS: u32 = 10;
 /// Missing numbers count as missing packets if at least 9 of 10 numbers are present (a heuristic). If fewer numbers are
 /// present, the counter may also number packets to other hosts.
@@ -20,14 +19,14 @@ const COUNTED_TENTHS: i64 = 9;
 /// A gap in the numbers may be a loss if at least 6 of 10 numbers are present (a heuristic). The limit is low enough
 /// for a path that loses a fifth of the packets and also some of their retransmissions.
 const POSSIBLE_TENTHS: i64 = 6;
-/// Largest step of a counter. After a larger step, the packet's number does not come from the counter: Linux numbers
-/// packets that it sends without a socket differently (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
+/// Largest step of a counter. The counter did not number a packet that follows a larger step. Linux numbers packets
+/// that it sends without a socket differently (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
 const SMALL_STEP: u16 = 1_000;
 
 /// The identifications of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Numbering {
-    /// The identification that the next packet has if it comes from the counter; `None` before the first packet.
+    /// The next identification of the counter; `None` before the first packet.
     next: Option<u16>,
     /// Position of `next` in the counter's sequence; the first packet has position 0.
     place: i32,
@@ -39,14 +38,14 @@ pub struct Numbering {
     /// Number of steps between successive packets, and number of steps that are too large for a counter.
     steps: u32,
     strays: u32,
-    /// Number of identifications that are missing since the last transmission.
+    /// Number of identifications that are missing since the last call of `take_left_out`.
     left_out: i32,
 }
 
 impl Numbering {
     /// Adds a captured packet that becomes `pieces` packets on the wire. SYN and RST are skipped, because they may be
-    /// numbered separately (Linux sends 0). A packet with the same identification as the previous packet is skipped as
-    /// a copy of it.
+    /// numbered separately (Linux sends 0). A packet with the identification of the previous packet is a copy and is
+    /// skipped too.
     #[inline]
     pub(super) fn take(&mut self, segment: &Segment, pieces: u32) {
         let Some(id) = segment.ip.id else { return };
@@ -85,8 +84,8 @@ impl Numbering {
         self.are_present(COUNTED_TENTHS).then_some((self.numbers() - i64::from(self.seen)).max(0))
     }
 
-    /// Whether a missing identification may mean a lost packet, because the identifications come from a counter for
-    /// this direction.
+    /// Whether the identifications come from a counter for this direction, so that a missing one may mean a lost
+    /// packet.
     #[must_use]
     pub fn gaps_may_be_losses(&self) -> bool {
         self.are_present(POSSIBLE_TENTHS)

@@ -1,5 +1,5 @@
-//! Behaviour of the two hosts that only a whole connection shows: how fast they answer (which shows where the capture
-//! point is), how they acknowledge, whether Nagle's algorithm delays small segments, and what their SYN offers.
+//! Behaviour of the two hosts of a connection: how fast they answer (which shows where the capture point is), how they
+//! acknowledge, whether Nagle's algorithm delays small segments, and what their SYN offers.
 //!
 //! Each accumulator has a fixed size and is called once per segment. [`crate::hosts`] draws the conclusions.
 
@@ -91,9 +91,9 @@ pub(crate) fn take(
     }
 }
 
-/// If no SYN shows the window scale of `receiver`, raises the lower bound of this scale. The scale is at least so large
-/// that the window of `receiver` allowed all bytes in flight. (The bound is wrong if the receiver shrinks its window,
-/// or if it offered the window before the capture.)
+/// Raises the lower bound of the window scale of `receiver`, if no SYN shows this scale. The scale must be so large
+/// that the window allowed all bytes in flight. (The bound is wrong if the receiver shrinks its window, or if it
+/// offered the window before the capture.)
 #[cold]
 fn bound_window_scale(
     sender_direction: &DirectionState,

@@ -7,12 +7,12 @@ use crate::connection::{Kind, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Reaction times of a host. A reaction time runs from the capture of a segment sent to the host until the capture of
-/// the first segment with which the host proves that it received that segment. Two kinds of proof count here, which RTT
-/// samples do not use: an echoed timestamp (RFC 7323, 3), and data that exceeds the peer's previous window.
+/// Reaction times of a host. A reaction time begins when a segment for the host is captured. It ends when the first
+/// segment is captured by which the host proves that it received that segment. The proof is an echoed timestamp (RFC
+/// 7323, 3), or data that exceeds the peer's previous window. (The ACK of data is an RTT sample instead.)
 ///
 /// A reaction time is never shorter than the round trip from the capture point to the host, so the shortest one is the
-/// best estimate.
+/// best estimate of this round trip.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Reaction {
     /// The shortest reaction time.
@@ -30,8 +30,8 @@ pub struct Reaction {
 }
 
 impl Reaction {
-    /// Measures a reaction time if the segment, which the host sent, proves the arrival of an earlier segment. Returns
-    /// whether the segment exceeds the peer's previous window, so that the host needed the latest one.
+    /// Measures a reaction time if this segment of the host proves the arrival of an earlier segment. Returns whether
+    /// the segment exceeds the peer's previous window, so that the host needed the latest one.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()
@@ -54,7 +54,7 @@ impl Reaction {
         needed_window
     }
 
-    /// Records a segment of the peer whose arrival at this host can be proved later.
+    /// Records a segment of the peer, because a later segment of this host may prove its arrival.
     #[inline]
     pub(super) fn peer_sent(&mut self, segment: &Segment, ack: Option<i64>, window_bytes: Option<u32>, now: Nullable) {
         if let Some((value, _)) = segment.options.timestamps
@@ -68,8 +68,8 @@ impl Reaction {
         }
         let Some(ack) = ack else { return };
         let edge = window_bytes.map(|window_bytes| ack.saturating_add(i64::from(window_bytes)));
-        // While the window scale is unknown, so is the right edge of a nonzero window. A nonzero window with unknown
-        // scale only shows that a zero window has opened.
+        // If the window scale is unknown, the right edge of a nonzero window is unknown too. Such a window only shows
+        // that a zero window has opened.
         if edge.map_or(self.edge.is_some(), |edge| edge > self.edge.value()) {
             self.edge_before = self.edge;
             self.edge = edge.into();

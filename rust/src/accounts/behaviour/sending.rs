@@ -29,7 +29,7 @@ const MIN_HOLD_NS: i64 = 2_000_000;
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Sending {
     pub super_segments: u32,
-    /// By how many the segments on the wire outnumber the captured ones, because offload split segments after they were
+    /// How many more segments were on the wire than in the capture, because offload split segments after they were
     /// captured.
     pub hidden_segments: u64,
     /// Number of data segments that were captured after their ACK.
@@ -45,10 +45,9 @@ pub struct Sending {
     initial_over: bool,
     /// Capture time of the ACK without data that acknowledged everything in flight.
     emptied_ts_ns: Nullable,
-    /// The data that the last ACK acknowledged ended with a small segment.
+    /// The last ACK covered data that ended with a small segment.
     emptied_of_small: bool,
-    /// The data that the last ACK acknowledged may have filled the send buffer, because hardly more data was ever in
-    /// flight.
+    /// The last ACK covered data that may have filled the send buffer, because hardly more was ever in flight.
     emptied_of_all: bool,
 }
 
@@ -141,9 +140,8 @@ impl Sending {
         self.emptied_ts_ns = Nullable::default();
     }
 
-    /// Counts a segment in the initial window if the sender cannot have received the first ACK of data before it sent
-    /// the segment. An ACK counts as arrived when 7/8 of this host's fastest reaction time have passed since the
-    /// capture of the ACK.
+    /// Adds a segment to the initial window if the first ACK of data cannot have reached the sender yet. The ACK counts
+    /// as arrived when 7/8 of this host's fastest reaction time have passed since its capture.
     fn initial_window(&mut self, kind: Kind, bytes: u32, pieces: u32, now: Nullable, turnaround_ns: Option<i64>) {
         let acked_for = now.since(self.first_ack_ts_ns).get();
         let reaction_ns = turnaround_ns.filter(|least| *least > HOST_NS).map_or(0, |least| least - least / 8);

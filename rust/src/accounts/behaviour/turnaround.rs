@@ -18,8 +18,8 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// Returns the turnaround of the host: the shortest time from the capture of a segment sent to the host until the
-    /// capture of the segment with which the host proves that it received that segment.
+    /// Returns the turnaround of the host: the shortest time from the capture of a segment for the host to the capture
+    /// of its answer.
     #[inline]
     pub(crate) fn turnaround_ns(self) -> Option<i64> {
         match (self.reaction_min_ns.get(), self.other_rtt_min_ns.get()) {

@@ -29,8 +29,8 @@ const WAIT_NS: i64 = 10_000_000;
 pub struct Cuts {
     /// Number of messages that were sent in short pieces.
     pub messages: u32,
-    /// Number of cuts in messages: a cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`, or a
-    /// full-sized segment before a tiny rest of the message.
+    /// Number of cuts. A cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`, or a full-sized
+    /// segment before the tiny rest of a message.
     pub segments: u32,
     /// Offset of the first cut from the start of its message, if this offset is the same in all messages; otherwise 0.
     pub at_bytes: u32,

@@ -1,5 +1,5 @@
-//! The rate at which the receiving end of a direction accepts bytes. ACKs show how fast a receiver accepts bytes while
-//! a queue drains; the window shows it while the receive buffer is full.
+//! How fast the receiver of a direction accepts bytes. ACKs show this rate while a queue drains; the window shows it
+//! while the receive buffer is full.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +9,8 @@ use crate::nullable::Nullable;
 /// A round trip can show a queue only if it exceeds the shortest round trip by at least 0.1 ms, because the delays of
 /// the hosts alone vary by nearly as much.
 const MIN_QUEUE_NS: i64 = 100_000;
-/// A queue must drain for at least 1 ms, or half of the shortest round trip if that is longer, to count as a sample of
-/// the rate. A return path that bundles ACKs (wireless, GRO) delivers them together after a wait. Over a shorter
+/// A queue counts as a sample of the rate only if it drains for at least 1 ms, and for at least half of the shortest
+/// round trip. A return path that bundles ACKs (wireless, GRO) delivers them together after a wait. Over a shorter
 /// period, bundled ACKs would show a rate that no link has.
 const MIN_STRETCH_NS: i64 = 1_000_000;
 
@@ -23,7 +23,7 @@ pub(crate) struct Advanced {
     pub rtt_ns: Nullable,
     /// The shortest RTT sample of the connection so far.
     pub rtt_min_ns: i64,
-    /// More bytes are in flight after this ACK.
+    /// Bytes are still in flight after this ACK.
     pub more: bool,
 }
 
@@ -78,8 +78,8 @@ pub(crate) struct Advertised {
     pub max_bytes: i64,
 }
 
-/// Bytes that the application read, and the time that this took. A period begins when the window is less than half of
-/// the largest window. In such a period, unread bytes fill most of the receive buffer, so the right edge of the window
+/// Bytes that the application read, and the time that this took. A measurement begins when the window is less than half
+/// of the largest window. From then on, unread bytes fill most of the receive buffer, so the right edge of the window
 /// moves at the rate at which the application reads.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reading {

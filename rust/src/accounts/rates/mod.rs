@@ -1,5 +1,5 @@
-//! The rates at which the two ends of a direction send and receive when nothing limits them. Bursts show the rate of
-//! the sender; queued data shows the rate of the receiver, or of the path before it.
+//! How fast the sender can send and the receiver can accept data if nothing else limits them. Bursts show the rate of
+//! the sender; queued data shows the rate of the receiver, or of the path to it.
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these rates λ and
 //! μ and measure them on hosts without other load. A capture shows these rates only in some periods. This module adds
@@ -22,16 +22,14 @@ use drain::{Drain, Reading};
 /// Rates are measured only for directions with at least 4 data segments. With fewer segments there are too few samples,
 /// and most connections of a large capture have fewer segments.
 pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
-/// A wait above 10 ms, or two round trips if that is longer, is a pause of the application and ends a burst (a
-/// heuristic for LANs).
+/// A wait is a pause of the application and ends a burst if it exceeds both 10 ms and two round trips (a heuristic for
+/// LANs).
 const PAUSE_NS: i64 = 10_000_000;
-/// If the congestion window had room, a segment that is sent more than 0.1 ms after the last ACK was not released by
-/// that ACK (a heuristic: after an ACK, a kernel needs only a fraction of this time to send the segment that the ACK
-/// releases).
+/// If the congestion window had room, an ACK releases a segment only within 0.1 ms (a heuristic: a kernel needs only a
+/// fraction of this time to send after an ACK).
 const AFTER_ACK_NS: i64 = 100_000;
-/// If the congestion window may have been full, the last ACK may have released any segment that is sent within 0.2 ms,
-/// or within 1/4 of the round trip if that is longer. A blocked application may need this time to wake up after the ACK
-/// and to write.
+/// If the congestion window may have been full, an ACK may release a segment within 0.2 ms or 1/4 of the round trip,
+/// whichever is longer. A blocked application may need this time to wake up after the ACK and to write.
 const WOKEN_NS: i64 = 200_000;
 const WOKEN_PART: i64 = 4;
 /// If the bytes in flight are below 9/10 of their maximum, neither the congestion window nor the send buffer limits
@@ -42,7 +40,7 @@ const ROOM_PARTS: (i64, i64) = (9, 10);
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Rates {
-    /// Bytes of the segments that nothing delayed, and the total time from the previous transmission to each of them.
+    /// Bytes of the segments that nothing delayed, and the sum of the times from the previous segment to each of them.
     pub burst: Passed,
     drain: Drain,
     reading: Reading,

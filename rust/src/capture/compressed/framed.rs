@@ -108,7 +108,8 @@ impl Framed {
             }
             LZ4_MAGIC | LZ4_LEGACY_MAGIC => {
                 self.name.get_or_insert("lz4");
-                // Each frame gets a new decoder, because the crate's decoder sizes its buffers for its first frame.
+                // Each frame gets a new decoder, because a decoder of this crate chooses the size of its buffers by its
+                // first frame.
                 let old = std::mem::replace(&mut self.lz4, Lz4::new(Raw::empty()));
                 self.lz4 = Lz4::new(old.into_inner());
                 self.place = Place::Lz4(magic == LZ4_LEGACY_MAGIC);

@@ -76,8 +76,8 @@ impl Variant {
             }
             Magic::Microseconds if lengths != Lengths::CapturedFirst => Self { lengths, ..MICROSECONDS },
             Magic::Microseconds => {
-                // Only the bytes that arrived with the file header are checked first, so that the reader of a live pipe
-                // does not wait for three records.
+                // First, only the bytes that arrived with the file header are checked, so that the reader of a live
+                // pipe does not wait for three records.
                 if MICROSECONDS.implausibility(header, blocks, false) == 0 {
                     return MICROSECONDS;
                 }

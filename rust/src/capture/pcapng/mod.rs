@@ -24,8 +24,8 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// Types of blocks without a packet to which Wireshark 4.0 gives a frame number: systemd journal, custom blocks (one
-/// type that tools may copy to another file, and one that they must not copy), and sysdig events.
+/// Types of the blocks that have a frame number in Wireshark 4.0 but contain no packet: systemd journal, custom blocks
+/// (one type that tools may copy to another file, and one that they must not copy), and sysdig events.
 const SYSTEMD_JOURNAL: u32 = 9;
 const CUSTOM: u32 = 0x0000_0BAD;
 const CUSTOM_NOT_COPIED: u32 = 0x4000_0BAD;

@@ -53,8 +53,7 @@ impl Line {
         };
         let spaced = busy(other.spaced_ns.get(), other.spaced_payload_bytes.get());
         let other_line = busy(other.serialization_ns.get(), other.line_payload_bytes.get());
-        // The peer's line determines the spacing of the peer's small segments if they come at the rate of this
-        // direction's line.
+        // The peer's line spaces the peer's small segments if their rate equals the rate of this direction's line.
         let others = if is_alike(rate(spaced), rate(line), ALIKE_SHARE) {
             spaced
         } else {

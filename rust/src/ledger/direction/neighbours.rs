@@ -2,7 +2,7 @@
 //! (`docs/how-it-decides.md`, 5).
 //!
 //! A host that sends only answers does not show the queue on the path to it: an answer may also have waited for the
-//! host's application. Two kinds of segments show queues without any application:
+//! host's application. Two kinds of segments show queues, because no application delays them:
 //!
 //! - A sender in the middle of a write sends when an ACK arrives, and its segment echoes the timestamp of that ACK.
 //! - A receiver acknowledges data as soon as it arrives, if more data follows.
@@ -16,9 +16,9 @@ use std::sync::Arc;
 use super::super::waits::record::WaitRecord;
 use crate::sender::{DRIFT_PART, NS_PER_MS};
 
-/// Time is divided into spans of this length. Of each span, only the ACK that waited for the shortest time in queues is
-/// kept (a heuristic). A span is so short that queues hardly change within it, and long enough to contain an ACK that
-/// released a segment at once.
+/// Time is divided into spans of this length. In each span, only the ACK with the shortest queueing delay is kept (a
+/// heuristic). A span is so short that queues hardly change within it, and long enough to contain an ACK that released
+/// a segment at once.
 const SPAN_NS: i64 = 10 * NS_PER_MS;
 /// The timestamp of a segment and the timestamp that it echoes each have an error of up to one tick.
 const TICKS_NS: i64 = 2 * NS_PER_MS;
@@ -28,7 +28,7 @@ const CLOCKS: i64 = 2;
 const MAX_SPANS: usize = 32;
 
 /// A sample: when a packet passed the capture point, and the least time that it spent in queues. Some samples are for
-/// the path to the host alone, others for this path and the return path of the host's reaction together.
+/// the path to the host alone, others for this path and the return path together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample {
     ts_ns: i64,
@@ -122,12 +122,12 @@ fn is_released(record: &WaitRecord) -> bool {
         && record.retransmit_trigger.is_none()
 }
 
-/// In one span of time, the sample with the longest queue, and the longest one among the samples of the other
-/// connections.
+/// The longest queueing delay in one span of time.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     conn: u32,
     longest: Sample,
+    /// The longest queueing delay that connections other than `conn` show.
     of_others: Option<Sample>,
 }
 

@@ -35,11 +35,11 @@ impl Evidence<'_> {
         self.wait.peer_last_ns.is_some()
     }
 
-    /// Whether the capture lacks more bytes between the previous segment and this one than a capture tool can have cut
-    /// off the previous segment. In a capture away from the sender, missing bytes count only if they were acknowledged,
-    /// because others may have been lost before the capture point. The time at which the missing bytes were sent is
-    /// unknown, so it is also unknown how long this segment waited and what was in flight before it. The cause of the
-    /// wait is therefore `unknown` until the missing bytes are acknowledged.
+    /// Whether the capture lacks bytes between the previous segment and this one. Bytes that a capture tool can have
+    /// cut off the previous segment do not count. In a capture away from the sender, missing bytes count only if they
+    /// were acknowledged, because others may have been lost before the capture point. The time at which the missing
+    /// bytes were sent is unknown, so it is also unknown how long this segment waited and what was in flight before it.
+    /// The cause of the wait is therefore `unknown` until the missing bytes are acknowledged.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);
@@ -68,9 +68,9 @@ impl Evidence<'_> {
 
     /// Whether, after data from the peer, the sender was silent for about an RTO, and one of its packets was lost
     /// before the capture point. Two explanations are possible: the original of this segment was lost and the timer
-    /// retransmitted it, or only an ACK was lost and the application was silent. The loss shows because Linux numbers
-    /// the packets of each socket one by one. The retransmission timer of Linux runs for 200 ms plus one or two RTTs
-    /// (RFC 8985, 7.2), and each timeout doubles the next.
+    /// retransmitted it, or only an ACK was lost and the application was silent. The IP IDs show the loss, because
+    /// Linux numbers the packets of each socket one by one. The retransmission timer of Linux runs for 200 ms plus one
+    /// or two RTTs (RFC 8985, 7.2), and for twice as long after each timeout.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + MIN_RTO_NS)).div_euclid(4);
@@ -116,9 +116,9 @@ impl Evidence<'_> {
         self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
-    /// Whether the last ACK leaves out bytes that were sent more than one RTT before the ACK. These bytes were in a
+    /// Whether the last ACK does not cover bytes that were sent more than one RTT before it. These bytes were in a
     /// queue when the ACK was sent, because the ACK of a receiver's timer covers everything that has arrived (RFC 9293,
-    /// 3.4). If the ACK leaves out only one segment, that segment may have been lost instead.
+    /// 3.4). If the ACK does not cover one segment only, that segment may have been lost instead.
     fn ack_leaves_old_bytes_out(&self) -> bool {
         let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()

@@ -4,9 +4,9 @@ use super::flights::{AVOIDANCE_PART, AVOIDANCE_SEGMENTS};
 use super::{Evidence, are, is};
 use crate::sender::NS_PER_MS;
 
-/// Linux defers a segment while an ACK is due soon and there is room for less than this part of the window
-/// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). In its statistics, Linux counts the time of such a
-/// deferral as time limited by the receiver window (`rwnd_limited`).
+/// Linux defers a segment while an ACK is due soon and the room is less than 1/3 of the window (`tcp_tso_should_defer`,
+/// `net.ipv4.tcp_tso_win_divisor`). Linux counts the time of such a deferral as time limited by the receiver window
+/// (`rwnd_limited`).
 const DEFER_PART: i64 = 3;
 /// A Linux sender paces at most this many flights per RTT: its congestion window grows to at most twice the flight
 /// (`tcp_is_cwnd_limited`), and in slow start it paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
@@ -16,7 +16,7 @@ const PACED_AHEAD: i64 = 4;
 const LARGEST_PIECE_BYTES: i64 = 65_536 - 321;
 
 impl Evidence<'_> {
-    /// Whether the room is less than a third of the window ([`DEFER_PART`]), the part that Linux waits for.
+    /// Whether the room is less than the third of the window that Linux waits for ([`DEFER_PART`]).
     fn is_part_of_window(&self, room: Option<i64>) -> bool {
         are(self.flight_before(), self.room(), |flight, room_before| {
             is(room, |room| room >= 0 && DEFER_PART * room < flight + room_before)

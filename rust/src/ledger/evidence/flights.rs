@@ -75,8 +75,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// Whether all flights are smaller than two segments. This flight is the first, and no later flight is larger,
-    /// except by a FIN. The congestion window has grown since the first flight, but the flights have not.
+    /// Whether this flight is the first, all flights are smaller than two segments, and no later flight is larger
+    /// (except by a FIN).  The congestion window has grown since the first flight, but the flights have not.
     fn is_first_and_largest(&self) -> bool {
         self.direction.near_sender
             && self.previous_round_flight().is_none()

@@ -69,8 +69,8 @@ impl Evidence<'_> {
         is_late(self.over_any_ns()) && is_late(self.over_least_ns())
     }
 
-    /// The RTT that the last ACK measured if the flight was in a queue of the path; otherwise 0 ns. An ACK that carries
-    /// the peer's answer does not count, because it may have waited for the peer's application.
+    /// Returns the last RTT sample if the flight was in a queue of the path, otherwise 0 ns. An ACK that carries the
+    /// peer's answer does not count, because it may have waited for the peer's application.
     pub(in super::super) fn still_queued_ns(&self) -> i64 {
         let acked_before_it_spoke = !self.peer_spoke()
             || are(self.wait.since_all_acked_ns.get(), self.wait.peer_first_ns.get(), |acked_ns, spoke_ns| {

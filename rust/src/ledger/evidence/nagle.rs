@@ -8,7 +8,7 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES};
 use crate::sender::{LastSmall, REACTION_NS, RELEASE_PART};
 use crate::wire::TcpFlags;
 
-/// Even a busy host reacts to the ACK within this part (1/8) of the wait (a heuristic).
+/// Even a busy host reacts to the ACK within 1/8 of the wait (a heuristic).
 const A_LITTLE_LATE: i64 = 8;
 
 impl Evidence<'_> {
@@ -101,9 +101,9 @@ impl Evidence<'_> {
     }
 
     /// Whether a small segment waited while another small one was in flight, and every earlier small segment waited as
-    /// well: every variant of Nagle's algorithm delays it. BSD sends half of the largest window even if a small segment
-    /// is in flight. If the previous segment was half of the largest window, slow start may have been the limit, so
-    /// more evidence is needed.
+    /// well: every variant of Nagle's algorithm delays such a segment. BSD sends half of the largest window even if a
+    /// small segment is in flight. If the previous segment was half of the largest window, slow start may have been the
+    /// limit, so more evidence is needed.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
         let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
         self.may_be_held()
@@ -137,8 +137,8 @@ impl Evidence<'_> {
             && !self.was_held_behind_small()
     }
 
-    /// Whether the sender sent a small segment a little later than the ACK arrived. Nagle's algorithm counts as the
-    /// cause if, elsewhere in the direction, three delayed small segments in a row were sent at once after their ACKs.
+    /// Whether the sender sent a small segment a little after the ACK arrived. Nagle's algorithm counts as the cause
+    /// if, elsewhere in the direction, three delayed small segments in a row were sent at once after their ACKs.
     pub(in super::super) fn was_released_late(&self) -> bool {
         !self.peer_spoke()
             && i64::from(self.direction.totals.small_delayed_run) >= HELD_TIMES
@@ -161,8 +161,8 @@ impl Evidence<'_> {
         is(self.wait.since_all_acked_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.release_ns())
     }
 
-    /// Whether a small segment waited behind full ones in flight. Nagle's algorithm delays this segment in its first
-    /// form (RFC 896, BSD), but not in Minshall's variant (Linux). The congestion window can delay the tail of a write
+    /// Whether a small segment waited behind full ones in flight. The first form of Nagle's algorithm (RFC 896, BSD)
+    /// delays such a segment; Minshall's variant (Linux) does not. The congestion window can delay the tail of a write
     /// in the same way. Three conditions therefore apply: small segments have waited behind full ones three times, no
     /// small segment was sent while full ones were in flight, and nothing was lost.
     fn was_held_behind_full(&self) -> bool {
@@ -234,8 +234,8 @@ impl Evidence<'_> {
         is(self.room(), |room| room >= self.smss_bytes.min(self.record.payload_bytes))
     }
 
-    /// Whether the receiver window had no room for a full-sized segment when the wait began, and opened more than the
-    /// causal window before the segment, which is too early to have released it.
+    /// Whether the receiver window had no room for a full-sized segment when the wait began, but opened too early to
+    /// have released the segment.
     pub(in super::super) fn was_kept_behind_window(&self) -> bool {
         !self.had_room()
             && is(self.record.usable_window_bytes.get(), |room| room >= self.smss_bytes)

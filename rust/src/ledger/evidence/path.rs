@@ -4,8 +4,8 @@ use super::super::direction::{MIN_FRAME_BYTES, at_rate};
 use super::{Evidence, is};
 use crate::sender::{AROUND_BYTES, DRIFT_PART, NS_PER_MS};
 
-/// A queueing delay of at most 1/[`NO_QUEUE_PART`] of the RTT counts as none: the clocks of sender and capture vary as
-/// much (a heuristic).
+/// A queueing delay of at most 1/[`NO_QUEUE_PART`] of the RTT counts as none: the clocks of sender and capture vary by
+/// as much (a heuristic).
 const NO_QUEUE_PART: i64 = 100;
 /// Two delays count as about equal if they differ by at most 1/[`NEARLY_PART`] (a heuristic).
 const NEARLY_PART: i64 = 8;
@@ -37,9 +37,9 @@ impl Evidence<'_> {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// A lower bound of the time by which the wait in the capture exceeds the wait by the sender's own clock (RFC 7323,
-    /// 3: a segment carries the time at which it was sent). The path delayed this segment by at least this time more
-    /// than the previous one. The result is at most the wait, even if a broken clock runs backwards.
+    /// A lower bound of the difference between the wait in the capture and the wait by the sender's own clock (RFC
+    /// 7323, 3: a segment carries the time at which it was sent). The path delayed this segment by at least this much
+    /// more than the previous one. The result is at most the wait, even if a broken clock runs backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;
@@ -69,9 +69,8 @@ impl Evidence<'_> {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
     }
 
-    /// For a segment that follows data of the peer, returns the least time that the last of this data and the segment
-    /// spent in queues. The segment's timestamp shows `own_ns` of this time; other connections between the same hosts
-    /// may show more.
+    /// Returns the least time that the peer's last data and this segment, which follows it, spent in queues. The
+    /// segment's timestamp shows `own_ns` of this time; other connections between the same hosts may show more.
     #[must_use]
     pub fn answer_queued_ns(&self, own_ns: i64) -> i64 {
         let direction = self.direction;

@@ -58,10 +58,10 @@ impl Evidence<'_> {
 
     /// Whether the segment belongs to bursts that the sender sends at an even interval: the sender had more full-sized
     /// segments, and no ACK released this one, although an ACK may have preceded it by chance. A sender that sends one
-    /// burst per RTT looks similar and is excluded. If no ACK came shortly before, the flight is required to contain
-    /// two bursts, or the interval between bursts to differ from the RTT. If an ACK came shortly before, three
-    /// conditions apply: the flight contains two bursts, it takes at least an RTT at this pace, and the segment follows
-    /// the ACK later than a segment that the ACK releases.
+    /// burst per RTT looks similar and is excluded. If no ACK came shortly before, the flight must contain two bursts,
+    /// or the interval between bursts must differ from the RTT. If an ACK came shortly before, three conditions apply:
+    /// the flight contains two bursts, it takes at least an RTT at this pace, and the segment follows the ACK later
+    /// than a segment that the ACK releases.
     pub(super) fn is_at_its_pace(&self) -> bool {
         let direction = self.direction;
         let Some(pace_ns) = direction.totals.paced_ns.get().filter(|_| direction.paces) else { return false };

@@ -92,7 +92,8 @@ impl Evidence<'_> {
             && (direction.receiver_end.reset || acked_nothing_more())
     }
 
-    /// Whether the segment is a retransmission that no stack sends: two captures in one file, or crafted segments.
+    /// Whether the segment is a retransmission that no stack sends: the file contains two captures, or crafted
+    /// segments.
     pub(in super::super) fn is_strange(&self) -> bool {
         self.was_sent_again() && !self.is_resent()
     }

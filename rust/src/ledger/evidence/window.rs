@@ -78,7 +78,7 @@ impl Evidence<'_> {
             || !is(opened_ns, |ns| ns > self.causal_ns())
             || is(self.direction.max_window_bytes, |most| most <= self.record.payload_bytes)
             || self.was_cut_to_window();
-        // A window smaller than a segment is fully open once everything is acknowledged.
+        // When everything is acknowledged, a window smaller than a segment is fully open.
         let emptied_ns = self.wait.since_all_acked_ns.get().filter(|ns| *ns > self.causal_ns());
         let peer_came_later =
             near && are(self.wait.peer_last_ns.get(), opened_ns.or(emptied_ns), |peer_ns, open_ns| peer_ns < open_ns);
@@ -86,7 +86,7 @@ impl Evidence<'_> {
     }
 
     /// Whether, in a capture away from the sender, the segment was sent before the window opened, and waited in a queue
-    /// on the path. Two cases show this. In the first, the window opened so early that a segment released by its
+    /// on the path. Two cases show this. In the first case, the window opened so early that a segment released by its
     /// opening would have passed the capture point before the previous segment. In the second case, an ACK passed the
     /// capture point early enough to reach the sender, and the segment was sent before that ACK arrived. The first
     /// flight does not count, because its ACK opens the congestion window as well.

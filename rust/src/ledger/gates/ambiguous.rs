@@ -28,9 +28,9 @@ pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
         .then(|| Closed::one_of(rivals_with_an_ack(wait)))
 }
 
-/// The causes that an ACK can end. For a small segment, Nagle's algorithm is one of them, unless the sender sends small
-/// segments while others are in flight. A full window or buffer is one of them, unless an earlier flight was larger.
-/// The application may also have written the segment just then.
+/// The causes that may end when an ACK arrives. For a small segment, Nagle's algorithm is one of them, unless the
+/// sender sends small segments while others are in flight. A full window or buffer is one of them, unless an earlier
+/// flight was larger. The application may also have written the segment just then.
 #[cold]
 fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
     Rivals::among(&[

@@ -32,7 +32,7 @@ impl Closed {
         Self { rivals, confidence: Confidence::Possible, ..Self::proved(Cause::Unknown) }
     }
 
-    /// Sets how many nanoseconds before the segment was sent the gate opened.
+    /// Records that the gate opened `ns` nanoseconds before the segment was sent.
     pub(super) fn opened_before(self, ns: i64) -> Self {
         Self { opened_ago_ns: Some(ns), ..self }
     }

@@ -72,8 +72,8 @@ pub(in super::super) fn bulk() -> (WaitRecord, DirectionFacts) {
     (record, direction)
 }
 
-/// Changes the segment to a small one that was sent once everything was acknowledged. The previous segment was also
-/// small.
+/// Changes the segment to a small one that was sent as soon as everything was acknowledged. The previous segment was
+/// also small.
 pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &mut DirectionFacts) {
     record.payload_bytes = 100;
     record.wait.small = true;
@@ -87,7 +87,7 @@ pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &
     direction.holds_small = true;
 }
 
-/// Changes the segment to the oldest one, which the retransmission timer retransmits.
+/// Changes the segment to a retransmission of the oldest segment by the retransmission timer.
 pub(in super::super) fn timed_out(record: &mut WaitRecord, _: &mut DirectionFacts) {
     record.retransmit_trigger = Some(RetransmitTrigger::Timeout);
     record.kind = Kind::RtoRetransmit;

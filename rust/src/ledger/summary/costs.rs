@@ -6,10 +6,9 @@ use std::cmp::Reverse;
 use super::super::cause::{CAUSES, Cause};
 use crate::flows::ConnectionRow;
 
-/// By default, at most this many costs are kept per capture; if there are more, the largest ones.
+/// By default, at most this many of the largest costs of a capture are kept.
 pub const MOST: usize = 50;
-/// At most this many connections with a failed handshake are kept per capture; if there are more, the ones with the
-/// longest life.
+/// At most this many connections with a failed handshake are kept per capture: those with the longest life.
 pub const MAX_FAILED: usize = 1000;
 
 /// Nanoseconds of each cause in one direction.
@@ -30,7 +29,7 @@ pub struct Worth {
     pub of_data_alone: bool,
 }
 
-/// The time that one cause takes of the life of one direction.
+/// The time for which one cause limited one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// The connection.
@@ -56,8 +55,8 @@ pub(super) fn life_ns(row: &ConnectionRow) -> Option<i64> {
     row.last_ts_ns.since(row.first_ts_ns).get()
 }
 
-/// Whether the handshake failed: nobody answered the client's SYN, or a RST answered it. If the client sent more than
-/// SYN and RST, it received answers that the capture lacks.
+/// Whether the handshake failed: nobody answered the client's SYN, or a RST answered it. A client that sent more than
+/// SYN and RST received answers that the capture lacks, so its handshake did not fail.
 pub(super) fn has_failed(row: &ConnectionRow) -> bool {
     let [client, server] = &row.directions;
     let asked = client.syn_segments;

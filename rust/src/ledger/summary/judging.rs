@@ -172,8 +172,7 @@ pub(super) struct Judging {
     blocks: [Vec<StoredBlock>; 2],
     /// Shares that are not judged yet, in order.
     pub shares: VecDeque<Share>,
-    /// Whether the connection contains a wait long enough to be idle, and the lengths of its pauses are needed to
-    /// decide whether the wait is idle.
+    /// Whether the lengths of all pauses are needed to decide whether a long wait of the connection is idle.
     pub needs_pauses: bool,
     pauses: [Pauses; 2],
     parts: [Part; 2],
@@ -246,7 +245,7 @@ impl Judging {
         Ok(part)
     }
 
-    /// The wait that `frame` ended, with the revised kind of the segment, and the facts of the direction.
+    /// Returns the wait that ended with `frame`, with the revised kind of its segment, and the facts of its direction.
     pub(super) fn wait_before(mut self, frame: u64) -> io::Result<Option<(WaitRecord, DirectionFacts)>> {
         let shares = std::mem::take(&mut self.shares);
         if self.needs_pauses {

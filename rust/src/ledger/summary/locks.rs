@@ -5,9 +5,9 @@
 //! are queued, or until everything is acknowledged. A capture does not show the receive buffer R, so the largest window
 //! W is used instead.
 //!
-//! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each of these waits. The
-//! number of bytes in flight, u, is the same in each of these waits, or two numbers alternate, if the rest of one write
-//! makes the next round longer. Between two of these waits, the sender sends u bytes, and the peer sends no data.
+//! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each of these waits. All of
+//! these waits have the same number of bytes in flight, u. (Two numbers alternate if the rest of one write makes the
+//! next round longer.) Between two of these waits, the sender sends u bytes, and the peer sends no data.
 
 use super::super::evidence::DELAYED_ACK_NS;
 use super::super::judged::{JudgedWait, Round};
@@ -43,7 +43,7 @@ pub struct Lock {
     pub ns: i64,
     /// Median length of the waits in these rounds.
     pub median_ns: i64,
-    /// Whether every segment that the ACKs of these rounds released was small and followed a small one.
+    /// Whether the ACKs of these rounds released only small segments, each after a small one.
     pub nagle: bool,
     /// Whether no flight was ever much larger, so that a full send buffer explains the rounds as well.
     pub may_fill_buffer: bool,
@@ -87,8 +87,7 @@ impl LateWait {
         })
     }
 
-    /// Returns the wait as a round, if the bytes in flight are too few to make the receiver send an ACK at once with
-    /// this window.
+    /// Returns the wait as a round if, with this window, too few bytes are in flight for an immediate ACK.
     fn fits(&self, window_bytes: i64) -> Option<LockedRound> {
         let round = self.round?;
         let smss_bytes = self.smss_bytes.get().filter(|bytes| *bytes > 0)?;

@@ -24,9 +24,9 @@ const EXTENSION_BYTES: usize = 8;
 const PAD: u8 = 48;
 
 /// A file is read as ERF if its first `TRIED_PACKETS` records with a packet are consistent. At most `TRIED_RECORDS`
-/// records of any type are read for this check. (Wireshark checks at least as many.) Random bytes look like a consistent second or third record in
-/// about 1 of 600 cases: the time must be within a year of the previous record's time (1 of 136 years), and the type
-/// must be one of 57 of the 256 types.
+/// records of any type are read for this check. (Wireshark checks at least as many.) Random bytes look like a
+/// consistent second or third record in about 1 of 600 cases. The time must be within a year of the previous record's
+/// time (1 of 136 years), and the type must be one of 57 of the 256 types.
 const TRIED_PACKETS: usize = 3;
 const TRIED_RECORDS: usize = 20;
 

@@ -355,7 +355,7 @@ impl DirectionFacts {
 
     /// The longest time from an ACK to a segment that it released. If the sender reacts to ACKs clearly faster than it
     /// sends its other segments, its slowest reaction determines this time. If the sender often sends late between two
-    /// ACKs, a segment soon after an ACK may be a coincidence, so the reaction time of a host is used instead.
+    /// ACKs, a segment soon after an ACK may be a coincidence. In this case, the result is the reaction time of a host.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {

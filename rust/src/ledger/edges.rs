@@ -103,7 +103,7 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
 }
 
 /// Whether the silence at the end of the direction is idle. It is idle only if everything is acknowledged and no
-/// request is open: the server sent last, or the client sent last and the server never answers in this connection. If a
+/// request is open. No request is open if the server sent last, or if the server never answers in this connection. If a
 /// host closes the connection after the silence, or sends keepalives, the silence need not exceed the usual pauses of
 /// the client.
 fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {

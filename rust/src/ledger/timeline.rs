@@ -212,8 +212,8 @@ pub(super) fn opened_ns(wait: &Wait, direction: &DirectionFacts) -> Option<i64> 
 }
 
 /// The part of the wait in which the line carried the previous segment. If slow start or a send buffer limited the
-/// sender, the part includes the time in which the bottleneck carried the flight: a larger flight would have waited for
-/// the bottleneck just as long.
+/// sender, this part includes the time in which the bottleneck carried the flight. A larger flight would have waited
+/// for the bottleneck just as long.
 fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
     let stood_behind_queue = verdict.cause == Some(Cause::SendBuffer) && wait.was_drained_bit_by_bit();
     let mut carried_ns = wait.serialization_ns();
@@ -299,7 +299,7 @@ pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &DirectionFacts, peer_
     if had_answered && silence_ns >= min_ns { silence_ns } else { 0 }
 }
 
-/// The idle part of a client's wait between the last data from the server and the server's FIN: the server had
+/// The idle part of a client's wait, between the last data from the server and the server's FIN. The server had
 /// answered, and later closed an unused connection.
 pub(super) fn idle_before_close_ns(wait: &Wait, direction: &DirectionFacts) -> i64 {
     let (Some(closed_ns), Some(data_ns), Some(acked_ns)) =

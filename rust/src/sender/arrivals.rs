@@ -210,9 +210,9 @@ impl Arrivals {
     /// Removes and returns the next arrival that had reached the sender when `departure` was sent.
     ///
     /// Data that the departing segment acknowledges has reached the sender, and so have all arrivals before this data.
-    /// If both segments have timestamps, the timestamps decide for all other arrivals: the segment whose timestamp is
-    /// echoed and everything before it have reached the sender, and newer segments have not. If several segments have
-    /// the echoed timestamp, the first of them has reached the sender; the later ones have reached it if there was
+    /// If both segments have timestamps, the timestamps decide for all other arrivals. The segment whose timestamp is
+    /// echoed has reached the sender, and so has everything before it. Newer segments have not. If several segments
+    /// have the echoed timestamp, the first of them has reached the sender; the later ones have reached it if there was
     /// enough time. The acknowledgment is checked first, because segments that arrive while an ACK is delayed are not
     /// echoed (RFC 7323, 4.3).
     pub(super) fn next_arrived(&mut self, departure: &Departure, shift_ns: i64) -> Option<Arrival> {

@@ -7,9 +7,9 @@ use super::timing::{LONGEST_NS, TOLERANCE_PART, whole_ns};
 use super::wait::LastSmall;
 use crate::nullable::Nullable;
 
-/// Without timestamps, the shortest observed round trip between capture point and sender may be too long by up to 1/4,
-/// because the round trip of a handshake includes address resolution and the time to open the connection. An arrival
-/// may therefore have reached the sender earlier than assumed.
+/// Without timestamps, the shortest observed round trip between capture point and sender may be too long by up to 1/4.
+/// In a handshake, it includes address resolution and the time to open the connection. An arrival may therefore have
+/// reached the sender earlier than assumed.
 const EARLIER_PART: i64 = 4;
 /// Each RTT sample changes the smoothed RTT by 1/8 of the difference (RFC 6298, 2.3: alpha).
 const SRTT_PARTS: i64 = 8;

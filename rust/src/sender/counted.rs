@@ -27,7 +27,7 @@ impl SenderState {
         }
     }
 
-    /// Whether the application ended the wait, and not an event in TCP: the previous segment was small and had taken
+    /// Whether the application ended the wait, and not an event in TCP. The previous segment was small and had taken
     /// all available data, nothing has arrived since, and the line was free again.
     fn application_continued(&self, wait: &Wait, shift_ns: i64) -> bool {
         let nothing_came = !wait.since_ack_ns.is_some() && !wait.peer_first_ns.is_some();
@@ -80,9 +80,9 @@ impl SenderState {
 
     /// Whether a small segment is sent as soon as the small segment before it is acknowledged. The ACK is a segment
     /// without data or the first piece of an answer, and no more of the answer was captured yet. The function also
-    /// counts two kinds of small segments: segments sent before captured data of the peer arrived, and segments sent
-    /// only when data of the peer arrived after the ACK. `acks_all` is true if the segment acknowledges all captured
-    /// data of the peer.
+    /// counts two kinds of small segments: those sent before captured data of the peer arrived, and those sent only
+    /// when data of the peer arrived after the ACK. `acks_all` is true if the segment acknowledges all captured data of
+    /// the peer.
     pub(super) fn leaves_with_ack(&mut self, wait: &Wait, acks_all: bool, shift_ns: i64) -> bool {
         let just_came = |ago_ns: Nullable| ago_ns.get().is_some_and(|ago_ns| ago_ns <= self.causal_ns(shift_ns));
         if !wait.last_small.was_in_flight() {

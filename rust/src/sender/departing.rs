@@ -195,7 +195,7 @@ impl SenderState {
     }
 }
 
-/// Whether the previous segment may have kept the line busy until this one was sent: the previous segment is not
+/// Whether the previous segment may have kept the line busy until this one was sent. The previous segment is not
 /// acknowledged yet, and neither data from the peer nor an ACK released this one.
 fn line_may_be_busy(wait: &Wait) -> bool {
     let released = wait.since_ack_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));

@@ -13,7 +13,7 @@ const MAX_FLIGHTS: usize = 4;
 /// occurred.
 ///
 /// Neither Nagle's algorithm nor silly-window avoidance delays a full-sized segment. If the window has room and nothing
-/// is lost, a segment that repeatedly waits behind a flight of the same size found no space in the send buffer.
+/// is lost, only the send buffer can repeatedly delay a segment behind a flight of the same size.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct FullBuffer(Option<Box<[Flight; MAX_FLIGHTS]>>);
 

@@ -21,9 +21,8 @@ pub(crate) const TIMESTAMP_BYTES: i64 = 12;
 /// A SYN round trip shorter than this is only the receiver's own time: the capture point is at the receiver, behind the
 /// line.
 const MIN_PATH_NS: i64 = 20_000;
-/// If a segment is less than `FEW_BYTES` longer than the SYN, and its round trip is at most `NOISE_NS` longer than the
-/// SYN's, clock ticks and host jitter explain the difference (a heuristic). Such a difference shows nothing about the
-/// line.
+/// If a segment is less than `FEW_BYTES` longer than the SYN, its round trip may be up to `NOISE_NS` longer because of
+/// clock ticks and host jitter (a heuristic). Such a difference shows nothing about the line.
 const FEW_BYTES: i64 = 64;
 const NOISE_NS: i64 = 20_000;
 /// Two estimates of the line rate agree if they differ by less than 1/20 (a heuristic).
@@ -219,7 +218,7 @@ impl Spacing {
     }
 
     /// Whether a line of this rate, equal in both directions, would need more time for the SYN and its answer than
-    /// their round trip took. If so, the real line is faster, and something else caused the measured times: the
+    /// their round trip took. If so, the real line is faster, and something else caused the measured times. Either the
     /// application wrote late, or the receiver's delayed-ACK timer lengthened the round trip. On the line, a SYN takes
     /// no longer than any data, even in whole cells.
     fn is_too_slow_for_the_handshake(&self, line: Pace) -> bool {

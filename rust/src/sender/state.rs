@@ -60,8 +60,8 @@ pub(crate) struct SenderState {
     pub(super) loss_signalled_ns: Nullable,
     /// Whether the duplicate ACKs or SACK blocks suffice for a retransmission.
     pub(super) loss_confirmed: bool,
-    /// Segments of new data that were sent with bytes in flight: the number that an ACK released at once, and the
-    /// number that no ACK released at once.
+    /// Number of segments of new data that an ACK released at once, and number that no ACK released at once. Only
+    /// segments sent with bytes in flight count.
     pub(super) clocked: u32,
     pub(super) unclocked: u32,
     /// Small segments sent while an earlier small segment was in flight.

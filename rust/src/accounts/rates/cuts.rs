@@ -1,5 +1,5 @@
-//! Messages that are sent in short pieces. A message is cut for one of two reasons: a buffer of the socket or the
-//! application ends in the middle of a segment, or the message is slightly longer than a whole number of full-sized
+//! Messages that are sent in short pieces. A message is cut for one of two reasons. Either a buffer of the socket or of
+//! the application ends in the middle of a segment, or the message is slightly longer than a whole number of full-sized
 //! segments.
 //!
 //! A socket layer with buffers of 1,024 bytes passes a message to TCP in pieces of one or more buffers. 4.2BSD passes

@@ -28,7 +28,8 @@ pub(crate) struct Advanced {
 }
 
 /// Bytes and time of the periods in which a queue was busy. In such a period, the newest segment that an ACK covers was
-/// already in the queue at the time of the previous ACK, so the bottleneck is never idle between the two ACKs.
+/// already in the queue when the previous ACK was captured. The bottleneck is therefore never idle between the two
+/// ACKs.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,

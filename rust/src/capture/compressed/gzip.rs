@@ -22,8 +22,8 @@ enum Place {
     End,
 }
 
-/// The gzip decoder. The decoder uses `Decompress` of the crate flate2, because `MultiGzDecoder` of that crate drops
-/// the bytes that were decoded in the same call as the damage, and treats any bytes after the last member as an error.
+/// The gzip decoder. The decoder uses `Decompress` of the crate flate2. `MultiGzDecoder` of that crate would drop the
+/// bytes that were decoded in the same call as the damage, and would treat any bytes after the last member as an error.
 pub(super) struct Gzip {
     pub(super) raw: Raw,
     inflate: Decompress,

@@ -7,8 +7,8 @@
 //! - A sender in the middle of a write sends when an ACK arrives, and its segment echoes the timestamp of that ACK.
 //! - A receiver acknowledges data as soon as it arrives, if more data follows.
 //!
-//! Packets do not overtake each other. If a request passes the capture point after an ACK or data, the request also
-//! reaches the host later than the ACK or data, and the answer comes back later.
+//! Packets do not overtake each other. If a request passes the capture point after an ACK or data, it also reaches the
+//! host after this ACK or data. Its answer is therefore also late.
 
 use std::fmt;
 use std::sync::Arc;
@@ -191,14 +191,14 @@ impl Neighbours {
         Self { conn, before, there_and_back }
     }
 
-    /// The least time that a packet spent in a queue on the path to the sender, if it passed the capture point at
-    /// `ts_ns`; 0 if unknown.
+    /// The least time that a packet spent in a queue on the path to the sender; 0 if unknown. The packet passed the
+    /// capture point at `ts_ns`.
     pub(in super::super) fn before_ns(&self, ts_ns: i64) -> i64 {
         self.before.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, self.conn))
     }
 
-    /// The least time that a packet and the immediate answer to it spent in queues, if the packet passed the capture
-    /// point at `ts_ns`; 0 if unknown.
+    /// The least time that a packet and its immediate answer spent in queues; 0 if unknown. The packet passed the
+    /// capture point at `ts_ns`.
     pub(in super::super) fn there_and_back_ns(&self, ts_ns: i64) -> i64 {
         self.there_and_back.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, self.conn))
     }

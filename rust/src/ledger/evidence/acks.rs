@@ -19,8 +19,8 @@ impl Evidence<'_> {
         self.wait.last_small.was_in_flight() || (self.direction.never_full && self.had_in_flight())
     }
 
-    /// Whether less than two full-sized segments were in flight when the wait began. A receiver may delay the ACK of
-    /// less than two segments (RFC 5681, 4.2), and less than two segments cannot form a queue.
+    /// Whether less than two full-sized segments were in flight when the wait began. For so few segments, a receiver
+    /// may delay the ACK (RFC 5681, 4.2), and no queue can form.
     pub(in super::super) fn had_little_in_flight(&self) -> bool {
         is(self.flight_before(), |flight| flight < 2 * self.smss_bytes)
     }
@@ -37,17 +37,17 @@ impl Evidence<'_> {
 
     /// Whether the capture lacks bytes between the previous segment and this one. Bytes that a capture tool can have
     /// cut off the previous segment do not count. In a capture away from the sender, missing bytes count only if they
-    /// were acknowledged, because others may have been lost before the capture point. The time at which the missing
-    /// bytes were sent is unknown, so it is also unknown how long this segment waited and what was in flight before it.
-    /// The cause of the wait is therefore `unknown` until the missing bytes are acknowledged.
+    /// were acknowledged, because others may have been lost before the capture point. It is unknown when the missing
+    /// bytes were sent, and therefore how long this segment waited and what was in flight before it. Until the missing
+    /// bytes are acknowledged, the cause of the wait is `unknown`.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);
         !self.direction.sender_unplaced && is(self.wait.missed_bytes.get(), |missed| missed > cut_at_most)
     }
 
-    /// Whether, in a capture away from the sender, packets before this segment are missing: the sender counts its
-    /// packets one by one (IP ID), and the IP IDs have a gap since the previous segment, although the sequence numbers
+    /// Whether, in a capture away from the sender, packets before this segment are missing. True if the sender numbers
+    /// its packets one by one (IP ID), and numbers are missing since the previous segment although the sequence numbers
     /// continue.
     fn packets_are_skipped(&self) -> bool {
         !self.direction.near_sender
@@ -59,18 +59,18 @@ impl Evidence<'_> {
     }
 
     /// Whether the original of this segment was lost before the capture point, so that this segment is a
-    /// retransmission. The missing packets cannot be ACKs, because the peer sent no data. The wait is longer than one
-    /// RTT, as it is before every retransmission.
+    /// retransmission. True if packets are missing, the peer sent no data that they could have acknowledged, and the
+    /// wait is longer than one RTT.
     #[inline]
     pub(in super::super) fn was_lost_before_capture(&self) -> bool {
         self.packets_are_skipped() && !self.peer_spoke() && self.wait_ns > self.rtt_ns()
     }
 
-    /// Whether, after data from the peer, the sender was silent for about an RTO, and one of its packets was lost
-    /// before the capture point. Two explanations are possible: the original of this segment was lost and the timer
-    /// retransmitted it, or only an ACK was lost and the application was silent. The IP IDs show the loss, because
-    /// Linux numbers the packets of each socket one by one. The retransmission timer of Linux runs for 200 ms plus one
-    /// or two RTTs (RFC 8985, 7.2), and for twice as long after each timeout.
+    /// Whether an answer to data of the peer may have been lost before the capture point: a packet is missing, and the
+    /// sender was silent for about an RTO. Two explanations are possible. Either the original of this segment was lost
+    /// and the timer retransmitted it, or only an ACK was lost and the application was silent. The IP IDs show that a
+    /// packet is missing, because Linux numbers the packets of each socket one by one. The retransmission timer of
+    /// Linux runs for 200 ms plus one or two RTTs (RFC 8985, 7.2), and for twice as long after each timeout.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + MIN_RTO_NS)).div_euclid(4);
@@ -79,15 +79,14 @@ impl Evidence<'_> {
             && is(self.wait.peer_last_ns.get(), |ago_ns| (MIN_RTO_NS..=max_ns()).contains(&ago_ns))
     }
 
-    /// Whether an ACK reached the sender within the causal window before the segment was sent, so that the ACK may have
-    /// released the segment.
+    /// Whether an ACK may have released the segment: it reached the sender within the causal window before the segment
+    /// was sent.
     pub(in super::super) fn ack_just_came(&self) -> bool {
         is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= self.causal_ns())
     }
 
-    /// Whether the last ACK arrived at least [`DELAYED_ACK_NS`] later than the shortest RTT explains, even for the
-    /// newest byte that it covers. The test does not use the last RTT sample, because the newest byte may not have
-    /// produced one.
+    /// Whether the last ACK is late even for the newest byte that it covers: by at least [`DELAYED_ACK_NS`] more than
+    /// the shortest RTT. The last RTT sample is not used, because the newest byte may not have produced a sample.
     fn newest_waited(&self) -> bool {
         let least = self.direction.rtt_min_ns;
         self.all_acked()
@@ -96,9 +95,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether the last ACK may be a delayed one: it is late for the oldest byte that it covers, and also for the
-    /// newest byte if the time of that byte is known. If the ACK is in time for the newest byte, nothing delayed the
-    /// ACK: the receiver waited until more data had arrived.
+    /// Whether the last ACK may be a delayed one. Such an ACK is late for the oldest byte that it covers, and also for
+    /// the newest byte if the time of that byte is known. If the ACK is in time for the newest byte, the receiver did
+    /// not delay it, but waited until more data had arrived.
     #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
         let late = is(self.wait.ack_lag_ns.get(), |lag_ns| {
@@ -116,9 +115,9 @@ impl Evidence<'_> {
         self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
-    /// Whether the last ACK does not cover bytes that were sent more than one RTT before it. These bytes were in a
-    /// queue when the ACK was sent, because the ACK of a receiver's timer covers everything that has arrived (RFC 9293,
-    /// 3.4). If the ACK does not cover one segment only, that segment may have been lost instead.
+    /// Whether bytes that were sent more than one RTT before the last ACK are not covered by it. Such bytes were still
+    /// in a queue, because an ACK that a receiver's timer sends covers everything that has arrived (RFC 9293, 3.4). If
+    /// only one segment is not covered, it may have been lost instead.
     fn ack_leaves_old_bytes_out(&self) -> bool {
         let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
@@ -128,7 +127,7 @@ impl Evidence<'_> {
         })
     }
 
-    /// Whether the previous segment was sent more than one RTT after the bytes that are acknowledged now. In this case,
+    /// Whether the previous segment was sent more than one RTT after the bytes that are acknowledged now. If so,
     /// earlier ACKs were also late, which shows a queue.
     fn was_released_by_late_acks(&self) -> bool {
         is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
@@ -186,9 +185,9 @@ impl Evidence<'_> {
         self.all_acked() && !self.had_little_in_flight() && self.was_late_with_neighbour()
     }
 
-    /// Whether the receiver delayed the ACK. Three conditions apply: the ACK is late, it covers less than two
-    /// full-sized segments or is the only late one, and the sender was silent for most of the delay. Behind a queue,
-    /// ACKs would come one by one, or would not cover bytes that were sent long before.
+    /// Whether the receiver delayed the ACK. True if the ACK is late, if it covers less than two full-sized segments or
+    /// is the only late one, and if the sender was silent for most of the delay. After a queue, ACKs would instead come
+    /// one by one, or would leave older bytes unacknowledged.
     pub(in super::super) fn ack_was_held(&self) -> bool {
         self.ack_was_late()
             && !self.ack_leaves_old_bytes_out()
@@ -210,10 +209,10 @@ impl Evidence<'_> {
         self.direction.beginning_seen && !self.is_syn() && self.received_first_ack()
     }
 
-    /// Whether the capture leaves two explanations for a segment that follows the ACK late: the sender is far from the
-    /// capture point, or the application was late. No other segment shows how far away the sender is. After data from
-    /// the peer, the test is true only if the sender answered about as fast as it ever did. After a SYN-ACK, the test
-    /// is true if the SYN was not captured.
+    /// Whether the capture does not show why a segment follows the ACK late: the sender may be far from the capture
+    /// point, or the application may have been late. This happens only if no other segment shows how far away the
+    /// sender is. After data from the peer, the test is true only if the sender answered about as fast as it ever did.
+    /// After a SYN-ACK, the test is true if the SYN was not captured.
     pub(in super::super) fn may_be_far(&self) -> bool {
         let direction = self.direction;
         let long_idle = is(self.wait.since_all_acked_ns.get(), |ns| ns > LONGEST_PATH_NS);

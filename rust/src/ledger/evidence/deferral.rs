@@ -8,8 +8,8 @@ use crate::sender::NS_PER_MS;
 /// `net.ipv4.tcp_tso_win_divisor`). Linux counts the time of such a deferral as time limited by the receiver window
 /// (`rwnd_limited`).
 const DEFER_PART: i64 = 3;
-/// A Linux sender paces at most this many flights per RTT: its congestion window grows to at most twice the flight
-/// (`tcp_is_cwnd_limited`), and in slow start it paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
+/// A Linux sender paces at most this many flights per RTT. Its congestion window grows to at most twice the flight
+/// (`tcp_is_cwnd_limited`), and slow start paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
 const PACED_AHEAD: i64 = 4;
 /// The largest piece of data that Linux TCP hands to the lower layers at once, unless its host is configured otherwise
 /// (`GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and 1, as `sk_setup_caps` computes it).
@@ -29,11 +29,10 @@ impl Evidence<'_> {
         is(room, |room| room < 2 * self.smss_bytes) && self.is_part_of_window(room)
     }
 
-    /// Whether the receiver window had room for a few segments, but the sender sent nothing until an ACK came. The
-    /// congestion window was not the limit for the sender. Nothing was lost, and one of three things rules the
-    /// congestion window out: the flight was larger before, the flight filled a receiver window as large as this one,
-    /// or the flight grew in a way that the congestion window does not explain. Stacks older than segmentation offload
-    /// do not defer.
+    /// Whether Linux deferred the segment until an ACK came, although the receiver window had room for a few segments.
+    /// True if the congestion window was not the limit: nothing was lost, and the flight was larger before, or filled
+    /// an equally large receiver window, or grew in a way that no congestion window does. Stacks older than
+    /// segmentation offload never defer.
     #[inline]
     pub(in super::super) fn was_deferred_by_window(&self) -> bool {
         self.was_released_by_ack()
@@ -55,9 +54,9 @@ impl Evidence<'_> {
         (self.is_too_little(self.room()) && (was_larger || self.did_not_grow())) || self.waits_for_a_piece(was_larger)
     }
 
-    /// Whether the previous flight had filled the receiver window, and the window has not grown since then by more than
-    /// the segment that slow start adds per ACK. Only a loss reduces the congestion window, so the congestion window
-    /// allows at least as much as before, and has room for everything that this receiver window allows.
+    /// Whether the previous flight filled the receiver window, and this window has since grown by at most the segment
+    /// that slow start adds per ACK. Only a loss reduces the congestion window, so the congestion window still has room
+    /// for everything that this receiver window allows.
     fn window_is_no_larger(&self, room_then: Option<i64>) -> bool {
         let smss = self.smss_bytes;
         self.direction.near_sender
@@ -67,8 +66,8 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether flights stopped growing at the edge of the receiver window. A congestion window that allowed this flight
-    /// before would allow a larger one now, because slow start cannot have ended yet or congestion avoidance adds a
+    /// Whether flights stopped growing at the edge of the receiver window. The congestion window allowed this flight
+    /// before, so it would allow a larger one now: slow start cannot have ended yet, or congestion avoidance adds a
     /// segment per RTT. The send buffer is not the limit, because the largest flight fills the window.
     fn did_not_grow(&self) -> bool {
         let smss = self.smss_bytes;
@@ -80,7 +79,8 @@ impl Evidence<'_> {
     }
 
     /// Whether Linux waits until it can send a whole piece at once: as much as it paces in 1 ms, but at least two
-    /// segments (`tcp_tso_autosize`). The wait took most of an RTT, so the spacing of ACKs does not explain the wait.
+    /// segments (`tcp_tso_autosize`). True only if the wait took most of an RTT, because shorter waits may be the
+    /// spacing of ACKs.
     fn waits_for_a_piece(&self, was_larger: bool) -> bool {
         let (Some(room), Some(now)) = (self.room(), self.flight_before()) else { return false };
         let paced_in_ms = |flight: i64| (PACED_AHEAD * NS_PER_MS) as f64 * flight as f64 / self.rtt_ns().max(1) as f64;
@@ -95,9 +95,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance
-    /// can have begun, the flight is also required to have grown faster than congestion avoidance allows. In a capture
-    /// at the sender, the condition for congestion avoidance is never met. Other tests decide in such a capture,
-    /// because it shows whether a larger flight reaches the edge of the window.
+    /// can have begun, the flight must also have grown faster than congestion avoidance allows. In a capture at the
+    /// sender, this second case is always false. Such a capture shows whether a larger flight reaches the edge of the
+    /// window, so other tests decide.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };
@@ -113,9 +113,9 @@ impl Evidence<'_> {
         self.fills_window() || self.was_forced_in() || self.is_window_probe() || self.was_deferred_by_window()
     }
 
-    /// Time from the opening of the receiver window to the segment, less the time that the segment spent in a queue
-    /// before the capture point, as the segment's timestamp shows. The result is 0 if the difference is within the
-    /// causal window, or if nothing else can have limited the sender.
+    /// Time from the opening of the receiver window to the segment. The queueing delay of the segment before the
+    /// capture point, which its timestamp shows, is subtracted. The result is 0 if the difference is within the causal
+    /// window, or if nothing else can have limited the sender.
     pub(in super::super) fn window_opened_before_ns(&self) -> i64 {
         let ago_ns = (self.wait.window_opened_ns.get().unwrap_or(0) - self.queueing_delay_ns()).max(0);
         let had_time = ago_ns > self.causal_ns()

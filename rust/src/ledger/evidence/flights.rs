@@ -12,8 +12,8 @@ pub(super) const AVOIDANCE_PART: i64 = 20;
 const PLATEAU_SHARE: f64 = 0.9;
 /// A single flight of at least this share of a plateau has reached it.
 const LEVEL_SHARE: f64 = 0.95;
-/// If the previous flight had reached the top level, a flight of at least this share of the level has stopped growing:
-/// slow start would double the flight (RFC 5681, 3.1).
+/// After a flight that reached the top level, a flight of at least this share of the level has stopped growing: slow
+/// start would double the flight (RFC 5681, 3.1).
 const TOP_SHARE: f64 = 0.5;
 /// The largest initial window in bytes: ten segments of 1,460 bytes, unless two segments are larger (RFC 6928, 2).
 const INITIAL_BYTES: i64 = 14_600;
@@ -21,11 +21,11 @@ const INITIAL_BYTES: i64 = 14_600;
 const MIN_PROBING_SEGMENTS: i64 = 4;
 
 impl Evidence<'_> {
-    /// Whether flights are on a plateau, in one of three forms. First, the flights stay at one level, which is at least
-    /// two segments and well below the largest receiver window, and the present window has room for more. Second, the
-    /// flights rise and fall, and reach the same highest level repeatedly. Third, all flights are smaller than two
-    /// segments, and the first was as large as any later one. A small segment whose data was already in the send buffer
-    /// does not count, because no refill of the buffer preceded it.
+    /// Whether flights are on a plateau. A plateau has one of three forms. First, the flights stay at one level, and
+    /// the present window has room for more. The level is at least two segments and well below the largest receiver
+    /// window. Second, the flights rise and fall, and reach the same highest level repeatedly. Third, all flights are
+    /// smaller than two segments, and the first was as large as any later one. A small segment does not count if its
+    /// data was already in the send buffer, because no refill of the buffer preceded it.
     pub(in super::super) fn is_on_plateau(&self) -> bool {
         let direction = self.direction;
         let plateaus = [direction.top_bytes, direction.plateau_bytes, direction.other_plateau_bytes];
@@ -44,8 +44,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight differs from the level by at most 5%, or by 10% if the previous flight also reached the
-    /// level. If some flight was much larger than the level, growing flights pass through the level, so the previous
-    /// flight is required to have reached the level as well.
+    /// level. If some flight was much larger, growing flights pass through the level. In this case, the previous flight
+    /// must have reached the level as well.
     fn stands_at(&self, level: i64) -> bool {
         let Some(flight) = self.flight_before().map(|flight| flight as f64) else { return false };
         let before = self.previous_round_flight().map(|flight| flight as f64);
@@ -57,7 +57,7 @@ impl Evidence<'_> {
 
     /// Whether the flight is smaller than the level and no larger than an earlier flight, and no flight ever exceeded
     /// the level by a segment. The last condition does not apply to a sender older than `HyStart` (RFC 9406) and cached
-    /// thresholds, because an old sender leaves slow start only after a loss.
+    /// thresholds. Such a sender leaves slow start only after a loss.
     fn is_below(&self, level: i64) -> bool {
         let fits = is(self.flight_before(), |flight| {
             share(TOP_SHARE, level) <= flight as f64 && share(PLATEAU_SHARE, flight) <= level as f64
@@ -76,17 +76,18 @@ impl Evidence<'_> {
     }
 
     /// Whether this flight is the first, all flights are smaller than two segments, and no later flight is larger
-    /// (except by a FIN).  The congestion window has grown since the first flight, but the flights have not.
+    /// (except by a FIN). Since then, the congestion window has grown, but the flights have not.
     fn is_first_and_largest(&self) -> bool {
         self.direction.near_sender
             && self.previous_round_flight().is_none()
             && are(self.flight_before(), self.direction.low_top_bytes, |flight, low_top| flight + 1 >= low_top)
     }
 
-    /// Whether the receiver window had less room than the sender needs, which is a full-sized segment. BSD also sends
-    /// if half of the largest window is free and that is less than a full-sized segment (`tcp_output`). Linux also
-    /// waits if the room is less than two full-sized segments and less than a third of the window. In a capture away
-    /// from the sender, the room is known less exactly, so room for two full-sized segments is required.
+    /// Whether the receiver window had less room than the sender needs. A sender needs room for a full-sized segment.
+    /// BSD also sends if half of the largest window is free, even if this is less than a full-sized segment
+    /// (`tcp_output`). Linux also waits if the room is less than two full-sized segments and less than a third of the
+    /// window. In a capture away from the sender, the room is known less exactly, so room for two full-sized segments
+    /// is required.
     pub(in super::super) fn window_is_near(&self) -> bool {
         if !self.direction.near_sender {
             return self.window_was_nearly_full();
@@ -100,8 +101,8 @@ impl Evidence<'_> {
         room < self.smss_bytes || (!self.is_small() && self.is_too_little(Some(room)))
     }
 
-    /// Whether all buffered data had been sent, so that the congestion window delayed nothing. The application wrote
-    /// more as soon as the buffer had room again.
+    /// Whether all buffered data had been sent, so that nothing was left for the congestion window to delay. The
+    /// application wrote more as soon as the buffer had room again.
     pub(in super::super) fn has_stopped(&self) -> bool {
         self.direction.near_sender && self.buffer_was_emptied()
     }
@@ -115,18 +116,18 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// Whether the sender sends one small segment per RTT, always of the same size: the send buffer is full. With
-    /// Nagle's algorithm alone, an application that keeps writing would fill full-sized segments while the buffer has
-    /// room, and the ACK would release everything in the buffer. The segment was therefore not in the buffer when the
-    /// previous one was sent, because the buffer had no room. The only other explanation is an application that writes
-    /// exactly this much per RTT.
+    /// Whether the sender sends one small segment per RTT, always of the same size, because the send buffer is full.
+    /// With Nagle's algorithm alone, an application that keeps writing would fill full-sized segments, and the ACK
+    /// would release everything in the buffer. The segment was therefore not in the buffer when the previous one was
+    /// sent: the buffer had no room. The only other explanation is an application that writes exactly this much per
+    /// RTT.
     #[inline]
     pub(in super::super) fn was_taken_one_by_one(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && self.has_flight_of_its_size()
     }
 
-    /// Whether the sender sends one small segment per RTT, of several sizes: either the send buffer is full, or Nagle's
-    /// algorithm delays occasional writes. The capture does not show which of the two is the cause.
+    /// Whether the sender sends one small segment per RTT, of several sizes. Either the send buffer is full, or Nagle's
+    /// algorithm delays occasional writes; the capture does not show which.
     #[inline]
     pub(in super::super) fn was_taken_in_turn(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && !self.has_flight_of_its_size()
@@ -139,9 +140,9 @@ impl Evidence<'_> {
 
     /// Whether the flight is no larger than an earlier flight, and not much smaller than the previous one. The
     /// congestion window does not limit the flight, because the window has grown with each ACK since the earlier
-    /// flight. This conclusion holds for an old sender, which leaves slow start only after a loss. The conclusion also
-    /// holds for a current sender without losses so far, if the wait takes at least half an RTT, and if slow start
-    /// cannot have ended or congestion avoidance adds a segment per RTT.
+    /// flight. This conclusion holds for an old sender, which leaves slow start only after a loss. For a current
+    /// sender, it requires that nothing was lost and that the wait takes at least half an RTT. It must also be certain
+    /// that slow start has not ended, or that congestion avoidance adds a segment per RTT.
     pub(in super::super) fn is_no_larger(&self) -> bool {
         let stands =
             || if self.direction.old { self.stands_again() || self.began_at_once() } else { self.stands_today() };
@@ -149,7 +150,7 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight is no larger than an earlier flight, and at least half of the previous one. If the flight is
-    /// smaller than two segments, another condition is that ACKs released every segment of the direction.
+    /// smaller than two segments, ACKs must also have released every segment of the direction.
     fn stands_again(&self) -> bool {
         self.has_flown()
             && are(self.previous_round_flight(), self.flight_before(), |before, flight| {
@@ -158,8 +159,8 @@ impl Evidence<'_> {
             && (!self.had_little_in_flight() || self.direction.totals.unclocked == 0)
     }
 
-    /// Whether, before the first ACK of data, the sender sent more than any initial window allows, so that it has no
-    /// slow start (4.2BSD).
+    /// Whether the sender has no slow start (4.2BSD): before the first ACK of data, it sent more than any initial
+    /// window allows.
     fn began_at_once(&self) -> bool {
         let smss = self.smss_bytes;
         let initial = (INITIAL_SEGMENTS * smss).min((2 * smss).max(INITIAL_BYTES));

@@ -14,8 +14,8 @@ const PROBE_TICKS_NS: i64 = 12 * NS_PER_MS;
 const REFILL_NS: i64 = 4 * NS_PER_MS;
 
 impl Evidence<'_> {
-    /// Whether the segment is part of a bulk transfer: the application had written more than the sender could send at
-    /// once, an ACK released this segment, and the receiver window was not the limit.
+    /// Whether the segment is part of a bulk transfer: an ACK released it, the receiver window was not the limit, and
+    /// the application had written more than the sender could send at once.
     #[inline]
     pub(in super::super) fn is_bulk(&self) -> bool {
         self.is_released_in_turn() && !self.ends_otherwise()
@@ -27,9 +27,9 @@ impl Evidence<'_> {
         self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
     }
 
-    /// In current stacks, a full window or buffer is not the best explanation for two kinds of segments. A segment that
-    /// is not full-sized is more likely due to Nagle's algorithm, or to an application that wrote just then. A segment
-    /// that follows data of the peer is more likely an answer.
+    /// Whether something else than a full window or buffer better explains the wait in a current stack. There are two
+    /// such kinds of segments. A segment that is not full-sized is more likely due to Nagle's algorithm, or to an
+    /// application that wrote just then. A segment that follows data of the peer is more likely an answer.
     pub(in super::super) fn ends_otherwise(&self) -> bool {
         !self.direction.old && (self.is_small() || self.peer_spoke())
     }
@@ -45,8 +45,8 @@ impl Evidence<'_> {
             && !self.was_written_by_clock()
     }
 
-    /// Whether the previous segment was full-sized, so that it need not have been the last of a message, and bytes were
-    /// in flight until this segment was sent.
+    /// Whether the previous segment was full-sized, and bytes were in flight until this segment was sent. After a
+    /// full-sized segment, the message may continue.
     pub(in super::super) fn stopped_halfway(&self) -> bool {
         !self.direction.old
             && !self.wait.small_before
@@ -83,9 +83,9 @@ impl Evidence<'_> {
         if queued { self.wait.rtt_sample_ns.get().unwrap_or(0) } else { 0 }
     }
 
-    /// Whether, in a capture at the sender and after a full-sized segment, the timestamp of this segment shows that TCP
-    /// sent it before the previous segment was captured. From then until its capture, the segment was in a queue of its
-    /// own host (a queueing discipline such as a shaper, through which packets pass before they are captured).
+    /// Whether the timestamp of this segment shows that TCP sent it before the previous segment was captured. Between
+    /// these times, this segment was in a queue of its own host (a queueing discipline such as a shaper, which packets
+    /// pass before they are captured). The test requires a capture at the sender and a full-sized previous segment.
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {
@@ -100,7 +100,7 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether, in a capture at the sender, no ACK came during the RTT before the segment was sent, so that the sender
+    /// Whether, in a capture at the sender, no ACK came during the RTT before the segment was sent. The sender then
     /// learned nothing about the path in that time.
     pub(in super::super) fn sender_received_nothing(&self) -> bool {
         self.direction.near_sender
@@ -108,30 +108,30 @@ impl Evidence<'_> {
             && self.wait.since_ack_ns.get().is_none_or(|ago_ns| ago_ns > self.rtt_ns())
     }
 
-    /// Whether nothing was lost or reordered on the path, and all retransmitted segments had only been delayed in a
-    /// queue. In this case, the rate of the path determines the spacing of the segments, even if the sender treated
-    /// some segments as lost.
+    /// Whether nothing was lost or reordered on the path, and every retransmission was spurious because a queue delayed
+    /// the original. The rate of the path then determines the spacing of the segments, even if the sender treated some
+    /// segments as lost.
     pub(in super::super) fn was_only_late(&self) -> bool {
         self.direction.only_late && (self.is_in_queue() || self.was_delayed_on_path())
     }
 
     /// Whether the segment was released by the ACK of a retransmission that filled the last hole. The test is false if
-    /// no SYN was captured, because the window may have been full: its scale is unknown.
+    /// no SYN was captured: without a window scale, the window may have been full.
     #[inline]
     pub(in super::super) fn was_repaired(&self) -> bool {
         self.wait.repaired_by.is_some() && self.window_is_known() && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// Whether a timeout ended the flight, and the ACK of the retransmission released this segment. The congestion
-    /// window had room for the retransmitted segment only (RFC 5681, 3.1: the loss window).
+    /// Whether a timeout ended the flight, and the ACK of the retransmission released this segment. After a timeout,
+    /// the congestion window has room for one segment only (RFC 5681, 3.1: the loss window).
     #[inline]
     pub(in super::super) fn was_repaired_by_timeout(&self) -> bool {
         self.wait.repaired_by == Some(RetransmitTrigger::Timeout) && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// Whether the segment is a tail-loss probe with new data (RFC 8985, 7.3). The previous flight was not lost; its
-    /// ACKs were late in a queue. If a tick of the timer is longer than two RTTs, the time at which the segment was
-    /// sent proves nothing.
+    /// Whether the segment is a tail-loss probe with new data (RFC 8985, 7.3). It tests whether the previous flight was
+    /// lost, but the ACKs of this flight were only late in a queue. If a tick of the timer is longer than two RTTs, the
+    /// time at which the segment was sent proves nothing.
     #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
         let in_time = || {
@@ -153,9 +153,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the room in the receiver window is unknown, because the capture has no SYN and therefore no window
-    /// scale. There are three cases: an ACK released the segment, a window update released it after everything was
-    /// acknowledged, or a timer retransmitted it spuriously. The receiver window may have been full or closed, but the
-    /// congestion window or the send buffer may also have been full.
+    /// scale. Three kinds of segments count: an ACK released the segment, or a window update released it after
+    /// everything was acknowledged, or a timer retransmitted it spuriously. In each case, the receiver window, the
+    /// congestion window or the send buffer may have been full.
     pub(in super::super) fn room_is_unseen(&self) -> bool {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;
@@ -168,8 +168,8 @@ impl Evidence<'_> {
         self.was_released_by_ack() || update_released_it() || self.is_needless()
     }
 
-    /// Whether, in a capture away from the sender, no captured ACK had reached the sender when it sent this segment.
-    /// ACKs that passed before the capture began may have released the segment.
+    /// Whether, in a capture away from the sender, the sender sent this segment before any captured ACK reached it. An
+    /// ACK from the time before the capture may have released the segment.
     pub(in super::super) fn ack_is_unseen(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.beginning_seen
@@ -177,8 +177,8 @@ impl Evidence<'_> {
             && !self.wait.rtt_sample_ns.is_some()
     }
 
-    /// Whether ACKs release one segment after the other, at the spacing that the path caused between earlier segments,
-    /// so that the spacing shows the rate of the path.
+    /// Whether ACKs release segments at the spacing that the path caused between earlier segments. This spacing shows
+    /// the rate of the path.
     #[inline]
     pub(in super::super) fn is_in_train(&self) -> bool {
         self.wait_ns.saturating_mul(TRAIN_PART) <= self.rtt_ns() && self.is_bulk()

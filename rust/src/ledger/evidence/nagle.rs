@@ -1,5 +1,5 @@
-//! Whether the sender kept a small segment back, because of a variant of Nagle's algorithm or of something that looks
-//! like Nagle's algorithm.
+//! Whether the sender kept a small segment back because of Nagle's algorithm, in one of its variants, or of something
+//! similar.
 
 use super::super::direction::HELD_TIMES;
 use super::{Evidence, MIN_OVERRIDE_NS, are, is};
@@ -19,8 +19,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight is no larger than the flight of the previous round, and nothing was lost. The congestion
-    /// window does not limit such a flight, unless the sender restarted after an idle time: the window allowed the
-    /// previous flight and has grown with each ACK since (RFC 5681, 3.1).
+    /// window does not limit such a flight: it allowed the previous flight and has grown with each ACK since (RFC 5681,
+    /// 3.1). The exception is a sender that restarts after an idle time.
     pub(in super::super) fn flight_stands(&self) -> bool {
         are(self.flight_before(), self.previous_round_flight(), |flight, before| flight <= before)
             && !self.is_after_loss()
@@ -42,9 +42,9 @@ impl Evidence<'_> {
         self.is_half_of_window(Some(self.record.payload_bytes))
     }
 
-    /// Whether the segment fills half of the largest window, so that this BSD sender sent it as soon as the application
-    /// wrote it. No override timer released the segment, because the sender has at some time answered faster than an
-    /// override timer expires.
+    /// Whether this BSD sender sent the segment as soon as the application wrote it, because the segment fills half of
+    /// the largest window. The override timer is ruled out if the sender has ever answered faster than this timer
+    /// expires.
     pub(in super::super) fn left_as_half_a_window(&self) -> bool {
         self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < MIN_OVERRIDE_NS)
     }
@@ -64,14 +64,14 @@ impl Evidence<'_> {
         !self.small_ones_pass() && self.direction.holds_small
     }
 
-    /// Whether Nagle's algorithm may delay the next data, whatever else is in flight. A small segment is in flight, and
-    /// the sender has a current stack in which small segments wait for one another.
+    /// Whether Nagle's algorithm may delay the next data, whatever else is in flight. True if a small segment is in
+    /// flight, and the sender has a current stack in which small segments wait for one another.
     pub(in super::super) fn nagle_may_hold(&self) -> bool {
         !self.direction.old && self.direction.holds_small && self.wait.last_small.was_in_flight()
     }
 
-    /// Whether the ACK woke the application, which wrote this segment just then. The capture shows that an ACK releases
-    /// a small segment behind full-sized ones, and that more data often follows the small segment at once. Nagle's
+    /// Whether the ACK woke the application, which wrote this segment just then. True if ACKs in this direction release
+    /// small segments behind full-sized ones, and more data often follows such a small segment at once. Nagle's
     /// algorithm does not delay data that a blocked application left in the buffer, because Linux pushes it before the
     /// application sleeps (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
     pub(in super::super) fn was_written_with_the_ack(&self) -> bool {
@@ -85,14 +85,14 @@ impl Evidence<'_> {
     }
 
     /// Whether the ACK that released the segment covered the last small segment but not everything in flight.
-    /// Minshall's variant of Nagle's algorithm waits for exactly this ACK. A full send buffer would have had room after
-    /// any earlier ACK.
+    /// Minshall's variant of Nagle's algorithm waits for exactly this ACK. If the send buffer had been full, any
+    /// earlier ACK would have made room.
     fn was_released_with_more_in_flight(&self) -> bool {
         self.wait.last_small == LastSmall::JustAcked && !self.all_acked()
     }
 
-    /// Whether the segment followed the ACK so closely that the kernel sent it without waking the application, as
-    /// Nagle's algorithm does.
+    /// Whether the segment followed the ACK so closely that the application cannot have been woken first. Data that
+    /// Nagle's algorithm delays is sent by the kernel alone.
     fn kernel_released_it(&self) -> bool {
         !self.direction.near_sender
             || is(self.wait.since_ack_ns.get(), |ago_ns| {
@@ -100,10 +100,10 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether a small segment waited while another small one was in flight, and every earlier small segment waited as
-    /// well: every variant of Nagle's algorithm delays such a segment. BSD sends half of the largest window even if a
-    /// small segment is in flight. If the previous segment was half of the largest window, slow start may have been the
-    /// limit, so more evidence is needed.
+    /// Whether a small segment waited while another small one was in flight, as every earlier small segment did. Every
+    /// variant of Nagle's algorithm delays such a segment. BSD sends half of the largest window even if a small segment
+    /// is in flight. If the previous segment was half of the largest window, slow start may have been the limit, so
+    /// more evidence is needed.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
         let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
         self.may_be_held()
@@ -114,9 +114,9 @@ impl Evidence<'_> {
             && !self.was_written_with_the_ack()
     }
 
-    /// Whether the sender sent a full-sized segment without an ACK while a small one was in flight, in a direction
-    /// whose small segments wait for one another. Either Nagle's algorithm delayed data until the application had added
-    /// enough to fill a segment, or the application wrote the whole segment just then.
+    /// Whether the sender sent a full-sized segment without an ACK while a small one was in flight. True only in a
+    /// direction in which small segments wait for one another. Either Nagle's algorithm delayed data until the
+    /// application had filled a segment, or the application wrote the whole segment just then.
     pub(in super::super) fn was_filled_while_held(&self) -> bool {
         self.nagle_may_hold()
             && !self.is_small()
@@ -163,8 +163,8 @@ impl Evidence<'_> {
 
     /// Whether a small segment waited behind full ones in flight. The first form of Nagle's algorithm (RFC 896, BSD)
     /// delays such a segment; Minshall's variant (Linux) does not. The congestion window can delay the tail of a write
-    /// in the same way. Three conditions therefore apply: small segments have waited behind full ones three times, no
-    /// small segment was sent while full ones were in flight, and nothing was lost.
+    /// in the same way. The test therefore requires that small segments waited behind full ones three times, that no
+    /// small segment was sent while full ones were in flight, and that nothing was lost.
     fn was_held_behind_full(&self) -> bool {
         self.direction.holds_behind_full
             && self.may_be_held()
@@ -176,7 +176,7 @@ impl Evidence<'_> {
     }
 
     /// Whether an old stack at the capture point delayed a small segment until all full ones before it were
-    /// acknowledged, and never sent a small segment while full ones were in flight.
+    /// acknowledged. True only if this stack never sent a small segment while full ones were in flight.
     fn old_stack_held_behind_full(&self) -> bool {
         self.direction.near_sender
             && self.direction.old
@@ -187,17 +187,17 @@ impl Evidence<'_> {
     }
 
     /// Whether the receiver window was full until an ACK made room for a full-sized segment, but this small segment
-    /// still waited until everything was acknowledged. The receiver window therefore did not delay the segment, and the
-    /// congestion window did not delay it either, because the previous flight was at least as large.
+    /// still waited until everything was acknowledged. The receiver window was therefore not the limit. The congestion
+    /// window was not the limit either, because the previous flight was at least as large.
     fn was_held_through_room(&self) -> bool {
         self.old_stack_held_behind_full()
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
             && self.flight_stands()
     }
 
-    /// Whether the flight may fill the send buffer, because no larger flight shows that the buffer had more room. Data
-    /// behind this flight waited in the buffer or in the application. A full buffer accepts nothing until a segment or
-    /// a cluster is free (BSD `sosend`), or accepts one piece more than it has room for (Linux, Solaris).
+    /// Whether the flight may fill the send buffer, because no larger flight shows that the buffer had more room. The
+    /// next data waited in the buffer or in the application. A full buffer accepts nothing until it has room for a
+    /// segment or a cluster (BSD `sosend`), or accepts one piece more than it has room for (Linux, Solaris).
     pub(in super::super) fn may_fill_buffer(&self) -> bool {
         let quantum_bytes = self.smss_bytes.max(CLUSTER_BYTES);
         are(self.flight_before(), self.direction.max_in_flight_bytes, |flight, most| {
@@ -206,8 +206,7 @@ impl Evidence<'_> {
     }
 
     /// Whether an old stack delayed a small segment behind a flight that leaves room in the send buffer and in the
-    /// receiver window. The congestion window did not delay the segment, because an equally large flight was sent
-    /// before.
+    /// receiver window. The congestion window was not the limit, because an equally large flight was sent before.
     fn was_held_short_of_buffer(&self) -> bool {
         self.old_stack_held_behind_full()
             && self.has_flown()
@@ -215,9 +214,9 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// Whether the sender had more data in its buffer when it sent the previous segment. The previous segment has no
-    /// PSH, and this sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Only old
-    /// stacks count: current stacks also omit PSH within one write, and for an application that uses `TCP_CORK`.
+    /// Whether the sender had more data in its buffer when it sent the previous segment. True if the previous segment
+    /// has no PSH, and this sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`).
+    /// Only old stacks count, because current stacks also omit PSH within one write or with `TCP_CORK`.
     #[inline]
     pub(in super::super) fn more_was_buffered(&self) -> bool {
         self.direction.near_sender
@@ -243,8 +242,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the stack delayed buffered data until the application had written a full-sized segment or a timer
-    /// expired. The sender had more data, and the receiver window had room. No ACK released the segment, so neither the
-    /// congestion window nor the send buffer was the limit: only an ACK makes room in them.
+    /// expired. True if the sender had more data, the receiver window had room, and no ACK released the segment.
+    /// Without an ACK, neither the congestion window nor the send buffer was the limit, because only an ACK makes room
+    /// in them.
     #[inline]
     pub(in super::super) fn was_kept_back(&self) -> bool {
         self.more_was_buffered()
@@ -254,9 +254,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the data of this small segment was in the send buffer, but the segment waited until everything was
-    /// acknowledged. The congestion window and the receiver window had room for the segment: an earlier flight was as
-    /// large as this flight and the segment together, or it was as large as this flight alone and slow start has added
-    /// a segment since.
+    /// acknowledged. The congestion window and the receiver window had room for the segment. Either an earlier flight
+    /// was as large as this flight plus the segment, or it was as large as this flight and slow start has since added a
+    /// segment.
     fn was_held_though_buffered(&self) -> bool {
         let flew = || {
             are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {

@@ -56,14 +56,14 @@ impl Evidence<'_> {
         self.wait_ns.saturating_sub(by_clock_ns).clamp(0, self.wait_ns)
     }
 
-    /// Whether, in a capture away from the sender, the segment's timestamp shows the segment's delay on the path, so
-    /// that no allowance for jitter is needed.
+    /// Whether, in a capture away from the sender, the segment's timestamp shows its delay on the path. If so, no
+    /// allowance for jitter is needed.
     pub(in super::super) fn says_when(&self) -> bool {
         !self.direction.near_sender && self.direction.ticks_milliseconds && self.wait.queueing_delay_ns.is_some()
     }
 
-    /// How much longer this segment took to reach the capture point than the fastest earlier segment, as its timestamp
-    /// shows; 0 if unknown.
+    /// How much longer this segment took to the capture point than the fastest earlier segment, by its timestamp; 0 if
+    /// unknown.
     #[must_use]
     pub fn queueing_delay_ns(&self) -> i64 {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
@@ -95,8 +95,7 @@ impl Evidence<'_> {
         self.says_when() && self.queueing_delay_ns().saturating_mul(NO_QUEUE_PART) <= self.rtt_ns()
     }
 
-    /// Whether the path caused most of the wait, or the sender sent the segment right after the previous one and the
-    /// path spaced the two.
+    /// Whether the path caused most of the wait, or spaced two segments that the sender sent one right after the other.
     #[inline]
     pub(in super::super) fn was_delayed_on_path(&self) -> bool {
         if self.direction.near_sender {

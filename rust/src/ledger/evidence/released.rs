@@ -1,5 +1,5 @@
-//! Whether an ACK released the segment. An ACK cannot have released a segment if no window or buffer was short of room,
-//! or if the sender paces its segments (`docs/how-it-decides.md`, 2.2).
+//! Whether an ACK released the segment. An ACK released no segment if no window or buffer was short of room, or if the
+//! sender paces its segments (`docs/how-it-decides.md`, 2.2).
 
 use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
 use super::{Evidence, are, is};
@@ -14,8 +14,8 @@ const PACE_PART: i64 = 4;
 
 impl Evidence<'_> {
     /// Whether the segment's timestamp and the timestamp that it echoes show that the sender had received the ACK some
-    /// time before it sent the segment. In a capture away from the sender, the jitter of the path may exceed the time
-    /// between segments. If so, some ACK always seems to release a segment, so this test is needed.
+    /// time earlier. In a capture away from the sender, the path may vary by more than the time between segments.
+    /// Without this test, some ACK would always seem to release a segment.
     fn ack_had_arrived_long_before(&self) -> bool {
         self.says_when()
             && 4 * self.wait_ns < 3 * self.rtt_ns()
@@ -30,8 +30,8 @@ impl Evidence<'_> {
         is(self.wait.since_ack_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
     }
 
-    /// Whether the sender sends small segments while an earlier small one is in flight. Full-sized segments of a sender
-    /// that rounds its MSS do not count: they were taken for small ones before the rounding was known.
+    /// Whether the sender sends small segments while an earlier small one is in flight. If a sender rounds its MSS, its
+    /// full-sized segments were first taken for small ones; they do not count.
     pub(in super::super) fn small_ones_pass(&self) -> bool {
         let taken_for_small = is(self.direction.rounded_bytes, |rounded| self.smss_bytes > rounded);
         self.wait.small_passes && !taken_for_small
@@ -43,9 +43,8 @@ impl Evidence<'_> {
         is(self.flight_before(), |flight| flight + self.record.payload_bytes <= self.smss_bytes.max(DEFAULT_MSS_BYTES))
     }
 
-    /// Whether one segment was in flight, and it was so small that the congestion window, the receiver window and the
-    /// send buffer all had room for the next segment. Inside TCP, only Nagle's algorithm can have delayed that next
-    /// segment.
+    /// Whether only one segment was in flight, so small that the congestion window, the receiver window and the send
+    /// buffer had room for another. In this case, only Nagle's algorithm can delay the next segment inside TCP.
     pub(in super::super) fn nothing_was_short(&self) -> bool {
         let one_in_flight =
             are(self.flight_before(), self.wait.payload_before_bytes.get(), |flight, payload| flight == payload)
@@ -56,12 +55,12 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// Whether the segment belongs to bursts that the sender sends at an even interval: the sender had more full-sized
-    /// segments, and no ACK released this one, although an ACK may have preceded it by chance. A sender that sends one
-    /// burst per RTT looks similar and is excluded. If no ACK came shortly before, the flight must contain two bursts,
-    /// or the interval between bursts must differ from the RTT. If an ACK came shortly before, three conditions apply:
-    /// the flight contains two bursts, it takes at least an RTT at this pace, and the segment follows the ACK later
-    /// than a segment that the ACK releases.
+    /// Whether the segment belongs to bursts that the sender sends at an even interval. True if the sender had more
+    /// full-sized segments and no ACK released this one. An ACK may still have preceded it by chance. A sender that
+    /// sends one burst per RTT looks similar and is excluded. If no ACK came shortly before, the flight must contain
+    /// two bursts, or the interval between bursts must differ from the RTT. If an ACK came shortly before, the flight
+    /// must contain two bursts and take at least an RTT at this pace, and the segment must follow the ACK later than a
+    /// released segment does.
     pub(super) fn is_at_its_pace(&self) -> bool {
         let direction = self.direction;
         let Some(pace_ns) = direction.totals.paced_ns.get().filter(|_| direction.paces) else { return false };
@@ -105,8 +104,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight takes an RTT or more at the pace of the bursts, and the segment followed its ACK later than a
-    /// segment that the ACK releases. The ACKs of a smaller flight would leave a pause; the ACKs of a larger flight
-    /// show a queue.
+    /// released segment does. The ACKs of a smaller flight would leave a pause; the ACKs of a larger flight show a
+    /// queue.
     fn leaves_no_pause(&self, pace_ns: i64) -> bool {
         let burst = self.direction.totals.paced_payload_bytes.get().filter(|bytes| *bytes > 0);
         let takes_a_round_trip = are(self.flight_before(), burst, |flight, burst| {
@@ -122,15 +121,15 @@ impl Evidence<'_> {
         self.two_bursts_flew() && takes_a_round_trip && !just_acked
     }
 
-    /// Whether the sender sets the pace itself. The origin of the pace is certain only in a capture at the sender, or
-    /// if timestamps show queues: a path that lets bursts pass (a token bucket) looks the same.
+    /// Whether the sender sets the pace itself. In captures away from the sender, a path that lets bursts pass (a token
+    /// bucket) looks the same. The origin of the pace is then certain only if timestamps show queues.
     pub(in super::super) fn was_paced_by_sender(&self) -> bool {
         (self.direction.near_sender || self.says_when()) && self.left_at_its_pace()
     }
 
     /// Whether the direction shows pacing: bursts at an even interval, or, if nothing was lost, segments that are sent
-    /// at any time between two ACKs. During loss recovery, segments do not follow each ACK either. The test is false if
-    /// Nagle's algorithm also explains the wait.
+    /// at any time between two ACKs. During loss recovery, segments do not follow each ACK either. False if Nagle's
+    /// algorithm also explains the wait.
     pub(in super::super) fn shows_pacing(&self) -> bool {
         let direction = self.direction;
         (direction.paces || (direction.leaves_between_acks && direction.nothing_lost)) && !self.nagle_may_hold()

@@ -52,9 +52,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the retransmission timer may have expired although nothing was lost. A receiver may delay the ACK of
-    /// less than two segments for longer than the sender's timer runs (Linux: 200 ms; lwIP: up to 250 ms). The
-    /// retransmitted copy triggers the delayed ACK at once, and neither DSACK nor a timestamp shows which of the two
-    /// copies the ACK acknowledges.
+    /// less than two segments for longer than the sender's timer runs (Linux: 200 ms; lwIP: up to 250 ms). The copy
+    /// triggers the delayed ACK at once. Neither DSACK nor a timestamp shows whether this ACK is for the original or
+    /// the copy.
     pub(in super::super) fn may_have_timed_out_early(&self) -> bool {
         self.is_timed_out()
             && !self.is_spurious()
@@ -75,9 +75,9 @@ impl Evidence<'_> {
         self.is_bare_fin() && self.is_resent() && alone() && !answered_later()
     }
 
-    /// Whether the segment is a retransmission to a receiver that had closed before the wait began. An application that
-    /// only ends its own data (half-close) still reads, and its host still acknowledges. A closed host never
-    /// acknowledges new data again, or answers with a RST. The sender has also closed, so it sends nothing more.
+    /// Whether the segment is a retransmission to a receiver that had closed before the wait began. True only if the
+    /// receiver answers with a RST or never acknowledges new data again. (After a half-close, the receiver's
+    /// application still reads, and its host acknowledges.) The sender must have closed, too.
     #[inline]
     pub(in super::super) fn is_to_closed_receiver(&self) -> bool {
         let direction = self.direction;
@@ -114,9 +114,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the sender is in loss recovery. A retransmission shows the recovery. In a capture away from the sender,
-    /// the retransmission may have been lost before the capture point. In that case, three other signs show the
-    /// recovery: nothing was reordered, enough SACK blocks for a repair had reached the sender by the previous segment
-    /// (RFC 6675, 5), and the missing bytes have not arrived since.
+    /// the retransmission may have been lost before the capture point. The recovery then shows if nothing was
+    /// reordered, if enough SACK blocks for a repair had reached the sender by the previous segment (RFC 6675, 5), and
+    /// if the missing bytes have not arrived since.
     #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;
@@ -136,8 +136,8 @@ impl Evidence<'_> {
         self.wait.after_loss
     }
 
-    /// Whether this is the first flight after a pause, and all retransmissions of the direction were spurious. The
-    /// flight is at least a whole initial window (RFC 5681, 4.1).
+    /// Whether the sender restarted after a pause: this is the first flight since then, it is at least an initial
+    /// window (RFC 5681, 4.1), and all retransmissions of the direction were spurious.
     pub(in super::super) fn has_begun_anew(&self) -> bool {
         self.direction.only_late
             && self.previous_round_flight() == Some(0)

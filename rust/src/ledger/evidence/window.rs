@@ -10,9 +10,9 @@ impl Evidence<'_> {
         is(self.room(), |room| (room < self.record.payload_bytes || room < 1) && room < self.smss_bytes)
     }
 
-    /// Whether a small segment takes all the room in the window: the sender had waited for more room until its override
-    /// timer expired (RFC 9293, 3.8.6.2.1). In a capture away from the sender, the window of the last ACK that had
-    /// reached the sender counts.
+    /// Whether a small segment takes all the room in the window, because the override timer expired before there was
+    /// more room (RFC 9293, 3.8.6.2.1). In a capture away from the sender, the window of the last ACK that had reached
+    /// the sender counts.
     pub(in super::super) fn was_cut_to_window(&self) -> bool {
         let last_ack_came = self.direction.near_sender
             || is(self.record.since_last_ack_ns.get(), |ago_ns| ago_ns > self.rtt_ns() + self.causal_ns());
@@ -22,14 +22,14 @@ impl Evidence<'_> {
             && is(self.room(), |room| room < self.smss_bytes)
     }
 
-    /// Whether a small segment fills the receiver window to the byte, so that the window delayed the segment, even if
-    /// the window had opened some time before.
+    /// Whether a small segment fills the receiver window to the byte. If so, the window delayed the segment, even if it
+    /// opened some time before.
     pub(in super::super) fn fills_window(&self) -> bool {
         self.is_small() && self.record.usable_window_bytes.get() == Some(self.record.payload_bytes)
     }
 
-    /// Whether the first data of the connection fills a window that has been open since the handshake. This sender
-    /// never reacted faster than its override timer, so the timer released this segment.
+    /// Whether the first data of the connection fills a window that has been open since the handshake. If the sender
+    /// never reacted faster than its override timer, the timer released this segment.
     pub(in super::super) fn first_was_forced_in(&self) -> bool {
         self.direction.near_sender
             && self.is_first_data()
@@ -38,9 +38,9 @@ impl Evidence<'_> {
             && is(self.direction.reaction_min_ns, |ns| ns >= MIN_OVERRIDE_NS)
     }
 
-    /// Whether, in a capture away from the sender, the previous segment was cut to the room in the window. This segment
-    /// waited for more room than the ACKs made, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe
-    /// timer (Linux, `tcp_send_probe0`: an RTO) released it.
+    /// Whether a timer released this segment after the previous one was cut to the room in the window. The sender
+    /// waited for more room until the override timer (RFC 9293, 3.8.6.2.1) or the window probe timer (Linux,
+    /// `tcp_send_probe0`: an RTO) expired.
     pub(in super::super) fn was_forced_in(&self) -> bool {
         self.is_small()
             && self.wait.small_before
@@ -52,9 +52,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether the override timer released the segment, although no SYN shows the window scale. With nothing in flight,
-    /// the sender waited as long as the timer runs, and sent a small segment. The end of the segment is exactly the
-    /// edge of the window at one of the fifteen scales, which is unlikely by chance.
+    /// Whether the override timer released the segment, although no SYN shows the window scale. True if the sender
+    /// waited as long as the timer runs, with nothing in flight, and then sent a small segment whose end is the edge of
+    /// the window at one of the fifteen scales. This is unlikely by chance.
     pub(in super::super) fn was_forced_in_unscaled(&self) -> bool {
         self.wait.fills_unscaled
             && self.is_small()
@@ -67,7 +67,7 @@ impl Evidence<'_> {
         is(self.room(), |room| room < 2 * self.smss_bytes)
     }
 
-    /// Whether the opening of the window released the segment: data that waits for the window is sent when the window
+    /// Whether the opening of the window released the segment. Data that waits for the window is sent when the window
     /// opens. If the sender did not send at that moment, or only after data from the peer, it had nothing to send. The
     /// exception is a segment that takes all the room when there is room for less than a full-sized segment (RFC 9293,
     /// 3.8.6.2.1). In a capture away from the sender, the times are not exact enough for this test.
@@ -86,10 +86,10 @@ impl Evidence<'_> {
     }
 
     /// Whether, in a capture away from the sender, the segment was sent before the window opened, and waited in a queue
-    /// on the path. Two cases show this. In the first case, the window opened so early that a segment released by its
-    /// opening would have passed the capture point before the previous segment. In the second case, an ACK passed the
-    /// capture point early enough to reach the sender, and the segment was sent before that ACK arrived. The first
-    /// flight does not count, because its ACK opens the congestion window as well.
+    /// on the path. Two cases show this. First, the window opened so early that a segment released by its opening would
+    /// have passed the capture point before the previous segment. Second, an ACK passed the capture point early enough
+    /// to reach the sender, but the segment was sent before that ACK arrived. The first flight does not count, because
+    /// its ACK opens the congestion window as well.
     pub(in super::super) fn was_on_the_way(&self) -> bool {
         if !is(self.previous_round_flight(), |flight| flight > 0) {
             return false;

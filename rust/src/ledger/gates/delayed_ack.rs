@@ -4,8 +4,8 @@
 //! - **Closed** when a late ACK without data released the segment. This ACK covers less than two full-sized segments or
 //!   everything in flight, or the ACK just before it was in time.
 //! - **Opened by** the receiver's delayed-ACK timer.
-//! - **Disproved by** equally long RTTs without a pause, by an ACK that carries data, and by an ACK that does not cover
-//!   bytes which were sent long before.
+//! - **Disproved by** equally long RTTs without a pause, by an ACK that carries data, and by an ACK that leaves older
+//!   bytes unacknowledged.
 //! - **Source:** RFC 5681, 4.2; `docs/how-it-decides.md`, 4.9.
 
 use super::super::cause::Cause;

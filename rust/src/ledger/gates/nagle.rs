@@ -30,8 +30,8 @@ pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
     })
 }
 
-/// Nagle's algorithm delays a small segment by an RTT although no ACK is delayed, or the stack keeps buffered data back
-/// although the receiver window has room.
+/// Nagle's algorithm delays a small segment by an RTT although no ACK is delayed. Alternatively, the stack keeps
+/// buffered data back although the receiver window has room.
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let by_ack = || waits_for_ack(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();

@@ -69,10 +69,10 @@ fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
     (3 * wait.wait_ns) as f64 <= 4.0 * share_ns
 }
 
-/// Whether, in a capture away from the sender and without timestamps, segments are spread evenly over the RTT, without
-/// a pause: their intervals differ from the mean interval by at most a quarter. At the full rate of the path, rate ×
-/// RTT bytes arrive in each RTT, so the flight seems to be on a plateau, whatever the sender has in flight. A full send
-/// buffer would instead release flights with pauses between them.
+/// Whether segments are spread evenly over the RTT, without a pause, in a capture away from the sender and without
+/// timestamps. Their intervals differ from the mean interval by at most a quarter. At the full rate of the path,
+/// equally many bytes arrive in each RTT, so the flight seems to be on a plateau, whatever the sender has in flight. A
+/// full send buffer would instead release flights with pauses between them.
 fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
         return false;
@@ -83,7 +83,7 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
 
 /// Whether, in a direction without timestamps, the interval before the segment is at most a quarter longer than the
 /// bottleneck needs for a segment of its size. The rate of the bottleneck comes from segments that follow other
-/// segments of the same write: the application had already written them, so they did not wait for the application. In a
+/// segments of the same write. Such segments did not wait for the application, which had already written them. In a
 /// capture at the sender, a further condition is that no ACK released the segment. If no ACK released the segment, the
 /// sender's own host delays it (a shaper on the captured interface).
 fn is_steady(wait: &Evidence<'_>) -> bool {

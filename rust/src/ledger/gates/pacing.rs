@@ -2,9 +2,9 @@
 //!
 //! - **Closed** when bytes are in flight, the previous segment was full, and the wait is at most half an RTT. The gate
 //!   is also closed when the sender sends bursts at an even interval by its own clock. The cause is always only
-//!   *possible*. This gate is one of the last: it counts if no window, buffer or ACK explains the wait, and only in a
-//!   direction that shows pacing (bursts at an even interval, or, if nothing was lost, segments sent at any time
-//!   between two ACKs).
+//!   *possible*. This gate is one of the last. It counts only if no window, buffer or ACK explains the wait, and if the
+//!   direction shows pacing (bursts at an even interval, or, if nothing was lost, segments sent at any time between two
+//!   ACKs).
 //! - **Opened by** the sender's timer.
 //! - **Disproved by** ACKs that release the segments, by uneven spacing, or by a stack older than pacing.
 //! - **Source:** Linux `net/ipv4/tcp_output.c` (internal pacing); BBR; `docs/how-it-decides.md`, 4.14.

@@ -1,10 +1,10 @@
 //! Receiver window: the window has no room for the next segment.
 //!
 //! - **Closed** when the window has less room than a full-sized segment and less than the segment needs. The gate is
-//!   also closed for a small segment that fills the window to the byte after the override timer, for Linux TSO
-//!   deferral, and, in a capture away from the sender, for trains whose flight filled the window in the previous RTT.
-//!   Only a full window in a capture at the sender proves the cause. If the window was only nearly full, the cause is
-//!   *possible* (measured: it was right for 60% of the time).
+//!   also closed for a small segment that fills the window to the byte after the override timer, and for Linux TSO
+//!   deferral. In a capture away from the sender, it is also closed for trains whose flight filled the window in the
+//!   previous RTT. Only a full window in a capture at the sender proves the cause. If the window was only nearly full,
+//!   the cause is *possible* (measured: it was right for 60% of the time).
 //! - **Opened by** the first ACK that makes enough room.
 //! - **Disproved by** room for a full-sized segment, and for a third of the window, before the ACK that released the
 //!   segment.
@@ -56,10 +56,10 @@ fn was_cut(wait: &Evidence<'_>) -> bool {
         && wait.window_released_it()
 }
 
-/// In a capture away from the sender, several ACKs within one tick of their timestamps may have released this segment,
-/// so it is unknown how full the receiver window was. However, the flight of the previous RTT had filled the window,
-/// and the window is no larger now. The ACKs of the previous flight release this train of segments, at the spacing of
-/// the path.
+/// In a capture away from the sender, it may be unknown which of several ACKs within one tick of their timestamps
+/// released this segment. It is then also unknown how full the receiver window was. However, the flight of the previous
+/// RTT had filled the window, and the window is no larger now. The ACKs of the previous flight release this train of
+/// segments, at the spacing of the path.
 fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
     let filled = || match (wait.previous_round_flight(), wait.flight_before(), wait.room()) {
         (Some(before), Some(now), Some(room)) => before + wait.smss_bytes > now + room,

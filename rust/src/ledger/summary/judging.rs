@@ -1,8 +1,8 @@
 //! A connection that has ended, while its waits are judged.
 //!
-//! Judging a wait needs only its record and the final facts of its direction, so several threads can judge the waits of
-//! a connection, in shares of several blocks. The results of the shares are combined in order of time, so they do not
-//! depend on the number of threads.
+//! Judging a wait needs only its record and the final facts of its direction. Several threads can therefore judge the
+//! waits of one connection. Each thread takes a share, which consists of several blocks. The results of the shares are
+//! combined in order of time, so they do not depend on the number of threads.
 
 use std::collections::VecDeque;
 use std::io;

@@ -167,8 +167,8 @@ impl Longest {
         }
     }
 
-    /// The intervals to keep if the direction lived for `life_ns`, in order of time: the longest ones of the direction,
-    /// if they are long enough or stalls, and the longest ones of each cause.
+    /// The intervals to keep if the direction lived for `life_ns`, in order of time. They are the longest ones of each
+    /// cause, and those of the longest ones of the direction that are long enough or stalls.
     pub(super) fn kept(self, life_ns: i64, stall_ns: i64) -> Vec<KeptWait> {
         let waits = |candidates: Vec<Candidate>| {
             candidates.into_iter().zip(0_u16..).map(move |((interval, proof), place)| {

@@ -57,8 +57,8 @@ const CLOCK_TIMES: u32 = 3;
 /// Minimum ratio of small segments sent before an answer to small segments sent after one, if the application does not
 /// wait for answers (a heuristic).
 const AHEAD_TIMES: i64 = 3;
-/// If the measured tick of a timestamp clock is in this range, the clock ticks in milliseconds, and queues on the path
-/// explain the difference (a heuristic: the next longer tick in use is 4 ms).
+/// A measured tick of a timestamp clock in this range is a millisecond; queues on the path explain the measurement
+/// error (a heuristic: the next longer tick in use is 4 ms).
 const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
 /// If the longest segment has at least this share of the SMSS, it may be a full-sized segment that a tunnel shortened.
 const TUNNEL_SHARE: f64 = 0.9;
@@ -353,9 +353,9 @@ impl DirectionFacts {
         self.release_window_ns = self.release_window_ns().max(self.blurred_ns);
     }
 
-    /// The longest time from an ACK to a segment that it released. If the sender reacts to ACKs clearly faster than it
-    /// sends its other segments, its slowest reaction determines this time. If the sender often sends late between two
-    /// ACKs, a segment soon after an ACK may be a coincidence. In this case, the result is the reaction time of a host.
+    /// The longest time from an ACK to a segment that it released. If the sender's reactions to ACKs are clearly faster
+    /// than its other segments, the result is its slowest reaction. If the sender often sends late between two ACKs, a
+    /// segment soon after an ACK may be a coincidence. In this case, the result is the reaction time of a host.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
@@ -377,8 +377,7 @@ impl DirectionFacts {
         let (longest, full) = (self.max_segment_bytes, smss_bytes?);
         let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
-        // In a throughput deadlock, each segment is in flight alone, and only a FIN is sent while a segment is in
-        // flight.
+        // In a throughput deadlock, each segment is in flight alone. Only a FIN may be sent while it is in flight.
         let locked = i64::from(self.totals.small_delayed_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
         let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);
         (self.old && whole && flew(2) && (!locked || flew(3)) && roomy).then_some(longest)
@@ -465,7 +464,7 @@ impl DirectionFacts {
     }
 }
 
-/// Whether the sender sends late between two ACKs about as often as it would if ACKs did not release its segments.
+/// Whether segments are sent late between two ACKs about as often as if ACKs did not release them.
 fn leaves_by_chance(totals: &SenderTotals) -> bool {
     let (early, late) = (totals.departures_early, totals.departures_late);
     i64::from(late) >= CHANCE_DEPARTURES && late.saturating_mul(CHANCE_PART) >= early

@@ -7,12 +7,12 @@
 //! ```text
 //! segment ─ network: while the line carries the previous segment, or the bottleneck carries the flight in slow start
 //!         └ handshake ─┬─ loss-recovery: until the ACK of everything, if the wait began in recovery
-//!                      ├─ network: transit to the peer and of the answer's last byte back (at most one RTT), and queues;
+//!                      ├─ network: transit to the peer, transit of the answer's last byte back (at most one RTT), queues;
 //!                      │           unknown if the capture began within the connection and only answers show the RTT;
 //!                      │           nothing if the peer's application sent nothing, because nobody waited for transit
-//!                      ├─ idle: until the first data from the peer, if the peer had nothing to answer for long
+//!                      ├─ idle: until the first data from the peer, if this is long and the peer had nothing to answer
 //!                      ├─ peer: until the last data from the peer before the segment
-//!                      └─ application: the rest; idle if neither host had to answer for long
+//!                      └─ application: the rest; idle if it is long and neither host had to answer
 //! ```
 
 use super::cause::Cause;
@@ -164,7 +164,7 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
     Divided { spans, caused_ns: 0 }
 }
 
-/// The part of a wait that is loss recovery: the wait began in recovery, and the last repair was in transit until
+/// The part of a wait that is loss recovery. If the wait began in recovery, the last repair was in transit until
 /// everything was acknowledged. A retransmitted SYN does not count, because it repairs no data.
 fn recovery_ns(wait: &Evidence<'_>, left_ns: i64) -> i64 {
     let began_in_recovery = wait.wait.loss_signalled_ns.get() == Some(wait.wait_ns)
@@ -223,8 +223,8 @@ fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
     carried_ns
 }
 
-/// Whether no application waits for the bytes in flight to arrive. The sender's application had no more to send and
-/// later continued although the peer had sent nothing. The application did not wait for an ACK, because ACKs do not
+/// Whether no application waits for the bytes in flight to arrive. True if the sender's application had no more to
+/// send, and later continued although the peer had sent nothing. It cannot have waited for an ACK, because ACKs do not
 /// reach applications.
 fn nobody_waits_for_transit(wait: &Evidence<'_>) -> bool {
     let is_new = wait.record.payload_bytes > 0 && !wait.was_sent_again() && !wait.is_first_data();
@@ -245,7 +245,7 @@ fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns:
     there_and_back_ns.max(0) + on_its_way_ns
 }
 
-/// The part at the beginning of the wait whose cause is a full receiver window, in two cases. First, a wait for a zero
+/// The first part of the wait, if its cause is a full receiver window. There are two cases. First, a wait for a zero
 /// window may begin with a full window, which shrinks to 0 only when everything is acknowledged. Second, a full window
 /// may delay data that Nagle's algorithm delays after the window opens. If the sender had sent beyond the window (a
 /// probe), the window was closed already, so this part is 0.
@@ -289,7 +289,7 @@ fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     silence_ns >= min_ns && !owes && !wait.is_first_data() && is_complete(wait)
 }
 
-/// The idle part of a server's wait: the server had answered, and its client had sent no new data and had not closed.
+/// The idle part of a server's wait. The server had answered, and its client had neither sent new data nor closed.
 pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &DirectionFacts, peer_ns: i64, rest_ns: i64) -> i64 {
     let (Some(spoke_ns), Some(acked_ns)) = (wait.peer_first_ns.get(), wait.since_all_acked_ns.get()) else { return 0 };
     let silence_ns = (peer_ns + rest_ns - spoke_ns).clamp(0, peer_ns);

@@ -85,7 +85,7 @@ impl SenderState {
             if arrival.missing == Missing::Nothing {
                 self.loss_signalled_ns = Nullable::NULL;
                 self.loss_confirmed = false;
-                // A small segment took all data that was available, and a sender without data does not wait for loss
+                // After a small segment, no data was left to send, and a sender without data does not wait for loss
                 // recovery.
                 self.since.loss_known &= !self.since.was_small;
             }

@@ -27,8 +27,8 @@ impl SenderState {
         }
     }
 
-    /// Whether the application ended the wait, and not an event in TCP. The previous segment was small and had taken
-    /// all available data, nothing has arrived since, and the line was free again.
+    /// Whether the application ended the wait, and not an event in TCP. True if the previous segment was small and had
+    /// taken all available data, nothing has arrived since, and the line was free again.
     fn application_continued(&self, wait: &Wait, shift_ns: i64) -> bool {
         let nothing_came = !wait.since_ack_ns.is_some() && !wait.peer_first_ns.is_some();
         nothing_came
@@ -78,8 +78,8 @@ impl SenderState {
         since.answer_pieces = since.answer_pieces.saturating_add(u8::from(ack >= self.snd_max));
     }
 
-    /// Whether a small segment is sent as soon as the small segment before it is acknowledged. The ACK is a segment
-    /// without data or the first piece of an answer, and no more of the answer was captured yet. The function also
+    /// Whether a small segment is sent as soon as the small segment before it is acknowledged. The ACK must be a
+    /// segment without data, or the first piece of an answer of which no more was captured yet. The function also
     /// counts two kinds of small segments: those sent before captured data of the peer arrived, and those sent only
     /// when data of the peer arrived after the ACK. `acks_all` is true if the segment acknowledges all captured data of
     /// the peer.

@@ -15,7 +15,7 @@ const BETTER_PART: i64 = 2;
 /// A host reacts to an ACK within this time. If a burst began that soon after an ACK, the clock's prediction cannot be
 /// better (a heuristic: five times what a host needs for one segment).
 pub(crate) const REACTION_NS: i64 = 100_000;
-/// An application that an ACK wakes writes within this time (a heuristic: twice what the kernel needs).
+/// If an ACK wakes an application, the application writes within this time (a heuristic: twice what the kernel needs).
 pub(crate) const SLOW_REACTION_NS: i64 = 200_000;
 /// A segment is early if it was sent within 1/[`EARLY_PART`] of the time from one ACK to the next, and late if it was
 /// sent after 1/[`LATE_PART`] of this time. By chance, there are half as many early segments as late ones.
@@ -131,8 +131,8 @@ impl Writes {
         let clock_error_ns = interval_ns.saturating_sub(before_ns).saturating_abs();
         let late_ns = left.since_ack_ns.unwrap_or(left.wait_ns);
         // Each explanation has one unknown constant. The constant of the clock is its interval. The constant of the
-        // ACKs is the reaction time, which is required to be short. If the reaction time were assumed to be 0, ACKs of
-        // a delayed-ACK timer would seem to be the application's clock, because they come at even intervals themselves.
+        // ACKs is the reaction time, which must be short. If the reaction time were assumed to be 0, ACKs of a
+        // delayed-ACK timer would seem to be the application's clock, because they come at even intervals themselves.
         let is_reaction = late_ns <= SLOW_REACTION_NS;
         let ack_error_ns =
             if is_reaction { late_ns.saturating_sub(self.reaction_ns).saturating_abs() } else { late_ns };

@@ -68,7 +68,7 @@ impl Distance {
         Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
     }
 
-    /// Returns the time that a captured segment of the other host still needs to reach this host.
+    /// Returns the time that is added to the capture time of a segment for this host (`sender::shift_ns`).
     #[inline]
     fn shift_ns(self) -> i64 {
         sender::shift_ns(self.own_ns, self.other_ns, self.begun)

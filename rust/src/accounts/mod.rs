@@ -6,7 +6,7 @@
 //! returns no connections table and no waits skips them.
 //!
 //! A `DirectionAccount` contains all accumulators of one direction. `compact` stores the accounts of closed connections
-//! compactly. `counts`, `statistics`, `behaviour` and `rates` are independent of each other: each has its own
+//! in fewer bytes. `counts`, `statistics`, `behaviour` and `rates` are independent of each other: each has its own
 //! accumulators and its own input.
 
 #![expect(

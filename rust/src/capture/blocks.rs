@@ -162,7 +162,7 @@ impl Blocks {
         Box::new(error.at(offset))
     }
 
-    /// Called when the stream ends between two records: returns `Ok(false)`, or the fault that ended the stream.
+    /// Returns `Ok(false)`, or the fault that ended the stream. Called when the stream ends between two records.
     pub(super) fn end_between_records(&self) -> Result<bool, Stop> {
         match &self.fault {
             Some(fault) => Err(Box::new(CaptureError::new(fault.kind, "", fault.what.clone()).at(self.offset()))),

@@ -1,8 +1,8 @@
 //! The gates: one file for each reason why TCP may not send (`docs/how-it-decides.md`, 4).
 //!
 //! Each file describes what closes the gate, what opens it and what disproves it, and names the source. A gate gets the
-//! evidence of one wait. The gate returns whether it was closed until the segment was sent, and how sure that is. No
-//! gate uses the result of another; `judge.rs` decides which result counts.
+//! evidence of one wait. The gate returns whether it was closed until the segment was sent, and with which confidence.
+//! No gate uses the result of another; `judge.rs` decides which result counts.
 
 mod ambiguous;
 mod close;

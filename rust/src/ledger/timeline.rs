@@ -7,7 +7,7 @@
 //! ```text
 //! segment ─ network: while the line carries the previous segment, or the bottleneck carries the flight in slow start
 //!         └ handshake ─┬─ loss-recovery: until the ACK of everything, if the wait began in recovery
-//!                      ├─ network: transit to the peer, transit of the answer's last byte back (at most one RTT), queues;
+//!                      ├─ network: transit to the peer, transit of its last answer byte back (at most an RTT), queues;
 //!                      │           unknown if the capture began within the connection and only answers show the RTT;
 //!                      │           nothing if the peer's application sent nothing, because nobody waited for transit
 //!                      ├─ idle: until the first data from the peer, if this is long and the peer had nothing to answer

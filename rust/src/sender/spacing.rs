@@ -10,9 +10,9 @@ use crate::nullable::Nullable;
 pub(crate) const AROUND_BYTES: i64 = 78;
 /// Bytes that a SYN occupies on Ethernet, with padding.
 const SYN_LINE_BYTES: i64 = 84;
-/// Payload of one ATM cell (ITU-T I.361). Over ATM, a segment occupies whole cells. After the headers of the segment
-/// (40 bytes) come an AAL5 trailer and LLC/SNAP, 16 bytes together (ITU-T I.363.5, RFC 2684). A SYN with any options
-/// occupies two cells.
+/// Payload of one ATM cell (ITU-T I.361). Over ATM, a segment occupies whole cells. Besides the headers of the segment
+/// (40 bytes), it carries an AAL5 trailer and LLC/SNAP, which take 16 bytes together (ITU-T I.363.5, RFC 2684). A SYN
+/// with any options occupies two cells.
 pub(crate) const CELL_BYTES: i64 = 48;
 pub(crate) const AROUND_IN_CELLS_BYTES: i64 = 40 + 16;
 const SYN_CELLS: i64 = 2;
@@ -331,8 +331,8 @@ mod tests {
 
     #[test]
     fn the_quickest_exchange_of_messages_is_kept_by_what_it_had_more_than_the_syns() {
-        // 1,000 bytes of data take 1,078 bytes on the line (994 more than a SYN), or 22 cells (20 more than a SYN). If
-        // the ACK of the data carries no data, the two are no exchange.
+        // 1,000 bytes of data take 1,078 bytes on the line (994 more than a SYN), or 22 cells (20 more than a SYN). The
+        // data and its ACK are no exchange if the ACK carries no data.
         let mut spacing = after(&[], Seen::AtSender);
         assert_eq!(spacing.exchange().2.get(), None);
         for (longer_ns, back) in [(1_700_000, 1_000), (1_590_400, 1_000), (100_000, 0)] {

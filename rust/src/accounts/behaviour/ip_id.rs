@@ -2,9 +2,9 @@
 //!
 //! RFC 6864 requires an identification to be unique only while fragments are reassembled. Hosts therefore choose
 //! identifications in several ways: by a counter per connection (Linux), by one counter for all packets, at random, or
-//! always 0. Only with a counter per connection do the packets of this direction have consecutive numbers. If nearly
-//! all numbers are present in the capture, in any order, the host uses a counter per connection. With a counter per
-//! connection, a missing number is a packet that was lost before the capture point or that the capture missed.
+//! always 0. The packets of this direction have consecutive numbers only with a counter per connection. Such a counter
+//! is in use if nearly all numbers are in the capture, in any order. A missing number is then a packet that was lost
+//! before the capture point or that the capture missed.
 
 use serde::{Deserialize, Serialize};
 

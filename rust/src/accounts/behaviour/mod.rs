@@ -1,7 +1,7 @@
 //! Behaviour of the two hosts of a connection: how fast they answer (which shows where the capture point is), how they
 //! acknowledge, whether Nagle's algorithm delays small segments, and what their SYN offers.
 //!
-//! Each accumulator has a fixed size and is called once per segment. [`crate::hosts`] draws the conclusions.
+//! Each accumulator has a fixed size and is updated once per segment. [`crate::hosts`] draws the conclusions.
 
 mod acking;
 mod event;

@@ -16,9 +16,9 @@ use gzip::Gzip;
 use raw::Raw;
 use xz::Xz;
 
-/// Maximum ratio of decompressed to compressed bytes, against decompression bombs. Deflate cannot exceed a ratio of
-/// 1,032 (RFC 1951: 258 bytes in 2 bits). Real captures stay below 200; decompression bombs in zstd and xz reach 30,000
-/// and more. The limit is chosen between these ratios.
+/// Maximum ratio of decompressed to compressed bytes, as a protection against decompression bombs. Deflate cannot
+/// exceed a ratio of 1,032 (RFC 1951: 258 bytes in 2 bits). Real captures stay below 200; decompression bombs in zstd
+/// and xz reach 30,000 and more. The limit is chosen between these ratios.
 const MAX_RATIO: u64 = 4_096;
 
 /// Decompressed bytes that are always allowed, so that a tiny file cannot exceed the ratio by its headers alone.

@@ -20,8 +20,8 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     wait.was_taken_in_turn().then(|| Closed::one_of(Rivals::among(&[(Cause::Nagle, true), (Cause::SendBuffer, true)])))
 }
 
-/// An ACK released the segment, and no other gate explains the wait. Nagle's algorithm may be on, a buffer may have
-/// been full, the congestion window may have stopped growing, or the application wrote just then.
+/// Closed if an ACK released the segment and no other gate explains the wait. Nagle's algorithm may be on, a buffer may
+/// have been full, the congestion window may have stopped growing, or the application wrote just then.
 #[inline]
 pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.was_released_by_ack() && !wait.direction.old && !wait.peer_spoke())
@@ -42,17 +42,17 @@ fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
     ])
 }
 
-/// Bytes were in flight, and the sender continued without an event that the capture shows. After a full-sized segment
-/// the sender may have had more to send, and nothing shows what delayed this data. If a full-sized segment is sent
-/// while a small one is in flight, Nagle's algorithm may have delayed a part of it, and nothing shows since when.
+/// Closed if bytes were in flight and the capture shows no event that let the sender continue. After a full-sized
+/// segment the sender may have had more to send, and nothing shows what delayed this data. If a full-sized segment is
+/// sent while a small one is in flight, Nagle's algorithm may have delayed a part of it, and nothing shows since when.
 #[inline]
 pub(super) fn without_an_event(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.stopped_halfway() || wait.was_filled_while_held()).then(|| Closed::one_of(rivals_without_an_event(wait)))
 }
 
-/// The causes that end without an event in the capture: the application writes again, or a pacing timer, which runs for
-/// a part of the RTT, expires. In a capture away from the sender, an ACK may have reached the sender at another time
-/// than the capture suggests.
+/// The causes that end without an event in the capture: the application writes again, or a pacing timer of less than
+/// one RTT expires. In a capture away from the sender, an ACK may have reached the sender at another time than the
+/// capture suggests.
 #[cold]
 fn rivals_without_an_event(wait: &Evidence<'_>) -> Rivals {
     let (halfway, far) = (wait.stopped_halfway(), !wait.direction.near_sender);

@@ -2,9 +2,10 @@
 //! retransmission timer runs.
 //!
 //! - **Closed** when a FIN is retransmitted, only the FIN is unacknowledged, and the peer sends no data later. The gate
-//!   is also closed when anything is retransmitted to a receiver that had closed. The receiver's FIN came before the
-//!   wait, and both hosts have sent a FIN. The receiver answers with a RST, or never acknowledges new data again.
-//!   Without a RST, the cause `close` is only *possible*, because the path of a half-closed connection may have failed.
+//!   is also closed when anything is retransmitted to a receiver that had closed. This requires that the receiver's FIN
+//!   came before the wait, that both hosts have sent a FIN, and that the receiver answers with a RST or never
+//!   acknowledges new data again. Without a RST, the cause `close` is only *possible*, because the path of a
+//!   half-closed connection may have failed.
 //! - **Opened by** the retransmission.
 //! - **Disproved by** data of the peer after the FIN, or an ACK of the retransmitted bytes.
 //! - **Source:** RFC 9293, 3.6; `docs/how-it-decides.md`, 4.2.

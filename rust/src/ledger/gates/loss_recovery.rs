@@ -4,7 +4,7 @@
 //!   the segment. Only a repair proves the cause, because something else may have delayed new data. The cause is only
 //!   *possible* for new data in a capture away from the sender and for a tail-loss probe, which shows no loss by itself
 //!   (RFC 8985, 7.3). The cause is also only *possible* if the sender's IP identifications are the only evidence of a
-//!   loss before the capture point, because packets to other hosts leave the same gaps.
+//!   loss before the capture point, because packets to other hosts cause equal gaps.
 //! - **Opened by** the ACK that ends recovery.
 //! - **Disproved by** ACKs that had covered the bytes before they were retransmitted.
 //! - **Source:** RFC 5681, 3.2; RFC 6675; RFC 8985; `docs/how-it-decides.md`, 4.6.
@@ -29,7 +29,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
 }
 
 /// What limited the sender before it learned of the loss. The sender waited for an ACK that did not come. The
-/// conditions are those of the gates that an ACK opens, but no ACK is required to release the segment.
+/// conditions are those of the gates that an ACK opens, except that no ACK needs to release the segment.
 pub(in super::super) fn before_signal(wait: &Evidence<'_>) -> Cause {
     if !wait.window_is_known() {
         Cause::Unknown

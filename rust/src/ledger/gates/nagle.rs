@@ -22,7 +22,7 @@ fn waits_for_ack(wait: &Evidence<'_>) -> bool {
     wait.is_small() && ((wait.was_released_by_ack() && wait.was_held_by_nagle()) || wait.was_released_late())
 }
 
-/// Because of Nagle's algorithm, a small segment waited for an ACK that the receiver delayed.
+/// Closed if Nagle's algorithm delayed a small segment until an ACK arrived, and the receiver delayed this ACK.
 #[inline]
 pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.ack_was_late() && waits_for_ack(wait)).then(|| {
@@ -30,8 +30,8 @@ pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
     })
 }
 
-/// Nagle's algorithm delays a small segment by an RTT although no ACK is delayed. Alternatively, the stack keeps
-/// buffered data back although the receiver window has room.
+/// Closed if Nagle's algorithm delayed a small segment by an RTT without a delayed ACK, or if the stack kept buffered
+/// data back although the receiver window had room.
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let by_ack = || waits_for_ack(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();

@@ -32,10 +32,10 @@ fn was_full(wait: &Evidence<'_>) -> bool {
     wait.window_was_full() && (wait.window_opened() || wait.ack_just_came()) && wait.window_released_it()
 }
 
-/// In a capture away from the sender, the room in the window is not known exactly. The window therefore counts as full
-/// if it has room for fewer than two full-sized segments. There are two exceptions. If a flight grows while there is
-/// room for a full-sized segment, it has not reached the edge of the window. If a sender sends beyond the window, the
-/// window does not limit it.
+/// Whether the window was nearly full, in a capture away from the sender. The room is not known exactly there, so room
+/// for fewer than two full-sized segments counts as nearly full. There are two exceptions. If a flight grows while
+/// there is room for a full-sized segment, it has not reached the edge of the window. If a sender sends beyond the
+/// window, the window does not limit it.
 fn was_nearly_full(wait: &Evidence<'_>) -> bool {
     let Some(room) = wait.room().filter(|room| !wait.direction.near_sender && *room >= 0) else { return false };
     let grows_with_room = room >= wait.smss_bytes
@@ -56,10 +56,9 @@ fn was_cut(wait: &Evidence<'_>) -> bool {
         && wait.window_released_it()
 }
 
-/// In a capture away from the sender, it may be unknown which of several ACKs within one tick of their timestamps
-/// released this segment. It is then also unknown how full the receiver window was. However, the flight of the previous
-/// RTT had filled the window, and the window is no larger now. The ACKs of the previous flight release this train of
-/// segments, at the spacing of the path.
+/// Whether the flight of the previous RTT filled the window, and its ACKs release this train of segments at the spacing
+/// of the path. The window must be no larger now. True only in a capture away from the sender. There, several ACKs
+/// within one tick of their timestamps may have released this segment, so it is unknown how full the window was.
 fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
     let filled = || match (wait.previous_round_flight(), wait.flight_before(), wait.room()) {
         (Some(before), Some(now), Some(room)) => before + wait.smss_bytes > now + room,

@@ -62,8 +62,8 @@ impl Ended {
         Ok(samples)
     }
 
-    /// Whether the waits of direction `side` can show queues. The kind of evidence determines the host, sender or
-    /// receiver; queues on the path to this host show only if the capture point is away from it.
+    /// Whether the waits of direction `side` can show queues on the path to a host. The kind of evidence determines
+    /// whether this host is the sender or the receiver. The capture point must be away from it.
     fn is_witness(&self, side: usize, of: Witness) -> bool {
         let records = self.waits.directions.get(side).map_or(0, EndedLog::records);
         let shows = |one: &DirectionFacts| {

@@ -45,9 +45,9 @@ def _nodelays(evidence: Evidence, schedule: Schedule) -> tuple[bool, ...]:
 
 
 def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
-    """Second stage: a receive window that is smaller by one segment.
+    """Second stage: a receive window that is smaller by one segment, and other sizes of write calls.
 
-    If a send buffer limited the application: other sizes of write calls.
+    The sizes vary only if a send buffer limited the application.
     """
     extra_ns = _usual_extra_ns(evidence)
     for end in schedule.ends():

@@ -1,9 +1,9 @@
 """`analyze --whatif`: predicts with models how much time a remedy saves. Without this option, findings give only an upper bound.
 
-A rule measures only how long a cause took. The time of the cause is an upper bound of the gain, because without the cause the transfer may
-wait for something else. Models of both stacks (`whatif`) reproduce the connection and simulate it with the remedy. A model takes seconds
-per connection, and does not fit every connection. So only the most expensive connections are modelled, within a time limit. All other
-findings keep the upper bound. Each finding says whether its gain is modelled or an upper bound.
+A finding only measures how long a cause took. The time of the cause is an upper bound of the gain, because without the cause the transfer
+may wait for something else. Models of both stacks (`whatif`) reproduce the connection and simulate it with the remedy. A model takes
+seconds per connection, and does not fit every connection. So only the most expensive connections are modelled, within a time limit. All
+other findings keep the upper bound. Each finding says whether its gain is modelled or an upper bound.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`replay whatif`: predicts how long a transfer takes with changed settings.
 
-To predict, the schedule is simulated with models of both stacks.
+The prediction simulates the schedule with models of both stacks.
 
 First the model must reproduce the original. Several values are tried for what the capture does not show (`model.Fit`), and the best fit is
 kept. If even the best fit differs too much in duration or in causes, no prediction is made. Each change is simulated with all fits that are
@@ -40,8 +40,8 @@ MAX_DURATION_ERROR: Final = 0.10
 """Largest accepted error of the modelled original's duration."""
 
 MAX_LEDGER_ERROR: Final = 0.25
-"""Largest accepted share of a direction's time that has different causes in the model and in the capture's ledger. This share is half the
-sum of the differences between the shares of the causes (`_distance`)."""
+"""Largest accepted share of a direction's time that has different causes in the model and in the capture's ledger. `_distance` computes
+this share."""
 
 NEARLY: Final = 0.01
 """A fit is used for the range of a prediction if its duration error exceeds that of the best fit by at most this much."""
@@ -316,7 +316,7 @@ between runs (measured: 4 to 10 ms for the same application)."""
 
 WAKING_NS: Final = 1_000_000
 """A pause shorter than this may be wake-up latency, which shrinks if the application no longer sleeps for long (measured: 0.3 ms after a
-wait of 40 ms, 0.05 ms without one)."""
+wait of 40 ms, 0.05 ms without a wait)."""
 
 
 def _without_waking(schedule: Schedule) -> Schedule:

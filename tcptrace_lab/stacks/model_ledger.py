@@ -3,9 +3,9 @@
 A direction's ledger describes what a capture at its sender shows, from the connection's first frame there to the last. Compare this ledger
 only with a capture taken at the sender. The time between two sent segments has these causes:
 
-- Bytes are queued: the cause is the rule or window that delays them. If the receiver's ACK was delayed, the cause is `nagle-delayed-ack` if
-  Nagle's algorithm delayed a small segment, and `delayed-ack` if the congestion window or a full send buffer delayed data. Only the ACK
-  that ends the wait decides: a delayed ACK costs no time if a later, prompt ACK releases the data.
+- Bytes are queued: the cause is the rule or window that delays them. If the receiver delayed its ACK, the cause is `nagle-delayed-ack` (for
+  Nagle's algorithm) or `delayed-ack` (for the congestion window or a full send buffer). Only the ACK that ends the wait decides: a delayed
+  ACK costs no time if a later, prompt ACK releases the data.
 - Nagle's algorithm delays the last bytes of a full send buffer: the cause is Nagle's algorithm if the small segment ends the wait. The
   cause is the send buffer if a full segment ends the wait, because the application filled the segment when the buffer had space.
 - The send buffer is full and the window is used up: the cause is the window.

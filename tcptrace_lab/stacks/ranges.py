@@ -2,8 +2,8 @@
 
 A request and its answer share one connection. The sender's socket copies the message in pieces. TCP sends full segments at once, and delays
 a small segment (Nagle's algorithm). The receiver delays its ACK until enough data has arrived. A size stalls if, at the end, bytes are
-unsent or the application is blocked, and only the delayed-ACK timer will send an ACK. Whether an ACK returns before or after the next piece
-is written depends on the path, so each size is evaluated for both cases.
+unsent or the application is blocked, and only the delayed-ACK timer will send an ACK. The path decides whether an ACK returns before or
+after the next piece is written. So each size is evaluated for both cases.
 
 The evaluation ignores congestion windows, loss, processing time, ACKs that the timer sends in the meantime, and earlier messages (each was
 answered, so none of their bytes are queued or in flight).

@@ -44,7 +44,7 @@ class Capture:
     dropped: int = field(default=0)
 
     def await_end(self, connections: int) -> None:
-        """Wait until `connections` connections have ended in the file."""
+        """Wait until the file contains the ends of this many connections."""
         deadline_s = time.monotonic() + END_TIMEOUT_S
         while ended_connections(self.path) < connections:
             if time.monotonic() > deadline_s:
@@ -54,7 +54,7 @@ class Capture:
             self._await_more()
 
     def shows(self, token: bytes, within_s: float) -> bool:
-        """Return whether `token` appears at the end of the file within `within_s` seconds."""
+        """Search the end of the file for `token` for up to `within_s` seconds. Return whether it was found."""
         deadline_s = time.monotonic() + within_s
         while True:
             with self.path.open("rb") as file:

@@ -194,7 +194,7 @@ def _explained(dumpcap: Dumpcap, request: Request, path: Path) -> LabFailed | Us
 
 
 def _one_line(words: str) -> str:
-    """Return dumpcap's error message as one line: the first lines of its output that are not status messages."""
+    """Return dumpcap's error message as one line. It contains the first output lines that are not status messages."""
     lines = [line.strip().removeprefix("dumpcap: ") for line in words.replace("\r", "\n").splitlines() if not _NOISE.search(line.strip())]
     return " ".join(lines[:2])[:240].rstrip(".") or "it says nothing"
 

@@ -163,7 +163,7 @@ def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFra
 def _own_connections(analysis: Analysis, sound: Analysis) -> pl.DataFrame:
     """Return the connections with the hosts' true addresses and the byte counts of the fault-free capture.
 
-    The connections' time span is unlimited, because the ledger limits the compared time.
+    The connections get an unlimited time span, because the ledger already limits the compared time.
     """
     sent = _bytes_by_end(sound)
     rows = []

@@ -70,7 +70,7 @@ class Headline:
     """The verdict on one capture.
 
     Attributes:
-        at: capture point, as seen from the direction that the verdict describes.
+        at: the capture point: the sender, the receiver or the router of the verdict's direction.
         said: the causes that the verdict names.
         confidence: the verdict's confidence; None if it names no cause or `unknown`.
         kernel: the causes that took most of this direction's time according to the kernel.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.network import Medium, Namespace, Network
 
 SUBNET = "192.0.2.0/24"
-"""The network that both ends reach directly. A namespace cannot choose its default congestion control, but a route can."""
+"""The network of both ends. Its route sets the congestion control, because a namespace cannot choose a default."""
 PREPARE_TIMEOUT_S, READY_TIMEOUT_S, LONGEST_S = 30.0, 15.0, 5.0
 """Time limits: for preparations, for a server to start listening, and for a client's work. A client that exceeds its limit is ended. The
 limits are choices, without a source."""
@@ -49,7 +49,9 @@ MAX_WORDS = 300  # number of characters of a failed program's last output that a
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """One end whose processes are stopped for a part of each period. Short periods emulate a busy machine, long ones a suspended program.
+    """One end whose processes are stopped for a part of each period.
+
+    Short periods emulate a busy machine. Long periods emulate a suspended program.
 
     Attributes:
         end: `client` or `server`.

@@ -306,7 +306,7 @@ class LostWrites(Described):
         for index in range(self.count):
             if index in self.lost_writes:
                 if index - 1 not in self.lost_writes:
-                    await_acknowledged(pair.client)  # so that TCP sends this write at once, and nothing else
+                    await_acknowledged(pair.client)  # so that TCP sends only this write, and sends it at once
                 drop_everything(pair.server)
                 pair.client.sendall(bytes(self.write_bytes))
                 pair.server.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)

@@ -6,14 +6,15 @@ first row that applies:
     unsent bytes, and the window has no room for the next segment        receiver's window
     unsent bytes, and the kernel is in loss recovery                     loss
     unsent bytes, and the window has less room than Linux waits for      receiver's window (as in the kernel's `rwnd_limited`)
-    unsent bytes, at least a full segment, or the congestion window      congestion window: slow start before the first reduction by a
-    is used up                                                           loss, loss after it
-    unsent bytes, less than a segment, and bytes in flight               Nagle's algorithm
+    at least a full segment unsent                                       congestion window (*)
+    unsent bytes, and the congestion window is used up                   congestion window (*)
+    less than a full segment unsent, and bytes in flight                 Nagle's algorithm
     no unsent bytes, and the kernel is in loss recovery                  loss
     no unsent bytes, bytes in flight, and the writer is at its limit     send buffer
     no unsent bytes, and the server sleeps before it answers             peer: it has read everything, but may not have ACKed it yet
     nothing in flight, and the client sleeps                             application
 
+(*) The congestion window counts as slow start until a loss first reduces it, and as loss afterwards.
 If no row applies, bytes are in transit. While the bottleneck is busy, bytes in transit, slow start, loss and send buffer count as network.
 Works only on Linux with reno or cubic, because TCP_INFO does not show what limits a paced sender.
 """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_file import Point
 
 UDP_SILENCE_S = 0.25
-"""A UDP receiver stops when no datagram has arrived for this time after the last datagram was sent."""
+"""A UDP receiver stops if it receives nothing for this long after the last datagram was sent."""
 ECHO_PATIENCE_S = 1.0
 SPIN_NS = 200_000
 """For this long before a datagram is due, a paced sender polls the clock instead of sleeping."""
@@ -39,7 +39,7 @@ class Measured:
         latencies_ns: duration of each operation (a transfer, a round trip or a file).
         port: client port of the connection or flow with the data.
         cpu_ns: CPU time of the writing thread.
-        more: figures of certain kinds only: `connect_ns`, `request_ns`, `transfer_ns` (means over the files), `lost_share`.
+        more: figures that only some kinds have: `connect_ns`, `request_ns`, `transfer_ns` (means over the files), `lost_share`.
     """
 
     elapsed_ns: int

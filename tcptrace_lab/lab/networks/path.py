@@ -1,7 +1,7 @@
 """One direction of an emulated network: a model that decides what the path does to each packet, and a log of these decisions.
 
 Loss, duplication and reordering of a packet depend only on the path's seed and on the packet's index in its direction (0 is the first,
-usually the SYN). Time never affects them, so a run is repeatable. The log has every packet. The log is the ground truth for verdicts from
+usually the SYN). Time never affects them, so a run is repeatable. The log contains every packet. It is the ground truth for verdicts from
 captures.
 """
 
@@ -37,8 +37,8 @@ class Fate(StrEnum):
 class PathModel:
     """The model of one direction.
 
-    There is one random draw per packet, kind of fate and seed. So a packet's fate is independent of time and of the other kinds of
-    fate. If several fates apply to a packet, the log records the first of these: lost, duplicated, delayed.
+    Each kind of fate has its own random draw for each packet. So a packet's fate is independent of time and of the other kinds of fate. If
+    several fates apply to a packet, the log records the first of these: lost, duplicated, delayed.
 
     Attributes:
         delay_s: propagation delay of each packet, in seconds.

@@ -5,8 +5,8 @@ change this state. Three rules of netstack (`transport/tcp/snd.go`) differ from 
 of Linux:
 
 - Nagle's algorithm delays a partial segment while *any* data is in flight, as RFC 896 says: `snd_sml` is the end of all sent data.
-- A segment waits until the whole segment fits the window. Segments are not deferred to become larger: the first unsent segment is at most
-  one MSS long.
+- A segment waits until the whole segment fits the window. Segments are never deferred. So the first unsent segment counts as at most one
+  MSS.
 - Netstack compares `Outstanding` with the congestion window, so `Outstanding` is used as the number of packets in flight.
 """
 

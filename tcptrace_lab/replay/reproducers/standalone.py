@@ -6,8 +6,8 @@
 """Reproduce a stall of a TCP transfer, and try remedies.
 
 Both ends run over loopback. If the stall needs a path, they run in two private network namespaces, joined by a relay with the path's delay,
-rate and losses (Linux; root, or user namespaces). --serve and --connect run one end each on two machines. The transfer runs --times times;
-the fastest one decides, because a busy machine can only make it slower.
+rate and losses (Linux; root, or user namespaces). --serve and --connect run one end each on two machines. --times sets the number of runs.
+The fastest run decides, because a busy machine can only slow a run down.
 """
 
 from __future__ import annotations
@@ -400,7 +400,7 @@ def serve(end: dict[str, Any], asked: argparse.Namespace) -> int:
 
 
 def judged(took: list[float], connecting: list[float], steps: list[Told], ends: list[dict[str, Any]]) -> int:
-    """Print the steps, and whether the stall occurs: the fastest run is closer to the expected duration with the stall than without."""
+    """Print the steps and the result. The stall occurs if the fastest run is closer to the expected duration with the stall."""
     tell(steps)
     rtt_s = min(connecting)
     longer_s = rtt_s - EXPECTED["rtt_s"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _REPORTED = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame"})
 
 _CARRIES_NS = frozenset({1 << 31, 1 << 32, (1 << 31) * 1_000, (1 << 32) * 1_000})
-"""Error in ns if a tool omits a timestamp's fraction of 2^31 or more, or reads this fraction as a signed number (in ns or µs)."""
+"""Possible errors in ns if a tool reads a timestamp's fraction (in ns or µs) of 2^31 or more as a signed number, or omits it."""
 
 _CARRIED = "carried into its seconds"
 """Part of the engine's message about a timestamp whose fraction exceeds one second."""

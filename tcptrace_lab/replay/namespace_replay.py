@@ -81,7 +81,7 @@ def play(schedule: Schedule, capture: Path, *, timeout_s: float | None = None, a
 
 
 def expected_s(schedule: Schedule) -> float:
-    """Return the expected duration: that of the original, or the total pauses of the applications, whichever is longer."""
+    """Return the expected duration: the original's duration or the total pauses of the applications, whichever is longer."""
     thinking_s = sum(end.thinking_ns for end in schedule.ends()) / NS_PER_S
     captured_s = schedule.source.get("duration_s", 0.0)
     return max(thinking_s, float(captured_s) if isinstance(captured_s, (int, float)) else 0.0)

@@ -1,7 +1,6 @@
 """Compares an original transfer with its replays: durations, causes and findings. Also answers two questions.
 
-- Is the stall reproduced? Yes, if the stall's time in the unchanged replay differs from that in the original by at most
-  `REPRODUCED_WITHIN`.
+- Is the stall reproduced? Yes, if the stall's times in the original and in the unchanged replay differ by at most `REPRODUCED_WITHIN`.
 - Do the changes fix the stall? Yes, if at most the share `FIXED_LEFT` of the stall's time remains.
 """
 

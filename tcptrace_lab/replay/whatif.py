@@ -47,8 +47,8 @@ NEARLY: Final = 0.01
 """A fit is used for the range of a prediction if its duration error exceeds that of the best fit by at most this much."""
 
 MIN_RANGE: Final = 0.01
-"""Minimum width of a range to either side, as a share of the duration. Runs on a real machine differ by this share (measured: README of
-`captures`)."""
+"""Minimum distance of each bound from the prediction, as a share of the duration. Runs on a real machine differ by this share (measured:
+README of `captures`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +332,7 @@ def _without_waking(schedule: Schedule) -> Schedule:
 def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tuple[Schedule, Fit]]:
     """Yield variants in which a changed buffer is one segment larger or smaller.
 
-    Whether the last bytes need one more round trip depends on how writes and segments fit the buffer. So the predicted duration is
+    The fit of writes and segments in the buffer decides whether the last bytes need one more round trip. So the predicted duration is
     uncertain by one RTT.
     """
     mss = fit_candidates.mss_bytes(changed, one.stack)

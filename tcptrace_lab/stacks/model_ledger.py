@@ -1,7 +1,7 @@
 """The model's ledger: for each direction and every instant of the connection, the reason why the next byte is not sent.
 
-A direction's ledger describes what a capture at its sender shows, from the connection's first frame there to the last. Compare this ledger
-only with a capture taken at the sender. The time between two sent segments has these causes:
+A direction's ledger describes a capture at the direction's sender, from the connection's first frame to the last. Compare this ledger only
+with a capture taken at the sender. The time between two sent segments has these causes:
 
 - Bytes are queued: the cause is the rule or window that delays them. If the receiver delayed its ACK, the cause is `nagle-delayed-ack` (for
   Nagle's algorithm) or `delayed-ack` (for the congestion window or a full send buffer). Only the ACK that ends the wait decides: a delayed

@@ -151,7 +151,7 @@ class Deadlock:
         ack_bytes: A: received bytes that trigger an immediate ACK.
         send_buffer_bytes: S: the send buffer.
         unused_bytes: maximum number of bytes of S that may stay free while a write is blocked.
-        locks: True if, by the rules, a stream that begins on an idle connection deadlocks.
+        locks: True if the rules predict a deadlock for a stream that begins on an idle connection.
     """
 
     hold_bytes: int
@@ -162,7 +162,7 @@ class Deadlock:
 
     @property
     def needed_bytes(self) -> int:
-        """H + A. With a smaller send buffer, a stream can deadlock whatever the size of its writes is."""
+        """H + A. With a smaller send buffer, a stream can deadlock with writes of any size."""
         return self.hold_bytes + self.ack_bytes
 
     @property

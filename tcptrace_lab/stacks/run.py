@@ -72,7 +72,7 @@ class Run:
 
     Attributes:
         packets: all packets, in the order in which the hosts sent them.
-        truth: the model's ledger if it was requested, else empty: contiguous intervals of each direction, by direction and time.
+        truth: the model's ledger: contiguous intervals, by direction and time; empty if it was not requested.
         client, server: what each host did.
         end_ns: time of the last event.
     """

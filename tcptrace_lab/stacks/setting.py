@@ -154,7 +154,7 @@ class Setting:
     Attributes:
         client, server: the hosts; the client connects.
         forward, backward: the path from the client to the server, and from the server to the client.
-        mss_bytes: MSS that both SYNs announce, as the path's MTU allows it; TCP options are part of it.
+        mss_bytes: MSS that both SYNs announce. It follows from the path's MTU, and includes the TCP options.
         no_slow_start: the congestion window does not limit the sender before the first loss, as on a long-lived connection.
         until_ns: time limit of the run.
     """

@@ -72,7 +72,7 @@ class Receiver(Protocol):
         """Return the window to advertise, in bytes."""
 
     def sent(self, tcp: Endpoint, length: int) -> None:
-        """Called when a segment is sent, which carries an ACK and `length` bytes of data."""
+        """Called when a segment with an ACK and `length` bytes of data is sent."""
 
     def timer(self, tcp: Endpoint) -> None:
         """Called when the delayed-ACK timer expires and the ACK is still due."""
@@ -100,9 +100,9 @@ class Stack:
         probe_bytes: data in a window probe. 1: the next byte, beyond the window; 0: none, with an already acknowledged sequence number.
         takes_beyond_window: accepts data beyond the advertised window if the receive buffer has space (BSD recomputes `rcv_wnd` for each
             segment); otherwise refuses it.
-        option_bytes: timestamp option in each segment, subtracted from the MSS; used if both stacks support it.
+        option_bytes: length of the timestamp option in each segment, subtracted from the MSS. The option is used if both stacks support it.
         window_scale: shift count of the window scale option; None: no option (windows up to 65,535 bytes).
-        output_on_ack: every ACK calls `output`; otherwise an ACK does so only while data is queued.
+        output_on_ack: True: every ACK calls `output`. False: an ACK calls `output` only while data is queued.
         idle_restart: after one RTO of idle time the congestion window returns to its initial value (RFC 5681, 4.1).
         holds_small: uses Nagle's algorithm unless the application disables it.
     """

@@ -12,5 +12,8 @@ def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:
 
 
 def hold_bytes(full_bytes: int, window_bytes: int) -> int:
-    """Return H, the queued bytes that BSD always sends: a full segment or half of the largest window, if less (RFC 1122, 4.2.3.4)."""
+    """Return H, the queued bytes that BSD always sends: a full segment or half of the largest window (RFC 1122, 4.2.3.4).
+
+    The smaller number counts.
+    """
     return min(full_bytes, window_bytes // 2)

@@ -1,10 +1,10 @@
 """Decides about wrong TCP checksums found by tshark: was the segment damaged on the wire, or is only its captured checksum wrong?
 
 With checksum offload, the network card computes checksums after the capture point. So nearly all captured segments of the sender have wrong
-checksums, and still arrive. A segment that is damaged on the path is discarded by its receiver (RFC 9293, 3.1), so its bytes are
-retransmitted: this is loss by corruption. For each direction, the retransmits decide between offload and corruption. The engine does not
-verify checksums, because verifying reads all captured bytes, and shows nothing in captures with offload or a short snaplen. Wireshark also
-verifies checksums only on request.
+checksums, and still arrive. A receiver discards a segment that was damaged on the path (RFC 9293, 3.1). Its bytes are then retransmitted:
+this is loss by corruption. For each direction, the retransmits decide between offload and corruption. The engine does not verify checksums,
+because verifying reads all captured bytes, and shows nothing in captures with offload or a short snaplen. Wireshark also verifies checksums
+only on request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Joins the engine's segments and tshark's segments by frame number, in batches.
 
-Both tables are in capture order. Their batches may have any size. The table that has been read less far is read next, so that little more
+Both tables are in capture order. Their batches may have any size. The next batch is read from the table that is behind, so that little more
 than one batch of each table is in memory.
 """
 

@@ -49,8 +49,8 @@ class SegmentCase:
         connection: our row of its connection; empty if we have none.
         earlier: our row of the previous connection on these ports; empty if there is none.
         foreign: the last frames of the stream that tshark considers segments and we do not.
-        excess_duplicates: duplicate ACKs since the ACK number last changed: the number that only we count, minus the number that only
-            tshark counts.
+        excess_duplicates: number of duplicate ACKs that only we count, minus the number that only tshark counts, since the ACK number last
+            changed.
         other_excess_duplicates: the same number for the peer's ACKs.
         own: the last frames of the connection that we consider segments and tshark does not.
         problems: messages of problems that the engine found while reading the capture.

@@ -118,7 +118,7 @@ class Judgement:
         count_began_anew: repeated ACKs are counted from 1 again, because an ACK of unseen data had reset the count.
         answers: the verdicts on the other side's last segment.
         below_zero: True if some bytes in flight are below the sequence number that Wireshark displays as 0.
-        zero_moved_by: the frame of the last SYN-ACK that changed the sequence number displayed as 0 for its side.
+        zero_moved_by: the frame of the last SYN-ACK that changed which sequence number its side displays as 0.
         other_zero_moved_by: as `zero_moved_by`, but for the other side.
         after_reset: True if the previous segment of its side was a RST.
         highest_by_reset: the frame of the RST that set the highest sequence number.
@@ -278,7 +278,7 @@ class Stream:
         judged.syn_again = self._syn_again
 
     def _judge_resend(self, header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-        """Classify a retransmit: spurious, fast, out of order, or a plain retransmission, in this order."""
+        """Classify a retransmit. The order of the tests is: spurious, fast, out of order, plain retransmission."""
         if "keep_alive" in judged.flags:
             return
         judged.repeated_acks = receiver.repeated_acks  # an ACK of unseen data may have changed this number just before
@@ -424,7 +424,7 @@ def _remember(header: Header, sender: _Side, judged: Judgement) -> None:
 
 
 def _acknowledge(header: Header, receiver: _Side, judged: Judgement) -> None:
-    """Drop the segments that this segment acknowledges. The RTT is measured from the oldest of them that ends at the ACK number."""
+    """Drop the segments that this segment acknowledges. The RTT starts at the oldest of these segments that ends at the ACK number."""
     judged.is_full |= len(receiver.unacked) >= MAX_UNACKED
     judged.forgotten_by = receiver.forgotten.get(header.ack) if receiver.forgotten else None
     left: list[_Unacked] = []

@@ -59,7 +59,7 @@ class Dumpcap:
 
     @property
     def received_and_dropped(self) -> tuple[int, int] | None:
-        """Number of received frames, and number of frames that dumpcap or the kernel dropped, over all interfaces.
+        """Numbers of received and dropped frames, over all interfaces.
 
         None if dumpcap did not report the numbers.
         """

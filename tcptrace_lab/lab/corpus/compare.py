@@ -85,7 +85,7 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 def _matrix(total: Mapping[Key, int], at: str) -> Iterator[str]:
     """Yield a matrix of seconds: one row for each cause of the kernel, one column for each cause of the ledger.
 
-    The part of the time for which the kernel rejects the ledger's cause is in brackets.
+    Brackets show the part for which the kernel rejects the ledger's cause.
     """
     seconds: dict[tuple[str, str], int] = defaultdict(int)
     wrong: dict[tuple[str, str], int] = defaultdict(int)
@@ -144,7 +144,7 @@ def _outcome(headline: Headline) -> str:
 def _disagreements(judged: Sequence[Judged], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion is the time of one transfer with equal kernel gates and an equal wrong cause in the ledger.
+    A confusion sums the time of one transfer by the kernel's gates and the ledger's wrong cause.
     """
     wrong = [(ns, one, key) for one in judged for key, ns in one.sums.items() if not key.is_accepted]
     yield ""

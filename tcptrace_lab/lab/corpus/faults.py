@@ -1,4 +1,4 @@
-"""Adds faults to a correct capture: packets are dropped, captured twice, truncated, given wrong timestamps or translated addresses.
+"""Adds faults to a correct capture: drops, duplicates or truncates packets, or changes their timestamps or addresses.
 
 Each packet also stores its true time, so that the ledger of a faulty capture can be compared with the kernel's ledger.
 """
@@ -165,7 +165,7 @@ def _between(first: float, last: float) -> Callable[[Packets, Random], Packets]:
 
 
 def _one_direction(*, of_data: bool) -> Callable[[Packets, Random], Packets]:
-    """Keep only the packets of one host. With `of_data`, this host is the one that sends more bytes, otherwise the other one."""
+    """Keep only the packets of the host that sends more bytes (`of_data`), or of the other host."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         sent = dict.fromkeys((True, False), 0)

@@ -29,8 +29,8 @@ JOINED = (
     frozenset({"nagle", "nagle-delayed-ack"}),
     frozenset({"receiver-window", "zero-window"}),
 )
-"""Sets of causes that count as one cause when the kernel's largest cause is determined, as in the verdict (`verdict.direction.OF_LOSSES`
-and similar sets)."""
+"""Each set of causes counts as one cause when the kernel's largest cause is chosen. The verdict joins causes in this way, too
+(`verdict.direction.OF_LOSSES` and similar sets)."""
 
 
 class Key(NamedTuple):

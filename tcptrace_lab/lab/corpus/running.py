@@ -195,7 +195,7 @@ def _competing(others: Sequence[tuple[Program, _Site]], network: Network) -> Ite
 
 
 def _add_host(network: Network, address: str) -> None:
-    """Give the server's namespace a second address, as if it were another host, and add this address to the client's neighbour table."""
+    """Give the server's namespace a second address for another host, and add this address to the client's neighbour table."""
     network.server.run("ip", "address", "add", f"{address}/24", "dev", network.interface)
     network.client.run("ip", "neighbour", "add", address, "lladdr", SERVER_MAC, "dev", network.interface, "nud", "permanent")
 

@@ -66,7 +66,7 @@ class Piece:
 
 
 class OfCapture(Protocol):
-    """An object with the two compared tables of a capture, such as `Tables` or `Analysis`."""
+    """The ledger and the connections of a capture. `Tables` and `Analysis` have both tables."""
 
     @property
     def ledger(self) -> pl.LazyFrame:

@@ -39,7 +39,7 @@ QUEUE_SHARE = 0.1
 LINE_SHARE = 0.8
 """A pacing rate of at least this share of the bottleneck's rate fills the path (a heuristic)."""
 MIN_LATE = 10
-"""Minimum number of packets that left a queue behind another packet, to measure the bottleneck's rate (a choice)."""
+"""The bottleneck's rate is unknown if fewer packets than this left a queue behind another packet (a choice)."""
 ACK_HELD_NS = 20 * NS_PER_MS
 """An ACK counts as delayed if it is sent this long after its data arrived. The bound is half of Linux's shortest delay (TCP_DELACK_MIN)."""
 
@@ -51,7 +51,7 @@ class Between:
     Attributes:
         least_transit_ns: transit time of the fastest packet; None if no packet was seen at both ends.
         queues: time spans in which a packet was in transit for longer than the path's delay.
-        acks_held: one time span per ACK that the receiver delayed: from the transmission of the data to the arrival of the ACK.
+        acks_held: one time span per delayed ACK, from the transmission of its data to the arrival of the ACK.
         arrivals: times at which data arrived.
         line_rate: payload bytes per second that left the path's queue; None if too few packets were queued.
     """
@@ -109,7 +109,7 @@ def _trips(sender: Life, receiver: Life) -> list[_Trip]:
 
 
 def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, int]]:
-    """Yield one time span per delayed ACK: from the transmission of the data to the arrival of the ACK.
+    """Yield one time span per delayed ACK, from the transmission of its data to the arrival of the ACK.
 
     The ACK is assumed to have the same transit time as the data.
     """

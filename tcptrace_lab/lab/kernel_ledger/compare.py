@@ -99,7 +99,7 @@ def _confused(ns: int, wrong_ns: int) -> str:
 def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion is the time of one transfer with equal kernel gates and an equal wrong cause in the ledger.
+    A confusion sums the time of one transfer by the kernel's gates and the ledger's wrong cause.
     """
     wrong: dict[tuple[Path, str, str, str], list[Piece]] = defaultdict(list)
     for piece in every:

@@ -82,12 +82,12 @@ class Verdict:
 
     @property
     def least(self) -> float:
-        """The smallest share, over all due states, of the true time that the ledger assigns correctly."""
+        """The smallest correctly assigned share of a due state's true time."""
         return min(min(self.given(state) / self.truth[state], 1.0) if self.truth.get(state) else 0.0 for state in self.due)
 
     @property
     def worst_other(self) -> tuple[str, float]:
-        """The state whose time in the ledger exceeds its true time most, and the excess as a share of all time."""
+        """The state that the ledger overestimates most, and the excess as a share of all time."""
         held = {WHOSE.get(cause, cause) for cause in self.found if cause not in NOTHING_HOLDS}
         beyond = {state: self.given(state) - self.truth.get(state, 0.0) for state in held}
         return max(beyond.items(), key=lambda item: item[1], default=("", 0.0))

@@ -1,4 +1,4 @@
-"""Concurrent transfers with known causes: a shared bottleneck, a browser's connections, or hosts that write at the same time.
+"""Concurrent transfers with known causes. They share a bottleneck, act like a browser, or write from both hosts at once.
 
 Each connection has its own witness, which reads the sending kernel's state. The bottleneck counts as busy while it sends bytes of any
 connection.

@@ -107,7 +107,7 @@ def bottleneck(rate_bps: int, round_trip_s: float, total: int, control: str, mtu
 
 
 def slow_start(total: int, round_trip_s: float, control: str, mtu: int = ETHERNET) -> Named:
-    """A transfer that is still in slow start when it ends, before it fills its path."""
+    """A transfer that ends in slow start, before it fills its path."""
     name = f"new connection, {total:,} B, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
     return name, known(path(round_trip_s, mtu, room=True), Bulk(total), SLOW_START, congestion_control=control)
 

@@ -116,8 +116,8 @@ class Network:
     """Two connected hosts, each with a namespace, an address and an interface. On loopback, both hosts share one namespace.
 
     Attributes:
-        points: name of a capture point → point: `client` and `server`; for hosts with offloads also `client-wire` and `server-wire`, where
-            packets are as on the wire.
+        points: name → capture point. The names are `client` and `server`. Hosts with offloads also have `client-wire` and `server-wire`,
+            with packets as on the wire.
     """
 
     client: Namespace

@@ -117,6 +117,6 @@ KINDS: Mapping[str, Callable[[int | None, Random], Script]] = {
     "periodic": _periodic,
     "delayed-acks": _below_a_segment,
 }
-"""Kind of transfer, named after what the stack under test does → function that draws its script."""
+"""Kind of transfer → function that draws its script. The kind says what the stack under test does."""
 JUMBO_KINDS = frozenset({"delayed-acks"})
 """Kinds of transfer that need large segments."""

@@ -1,4 +1,4 @@
-"""Restricts the sending of frames to interfaces inside this machine, and to its own addresses or networks that the user allows."""
+"""Allows frames only on interfaces inside this machine, and only to its own addresses or to networks that the user allows."""
 
 from __future__ import annotations
 

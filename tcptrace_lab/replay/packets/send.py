@@ -104,7 +104,7 @@ class Sent:
 
 
 def planned(frames: int, octets: int, duration_ns: int, loops: int) -> dict[str, Any]:
-    """Return the JSON document of a dry run: what one of `loops` repetitions would send, and how long it would take."""
+    """Return the JSON document of a dry run: what each of the `loops` repetitions would send, and how long it would take."""
     counts = {"frames": frames, "bytes": octets, "duration_s": duration_ns / NS_PER_S, "loops": loops}
     return {"schema_version": SCHEMA_VERSION, "dry_run": True, **counts}
 

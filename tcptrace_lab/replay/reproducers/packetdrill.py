@@ -72,7 +72,7 @@ MAX_UNSPLIT_BYTES: Final = 8_192
 sets PSH when half of the window is written."""
 
 SMALL_BYTES: Final = 16_384
-"""If an application writes more than this, the data may not fit the send buffer of a new Linux connection (net.ipv4.tcp_wmem), and the
+"""If an application writes more than this, the data may not fit the send buffer of a new Linux connection (net.ipv4.tcp_wmem), so the
 script sets SO_SNDBUF."""
 
 MAX_SENT_BUFFER_BYTES: Final = 212_992

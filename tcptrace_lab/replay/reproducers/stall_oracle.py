@@ -10,7 +10,7 @@ A schedule shows the stall if two conditions hold:
 Both conditions must hold for each fit that is nearly as good as the best fit. A stall that depends on a single jiffy, or on one segment of
 a window, would not occur on a real kernel. With `must_be_seen`, `analyze` must also find the stall in a capture of the model's run. For
 example, a capture shows a send buffer limit only after several round trips. Analyzing a capture takes 100 times as long as the simulation,
-and most stalls do not need it.
+and most stalls do not need this check.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Oracle:
         return made if made.client.done and made.server.done else None
 
     def stalled_ns(self, of: Run) -> int:
-        """Return for how long, in ns, the causes of the stall made its direction wait."""
+        """Return the total time (ns) that the stall's direction waits for the stall's causes."""
         return sum(end_ns - start_ns for start_ns, end_ns in self._holds(of))
 
     def _holds(self, of: Run) -> list[tuple[int, int]]:

@@ -88,7 +88,7 @@ class Bsd44Socket(SunOsSocket):
 class BsdSender:
     """SunOS 4.1, 4.3BSD-Tahoe, 4.4BSD (`tcp_output`): Nagle's algorithm with BSD's exceptions.
 
-    A segment is sent if it is full, or if it has at least half of the largest window. A segment is also sent if it empties the queue, and
+    A segment is sent if it is full, or if it has at least half of the largest window. A segment that empties the queue is also sent if
     nothing is in flight or TCP_NODELAY is set.
 
     Attributes:
@@ -158,7 +158,7 @@ class BsdReceiver:
         tcp.output()
 
     def update_due(self, tcp: Endpoint) -> bool:
-        """True if the window opens by `segments` full segments, or by a share of the buffer."""
+        """True if the window opens by `segments` full segments, or by `percent` of the buffer."""
         window = tcp.receive_buffer - tcp.unread
         gain = window - (tcp.advertised - tcp.rcv_nxt)
         if window <= 0 or gain <= 0:

@@ -1,6 +1,6 @@
 """Runs a schedule in private network namespaces and captures it. The path has the schedule's delay, rate, loss and MTU.
 
-No packet leaves the machine. When this process ends, the kernel removes the namespaces and dumpcap ends.
+No packet leaves the machine. When this process ends, dumpcap ends, and the kernel removes the namespaces.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def play(schedule: Schedule, capture: Path, *, timeout_s: float | None = None, a
         at: the end at which to capture: `client` or `server`.
 
     Raises:
-        LabFailed: missing rights, or a kernel feature failed; EndFailed: the connection failed.
+        LabFailed: rights are missing, or a kernel feature failed.
+        EndFailed: the connection failed.
         MissingTool: dumpcap, ip, ethtool or setpriv is not installed.
         UsageError: the kernel refuses a socket option.
     """

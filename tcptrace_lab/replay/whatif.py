@@ -44,7 +44,7 @@ MAX_LEDGER_ERROR: Final = 0.25
 this share."""
 
 NEARLY: Final = 0.01
-"""A fit is used for the range of a prediction if its duration error exceeds that of the best fit by at most this much."""
+"""A fit is used for the range of a prediction if its duration error is at most this much larger than the error of the best fit."""
 
 MIN_RANGE: Final = 0.01
 """Minimum distance of each bound from the prediction, as a share of the duration. Runs on a real machine differ by this share (measured:

@@ -362,7 +362,7 @@ class Endpoint:
 
     @property
     def has_holes(self) -> bool:
-        """True if data is missing before data that arrived out of order."""
+        """True if there is a gap before data that arrived out of order."""
         return bool(self._out_of_order)
 
     def delay_ack(self, due_ns: int | None = None) -> None:

@@ -46,7 +46,7 @@ REMEMBERED_PACKETS = 8
 """Number of last distinct packets of a direction in which tcptrace searches for an equal sequence number and IP identification."""
 
 MAX_SHIFT = 14
-"""Maximum window shift of our windows (RFC 7323, 2.3)."""
+"""Maximum window shift (RFC 7323, 2.3)."""
 
 QUARTER = SEQ_SPACE // 4
 """tcptrace stores each quarter of the sequence space separately. A segment across two quarters is stored as two segments."""

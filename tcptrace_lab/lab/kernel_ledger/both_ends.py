@@ -186,7 +186,7 @@ class Sides:
 
     def _state_there(self, moment_ns: int) -> Event | None:
         at = bisect_right(self._there_times, moment_ns) - 1
-        # these events are recorded before the state changes, so they describe the time before the event
+        # RECEIVED and WRITE are recorded before they change the state, so the next such event describes this moment
         if at + 1 < len(self._there) and self._there[at + 1].kind in {RECEIVED, WRITE}:
             at += 1
         return self._there[at] if at >= 0 else None

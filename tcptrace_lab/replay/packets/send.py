@@ -169,7 +169,7 @@ def send(plan: Plan) -> Sent:
     """Send the frames. All frames are checked before the first frame is sent. If any frame is refused, nothing is sent.
 
     Raises:
-        LabFailed: missing right to raw sockets, or the interface is down. The errors of `check` are raised too.
+        LabFailed: the right to raw sockets is missing, or the interface is down. The errors of `check` are raised too.
         OutputUnwritable: no disk space to prepare the frames.
     """
     done = Sent()

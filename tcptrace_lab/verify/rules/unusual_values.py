@@ -56,7 +56,7 @@ def _contradiction(case: FigureCase) -> str | None:
         return None
     below_0 = number >= MODULUS // 4
     if case.item in {"avg_owin", "wavg_owin"} and case.model is not None:
-        below_0 = number > case.model.longest  # even a mean of wrapped and other numbers exceeds the bytes that were sent
+        below_0 = number > case.model.longest  # a mean that includes a wrapped number also exceeds the sent bytes
     fewer = case.item == "pure_acks_sent" and case.modelled is not None and 0 < case.modelled - number <= case.false_headers
     if not (number == 0 or below_0 or fewer):
         return None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 MAX_OF_SELECTED = 4_096
 """Maximum number of costs whose evidence is kept, if only some connections are analyzed. A cost is the time of one cause in one direction.
-The number is large because the connections are selected only after all evidence is collected, and a capture from a pipe cannot be read
+The number is large because the connections are selected only after all evidence is collected. A capture from a pipe cannot be read
 again."""
 
 SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
@@ -56,7 +56,7 @@ class Analysis:
             larger than memory (see `Tables`).
         segments: rows of `schema.SEGMENTS` of these connections, in capture order.
         ledger: rows of `schema.LEDGER` of these connections: every interval. Further columns may follow (see `Tables`).
-        together: yields rows of `segments` and `ledger` in one pass over the files; None where the tables are kept (see `Tables`).
+        together: yields rows of `segments` and `ledger` in one pass over the files; None if the tables are kept (see `Tables`).
         notes: rows of `schema.NOTES` of these connections.
         flows: rows of `schema.FLOWS`, by `flow`; empty if connections were selected.
         accounts: rows of `schema.ACCOUNTS`, by `conn`: the sums of each connection's ledger.
@@ -65,11 +65,11 @@ class Analysis:
         stalls: the longest stalls of each direction, in connections with findings; rows of `schema.STALLS`.
         rates: rows of `schema.RATES` of the connections with findings.
         message_sizes: message times by message size, for the groups of connections that lose enough time for a finding, most expensive
-        first.
+            first.
         transactions: rows of `schema.TRANSACTIONS`: HTTP/1 and FTP transactions.
         labels: the purpose of each connection, judged by its first data (`transactions.labels`): number of the connection → words. Empty if
-        the capture is read again instead of being kept.
-        problems: errors in the capture that the engine survived.
+            the capture is read again instead of being kept.
+        problems: errors in the capture that did not stop the engine.
         loss: the part of the capture that could not be used; None if everything was used.
     """
 
@@ -171,7 +171,7 @@ def analyze(
         reread_bytes: see `read`.
         proofs: see `read`; affects only the ledger of the result.
         anonymizer: replaces all addresses in the result, and leaves out file names and transaction targets. `where` still sees the real
-        addresses.
+            addresses.
         progress: see `read`.
         say: see `read`.
 

@@ -15,8 +15,8 @@
 read, and `loss` in the result contains the exception. The command reports `loss` and exits with 4; a caller that needs the whole capture
 must raise `loss`.
 
-Other exit codes: 0 success, 1 a finding at or above `--fail-on`, 70 a defect of this software (EX_SOFTWARE of BSD's sysexits.h), 130
-interrupted, and 141 the reader of our output has closed it (128 + SIGINT, 128 + SIGPIPE, as shells report them).
+Other exit codes: 0 (success), 1 (a finding at or above `--fail-on`), 70 (a defect of this software; EX_SOFTWARE of BSD's sysexits.h), 130
+(interrupted; 128 + SIGINT, as shells report it), and 141 (the reader closed the pipe; 128 + SIGPIPE).
 """
 
 from __future__ import annotations

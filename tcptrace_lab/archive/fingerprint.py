@@ -55,7 +55,7 @@ def capture_of(digests: Sequence[str]) -> str:
 
 @cache
 def settings(*, reports: bool = True) -> str:
-    """Return a hash of everything that a result depends on except the capture: this program, the archive's format version, the options."""
+    """Return a hash of this program, the archive's format version and the options: all that a result depends on, except the capture."""
     what = {"store": STORE_VERSION, "program": program_version(), "reports": reports}
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:SETTINGS_DIGITS]
 

@@ -39,8 +39,9 @@ class Removed:
 def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) -> Removed:
     """Remove files that no capture of an archive needs any more.
 
-    This removes parts of other program versions, reports and parts of captures that are no longer in the archive, and temporary files of
-    killed runs. A capture whose files no longer exist cannot be analyzed again, so its part is kept even if another version wrote it.
+    Three kinds of files are removed: parts of other program versions; reports and parts of captures that are no longer in the archive;
+    temporary files of killed runs. A capture whose files no longer exist cannot be analyzed again, so its part is kept even if another
+    version wrote it.
 
     Args:
         root: the archive.
@@ -77,7 +78,7 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
 
 
 def _settings(place: Place, known: Registry) -> dict[str, str]:
-    """Return, for each capture, the settings of the part to keep: the part in the tables, or else a part of this program version."""
+    """Return the settings of each capture's part to keep: the part in the tables, or else a part of this program version."""
     part_names = set(place.names("parts"))
     own = [fingerprint.settings(reports=True), fingerprint.settings(reports=False)]
     stay = {}

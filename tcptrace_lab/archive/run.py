@@ -123,7 +123,7 @@ class Means:
     Attributes:
         jobs: number of local worker processes; None: one per processor.
         scheduler: address of a Dask scheduler (`tcp://…`) whose workers replace the local processes. They need access to the sources and
-        the output.
+            the output.
         memory_bytes: resident memory above which a local worker process is killed.
     """
 

@@ -74,7 +74,7 @@ def others() -> Mapping[str, Rule]:
     """Return the rules of other packages, sorted by entry point: name (for error messages) → rule.
 
     Raises:
-        RuleUnusable: an entry point cannot be loaded, is not a rule, or is a rule without a condition or for an unknown cause.
+        RuleUnusable: an entry point cannot be loaded or is not a rule, or the rule has no condition or an unknown cause.
     """
     if not any(ENTRY_POINT in (package.read_text("entry_points.txt") or "") for package in distributions()):
         return {}  # a text search, because parsing the entry points of all packages takes twice as long

@@ -86,7 +86,7 @@ class Compared:
         level: what each value measures; None if no group has two values.
         samples: one sample per group.
         shares: for causes, the mean time per group as a share of the direction's mean active time (idle time: of its mean duration); empty
-        for figures.
+            for figures.
         changes: one change per later group, against the first.
     """
 

@@ -1,9 +1,9 @@
 """`Anonymizer`: replaces addresses by pseudonyms in the tables from which all outputs are made.
 
 Addresses are replaced bit by bit: whether a bit is flipped depends on the key and on all bits before it. So the pseudonyms of two addresses
-share as many leading bits as the addresses (Xu et al., "Prefix-preserving IP address anonymization", ICNP 2002, with keyed BLAKE2 in place
-of AES), and different addresses get different pseudonyms. Without the key, nobody can recover an address. Runs with the same key make the
-same pseudonyms.
+share as many leading bits as the addresses, and different addresses get different pseudonyms. (The method is that of Xu et al.,
+"Prefix-preserving IP address anonymization", ICNP 2002, with keyed BLAKE2 in place of AES.) Without the key, nobody can recover an address.
+Runs with the same key make the same pseudonyms.
 """
 
 from __future__ import annotations

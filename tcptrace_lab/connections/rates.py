@@ -1,4 +1,4 @@
-"""Texts on the rates of a direction: the rates of its hosts, the bound that follows from them, and the reached share of this bound.
+"""Texts on the rates of a direction: the rates of its hosts, the resulting bound, and the share of this bound that was reached.
 
 The engine determines these rates (`rust/src/hosts/rates.rs`; columns of `schema.CONNECTIONS`).
 """

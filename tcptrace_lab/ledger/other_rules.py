@@ -1,7 +1,7 @@
 """Applies the rules of other packages, which may replace the cause that the engine gave to a wait.
 
 The engine returns every interval of the ledger with the figures of its wait. If a rule's condition is true, the interval gets the cause of
-the rule, and the sums and the evidence for findings are computed again from all intervals. These steps take several times as long as the
+the rule. Then the sums and the evidence for findings are computed again from all intervals. These steps take several times as long as the
 engine; if no such rule is installed, they are skipped. Throughput deadlocks, and the causes of delayed messages, always come from the
 engine.
 """

@@ -1,8 +1,8 @@
 """Ledger → stalls: the unusually long intervals, each with the evidence for its cause.
 
-A stall is an interval of at least `threshold_ns` (`schema.WAITS`): two RTTs, or 10 ms on a LAN, but at most one RTT plus the minimum
-retransmission timeout of Linux (docs/how-it-decides.md, 2.3). The proof of a stall is the sender's state at that time: the values that the
-rule of its cause names, the frames around the stall, and the timer that a late ACK suggests.
+A stall is an interval of at least `threshold_ns` (`schema.WAITS`). The threshold is twice the shortest RTT, but at least 10 ms, and at most
+the shortest RTT plus Linux's minimum RTO (docs/how-it-decides.md, 2.3). The proof of a stall is the sender's state at that time: the values
+that the rule of its cause names, the frames around the stall, and the timer that a late ACK suggests.
 """
 
 from __future__ import annotations

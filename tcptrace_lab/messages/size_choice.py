@@ -1,7 +1,7 @@
 """Chooses the connections to search for slow message sizes.
 
 The search reads the segments of these connections once more. It covers only dialogues (data in both directions) in which TCP delayed data
-for at least the length of one stall: the most expensive first, up to `MAX_SEGMENTS`.
+for at least the length of one stall. The most expensive come first, up to `MAX_SEGMENTS` segments.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ The steps of the test; all thresholds are constants below:
    exception in a part (the rules of a stack are deterministic). Otherwise the shortest of three descriptions decides: one share of stalls
    for all normal sizes and another for all slow sizes; a share for each part; or a share that follows the size, without cuts.
 3. A range is slow if at least three of its messages and at least a quarter of them stalled, and chance does not explain the difference from
-   normal sizes. Also, the median time of the stalled messages must exceed the time expected for their size (a Theil-Sen line through all
-   times without the waits that TCP caused) by more than both 95 % intervals. (Some messages of a slow range do not stall, because receivers
-   send ACKs at once for a while.)
+   normal sizes. Also, the stalled messages must take longer than expected for their size: more than the 95 % intervals of their median and
+   of the expected time allow. The expected time is a Theil-Sen line through all times without the waits that TCP caused. (Some messages of
+   a slow range do not stall, because receivers send ACKs at once for a while.)
 4. A slow range that extends to the largest (or smallest) size seen must have an abrupt edge on its other side, next to normal sizes.
    Otherwise, a share that grows with size (a trend) may explain the range. (If another slow range has normal sizes on both sides, no trend
    explains both ranges.)

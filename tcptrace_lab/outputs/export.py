@@ -1,7 +1,8 @@
 """Export of tables as Parquet, CSV, Arrow IPC or NDJSON. Rows are streamed, so that a table may be larger than memory.
 
-Parquet, Arrow and NDJSON support lists and distinguish null from empty. CSV has no lists: a list becomes its numbers separated by blanks,
-`sack_blocks` becomes `left:right` pairs separated by blanks (not `left-right`: offsets can be negative), and null is an empty field.
+Parquet, Arrow and NDJSON support lists and distinguish null from empty. CSV has no lists. In CSV, a list becomes its numbers, separated by
+blanks. `sack_blocks` becomes `left:right` pairs, separated by blanks (not `left-right`: offsets can be negative). Null becomes an empty
+field.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Matches the packets of two captures one by one, and distinguishes a packet from its retransmits and duplicates.
 
-A packet is identified by its sequence number, length, SYN, FIN and RST, its acknowledgment number, and, if the path leaves them unchanged,
-its TCP timestamp, SACK blocks and IP identification. Packets with identical headers are ambiguous: for example, retransmits within one tick
-of the timestamp clock on a stack that sets no IP identification. Ambiguous packets are matched by time, after the clocks are aligned on the
-unambiguous packets.
+A packet is identified by its sequence number, acknowledgment number, length, SYN, FIN and RST. If the path leaves them unchanged, the TCP
+timestamp, SACK blocks and IP identification are compared too. Packets with identical headers are ambiguous: for example, retransmits within
+one tick of the timestamp clock on a stack that sets no IP identification. Ambiguous packets are matched by time, after the clocks are
+aligned on the unambiguous packets.
 """
 
 from __future__ import annotations

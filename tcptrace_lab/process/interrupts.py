@@ -1,8 +1,9 @@
 """An interrupt (Ctrl-C, SIGINT) ends the process at once and without a traceback, whatever code is running.
 
-Python itself raises KeyboardInterrupt between any two steps of the main thread: while a thread is being started, in a callback of a library
-that takes the exception for a defect, or before a cleanup that then waits for a silent pipe. A command needs no cleanup: the system frees
-memory, descriptors and unnamed files. Anything that the system does not free is created with `making` or registered with `undoing`.
+Python itself raises KeyboardInterrupt between any two steps of the main thread. Examples: while a thread is being started, in a callback of
+a library that takes the exception for a defect, or before a cleanup that then waits for a silent pipe. A command needs no
+cleanup: the system frees memory, descriptors and unnamed files. Anything that the system does not free is created with `making` or
+registered with `undoing`.
 
 The main thread ends the process at its next Python step. While the main thread is in compiled code (waiting for a pipe, running a query), a
 watcher thread ends the process instead.

@@ -2,8 +2,8 @@
 
 A label is made from the first data of both directions.
 
-The bytes may be hostile: at most `MAX_BYTES` of each direction are read, lengths in them are checked, and a label is printable and has at
-most `MAX_LABEL` characters. If the snaplen truncated the data, the label is made from the captured bytes.
+The bytes may be hostile. Therefore at most `MAX_BYTES` of each direction are read, and lengths in them are checked. A label is printable
+and has at most `MAX_LABEL` characters. If the snaplen truncated the data, the label is made from the captured bytes.
 """
 
 from __future__ import annotations

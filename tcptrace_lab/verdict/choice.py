@@ -70,7 +70,7 @@ class Sent:
 
 
 def is_of(fault: Finding, from_client: bool) -> bool:  # noqa: FBT001  (the column `from_client` of the tables)
-    """Return whether a fault costs this direction time: it is its own fault, or its causes cost both directions the same time."""
+    """Return whether a fault costs this direction time. Such a fault belongs to this direction, or delays both directions at once."""
     advices = [causes.of_cause(cause).advice for cause in fault.causes]
     return fault.from_client == from_client or any(advice is not None and advice.of_client_alone for advice in advices)
 

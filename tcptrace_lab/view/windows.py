@@ -1,7 +1,8 @@
-"""Draws the report's figures for one window of a connection, thinned to the pixel columns of the screen, down to single segments.
+"""Draws the report's figures for one window of a connection.
 
-If a connection has at most `SMALL_ROWS` segments, all of them are read. For a larger connection, its state before the window is
-computed, and then only the segments of the window are read. If the window itself is too large, it is drawn batch by batch.
+The figures are thinned to the pixel columns of the screen. A narrow window shows single segments. If a connection has at most `SMALL_ROWS`
+segments, all of them are read. For a larger connection, its state before the window is computed, and then only the segments of the window
+are read. If the window itself is too large, it is drawn batch by batch.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _faults(*, once: bool = False) -> tuple[str, ...]:
 def _lost(side: str) -> tuple[str, ...]:
     """Return the columns of `schema.ACCOUNTS` with the time that a direction loses to fixable causes.
 
-    Time that both directions lose at the same time counts only for the client's direction.
+    If one cause delays both directions at the same time, this time counts only for the client's direction.
     """
     return tuple(_account(side, cause) for cause in _faults() if SIDES[side] or cause not in _faults(once=True))
 
@@ -105,7 +105,7 @@ def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:
 
 
 def _named_by_place(words: str, places: Mapping[str, str]) -> str:
-    """Return a problem's message with paths shortened to file names, so that a part does not depend on the capture's folder."""
+    """Shorten the paths in a problem's message to file names. A part must not depend on the capture's folder."""
     for path in places:
         words = words.replace(path, path.rpartition("/")[2])
     return words

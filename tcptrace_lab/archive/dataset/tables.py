@@ -41,7 +41,7 @@ FEW = 256
 names."""
 
 FILE_SLICES = 8
-"""Slices (`part.SLICE_BYTES`) per file: about 256 MB of memory."""
+"""Number of slices (`part.SLICE_BYTES`) per file: about 256 MB of memory."""
 
 ROW_GROUP_ROWS = 65_536
 
@@ -127,7 +127,7 @@ def build(
         settings: settings of the parts to use. If a capture has no part with these settings, its last part is used.
         lost: captures that could not be analyzed in this run: name → reason.
         write_all: calls `write` for each partition, in any order and in any process, and returns the results. By default, this process
-        writes them one by one.
+            writes them one by one.
 
     Returns:
         Rows of `schema.CAPTURES`, sorted by name.

@@ -1,9 +1,9 @@
 """Finds outliers: transfers that are much slower than the other transfers between the same two hosts.
 
 The modified z-score of a value is 0.6745 times its distance from the median, divided by the median absolute deviation. The score is
-computed on logarithms, because rates and times are half the median as often as they are twice the median. A value above 3.5 is an outlier
-(Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993). Only transfers with lower rates or longer times are reported. Fewer than
-eight transfers in one direction between two hosts are too few to have outliers.
+computed on logarithms, because half the median is as likely a value as twice the median. A value above 3.5 is an outlier (Iglewicz and
+Hoaglin, How to Detect and Handle Outliers, 1993). Only transfers with lower rates or longer times are reported. Fewer than eight transfers
+in one direction between two hosts are too few to have outliers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the captures in the files, folders, globs and URLs that the user names, and lists the files there that are not captures."""
+"""Finds the captures in the files, folders, globs and URLs that the user names. Also lists the files there that are not captures."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ killed, so the lock is never stale.
 
 Behind a URL, there is no atomic operation that all object stores offer. Therefore a run first writes its own lock object under
 `state/locks/`, and then lists the lock objects of other runs. If two runs start at once, at least one of them finds the other's lock
-object. (The store must have consistent listings, as S3 since 2020, GCS and Azure.) If each finds the other's object, both withdraw and
-retry after a random delay. The run that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a dead
-run and is ignored (clocks may differ by a minute). If the run that holds the lock was suspended for longer than `STALE_S`, two runs can
-write the archive at the same time. Both runs write the same bytes under the same names, so nothing is lost, except possibly registry
+object. (The store must have consistent listings, as S3 (since 2020), GCS and Azure have.) If each finds the other's object, both withdraw
+and retry after a random delay. The run that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a
+dead run and is ignored (clocks may differ by a minute). If the run that holds the lock was suspended for longer than `STALE_S`, two runs
+can write the archive at the same time. Both runs write the same bytes under the same names, so nothing is lost, except possibly registry
 entries of deleted files. Plain HTTP is not writable, so it cannot store an archive.
 """
 

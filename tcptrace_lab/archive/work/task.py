@@ -1,4 +1,4 @@
-"""The tasks of workers, local or remote: hash a file, analyze a capture and write its report and its part, or write a partition of a table.
+"""The tasks of local and remote workers: hash a file; analyze a capture and write its report and its part; write a partition of a table.
 
 An error caused by the capture (the file is not a capture) is stored as a part and not retried. After an error caused by the machine (an
 unreachable file, a missing tool), nothing is stored, and the next run retries the capture. If the archive is not writable, OutputUnwritable

@@ -19,8 +19,8 @@ FEWEST = 3
 """Minimum number of marks in one direction. Fewer may be a coincidence (a heuristic)."""
 
 MARKED_PART = 10
-"""There was a queue for much of the transfer if at least one in this many data segments has a mark, or the CWR flag (congestion window
-reduced). This is a heuristic."""
+"""If at least one in this many data segments has a mark or the CWR flag (congestion window reduced), there was a queue for much of the
+transfer (a heuristic)."""
 
 
 def stands(own: Callable[[str], int]) -> bool:

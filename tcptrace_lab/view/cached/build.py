@@ -1,7 +1,7 @@
 """Capture → the tables of the explorer, in a folder of the cache.
 
-A first pass analyzes the capture (`analyze`). Then the rows of segments and ledger, which the first pass kept or a second pass reads, are
-divided by connection.
+A first pass analyzes the capture (`analyze`). Then the rows of segments and ledger are divided by connection. The first pass kept these
+rows, or a second pass reads them.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ class Timeline:
         """Write the cumulative sums."""
         total = np.cumsum(self._sums, axis=1)
         edges_ns = np.arange(BINS + 1, dtype=np.int64) * self.bin_ns
-        # The time of a cause up to a bin edge is the difference of two sums: (edge − start) of all intervals that have started, and (edge −
-        # end) of all intervals that have ended. The sums may overflow, but their differences are right.
+        # The time of a cause up to a bin edge is the sum of (edge−start) over all intervals that have started, minus the sum of (edge−end)
+        # over all intervals that have ended. The sums may overflow, but their differences are right.
         total[_FIRST_CAUSE:] = np.cumsum(self._counts, axis=1) * edges_ns - total[_FIRST_CAUSE:]
         np.save(folder / _FILE, total, allow_pickle=False)
 

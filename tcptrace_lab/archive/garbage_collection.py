@@ -78,7 +78,7 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
 
 
 def _settings(place: Place, known: Registry) -> dict[str, str]:
-    """Return the settings of each capture's part to keep: the part in the tables, or else a part of this program version."""
+    """Return capture → settings of the part to keep: the part in the tables, or else a part of this program version."""
     part_names = set(place.names("parts"))
     own = [fingerprint.settings(reports=True), fingerprint.settings(reports=False)]
     stay = {}

@@ -1,4 +1,4 @@
-"""network: data is in transit, or the rate of the path or a queue at its bottleneck spaces the segments."""
+"""network: data is in transit, or the path's rate or a queue at its bottleneck determines the spacing of segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pacing: the sender leaves gaps between segments that it could send at once."""
+"""pacing: the sender spreads segments over time although it could send them at once."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Advice:
         cure: the best remedy as the subject of "… saves up to 25 s" (for a fault) or "… would help", in the singular; `{sender}` and
             `{receiver}` become addresses. Empty if the capture does not show which host to change.
         worth_share, worth_ns: minimum share of a direction's active time, and minimum time, for a finding.
-        of_client_alone: whether only the client's direction gets a finding, because both directions lose this time at the same time.
+        of_client_alone: whether only the client's direction gets a finding, because both directions lose the same time.
         is_a_fault: false if the time is the application's or the path's, so that there is nothing to fix in TCP.
         instead: other texts for special cases; the first case that applies is used.
         of_data_alone: whether only directions with data get a finding.

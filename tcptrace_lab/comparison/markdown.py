@@ -1,4 +1,4 @@
-"""A comparison as GitHub-flavoured Markdown, for a ticket. Text from captures and file names are escaped or put in code spans."""
+"""A comparison as GitHub-flavoured Markdown, for a ticket. Strings from captures, and file names, are escaped or put in code spans."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ _FRACTION_ERROR = 1e-15
 _TINY = 1e-300
 _HALVINGS = 200
 _LARGEST_T = 1e12
-"""Upper end of the bisection: above the 97.5% quantile for at least 0.12 degrees of freedom. Callers have at least one degree of
-freedom."""
+"""Upper end of the bisection. The 97.5% quantile is below it if there are at least 0.12 degrees of freedom. Callers have at least one
+degree of freedom."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Slow message sizes of the chosen connections, and the slow sizes that the rules of their stack predict.
+"""Finds the slow message sizes of the chosen connections, and predicts slow sizes from the rules of their stack.
 
 A group contains the messages of one direction between a client and a server (address and port), from any number of connections, and from
 several captures if they are analyzed together. `size_choice` selects the connections.
@@ -219,9 +219,10 @@ _FRAME = pl.when(_STALLED).then("stall_frame").otherwise("short_nagle_wait_frame
 def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bool_]]:
     """Return the slow ranges among messages of one direction, and whether each message stalled.
 
-    If the receiver's delayed-ACK timer expires soon, a wait is shorter than a stall. If the timers of both hosts are in step, all waits are
-    shorter. Therefore messages that Nagle's algorithm delayed until a late ACK also count as stalled. There is one exception: if the stalls
-    alone cluster more strongly by size and show ranges, the shorter waits count as normal variation of hosts and path.
+    If the receiver's delayed-ACK timer expires soon after the data arrived, a wait is too short for a stall. If the timers of both hosts
+    are in step, this is so for all waits. Therefore messages that Nagle's algorithm delayed until a late ACK also count as stalled. There
+    is one exception: if the stalls alone cluster more strongly by size and show ranges, the shorter waits count as normal variation of
+    hosts and path.
 
     Args:
         rows: messages with the columns of `whole_messages`.

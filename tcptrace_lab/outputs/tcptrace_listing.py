@@ -60,7 +60,7 @@ listed."""
 
 
 def host_letters(number: int) -> str:
-    """Return tcptrace's name of a host: a, b, …, z, aa, ab, … for the numbers 0, 1, …; each connection has two hosts."""
+    """Return tcptrace's name of a host: a, b, …, z, aa, ab, … for the numbers 0, 1, …. Each connection has two hosts."""
     letters = ""
     number += 1
     while number:

@@ -59,7 +59,7 @@ class Packets:
         return self.rows.select(name).collect().to_series()
 
     def of_keys(self, keys: Sequence[str], part: int, parts: int) -> pl.DataFrame:
-        """Return `keys` and `row` of one of `parts` parts.
+        """Divide the packets into `parts` parts, and return `keys` and `row` of part number `part`.
 
         Packets of both captures whose first two keys are equal are in the part with the same number.
         """

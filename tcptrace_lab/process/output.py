@@ -169,7 +169,7 @@ def refused(error: OSError, path: str) -> OutputUnwritable:
 
 
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a temporary file in the folder of `path`, which then replaces `path`."""
+    """Yield a temporary file in the folder of `path`. After the block, it replaces `path`."""
     umask = os.umask(0)
     os.umask(umask)
 

@@ -6,7 +6,7 @@ Read in this order:
 - `transaction`: the fields of one transaction;
 - `http`, `ftp`: the parsers;
 - `keyword_search`, `protocol_detection`: detect the protocol on other than well-known ports;
-- `labels`: what each connection was for, by its first data;
+- `labels`: the purpose of each connection, judged by its first data;
 - `parsing`: runs the parsers, and adds handshake times and FTP data connections.
 
 On a well-known port, the port decides the protocol unless the first bytes contradict it, so that a connection whose start was not captured
@@ -42,7 +42,8 @@ METHODS = (
 """Methods of HTTP (RFC 9110, 9.3; RFC 5789), and FTP commands that transfer data (RFC 959, RFC 3659)."""
 
 MAX_CONNECTIONS = 10_000
-"""Maximum number of examined connections to well-known ports, and also to other ports. Connections with lower numbers come first."""
+"""At most this many connections to well-known ports are examined, and at most this many to other ports. Lower connection numbers come
+first."""
 
 MAX_UNPACKED_BYTES = 1 << 25
 """Size limit for compressed files without a connection to a well-known port. A larger file is not decompressed again to detect

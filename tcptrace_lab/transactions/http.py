@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Handler = Callable[[str, "_Direction"], "_Framing | None"]
 
 MAX_HEAD_BYTES = 1 << 16
-"""Longest head; servers accept 8 to 64 KB."""
+"""Maximum size of a head. Servers accept 8 to 64 KiB."""
 MAX_UNANSWERED = 10_000
 """Maximum number of requests without a response; no client pipelines that many."""
 

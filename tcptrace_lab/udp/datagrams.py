@@ -35,7 +35,7 @@ class Datagrams:
         datagrams: rows of `schema.DATAGRAMS` in capture order; lazy, because they may be larger than memory (see `Tables.segments`).
         flows: rows of `schema.FLOWS` by `flow`; also lazy.
         info: facts about the capture, from the files and the engine.
-        problems: each kind of problem that did not stop the engine, with its count and the place of the first.
+        problems: each kind of problem that did not stop the engine, with its count and the place of its first occurrence.
     """
 
     datagrams: pl.LazyFrame

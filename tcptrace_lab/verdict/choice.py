@@ -30,7 +30,7 @@ largest direction), so that a direction with at most a hundredth of the data cou
 
 
 class Sent:
-    """The amount of data that each direction sent, for the connections with the most expensive findings and for the whole capture."""
+    """The amount of data that each direction of each connection sent, and the amount in the whole capture."""
 
     def __init__(self, analysis: Analysed) -> None:
         """Query the sizes."""

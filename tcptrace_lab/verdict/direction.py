@@ -114,7 +114,7 @@ class Direction(NamedTuple):
 
     @property
     def before_close(self) -> Direction | None:
-        """This direction without idle time and the time after the first FIN; None if the rest is short or its main cause unknown."""
+        """This direction before the first FIN, without idle time; None if the rest is short or its main cause unknown."""
         rest = {cause: ns for cause, ns in self.active.items() if cause != "close"}
         one = self._replace(ns=rest)
         return one if one.life_ns >= WORTH_NS and one.main_cause != "unknown" else None

@@ -2,8 +2,9 @@
 
 Read in this order:
 
-- `cached/`: `cache`, the folder with the tables of captures that were viewed, and the identity of a capture; `build`: capture → tables;
-  `by_connection`: rows sorted by connection in files of bounded size; `timeline`, `listing`: tables of the overview; `store` reads them;
+- `cached/`: `cache` manages the folders with the tables of viewed captures; `build` writes the tables of one capture; `by_connection`
+  writes rows, sorted by connection, to files of bounded size; `timeline` and `listing` are the tables of the overview; `store` reads the
+  tables;
 - `windows`: the report's figures for a window of a connection; `tables`: rows of a connection's tables; `frames`: one packet;
   `connections`: the list of connections;
 - `capture_api`, `archive_api`, `two`: what the browser asks for, as JSON; `pages`: HTML;

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.cached.store import Store
 
 SMALL_ROWS = 100_000
-"""A connection with at most this many segments is always read as a whole. For a larger one, it takes less time to compute the state before
-the window."""
+"""A connection with at most this many segments is always read as a whole. For a larger connection, computing the state before the window
+takes less time."""
 
 WHOLE_ROWS = 400_000
 """Maximum number of segments drawn at once: about 60 MB with everything that is computed from them."""

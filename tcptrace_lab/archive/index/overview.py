@@ -1,6 +1,6 @@
-"""Computes the contents of an archive's index, one plain dictionary, from the archive's tables.
+"""Computes the contents of an archive's index from the archive's tables. The contents are a plain dictionary.
 
-A table in this dictionary is a dictionary of columns.
+Each table in it is a dictionary of columns.
 
 The contents depend on the tables alone, so the index of an unchanged archive never changes.
 """

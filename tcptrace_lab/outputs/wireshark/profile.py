@@ -106,7 +106,7 @@ def _preferences() -> str:
 
 
 def _colours() -> Iterator[str]:
-    """One colouring rule per cause: a lighter shade of the cause's colour in the report, behind black text.
+    """Yield one colouring rule per cause: a lighter shade of the cause's colour in the report, behind black text.
 
     Wireshark's channels have 16 bits.
     """
@@ -117,7 +117,7 @@ def _colours() -> Iterator[str]:
 
 
 def _buttons(analysis: Analysis) -> Iterator[str]:
-    """One filter button per finding; `//` in its name makes a menu of the findings with one id."""
+    """Yield one filter button per finding. `//` in a button's name makes a menu of the findings with one id."""
     for finding in analysis.findings:
         if not finding.evidence_frames and not finding.causes:
             continue
@@ -131,7 +131,7 @@ def _buttons(analysis: Analysis) -> Iterator[str]:
 
 
 def _graphs() -> Iterator[str]:
-    """An I/O graph of the seconds of waiting per interval, with one stacked bar per cause."""
+    """Yield an I/O graph: seconds of waiting per interval, with one stacked bar per cause."""
     for cause in CAUSES:
         shown = "Disabled" if cause == "idle" else "Enabled"
         yield _line(

@@ -1,4 +1,4 @@
-"""Sorts rows that arrive in capture order by connection, and writes them to files of bounded size.
+"""Sorts rows by connection, and writes them to files of bounded size. The rows arrive in capture order.
 
 A query about one connection reads only the files with its rows. Neighbouring connections share a file; a connection with more than
 `FILE_ROWS` rows has files of its own. Rows wait in temporary files until all rows of their connection have arrived, so memory is bounded.
@@ -29,7 +29,7 @@ GROUP_ROWS = 16_384
 """Number of rows that are decoded together when a file is read. A query about a small connection decodes one or two such groups."""
 
 _HELD_ROWS = 524_288
-"""Maximum number of rows in memory. When it is reached, the rows are written to temporary files."""
+"""Maximum number of rows in memory. When this number is reached, the rows are written to temporary files."""
 
 
 class Shares(NamedTuple):

@@ -198,7 +198,7 @@ class Remote:
             self._system.makedirs(self._system._parent(self._at(name)), exist_ok=True)  # noqa: SLF001  (no-op in stores without folders)
             yield
         except NotImplementedError as error:
-            raise OutputUnwritable("the place is not writable", where=self.root, remedy="name a folder, or a URL as s3://…") from error
+            raise OutputUnwritable("the place is not writable", where=self.root, remedy="name a folder, or a URL such as s3://…") from error
         except OSError as error:
             raise OutputUnwritable(f"cannot write: {error}", where=f"{self.root}/{name}", remedy=_ELSEWHERE) from error
         finally:

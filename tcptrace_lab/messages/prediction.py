@@ -252,7 +252,7 @@ def _rounded(asked: Settings, used: Settings) -> list[str]:
     """Describe the sizes that the stack rounds up or down."""
     names = {"mss_bytes": "the MSS", "send_buffer_bytes": "the send buffer", "receive_buffer_bytes": "the receive buffer"}
     sizes = ((words, getattr(asked, name), getattr(used, name)) for name, words in names.items())
-    return [f"{words} of {before:,} bytes is {after:,} in force" for words, before, after in sizes if before != after]
+    return [f"the stack rounds {words} from {before:,} to {after:,} bytes" for words, before, after in sizes if before != after]
 
 
 def _cells(stack: Stack, settings: Settings, sizes: tuple[int, int], grid: Sequence[int]) -> Iterator[dict[str, Any]]:

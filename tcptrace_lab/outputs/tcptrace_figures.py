@@ -115,11 +115,11 @@ def _data_time_s(direction: Direction) -> float | None:
 
 
 _SEGMENTS = "also counts duplicates, segments that the link discarded, and segments with contradictory headers"
-_HOLE = "counts every segment with new bytes below the highest byte seen as out of order, retransmitted or not; ours is out of order only if timestamps, IP IDs or the delay show it"
+_HOLE = "counts as out of order all segments with new bytes below the highest byte seen, even retransmits; ours are out of order only if timestamps, IP IDs or the delay show it"
 _RESENT = f"{_HOLE}; counts keepalives with a byte as retransmitted, but never segments sent into a zero window; counts one byte for a SYN or FIN"
-_PROBES = "counts every segment with data or FIN after a zero window as a probe, even a full-sized one that was already in flight"
+_PROBES = "counts as a probe every segment with data or FIN after a zero window, even a full-sized segment that was already in flight"
 _WINDOWS = (
-    "ignores the windows of SYNs once both sides scale (ours counts them), and begins with the first nonzero window"
+    "ignores the windows of SYNs if both sides scale (ours counts them), and begins with the first nonzero window"
 )
 _MIN_WINDOW = "ignores zero windows; counts the windows of SYNs unless both sides scale"
 _MEAN_WINDOW = "adds the windows of SYNs unless both sides scale; divides the sum by the number of all segments, even if some have no window"
@@ -204,7 +204,7 @@ def _sizes() -> tuple[Figure, ...]:
             "mss requested",
             "mss_bytes",
             "bytes",
-            differs="prints an MSS above 32,767 as a number near 2^32; uses the last option of any segment, ours is the first",
+            differs="prints an MSS above 32,767 as a number near 2^32; uses the last option of any segment; ours is the first",
         ),
         _column("max segm size", "max_segment_bytes", "bytes"),
         _column("min segm size", "min_segment_bytes", "bytes"),
@@ -267,7 +267,7 @@ def _acks() -> tuple[Figure, ...]:
         _column(
             "segs cum acked",
             "cumulatively_acked_segments",
-            differs="treats a segment as ACKed if an ACK falls inside it; splits segments where retransmitted ones begin and end",
+            differs="treats a segment as ACKed if an ACK falls inside it; splits segments where retransmitted segments begin and end",
         ),
         Figure(
             "duplicate_acks",

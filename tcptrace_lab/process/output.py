@@ -70,7 +70,7 @@ def check_all(paths: Mapping[str, str | None], inputs: Iterable[str], files_only
         check(path, inputs)
         place = STDOUT if path == STDOUT else str(Path(path).resolve())
         if place in taken:
-            raise UsageError(f"{taken[place]} and {option} cannot write to the same place", where=path, remedy="name two")
+            raise UsageError(f"{taken[place]} and {option} cannot write to the same place", where=path, remedy="name two different places")
         taken[place] = option
 
 

@@ -33,7 +33,7 @@ def sentence(capture: Mapping[str, Any], flows: pl.LazyFrame) -> str:
         return f"{none}: it is empty."
     if not datagrams and not capture["complete"] and (truncated := capture["quality"]["truncated_packets"]):
         cut = numbers.counted(truncated, "packet")
-        return f"{none} that can be read: the snaplen cuts {cut} short of their headers; capture at least {SNAPLEN_BYTES} bytes of each."
+        return f"{none} that can be read: the snaplen truncates the headers of {cut}; capture at least {SNAPLEN_BYTES} bytes of each."
     if not datagrams:
         return f"{none}, and no UDP."
     count, largest = pl.collect_all([flows.select(pl.len()), flows.top_k(1, by=[_BYTES, "flow"], reverse=[False, True])])

@@ -91,7 +91,7 @@ def sentence(segment: dict[str, Any], wait: dict[str, Any] | None) -> str:
     """Return in one line why the segment was not sent earlier."""
     who = "client" if segment["from_client"] else "server"
     if not segment["payload_bytes"] and not segment["flags"] & _DEPARTS:
-        return f"The {who} sent it at once: it carries no data ({kind_words(segment)})."
+        return f"The {who} sent this segment at once, because it carries no data ({kind_words(segment)})."
     reason = _RELEASED.get(segment["released_by"] or "", "").format(frame=segment["released_by_frame"])
     if wait is None:
         because = f": {reason}" if reason else " that the capture shows"
@@ -99,7 +99,7 @@ def sentence(segment: dict[str, Any], wait: dict[str, Any] | None) -> str:
     length = numbers.duration(wait["end_ns"] - wait["start_ns"])
     sure = _SURE[wait["confidence"]] if wait["cause"] != "unknown" else ""
     left = f"; then {reason}" if reason else ""
-    return f"The {who} sent nothing for {length} before it, {sure}because of {wait['cause']}: {wait['means']}{left}."
+    return f"The {who} sent nothing for {length} before this segment, {sure}because of {wait['cause']}: {wait['means']}{left}."
 
 
 def kind_words(segment: dict[str, Any]) -> str:

@@ -73,7 +73,7 @@ def test_law_s_buffers_lock_as_irix_has_them_in_force() -> None:
     law = ("--stack", "irix6.2", "--mss", "1460", "--copy", "1K", "--sizes", "1:1K")
     four, five = (predicted(*law, "--send-buffer", size, "--receive-buffer", size) for size in ("4K", "5K"))
     assert (four["parameters"]["send_buffer_bytes"], five["parameters"]["send_buffer_bytes"]) == (2920, 4380)
-    assert four["rounded"] == [f"the {which} buffer of 4,096 bytes is 2,920 in force" for which in ("send", "receive")]
+    assert four["rounded"] == [f"the stack rounds the {which} buffer from 4,096 to 2,920 bytes" for which in ("send", "receive")]
     assert (four["deadlock"]["possible"], five["deadlock"]["possible"], five["deadlock"]["possible_if_unused"]) == (True, False, True)
 
 

@@ -74,7 +74,7 @@ def test_a_snaplen_that_cuts_tcp_headers_is_named(tmp_path: Path) -> None:
     (tmp_path / "cut.pcap").write_bytes(cut)
     analysis = analyze(tmp_path / "cut.pcap")
     assert verdict.sentence(analysis) == (
-        "This capture contains no TCP connection that can be read: the snaplen cuts 3 packets short of their headers; "
+        "This capture contains no TCP connection that can be read: the snaplen truncates the headers of 3 packets; "
         "capture at least 128 bytes of each."
     )
     assert "headers complete" not in capture_quality.line(analysis.capture["quality"])

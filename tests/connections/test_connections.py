@@ -1,6 +1,6 @@
 """How segments form connections: client and server, stream offsets and window scale, in exchanges written by hand.
 
-Expected values follow from the text of each exchange and from the column meanings in `tcptrace_lab/schema`.
+Expected values follow from each exchange and from the column meanings in `tcptrace_lab/schema`.
 """
 
 from __future__ import annotations

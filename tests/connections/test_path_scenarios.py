@@ -1,4 +1,4 @@
-"""Exchanges from live transfers, written down by hand, in which loss, reordering and duplication are easily confused.
+"""Exchanges from live transfers, copied by hand. Loss, reordering and duplication are easily confused in them.
 
 Each exchange is from a transfer of `tcptrace_lab.lab.trials`, whose path log shows what happened to each packet.
 """

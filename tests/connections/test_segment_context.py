@@ -1,6 +1,6 @@
 """The state of a connection just before each segment: bytes in flight, usable window, gaps, release, ACK lag and RTTs.
 
-The exchanges are written by hand; expected values are computed in each test from the column meanings in `tcptrace_lab/schema`.
+The exchanges are written by hand. Each test computes its expected values from the column meanings in `tcptrace_lab/schema`.
 """
 
 from __future__ import annotations

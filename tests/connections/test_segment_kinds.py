@@ -1,7 +1,6 @@
 """The kind of each segment: new, retransmitted, out of order, duplicate ACK, probe, window update or reset.
 
-The exchanges are written by hand; expected values follow from their text, the column meanings in `tcptrace_lab/schema` and the RFC named in
-a test.
+The exchanges are written by hand. Expected values follow from the column meanings in `tcptrace_lab/schema` and the RFC that a test names.
 """
 
 from __future__ import annotations

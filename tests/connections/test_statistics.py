@@ -1,4 +1,4 @@
-"""Statistics of connections, in exchanges written by hand; expected values are computed in each test."""
+"""Statistics of connections, in exchanges written by hand. Each test computes its expected values."""
 
 from __future__ import annotations
 

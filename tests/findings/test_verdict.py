@@ -161,7 +161,7 @@ def test_what_nobody_can_fix_is_reported_first_where_it_takes_more() -> None:
 
 
 def test_idle_time_is_no_rival_of_a_fault() -> None:
-    """Shares are shares of the active time, without idle time."""
+    """All shares are fractions of the active time, which excludes idle time."""
     slow_reader = [fault(cause, ms, cases=frozenset({Case.SLOW_READER})) for cause, ms in (("zero-window", 200), ("receiver-window", 300))]
     found = made(client={"zero_window": 200, "receiver_window": 300, "network": 400, "idle": 2000})
     told = verdict.of(replace(found, findings=tuple(slow_reader)))

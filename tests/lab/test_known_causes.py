@@ -1,4 +1,4 @@
-"""The delay that a path adds, computed from captures of both its ends that are written by hand."""
+"""The delay that a path adds, computed from hand-written captures of both its ends."""
 
 from __future__ import annotations
 

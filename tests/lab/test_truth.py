@@ -1,4 +1,4 @@
-"""The fate of each packet, derived from path logs that are written by hand. Headers identify the packets."""
+"""The fate of each packet, derived from hand-written path logs. Headers identify the packets."""
 
 from __future__ import annotations
 

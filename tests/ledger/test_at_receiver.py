@@ -1,7 +1,7 @@
 """The ledger of a sender without timestamps, captured at its receiver: an ACK is captured half an RTT before it reaches the sender.
 
-Stacks that send no timestamps are Windows, libslirp, lwIP and smoltcp. The exchanges are written by hand, with an RTT of 20 ms unless
-stated otherwise. Expected durations are differences of the times in their text.
+Stacks that send no timestamps are Windows, libslirp, lwIP and smoltcp. The captures are hand-written, with an RTT of 20 ms unless stated
+otherwise. Expected durations are computed from their times.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_fl
 
 
 def cut_window(room: int, sent: int) -> str:
-    """Four segments arrive. Their last ACK leaves a window of `room` bytes, less than the ACK before it.
+    """Four segments arrive. The last ACK offers a window of `room` bytes, which is less than before.
 
     220 ms later, `sent` bytes arrive.
     """

@@ -1,7 +1,6 @@
-"""The time ledger: each wait has the cause for which the exchange was written, and all waits of a direction sum to its lifetime.
+"""The time ledger: each wait has the cause that the exchange was written to show, and all waits of a direction sum to its lifetime.
 
-The exchanges are written by hand, with an RTT of 20 ms, and captured at the client. Expected durations are differences of the times in
-their text.
+The captures are hand-written, from the client's point of view, with an RTT of 20 ms. Expected durations are computed from their times.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def test_a_wait_in_which_the_capture_missed_what_left_is_unknown(tmp_path: Path)
 def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_path: Path) -> None:
     """Frame 5 was sent while frame 4 was in flight, so Nagle's algorithm is off.
 
-    So if a later segment follows an ACK, the application wrote it then.
+    If a later segment follows an ACK, the application wrote it at that time.
     """
     found = tables(
         tmp_path,
@@ -295,7 +294,7 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp
 
 
 def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_speaks_first(tmp_path: Path) -> None:
-    """The server sends a greeting at 1.060 s, 40 ms after its second SYN-ACK. One RTT of these 40 ms is 20 ms.
+    """The server sends a greeting at 1.060 s, 40 ms after its second SYN-ACK. The RTT takes 20 ms of these 40 ms.
 
     The client answers 10 ms later.
     """

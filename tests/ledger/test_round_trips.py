@@ -1,7 +1,7 @@
 """Serialization delays of single messages: their part in the RTT, and FINs that follow data at once.
 
 Each message has 1,000 bytes. The path has 10 Mb/s Ethernet lines and 20 ms of delay. A SYN takes 84 bytes on the line (67.2 µs), a message
-1,078 (862.4 µs). The applications take no time. The exchanges are written by hand, captured at the client.
+1,078 (862.4 µs). The applications take no time. The captures are hand-written, from the client's point of view.
 """
 
 from __future__ import annotations

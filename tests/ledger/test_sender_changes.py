@@ -1,7 +1,7 @@
 """Senders whose limits change during a connection, senders that differ from Linux, and segments that the path delays.
 
-The exchanges are written by hand, captured at the client, with an RTT of 20 ms unless said otherwise. Expected durations are differences of
-the times in their text.
+The captures are hand-written, from the client's point of view, with an RTT of 20 ms unless stated otherwise. Expected durations are
+computed from their times.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_stalls_after_nodelay_is_taken_back_are_found_from_the_fourth_on(tmp_pat
 def test_stalls_of_a_program_that_sets_nodelay_behind_its_second_message_are_found_and_not_proved(tmp_path: Path) -> None:
     """100 bytes in flight fill neither the congestion window nor a send buffer.
 
-    So the cause is Nagle's algorithm, or twice a coincidence with a probability of 1 in 600.
+    So the cause is Nagle's algorithm. The probability that both waits are chance is (1 in 600)².
     """
     found = tables(tmp_path, questions((100, 100), [True, True, False, False]))
     assert nagle_ms(found) == [pytest.approx(60.1)] * 2
@@ -79,7 +79,7 @@ def test_stalls_of_a_program_that_sets_nodelay_behind_its_second_message_are_fou
 
 
 def test_small_segments_that_leave_a_while_after_the_ack_before_any_passed_are_the_programs(tmp_path: Path) -> None:
-    """The second piece is sent 0.9 ms after an ACK that was 60 ms late. For one of 67 segments, this is a coincidence."""
+    """The second piece is sent 0.9 ms after an ACK that was 60 ms late. By chance, this happens to one of 67 segments."""
     text = questions((100, 100), [True, True, False, False]).replace("0.1601 C", "0.1609 C").replace("0.2601 C", "0.2609 C")
     assert nagle_ms(tables(tmp_path, text)) == []
 

@@ -1,7 +1,7 @@
 """The ledger of a connection on a shared path: a queue of other traffic is neither a delayed-ACK timer nor a silent application.
 
-The exchanges are written by hand, with an RTT of 20 ms before the queue grows. Expected durations are differences of the times in their
-text. Each exchange has a similar counterpart with another cause.
+The captures are hand-written, with an RTT of 20 ms before the queue grows. Expected durations are computed from their times. Each exchange
+has a similar counterpart with another cause.
 """
 
 from __future__ import annotations
@@ -158,12 +158,13 @@ def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int 
 def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_goes_by(
     tmp_path: Path, held_ms: int, *, is_probe: bool
 ) -> None:
-    """The handshake took 20 ms. The retransmission of the second of two segments is spurious.
+    """The handshake took 20 ms. Two segments are sent, and the second one is retransmitted needlessly.
 
-    The ACKs of the two segments take 100 and 110 ms, the next ACK 30 ms. The timestamp echo makes the second sample valid, too. Without the
-    second sample, the probe would be sent after 68 ms. If the last segment is no probe, nothing shows what delayed it. The application is
-    silent for 20 ms after the handshake. The wait of 50 ms before the spurious retransmission has 20 ms of transit; the rest is unknown.
-    The last 5 ms of the capture are unknown, too.
+    The ACKs of the two segments take 100 and 110 ms, the next ACK 30 ms. The timestamp echo makes the second sample valid, too. So the
+    smoothed RTT after each sample is 20, 30, 40 and 38.8 ms, and a probe is sent after 86 ms. Without the second sample, the probe would be
+    sent after 68 ms. If the last segment is no probe, nothing shows what delayed it. The application is silent for 20 ms after the
+    handshake. The wait of 50 ms before the spurious retransmission has 20 ms of transit; the rest is unknown. The last 5 ms of the capture
+    are unknown, too.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]

@@ -1,4 +1,4 @@
-"""Application messages: exchanges written by hand contain known messages. The expected times are those in the text of the exchange."""
+"""Application messages in exchanges written by hand. The messages and their times are known."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
 
 @pytest.mark.parametrize(("ones", "zeros"), [(3, 7), (5, 5), (1, 9)])
 def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zeros: int) -> None:
-    """For fewer runs than the mean, the probability is the share of all arrangements with at most as many runs."""
+    """For fewer runs than the mean, the probability is the share of all arrangements that have no more runs."""
     count = ones + zeros
     ways = [np.isin(np.arange(count), places) for places in combinations(range(count), ones)]
     runs = [int((way[1:] != way[:-1]).sum()) + 1 for way in ways]

@@ -107,7 +107,7 @@ def as_pcap_of_the_other_byte_order(folder: Path) -> Path:
 
 
 def as_pcap_with_a_frame_check_sequence(folder: Path) -> Path:
-    """The last 4 bytes of each frame are its FCS, by the file header: a length of 2 units of 2 bytes, and a flag."""
+    """By the file header, each frame ends with an FCS of 4 bytes: the header has a length of 2 units of 2 bytes, and a flag."""
     data = bytearray(as_pcap(folder).read_bytes())
     data[20:24] = struct.pack("<I", 1 | 0x0400_0000 | 2 << 28)
     (folder / "fcs.pcap").write_bytes(data)
@@ -217,7 +217,10 @@ def test_a_finding_is_reported_in_full_at_its_first_frame_and_named_at_the_other
 
 
 def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
-    """Three or more waits of this kind prove each other (docs/how-it-decides.md, 2.4). Waits with other causes keep their confidence."""
+    """If there are three or more waits of this kind, each of them is proved (docs/how-it-decides.md, 2.4).
+
+    Waits with other causes keep their confidence.
+    """
     found = comments(annotated(CAPTURES / "ethernet-nagle-on.pcapng", tmp_path))
     waits = [words for reported in found.values() for words in reported if words.startswith("waited") and "nagle-delayed-ack" in words]
     assert len(waits) == 11

@@ -1,7 +1,7 @@
 """Two captures of one transfer: packets are matched despite NAT, retransmits and copies. The pair shows losses, clocks and host delays.
 
-An exchange is written once by hand, with what the path does to each packet, and becomes two captures. Expected values follow from the text.
-Each committed pair of captures has the log of its path in a JSON file beside it.
+Each exchange is written by hand, with what the path does to each packet. Two captures are made from it. Expected values follow from the
+exchange. Each committed pair of captures has the log of its path in a JSON file beside it.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, 
 
 
 def test_the_first_screen_of_the_report_says_what_the_pair_found(committed: tuple[Path, Path, dict[str, Any]]) -> None:
-    """The losses are those of the path's log. The delay is the path's own, because no packets queue there."""
+    """The losses are those of the path's log. If no packets queue on the path, the delay is that of the path alone."""
     client, server, beside = committed
     first, second = analyze(client), analyze(server)
     page = data(first, pair_captures(first, second))

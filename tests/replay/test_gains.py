@@ -76,7 +76,7 @@ def test_without_time_nothing_is_modelled_and_nothing_changed() -> None:
 def test_the_report_offers_what_can_be_modelled() -> None:
     """`MODELLED` has the findings whose causes have a modelled remedy.
 
-    A throughput deadlock is one: its cause is Nagle's algorithm or a buffer.
+    They include the throughput deadlock, whose cause is Nagle's algorithm or a buffer.
     """
     curable = {cause for family in CURABLE for cause in FAMILIES[family]}
     found = {finding.id for path in sorted(CAPTURES.glob("*.pcapng")) for finding in analyze(path).findings if finding.causes & curable}

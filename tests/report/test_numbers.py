@@ -1,4 +1,4 @@
-"""Numbers are formatted as people write them. The expected texts are written by hand."""
+"""Numbers are formatted as people write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Compiled templates are stored beside the templates, like Python's bytecode. One is used only if it matches the template's text."""
+"""Compiled templates are stored beside the templates, like Python's bytecode.
+
+A compiled template is used only if it matches the template's text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transfer that the tests of tables, JSON and commands share, with expected values calculated by hand.
+"""A transfer that the tests of tables, JSON and commands use. Its expected values are calculated by hand.
 
 The request has 100 bytes, the answer 4,380 in three segments. The second segment of the answer is lost behind the capture point. SACK
 reports it missing, and a timeout retransmits it.

@@ -1,6 +1,6 @@
 """How the engine finds a segment in a frame: link headers, VLAN tags, IP options and extension headers, padding, truncation.
 
-Expected values follow from the text of each exchange and from the RFC that a test names.
+Expected values follow from each exchange and from the RFC that a test names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The reason for each retransmission, in exchanges written by hand; expected values follow from the RFC named in each test."""
+"""The reason for each retransmission, in exchanges written by hand. Expected values follow from the RFC that each test names."""
 
 from __future__ import annotations
 

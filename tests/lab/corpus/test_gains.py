@@ -1,4 +1,4 @@
-"""Gains that findings promise, compared with the idle time of the bottleneck, calculated by hand."""
+"""The gains that findings promise are compared with the idle time of the bottleneck, which is calculated by hand."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The cause "close": retransmissions to a host that has closed the connection. No application waits for them.
 
-The exchanges are written by hand, captured at the server.
+The captures are hand-written, from the server's point of view.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The cause "idle": a long silence in which nobody expects data does not count as slowness.
 
-The exchanges are written by hand, captured at the client.
+The captures are hand-written, from the client's point of view.
 """
 
 from __future__ import annotations

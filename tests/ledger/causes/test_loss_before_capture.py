@@ -1,7 +1,7 @@
 """Packet loss before a capture point near the receiver: gaps in the sender's IPv4 IDs show that packets are missing.
 
-The exchanges are written by hand, with an RTT of 10 ms. Expected durations are differences of the times in their text. Linux increments the
-IP identification of a connected socket by one per packet.
+The captures are hand-written, with an RTT of 10 ms. Expected durations are computed from their times. Linux increments the IP
+identification of a connected socket by one per packet.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
 def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out: int, *, by_loss: bool) -> None:
     """The application writes every 100 ms, and one write arrives 30 ms late.
 
-    The host sends nothing else. So an IP ID that is missing before the late write was that of an earlier, lost copy. Heavy loss can explain
-    that a third of the IDs are missing. If most IDs are missing, the host may use one counter for all its packets.
+    The host sends nothing else. If an IP ID is missing before the late write, it was that of a first copy, which was lost. Heavy loss can
+    explain that a third of the IDs are missing. If most IDs are missing, the host may use one counter for all its packets.
     """
     lines, at_ms, number = [OPENED], 20.0, 101
     for place in range(EXCHANGES):

@@ -1,7 +1,7 @@
 """Causes after a packet loss: waits until a retransmission is acknowledged, and flights that do not grow.
 
-The exchanges are written by hand, with an RTT of 20 ms, and captured at the sender. Each expected duration is the difference of two times
-in the text of its exchange. The sender's SYN offers neither SACK nor timestamps.
+The captures are hand-written, from the sender's point of view, with an RTT of 20 ms. Expected durations are computed from their times. The
+sender's SYN offers neither SACK nor timestamps.
 """
 
 from __future__ import annotations

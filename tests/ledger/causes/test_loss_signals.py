@@ -1,7 +1,6 @@
 """Losses in the ledger: waits before the sender can know of a loss, and losses that do not reduce the congestion window.
 
-The exchanges are written by hand, with an RTT of 20 ms, and captured at the client. Expected durations are differences of the times in
-their text.
+The captures are hand-written, from the client's point of view, with an RTT of 20 ms. Expected durations are computed from their times.
 """
 
 from __future__ import annotations

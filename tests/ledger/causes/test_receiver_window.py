@@ -1,6 +1,6 @@
-"""The cause "receiver window": exchanges in which the window limits the sender, each beside a similar exchange with another cause.
+"""The cause "receiver window": captures in which the window limits the sender. Each has a similar counterpart with another cause.
 
-The exchanges are written by hand, with an RTT of 20 ms. Expected durations are differences of the times in their text.
+The captures are hand-written, with an RTT of 20 ms. Expected durations are computed from their times.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def test_beside_a_large_window_it_is_the_delayed_ack_that_is_waited_for(tmp_path
 def at_receiver(first_window: int, end: int) -> str:
     """The first flight ends at byte `end`, and its ACKs leave room for 460 bytes.
 
-    The client sends 460 bytes at 0.3002 s, before the window update reaches it. The capture shows them one one-way delay later.
+    The client sends 460 bytes at 0.3002 s, before the window update reaches it. They are captured when they arrive, after the one-way
+    delay.
     """
     return f"""
         0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
@@ -279,7 +280,7 @@ def pieces(size: int, *, between_ms: float) -> str:
 
 @pytest.mark.parametrize("size", [700, 1_400, 1_450])
 def test_a_piece_of_nearly_a_segment_is_held_by_nagle_like_a_small_one(tmp_path: Path, size: int) -> None:
-    """Never are two second pieces in flight at a time. So they are writes of the application, not segments that a tunnel shortened."""
+    """Two second pieces are never in flight together. So they are writes of the application, not segments that a tunnel shortened."""
     reported = lasted(tmp_path, pieces(size, between_ms=45.1))
     assert reported["nagle-delayed-ack"] == pytest.approx(10 * 45.1)
     assert "delayed-ack" not in reported

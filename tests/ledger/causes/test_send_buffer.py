@@ -1,7 +1,7 @@
 """A full send buffer, a window, slow start or Nagle's algorithm as the cause. Each exchange has a counterpart with another cause.
 
-The exchanges are written by hand, with an RTT of 20 ms, and captured at the sender. Expected durations are differences of the times in
-their text. The SYN of an "old" sender offers neither SACK nor timestamps.
+The captures are hand-written, from the sender's point of view, with an RTT of 20 ms. Expected durations are computed from their times. The
+SYN of an "old" sender offers neither SACK nor timestamps.
 """
 
 from __future__ import annotations
@@ -416,7 +416,10 @@ def test_an_old_sender_that_begins_with_more_than_any_initial_window_knows_no_sl
 
 
 def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ack_that_comes_just_before_one(tmp_path: Path) -> None:
-    """Every 20 ms, 500 bytes are sent over an RTT of 80 ms. An ACK arrives 2 ms before every fifth segment only."""
+    """Every 20 ms, 500 bytes are sent over an RTT of 80 ms.
+
+    An ACK arrives 2 ms before every fifth segment. No ACK arrives just before the other segments.
+    """
     sent = [(100 + 20 * n, f"C > S P. {1 + 500 * n}:{501 + 500 * n} ack 1") for n in range(50)]
     acks = [(178 + 100 * n, f"S > C . ack {501 + 2500 * n} win 65535") for n in range(10)]
     handshake = [

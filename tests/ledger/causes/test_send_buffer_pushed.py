@@ -1,7 +1,7 @@
 """PSH of an old sender: a segment without PSH shows that the send buffer had more data at that time (RFC 9293, 3.9.1.2).
 
-The exchanges are written by hand, with an RTT of 20 ms, and captured at the sender. Expected durations are differences of the times in
-their text. The sender's SYN offers neither SACK nor timestamps, unless said otherwise.
+The captures are hand-written, from the sender's point of view, with an RTT of 20 ms. Expected durations are computed from their times. The
+sender's SYN offers neither SACK nor timestamps, unless said otherwise.
 """
 
 from __future__ import annotations

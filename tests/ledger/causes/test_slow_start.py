@@ -1,8 +1,8 @@
 """Slow start or receiver window: the window is the cause if Linux leaves part of it unused.
 
 Linux waits for the next ACK if less than a third of the window is free (`tcp_tso_should_defer`, net/ipv4/tcp_output.c). It counts this time
-as `rwnd_limited`. The exchanges are written by hand. Each begins with a flight of ten segments (RFC 6928) and has a counterpart with
-another cause.
+as `rwnd_limited`. The captures are hand-written. Each begins with a flight of ten segments (RFC 6928) and has a counterpart with another
+cause.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def at_sender(last_window: int) -> list[str]:
 def test_a_window_that_opens_a_little_after_the_flight_filled_it_holds_what_waits_for_more(tmp_path: Path) -> None:
     """Three segments are less than a third of the window of 14.
 
-    The congestion window has room for at least 14, as that many were in flight.
+    The congestion window has room for at least 14 segments, because 14 were in flight.
     """
     reported = lasted(tmp_path, at_sender(14))
     assert reported["receiver-window"] == pytest.approx(80.01 - 60.31, abs=0.1)

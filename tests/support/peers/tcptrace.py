@@ -31,7 +31,7 @@ class Listed:
 
     @property
     def key(self) -> frozenset[End]:
-        """Both ends, in no order."""
+        """The set of both ends."""
         return frozenset(self.ends)
 
 

@@ -45,7 +45,7 @@ class Opinion:
 
 @functools.cache
 def opinion(path: Path) -> Opinion:
-    """The segments of the capture `path` in tshark's output. `path`. tshark runs once per session for each capture.
+    """The segments of the capture `path` in tshark's output. tshark runs once per session for each capture.
 
     Raises:
         subprocess.CalledProcessError: tshark refuses the file. If the file is truncated, tshark returns the packets that it can read.

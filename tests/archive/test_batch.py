@@ -1,4 +1,4 @@
-"""The tables of an archive depend only on its captures. Failed, repeated and killed runs change nothing in these tables."""
+"""The tables of an archive depend only on its captures. A run that fails, is repeated or is killed does not change the tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def twelve(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(twelve: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An archive of this folder, made by one run without interruption."""
+    """An archive of the folder `twelve`, made by one run without interruption."""
     output = tmp_path_factory.mktemp("archive") / "out"
     archives.made(twelve, output)
     return output

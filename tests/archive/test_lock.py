@@ -31,7 +31,7 @@ class Meeting(Remote):
         self._meanwhile = [meanwhile]
 
     def names(self, folder: str) -> dict[str, int]:
-        """See `Place`."""
+        """Call `meanwhile`, then list the folder."""
         if self._meanwhile:
             self._meanwhile.pop()()
         return super().names(folder)

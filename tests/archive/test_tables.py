@@ -1,4 +1,4 @@
-"""The tables of an archive match their schema in every program that reads Parquet. `archive` queries, lists and cleans the archive."""
+"""The tables of an archive match their schema in every program that reads Parquet. The command `archive` queries, lists and cleans it."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_gc_missing_forgets_captures_whose_files_are_gone(tmp_path: Path) -> Non
 def test_captures_of_poor_quality_and_silent_directions_are_in_no_sum(tmp_path: Path) -> None:
     """Two uploads: one takes 60 ms, and the timestamps of the other jump by 25 days.
 
-    The server sends no data in either upload. So the sums contain one connection and one direction.
+    The server sends no data in either upload. The sums leave out the second upload and the server's direction.
     """
     text = """
         0.00 C > S S 0:0(0) win 64240 <mss 1460>

@@ -42,7 +42,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def facts(captures: Path, name: str) -> dict[str, Any]:
-    """Return the facts about a capture that the generator wrote beside it as JSON."""
+    """Return the contents of the JSON file that the generator wrote beside a capture."""
     loaded: dict[str, Any] = json.loads((captures / f"{name}.json").read_text())
     return loaded
 

@@ -1,4 +1,4 @@
-"""The explorer of a capture as a user works with it.
+"""A user works with the explorer of a capture.
 
 The user finds the slow connection among 100,000, zooms to its stall, and saves the rows.
 """
@@ -300,7 +300,7 @@ def test_every_one_of_a_million_rows_is_reached(explore: Explore, nagle: str) ->
 
 
 def test_a_packet_shows_why_it_left_and_a_zoom_keeps_the_points_until_the_new_ones_are_there(explore: Explore, nagle: str) -> None:
-    """By tshark's frame.time_delta, the delayed ACK in frame 41 arrives 43.7 ms after frame 40 and releases frame 42 at once."""
+    """According to tshark, the delayed ACK (frame 41) arrives 43.7 ms after frame 40 and releases frame 42 at once."""
     opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})
     opened.until(DRAWN)
     page = opened.page
@@ -413,7 +413,7 @@ def request(path: Path) -> Path:
 
 
 def test_hostile_payload_stays_text(explore: Explore, tmp_path: Path) -> None:
-    """The payload appears as the connection's label, in the list and on the connection's page, and in a transaction."""
+    """The payload appears in the list, on the connection's page, and in a transaction."""
     with serving(tmp_path / "cache", request(tmp_path / "capture.pcap")) as url:
         for path, ready in (("", SETTLED), ("connection/0#tab=transactions&frame=4", "document.querySelector('#table tbody td')")):
             opened = explore(url + path)

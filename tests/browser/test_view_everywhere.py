@@ -35,9 +35,9 @@ PAIR = "document.querySelector('.headline') && !document.querySelector('.busy')"
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, str]]]:
-    """The addresses of explorers of an archive, of two capture points, and of two captures.
+    """Map a name to an explorer's address and to a JavaScript condition, which is true when the page is complete.
 
-    Each address has a JavaScript condition that is true when its page is complete.
+    The explorers show an archive, two capture points, and two captures.
     """
     folder = tmp_path_factory.mktemp("others")
     names = [CAPTURES / f"ethernet-{name}.pcapng" for name in ("loss", "nagle-on", "nagle-off")]
@@ -111,7 +111,10 @@ def test_every_request_goes_to_the_server_itself(explore: Explore, lossy: str) -
 
 
 def test_numbers_are_written_as_the_report_writes_them(explore: Explore, lossy: str) -> None:
-    """JavaScript formats the cells of the list. Python formats the facts above the list and the report. All are equal."""
+    """JavaScript formats the cells of the list.
+
+    Python formats the facts above the list and the report. The list, the facts and the report have equal numbers.
+    """
     opened = explore(lossy)
     ready(opened, "")
     values = [

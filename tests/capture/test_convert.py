@@ -376,7 +376,7 @@ def test_an_editcap_that_says_nothing_at_all_is_ended(tmp_path: Path, monkeypatc
 
 
 def test_a_slow_reader_is_not_taken_for_a_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The capture is larger than the pipe's buffer, and the reader takes longer than the timeout for the first rows."""
+    """The capture is larger than the pipe's buffer. The reader needs longer than the timeout to process the first rows."""
     big = tmp_path / "big.pcap"
     packets = _in_format("pcap", ORIGINAL, tmp_path).read_bytes()
     big.write_bytes(packets[:24] + packets[24:] * 400)

@@ -197,7 +197,7 @@ def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:
 
 
 def check_sane(read: engine.Read | EngineError) -> None:
-    """Check what must be true for the engine's result on any bytes."""
+    """Check the properties that the engine's result must have for any input."""
     if isinstance(read, engine.Read):
         in_order = read.segments.filter(pl.col("kind") != "link_damaged")  # damaged segments may have late frames
         assert in_order["frame"].is_sorted()

@@ -75,7 +75,7 @@ def test_make_leaves_nothing_behind_when_it_is_asked_to_end(tmp_path: Path) -> N
 
 
 def children(parent: int) -> Iterator[int]:
-    """Yield the child processes of `parent` that run dumpcap. Wait until such a child process exists."""
+    """Wait until `parent` has child processes that run dumpcap, and yield them."""
     deadline_s = time.monotonic() + 20
     while time.monotonic() < deadline_s:
         for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():

@@ -64,7 +64,7 @@ def frames(path: Path) -> list[Frame]:
 
 
 def client_info(name: str) -> dict[str, Any]:
-    """Return the kernel's TCP_INFO of the client of the first connection."""
+    """Return the TCP_INFO that the kernel reported for the first connection's client."""
     info: dict[str, Any] = setting(capture(name))["connections"][0]["client"]["tcp_info"]
     return info
 
@@ -319,6 +319,6 @@ def test_short_connections_end_in_every_way() -> None:
 
 @pytest.mark.parametrize(("name", "encapsulation"), [("ethernet-bulk", 1), ("raw-bulk", 7), ("cooked-bulk", 25), ("cooked-v2-bulk", 210)])
 def test_link_types(name: str, encapsulation: int) -> None:
-    """The numbers are Wireshark's WTAP_ENCAP_* values of Ethernet, raw IP, Linux cooked 1 and 2."""
+    """The numbers are Wireshark's WTAP_ENCAP_* values for Ethernet, raw IP, and Linux cooked mode 1 and 2."""
     command = [needs.program("tshark"), "-n", "-r", str(capture(name)), "-c", "1", "-T", "fields", "-e", "frame.encap_type"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(encapsulation)

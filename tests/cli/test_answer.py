@@ -30,7 +30,7 @@ def lines_of(words: str) -> list[str]:
 
 
 def test_the_answer_has_its_parts_in_order(tmp_path: Path) -> None:
-    """By tshark (tcp.time_delta of the named frames), eleven waits of 43 ms take 477 ms of 527 ms."""
+    """According to tshark (tcp.time_delta), eleven waits of 43 ms take 477 ms of 527 ms."""
     words = new_process("analyze", NAGLE, folder=tmp_path).stdout.decode()
     reported = lines_of(words)
     assert reported[0].startswith("Nagle's algorithm waiting for delayed ACKs took 91% of 527 ms;")

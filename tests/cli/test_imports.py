@@ -37,7 +37,7 @@ print(json.dumps([code, sorted(files), sorted({name.split(".")[0] for name, file
 
 
 def listed(*arguments: str) -> tuple[set[str], set[str]]:
-    """Run a command. Return all modules that it imported, and those of their top-level packages that are in site-packages."""
+    """Run a command. Return the modules that it imported, and which top-level packages in site-packages it imported."""
     command = [sys.executable, "-c", LISTED, sysconfig.get_paths()["platlib"], *arguments]
     done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=True)
     code, modules, packages = json.loads(done.stdout.splitlines()[-1])

@@ -21,7 +21,10 @@ def test_quantiles_are_those_of_the_printed_table(freedom: int) -> None:
 
 @pytest.mark.parametrize("probability", [0.6, 0.9, 0.975, 0.9995])
 def test_one_and_two_degrees_of_freedom_have_closed_forms(probability: float) -> None:
-    """For probability p, the quantile of Student's t is Cauchy's with one degree of freedom, and (2p − 1) √(2 / (4 p (1 − p))) with two."""
+    """The quantile of Student's t for probability p is Cauchy's for one degree of freedom.
+
+    For two degrees of freedom, it is (2p − 1) √(2 / (4 p (1 − p))).
+    """
     assert t_quantile(probability, 1) == pytest.approx(math.tan(math.pi * (probability - 0.5)), rel=1e-12)
     two = (2 * probability - 1) * math.sqrt(2 / (4 * probability * (1 - probability)))
     assert t_quantile(probability, 2) == pytest.approx(two, rel=1e-12)

@@ -56,7 +56,7 @@ def test_no_verdict_on_nagle_contradicts_the_socket_option(name: str) -> None:
 
 @pytest.mark.parametrize("name", HELD)
 def test_the_delayed_ack_timer_of_linux_is_found(name: str) -> None:
-    """The delayed-ACK timer TCP_DELACK_MIN is 40 ms (include/net/tcp.h); the kernel's timer wheel adds up to a tick."""
+    """The delayed-ACK timer TCP_DELACK_MIN is 40 ms (include/net/tcp.h). The kernel's timer wheel may add one tick."""
     found = scenario(name)
     assert (found["server_ack_timer_ms"], found["server_ack_timer_kind"], found["server_delayed_acks"]) == (40, "fixed", 11)
     assert 38 <= found["server_ack_delay_from_ms"] <= found["server_ack_delay_to_ms"] <= 48
@@ -94,7 +94,7 @@ def test_the_first_flight_of_linux_is_ten_segments() -> None:
 
 
 def exchange(*requests: tuple[float, float]) -> str:
-    """A handshake, then a small request for each pair of a time and the delay of its ACK, both in ms.
+    """A handshake, then small requests. Each request has a time and the delay of its ACK, both in ms.
 
     The server sends no data.
     """

@@ -262,7 +262,7 @@ def test_a_fine_clock_is_believed_whatever_the_traffic(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("back", "name", "factor"), [("0.030998", "clock_jitter", 1), ("0.0309", "backward_timestamps", 0.7)])
 def test_processors_whose_clocks_differ_by_a_few_microseconds_do_no_harm(back: str, name: str, factor: float, tmp_path: Path) -> None:
-    """The timestamp of the segment after 0.031 s is 2 µs or 100 µs earlier than that of the segment before."""
+    """The segment after 0.031 s has an earlier timestamp than the segment before it, by 2 µs or 100 µs."""
     found = quality_of_text(tmp_path, TRANSFER.replace("0.040 C > S", f"{back} C > S"))
     assert (names(found), found.factor) == ([name], factor)
 

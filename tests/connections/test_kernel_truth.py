@@ -1,8 +1,8 @@
 """Retransmissions, compared with the kernel's own count: each capture of `captures/` has a file with the TCP_INFO of both ends.
 
-The fields of TCP_INFO (Linux, `include/uapi/linux/tcp.h`): `tcpi_total_retrans` counts all retransmitted segments, including probes,
-spurious ones and SYNs; `tcpi_bytes_retrans` counts their bytes of data, `tcpi_total_rto` timeouts, and `tcpi_dsack_dups` received D-SACKs.
-The relay on the path logged which packets it dropped, delayed and duplicated.
+These fields of TCP_INFO are in Linux's `include/uapi/linux/tcp.h`. `tcpi_total_retrans` counts all retransmitted segments, including
+probes, spurious ones and SYNs. `tcpi_bytes_retrans` counts their bytes of data, `tcpi_total_rto` counts timeouts, and `tcpi_dsack_dups`
+counts received D-SACKs. The relay on the path logged which packets it dropped, delayed and duplicated.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _ledger(setting: dict[str, Any]) -> dict[str, float]:
 
 @pytest.mark.parametrize("setting", _settings(), ids=lambda setting: setting["file"])
 def test_time_that_window_and_send_buffer_held_is_the_kernels(setting: dict[str, Any]) -> None:
-    """The receive window's time may differ from `tcpi_rwnd_limited` by the longest of 5% of the busy time, 1.25 RTTs and a jiffy.
+    """The receive window's time may differ from `tcpi_rwnd_limited` by 5% of the busy time, 1.25 RTTs or a jiffy, whichever is longest.
 
     The send buffer's time is at least 90% of `tcpi_sndbuf_limited`.
     """

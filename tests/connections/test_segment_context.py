@@ -1,4 +1,4 @@
-"""The state of a connection just before each segment: bytes in flight, usable window, gaps, release, ACK lag and RTTs.
+"""The state of a connection just before each segment: bytes in flight, usable window, gaps, ACK lag, RTTs, and what released it.
 
 The exchanges are written by hand. Each test computes its expected values from the column meanings in `tcptrace_lab/schema`.
 """
@@ -26,7 +26,7 @@ HANDSHAKE = """
 def test_bytes_in_flight_are_those_sent_and_not_yet_acknowledged(tmp_path: Path) -> None:
     """Bytes in flight when a frame is sent: 0 for frame 4, 1460 for 5, 2920 - 1460 for 7, 1460 + 1460 for 8.
 
-    ACK 6 is sent by S, which has 0 in flight.
+    S sends the ACK in frame 6 and has 0 bytes in flight.
     """
     read = read_text(
         tmp_path,

@@ -151,7 +151,7 @@ def test_sack_segments_and_d_sacks_are_distinguished(tmp_path: Path) -> None:
 
 
 def test_urgent_data_ends_at_the_urgent_pointer_or_with_the_segment(tmp_path: Path) -> None:
-    """The text sets the URG flag and an urgent pointer of 0, so 0 bytes are urgent.
+    """The first segment has the URG flag and an urgent pointer of 0, so 0 bytes are urgent.
 
     Segments without data do not count as urgent segments.
     """
@@ -163,7 +163,7 @@ def test_urgent_data_ends_at_the_urgent_pointer_or_with_the_segment(tmp_path: Pa
 def test_bytes_in_flight_over_segments_and_over_time(tmp_path: Path) -> None:
     """The bytes in flight after frames 3 to 6 are 0, 1000, 2000 and 0.
 
-    For 50 of 200 ms, 1000 bytes are in flight, and for 50 ms 2000 bytes.
+    1000 bytes are in flight for 50 of 200 ms, and 2000 bytes for another 50 ms.
     """
     found = client(
         tmp_path,

@@ -38,7 +38,7 @@ def opened(mss: int, window: int, rtt_ms: int = 1) -> str:
 def rounds(sizes: list[list[int]], window: int, lag_ms: int = 200, answer: int = 0, rtt_ms: int = 1) -> str:
     """Return rounds of segments with these sizes.
 
-    Each round is acknowledged as a whole `lag_ms` later (the first after one RTT); the next round is sent 0.1 ms after that.
+    Each round has one ACK, `lag_ms` later (in the first round, one RTT later). The next round is sent 0.1 ms after this ACK.
     """
     text, sent, got, now_us = "", 1, 1, 1000 + 1000 * rtt_ms
     for number, burst in enumerate(sizes):
@@ -138,7 +138,7 @@ def test_rounds_of_different_size_are_no_lock(tmp_path: Path) -> None:
 
 
 def test_as_many_bytes_as_let_an_ack_go_are_no_lock(tmp_path: Path) -> None:
-    """By 4.4BSD's rule, a receiver sends an ACK when half of its buffer has arrived: here u = 8,192 of 16,384 bytes.
+    """By 4.4BSD's rule, a receiver sends an ACK after half a buffer of data: here u = 8,192 of 16,384 bytes.
 
     Such a receiver would not have waited.
     """

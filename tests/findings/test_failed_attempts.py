@@ -51,7 +51,7 @@ ASKED = """
 
 
 def test_nine_attempts_that_nobody_answers_are_one_finding(tmp_path: Path) -> None:
-    """Nine attempts last 3 s each, and one starts every 4 s. The 27 SYNs take 27 s of the 35 s from the first SYN to the last."""
+    """Nine attempts last 3 s each, and one starts every 4 s. Together, they take 27 s of the 35 s from the first SYN to the last."""
     analysis = analyzed(tmp_path, attempts(9, ASKED, every_s=4))
     (reported,) = analysis.findings
     assert (reported.id, reported.title) == ("handshake-slow", "9 connection attempts to 10.0.0.2:80 were not answered, for 27 s")
@@ -200,7 +200,7 @@ IMPATIENT = """
     ids=["syn-lost", "answer-lost", "far-host-slow", "path-long", "path-longer-than-the-timer", "nothing-to-compare"],
 )
 def test_a_slow_handshake_says_what_was_slow(tmp_path: Path, text: str, title: str, mechanism: str, remedy: str, cost_ms: int) -> None:
-    """The expected times are differences of the times in the text. The RTT is that of the data after the handshake."""
+    """The expected times are computed from the times in `text`. The RTT is that of the data after the handshake."""
     (reported,) = slow(analyzed(tmp_path, text))
     assert reported.title == title
     assert mechanism in reported.mechanism

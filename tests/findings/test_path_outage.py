@@ -105,7 +105,7 @@ def test_data_that_arrives_late_may_be_a_suspended_host(tmp_path: Path) -> None:
 
 
 def at_receiver(skipped: int) -> str:
-    """Return a capture at the server. Its ACK of 1.680 s is lost, and so are the next `skipped` copies of the last segment.
+    """Return a capture at the server. Its ACK at 1.680 s is lost, and so are the next `skipped` copies of the last segment.
 
     The copy sent at 3.200 s arrives.
     """

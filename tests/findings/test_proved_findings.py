@@ -1,7 +1,7 @@
 """Findings on the shared captures are checked with tshark: all that are called proved, and others that a person has reviewed.
 
 Only the findings come from tcptrace-lab. The sequence numbers, windows, flags and times are tshark's.
-`benchmarks/verdicts/proved-findings.md` documents the check by hand.
+`benchmarks/verdicts/proved-findings.md` documents the person's review.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Frame:
 
     @property
     def end(self) -> int:
-        """The sequence number after the last one of the segment."""
+        """The first sequence number after the segment."""
         return self.seq + self.length + bool(self.flags & SYN) + bool(self.flags & FIN)
 
     @property
@@ -186,7 +186,7 @@ def test_tshark_sees_what_each_finding_says_that_was_read(name: str) -> None:
 
 
 def slow_handshake(case: Case) -> None:
-    """Check that the SYN was sent again or its answer was late. The cost is the time from the first SYN to what ended the handshake."""
+    """Check that the SYN was sent again or its answer was late. The cost is the time from the first SYN to the end of the handshake."""
     if case.finding.connections > 1:
         (refused if case.heard else unanswered)(case)
         return
@@ -241,7 +241,7 @@ def timer(case: Case) -> None:
 
 
 def loss(case: Case) -> None:
-    """Check that bytes are sent again that no ACK had covered before."""
+    """Check that bytes are sent again and that no ACK had covered them before."""
     reached, repaired = 0, 0
     stream = sorted([*case.sent, *case.heard], key=lambda frame: frame.number)
     acked, mine = 0, {frame.number for frame in case.sent}

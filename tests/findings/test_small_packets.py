@@ -137,10 +137,10 @@ def messages(count: int, sizes: list[int], *, wait_ms: int = 0, each_ms: int = 3
 
 
 def test_messages_cut_where_a_buffer_ends_are_priced(tmp_path: Path) -> None:
-    """By Mosher, a buffer of 2048 bytes cuts a message of 1025 at 1024 bytes.
+    """According to Mosher, a buffer of 2048 bytes cuts a message of 1025 bytes after byte 1024.
 
-    20 messages take 40 segments and could take 20. The first three segments of a direction, here two messages, are not judged. The third
-    message ends in frame 11.
+    20 messages take 40 segments, but could take only 20. The first three segments of a direction, here two messages, are not judged. The
+    third message ends in frame 11.
     """
     (found,) = small(tmp_path, messages(22, [1024, 1]))
     assert (found.id, str(found.severity), str(found.confidence)) == ("tinygrams", "info", "consistent")
@@ -151,7 +151,7 @@ def test_messages_cut_where_a_buffer_ends_are_priced(tmp_path: Path) -> None:
 
 
 def test_what_is_cut_off_may_wait_for_an_ack(tmp_path: Path) -> None:
-    """The waits take 20 times 200 ms."""
+    """There are 20 waits of 200 ms."""
     (found,) = small(tmp_path, messages(22, [1024, 1], wait_ms=200, each_ms=500))
     assert str(found.severity) == "low"
     assert "The rest of the messages waited for the ACK of the earlier data, 4 s in total" in found.mechanism

@@ -85,7 +85,7 @@ def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> N
 def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp_path: Path, woken_ms: float, said: str) -> None:
     """Flights of eight segments fill a window of eight segments.
 
-    The ACK of each flight offers 1,000 bytes. The application reads the rest `woken_ms` later.
+    The ACK of each flight offers a window of 1,000 bytes. The application reads the rest `woken_ms` later.
     """
     full, lines = 1_448, []
     for flight in range(15):

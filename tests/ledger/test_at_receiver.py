@@ -279,7 +279,7 @@ def repaired(*, overtaken: bool = False) -> str:
     """The third of ten segments is lost. Its retransmission, sent after four new segments, is lost, too.
 
     Two segments arrive after the lost retransmission. One RTT later, two more and a second retransmission arrive. If `overtaken` is true,
-    two segments of the first flight arrive in the wrong order, by their IP IDs.
+    the IP IDs show that two segments of the first flight arrive in the wrong order.
     """
     first = [0, 1, 4, 3, 5, 6, 7, 8, 9] if overtaken else [0, 1, *range(3, 10)]
     lines, have = [opened(options=", sackOK")], set[int]()

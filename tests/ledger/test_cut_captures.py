@@ -1,4 +1,4 @@
-"""The causes do not change if a capture is cut or changed in ways that do not matter (format, clock, addresses, snaplen).
+"""The causes do not change if the capture's format, clock, addresses or snaplen change, and they hardly change if it is cut.
 
 In a capture that begins late or ends early, the cause of a wait may become unknown. A cut capture may name another cause than the whole
 capture for at most `cuts.SHARE` of a direction's lifetime. Larger deviations are in `DEVIATIONS`, with the reason. A test fails if a

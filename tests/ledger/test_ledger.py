@@ -559,9 +559,9 @@ def dialogue(rounds: int) -> str:
 
 
 def test_the_longest_round_trip_is_never_shorter_than_the_shortest(tmp_path: Path) -> None:
-    """The client ACKs at once, so an RTT to the client is nearly 0.
+    """The capture is made at the client, which ACKs at once.
 
-    For the server, the RTT is 20 ms, because it includes the path to the client and back.
+    For the server, the RTT is still 20 ms, because it includes the path to the client and back.
     """
     found = judged_text(tmp_path, dialogue(15))
     reported = {one.from_client: one.mechanism for one in advised(found).findings if one.id == "network-limited"}

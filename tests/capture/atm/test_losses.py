@@ -55,7 +55,7 @@ def test_a_lost_cell_damages_its_segment_and_no_other(behind_first: int) -> None
 
 
 def test_a_lost_last_cell_damages_its_segment_and_the_one_behind_it() -> None:
-    """The receiver joins the cells of both segments to one PDU, and the CRC of this PDU is wrong."""
+    """The receiver joins the cells of both segments into one PDU, and the CRC of this PDU is wrong."""
     lossy = read_without(pdu_cells(LOSSY)[LOST_FROM][1])
     assert_damaged([LOST_FROM, LOST_FROM + 1], lossy)
     assert lossy.segments["cells"][LOST_FROM : LOST_FROM + 2].to_list() == [191, 192]
@@ -95,7 +95,7 @@ def test_a_lost_first_cell_takes_the_headers_with_it_and_is_a_problem() -> None:
     assert_damaged([], lossy, without=[LOST_FROM])
     (problem,) = lossy.problems
     assert "AAL5 PDU" in problem["what"]
-    assert (problem["count"], problem["frame"]) == (1, last)  # the frame of the PDU's last cell: its index + 1, minus the lost cell
+    assert (problem["count"], problem["frame"]) == (1, last)  # the frame of the PDU's last cell: its index + 1, minus 1 for the lost cell
 
 
 def test_a_pdu_that_never_ends_is_a_problem() -> None:

@@ -178,7 +178,7 @@ def test_an_ack_from_before_a_byte_that_was_not_captured_is_no_keepalive(tmp_pat
 
 
 def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_path: Path) -> None:
-    """The sender retransmits one byte because its ACK was lost after the capture point. A keepalive would be sent only after seconds."""
+    """The sender retransmits one byte because its ACK was lost after the capture point. A keepalive would follow a silence of seconds."""
     text = """
         0.00 S > C P. 5001:5002 ack 801
         0.01 C > S . 801:801(0) ack 5002
@@ -190,7 +190,7 @@ def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_pat
 def test_one_byte_again_at_once_is_a_resend_and_no_keepalive(tmp_path: Path) -> None:
     """The sender retransmits one byte because its ACK was lost after the capture point.
 
-    A keepalive would be sent only after seconds (RFC 9293, 3.8.4).
+    A keepalive would follow a silence of seconds (RFC 9293, 3.8.4).
     """
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:11 ack 1

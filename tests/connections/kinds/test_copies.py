@@ -73,7 +73,7 @@ def test_without_identification_the_timestamp_distinguishes_a_copy_from_a_resend
 
 
 def test_duplicate_acks_of_a_stack_with_one_identification_for_all_are_no_copies(tmp_path: Path) -> None:
-    """With DF, the IPv4 identification has no meaning (RFC 6864, 4.1), and some stacks send a constant."""
+    """If DF is set, the IPv4 identification has no meaning (RFC 6864, 4.1), and some stacks send a constant."""
     text = f"""{HANDSHAKE.replace("win 65160 <mss 1460, sackOK, wscale 7>", "win 65160 <mss 1460, sackOK, wscale 7> {id 5}")}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1

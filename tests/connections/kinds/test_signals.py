@@ -38,7 +38,7 @@ DATA = f"{HANDSHAKE}\n0.02 C > S P. 1:1001 ack 1\n0.03 S > C . ack 1001 win 500\
     ],
 )
 def test_a_rst_is_obeyed_challenged_or_ignored_by_its_number(tmp_path: Path, rst: str, kind: str) -> None:
-    """A host accepts, challenges or ignores a RST by its sequence number (RFC 5961, 3.2).
+    """A host accepts, challenges or ignores a RST, depending on its sequence number (RFC 5961, 3.2).
 
     The client's window is 502 · 128 = 64,256 bytes.
     """

@@ -1,4 +1,4 @@
-"""Spurious retransmissions, and late packets that look like retransmissions: exchanges written by hand, with the RFC named in each test."""
+"""Spurious retransmissions, and late packets that look like retransmissions, in exchanges written by hand. Each test names its RFC."""
 
 from __future__ import annotations
 
@@ -183,7 +183,10 @@ def test_timestamps_and_identifications_that_wrap_distinguish_late_from_resent(
 
 
 def test_sooner_than_the_sender_can_know_of_the_hole_it_is_late(tmp_path: Path) -> None:
-    """IPv6 without timestamps: a reaction of the sender takes 20 ms (an RTT), so a segment 12 ms after the hole is no retransmission."""
+    """The packets are IPv6 without timestamps.
+
+    A segment arrives 12 ms after the hole. A retransmission would arrive after at least 20 ms (an RTT).
+    """
     hosts = "host A [2001:db8::1]:40000 isn 1\nhost B [2001:db8::2]:80 isn 9\n"
     text = f"""{hosts}{AT_SERVER.replace("C", "A").replace("S >", "B >").replace("> S", "> B")}
         0.100 A > B . 1:1461    ack 1

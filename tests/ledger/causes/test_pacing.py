@@ -53,7 +53,7 @@ def test_bursts_that_leave_evenly_by_themselves_are_spaced_by_their_sender(tmp_p
 def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_let_go_by_it(
     tmp_path: Path, late_ms: float, *, paced: bool
 ) -> None:
-    """Five gaps are a little longer than the RTT. So an ACK arrives 0.5 ms or 0.02 ms before each burst.
+    """Five gaps together are a little longer than the RTT. So an ACK arrives 0.5 ms or 0.02 ms before each burst.
 
     Only the ACK 0.02 ms before a burst may have released it. Slow start limits the first ten segments, so the test skips the first twenty
     bursts and checks 40.

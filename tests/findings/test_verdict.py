@@ -409,7 +409,7 @@ def test_where_rivals_tie_both_are_named_and_what_distinguishes_them(rivals: str
 
 @pytest.mark.parametrize(("name", "cause"), [("loopback-small-send-buffer.pcapng", "send-buffer"), ("cooked-bulk.pcapng", "application")])
 def test_the_rivals_of_a_real_transfer_include_what_it_was_made_to_wait_for(name: str, cause: str) -> None:
-    """By captures/README.md, the first transfer has a send buffer of 16 kB, and only the writing application limits the second."""
+    """According to captures/README.md, the first transfer has a send buffer of 16 kB. Only the writing application limits the second."""
     account = analyze(CAPTURES / name).accounts.collect().row(0, named=True)
     assert account["client_unknown_ns"] > 0
     assert cause in rivals_in_words.names_of(account["client_rivals"])

@@ -60,7 +60,7 @@ def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_que
 def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delayed_one(tmp_path: Path) -> None:
     """Three segments are sent. The ACK of the third arrives 40 ms after the ACK of the first two.
 
-    The ACK of the first two releases data, but these reach the server later, because the RTT is 100 ms.
+    The ACK of the first two releases data. These reach the server after it sent the second ACK, because the RTT is 100 ms.
     """
     text = OPENED.replace("20ms", "100ms")
     lines = [text, data(200, 0, 3), acks(300, 1, 1), data(300.01, 3, 2), acks(340, 2, 1), data(340.01, 5, 1), acks(400.1, 4, 1)]
@@ -123,9 +123,9 @@ def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_
 def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path: Path, held_ms: float, *, is_probe: bool) -> None:
     """The handshake takes 20 ms. The first ACK is for segments sent 100 and 40 ms before it.
 
-    By the oldest byte, the smoothed RTT is 30 ms, and the probe is sent after 68 ms. By the newest byte, it would be 22.5 ms, and the probe
-    would be sent after 53 ms. The application is silent for 20 ms after the handshake. While the first segment (a full one) was in flight,
-    nothing shows what delayed the second for 60 ms. The last 2 ms of the capture are unknown as well.
+    Measured by the oldest byte, the smoothed RTT is 30 ms, and the probe is sent after 68 ms. Measured by the newest byte, it would be 22.5
+    ms, and the probe would be sent after 53 ms. The application is silent for 20 ms after the handshake. While the first segment (a full
+    one) was in flight, nothing shows what delayed the second for 60 ms. The last 2 ms of the capture are unknown as well.
     """
     probe = 140.02 + held_ms
     lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
@@ -222,8 +222,8 @@ def test_what_a_timer_sends_again_needlessly_behind_a_full_window_waited_for_the
 def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_path: Path, segments: int, drained_ms: float) -> None:
     """The ACK of ten segments arrives 150 ms after them, and the answer 340 ms after them.
 
-    The late ACK of a single segment may be a delayed ACK, so only the RTT of 20 ms counts as network. The rest of the time until the answer
-    is the peer's. The application needs another 20 ms after the answer.
+    If only one segment is sent, its late ACK may be a delayed ACK, so only the RTT of 20 ms counts as network. The rest of the time until
+    the answer is the peer's. The application needs another 20 ms after the answer.
     """
     answer = f"380ms S > C P. 1:101 ack {1 + MSS * segments} win 4000"
     answered = [acks(100, 0, segments, 10)] if segments > 1 else [acks(190, 0, 1)]
@@ -426,7 +426,10 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
 def test_without_timestamps_full_segments_of_one_write_that_no_ack_lets_go_are_spaced_by_their_host(
     tmp_path: Path, *, ended_each: bool, by_network: bool
 ) -> None:
-    """A shaper at the sender passes one segment every 4 ms. In the other case, the application writes a segment (with PSH) every 4 ms."""
+    """In one case, a shaper at the sender passes one segment every 4 ms.
+
+    In the other case, the application writes a segment (with PSH) every 4 ms.
+    """
     lines = [OPENED.replace("20ms", "0.02ms")]
     for number in range(60):
         at_ms, first = 10 + 4 * number, 1 + MSS * number

@@ -284,7 +284,7 @@ def test_bytes_that_the_capture_misses_make_a_message_of_unknown_size(tmp_path: 
 
 
 def test_at_the_receiver_the_messages_are_the_same(tmp_path: Path) -> None:
-    """All times are those at the server: 10 ms later than the client sent a packet, 10 ms earlier than it receives one."""
+    """All times are the server's: packets of the client appear 10 ms later than at the client, packets of the server 10 ms earlier."""
     table = found(
         tmp_path,
         """

@@ -243,7 +243,7 @@ def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
 
 @pytest.mark.parametrize(("ones", "zeros"), [(3, 7), (5, 5), (1, 9)])
 def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zeros: int) -> None:
-    """For fewer runs than the mean, the probability is the share of all arrangements that have no more runs."""
+    """If there are fewer runs than the mean, the probability is the share of arrangements that have no more runs."""
     count = ones + zeros
     ways = [np.isin(np.arange(count), places) for places in combinations(range(count), ones)]
     runs = [int((way[1:] != way[:-1]).sum()) + 1 for way in ways]
@@ -277,7 +277,7 @@ def test_chance_is_reckoned_from_samples() -> None:
     st.floats(0, 4),
 )
 def test_the_cheapest_states_are_those_that_trying_all_of_them_finds(blocks: list[tuple[float, float, int]], price: float) -> None:
-    """Every part except the first and the last is required to have at least three messages."""
+    """Every part, except the first and the last, must have at least three messages."""
 
     def cost(states: tuple[bool, ...]) -> float:
         runs = [[place for place, _ in run] for _, run in groupby(enumerate(states), key=lambda one: one[1])]

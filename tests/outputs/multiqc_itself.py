@@ -1,7 +1,7 @@
 """MultiQC itself reads our files, with our plugin.
 
-Pytest does not collect a file with this name, because MultiQC installs many packages. The nightly job installs MultiQC beside this package
-and runs `pytest tests/outputs/multiqc_itself.py`.
+Pytest does not collect a file with this name, so other jobs need not install MultiQC and its many packages. The nightly job installs
+MultiQC beside this package and runs `pytest tests/outputs/multiqc_itself.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""By tshark, the annotated copy has the same packets as the capture. Comments are at the frames that findings and waits name."""
+"""According to tshark, the annotated copy has the same packets as the capture. Comments are at the frames that findings and waits name."""
 
 from __future__ import annotations
 

@@ -42,9 +42,9 @@ NAT = "host C 203.0.113.9:61000 isn 1000\nhost S 198.51.100.7:80 isn 5000\n"
 def two(folder: Path, text: str, *, at_server: str = "") -> tuple[Path, Path]:
     """Write the captures of an exchange at the client and at the server.
 
-    After its time, each line says what the path does to the packet. `10ms`: the packet arrives 10 ms later; `10ms,12ms`: the packet arrives
-    twice; `lost`: the packet never arrives; `missed`: the receiver's capture misses the packet; `unsent10ms`: the sender's capture misses
-    the packet. The text `at_server` precedes the lines of the server's capture (with its hosts, for instance).
+    Each line says, after its time, what the path does to the packet. `10ms`: the packet arrives 10 ms later; `10ms,12ms`: the packet
+    arrives twice; `lost`: the packet never arrives; `missed`: the receiver's capture misses the packet; `unsent10ms`: the sender's capture
+    misses the packet. The text `at_server` precedes the lines of the server's capture (with its hosts, for instance).
     """
     lines: dict[str, list[tuple[float, str]]] = {"C": [], "S": []}
     for line in filter(None, (line.strip() for line in text.splitlines())):

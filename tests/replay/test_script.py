@@ -64,7 +64,7 @@ def made(name: str) -> Reproducer:
 
 
 def stalled_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
-    """Return how long (ns) the stall's causes delayed the sender while it had data to send, by the model's own ledger.
+    """Return how long (ns) the stall's causes delayed a sender with data to send, according to the model's own ledger.
 
     Return None if a program hangs.
     """

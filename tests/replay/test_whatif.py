@@ -76,7 +76,7 @@ def test_a_model_that_takes_longer_with_a_larger_buffer_predicts_nothing(monkeyp
 def test_a_transfer_that_no_model_makes_again_is_refused_with_by_how_much() -> None:
     """The models' paths do not reorder packets.
 
-    In the model, an old stack takes about as long as in the capture, but has waits that the capture does not have.
+    A modelled old stack takes about as long as the capture, but has waits that the capture does not have.
     """
     with pytest.raises(CaptureInsufficient) as refused:
         foretold("ethernet-reordering-at-server.pcapng", Changes(nodelay=True))

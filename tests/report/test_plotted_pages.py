@@ -75,7 +75,10 @@ def test_delays_and_losses_of_a_pair_are_the_differences_that_tshark_sees(pair: 
 
 
 def test_the_sizes_that_a_prediction_draws_as_stalling_are_those_of_the_paper() -> None:
-    """By Liu and others, sizes from (12n+4)K+1 to 12(n+1)K-1 are slow for ATM with buffers of 16 KB. Of each 12K sizes, 8K-1 stall."""
+    """According to Liu and others, sizes from (12n+4)K+1 to 12(n+1)K-1 are slow for ATM with buffers of 16 KB.
+
+    Of each 12K sizes, 8K-1 stall.
+    """
     k = 1024
     asked = prediction.Asked(stack="sunos4", mss_bytes=9148, send_buffer_bytes=16 * k, receive_buffer_bytes=16 * k)
     found = prediction.document(*prediction.completed(asked), (1, 48 * k), (16 * k,), None)
@@ -105,7 +108,7 @@ def measured(elapsed_ms: tuple[float, ...]) -> Mapping[str, Any]:
 
 
 def test_the_lines_of_an_experiment_are_means_and_their_intervals() -> None:
-    """By hand: the mean of three rates; as its interval, Student's t times the standard deviation divided by √3."""
+    """By hand: each point is the mean of three rates. Its interval is Student's t times the standard deviation divided by √3."""
     elapsed_ms = (8.0, 10.0, 12.8)
     lines, *_ = experiment_page.data(measured(elapsed_ms))["drawn"]
     drawn = [point for trace in lines["figure"]["data"] for point in zip(trace["x"], trace["y"], trace["error_y"]["array"], strict=True)]

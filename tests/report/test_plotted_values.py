@@ -183,7 +183,7 @@ def test_the_ladder_has_the_exchange_of_tshark() -> None:
 
 
 def test_writes_are_the_data_of_tshark() -> None:
-    """By `schedule` in the capture's JSON, the server made 16 writes of 20,000 bytes with pauses of 50 ms."""
+    """According to `schedule` in the capture's JSON, the server made 16 writes of 20,000 bytes with pauses of 50 ms."""
     schedule = json.loads((CAPTURES / "ethernet-application-limited.json").read_text())["schedule"]
     seen = by_tshark("ethernet-application-limited")
     stems = trace(look("ethernet-application-limited", "application-limited", "writes"), "written")

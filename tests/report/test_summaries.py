@@ -22,7 +22,7 @@ SECTIONS = ("general", "connections", "time")
 
 
 def test_the_markdown_has_verdict_quality_connections_findings_frames_and_remedies() -> None:
-    """By captures/README.md, this capture has eleven waits of about 43 ms."""
+    """According to captures/README.md, this capture has eleven waits of about 43 ms."""
     text = summary.text(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
     lines = text.splitlines()
     assert lines[0] == "## TCP: `captures/ethernet-nagle-on.pcapng`"

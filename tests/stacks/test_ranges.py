@@ -1,4 +1,4 @@
-"""Message sizes that stall by the rules of each stack, compared with the ranges that Liu, Cheng, Bhargava and Zhao published and measured.
+"""Message sizes that stall according to each stack's rules, compared with the ranges that Liu, Cheng, Bhargava and Zhao measured.
 
 The tests contain the formulas of this paper; other ranges are calculated by hand in the test. K is 1,024 bytes, M the MSS, S the send
 buffer, and R the receive buffer. The receiver sends an ACK after A bytes, and the sender sends again when H bytes are queued.

@@ -142,7 +142,7 @@ class _Exchange:
 
 
 def capture(path: Path, text: str, *, link: str = "ethernet", snaplen_bytes: int = SNAPLEN_BYTES) -> Path:
-    """Writes the exchange `text` to `path` and returns it.
+    """Writes the exchange `text` to `path` and returns `path`.
 
     Args:
         path: the file; its suffix chooses the format, `.pcap` (nanoseconds) or `.pcapng` (if_tsresol 9).

@@ -8,8 +8,8 @@ import polars as pl
 def shifted(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """Add the times at which the endpoints sent and received each segment, so that a rule does not depend on the capture point.
 
-    A segment is sent half of the sender's turnaround before it is captured, and reaches its receiver half of the receiver's turnaround
-    later. The times are estimates, which assume equal delay in both directions, and no queue or host delay in the shortest turnaround.
+    A segment is sent half a turnaround of the sender before its capture. It reaches its receiver half a turnaround of the receiver after
+    its capture. The times are estimates. They assume equal delay in both directions, and no queue or host delay in the shortest turnaround.
 
     Args:
         segments: rows of `schema.SEGMENTS`; at least `conn from_client ts_ns`.

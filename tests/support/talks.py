@@ -11,7 +11,7 @@ BASE_S = 1_700_000_000
 
 
 class Talk:
-    """Builds a capture of one connection with Scapy. Each call adds what a host sends at a time in milliseconds."""
+    """Builds a capture of one connection with Scapy. Each call adds the data that a host sends at `at_ms`."""
 
     def __init__(self, server_port: int = 80, client_port: int = 40_000, client: str = "192.0.2.1", server: str = "192.0.2.2") -> None:
         self.frames: list[Any] = []

@@ -98,7 +98,7 @@ def test_deviations_name_real_captures() -> None:
 def test_malformed_capture_is_read_or_refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The engine reads what it can.
 
-    By its exit code, `analyze` read all of the capture (0), a part of it (4) or nothing (3).
+    The exit code of `analyze` is 0 if it read all of the capture, 4 if it read a part, and 3 if it read nothing.
     """
     ours = _read_or_refusal(path)
     if isinstance(ours, EngineError):

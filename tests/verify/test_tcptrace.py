@@ -128,7 +128,7 @@ def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_pat
 
 
 def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_path: Path) -> None:
-    """Frame 5 is 2^30 ahead, as one damaged bit makes it.
+    """One damaged bit moves frame 5 ahead by 2^30.
 
     To tcptrace-lab, data that continue after frame 4 are below the highest sequence number.
     """

@@ -36,7 +36,7 @@ def test_plain_transfer_is_reported_alike(tmp_path: Path) -> None:
 def test_fast_retransmission_within_the_round_trip_is_late_to_tshark(tmp_path: Path) -> None:
     """Three duplicate ACKs cause a fast retransmit (RFC 5681, 3.2).
 
-    If new data were sent 0.1 ms before, the retransmit is out of order to tshark, unless two repeated ACKs came.
+    If new data were sent 0.1 ms before it, the retransmit is out of order to tshark, unless two repeated ACKs arrived.
     """
     text = f"""{HANDSHAKE}{FOUR_AND_A_HOLE}
         0.0301 S > C . ack 1461 win 509 <sack 2921:4381>
@@ -101,7 +101,7 @@ def test_fast_retransmission_after_20_ms_is_a_plain_one_to_tshark(tmp_path: Path
 def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_path: Path) -> None:
     """The segments that begin at 1461 and 4381 are lost.
 
-    The sender does not repair 4381 at the partial ACK, but after three more ACKs repeat that ACK (RFC 5681).
+    The partial ACK does not cause the retransmission of 4381. Three repetitions of that ACK do (RFC 5681).
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461     ack 1
@@ -216,7 +216,7 @@ def test_a_keepalive_with_a_byte_that_comes_first_is_data_to_tshark(tmp_path: Pa
 
 
 def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """Linux probes a zero window with an empty segment, whose number is one below the next (RFC 9293, 3.8.6.1 leaves the form open)."""
+    """Linux probes a zero window with an empty segment at SND.NXT - 1 (RFC 9293, 3.8.6.1 leaves the form open)."""
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:1461 ack 1
         0.03 S > C .  ack 1461 win 0
@@ -436,7 +436,7 @@ def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:
 
 
 def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """The sequence number of frame 6 is one too high, as a damaged bit makes it. Frame 7 acknowledges this number."""
+    """A damaged bit makes the sequence number of frame 6 one too high. Frame 7 acknowledges this number."""
     text = f"""{HANDSHAKE}
         0.020 S > C P. 1:1001    ack 1
         0.021 S > C P. 1001:2001 ack 1
@@ -459,7 +459,7 @@ def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark(tmp_path: Path) -> None:
-    """The handshake took -10 ms, which is a very long time to tshark. To tshark, -20 ms since the highest sequence number is shorter."""
+    """The handshake took -10 ms, which is a very long time to tshark. The -20 ms since the highest sequence number are a shorter time."""
     text = """
         0.100 C > S S  0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
         0.095 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>

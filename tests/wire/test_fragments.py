@@ -121,7 +121,7 @@ def test_a_fragment_within_what_came_is_ignored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("v6", "patience_s"), [(False, 30), (True, 60)], ids=["ipv4", "ipv6"])
 def test_fragments_wait_as_long_as_in_linux(v6: bool, patience_s: int, tmp_path: Path) -> None:  # noqa: FBT001
-    """Linux waits for `ipfrag_time` or `ip6frag_time` after the first fragment. The packet has four fragments."""
+    """After the first fragment, Linux waits `ipfrag_time` or `ip6frag_time` seconds for the others. The packet has four fragments."""
     in_time = capture(tmp_path / "in-time.pcap", list, v6=v6, step_ns=patience_s * SECOND_NS // 3)
     assert sizes(engine.read(in_time)) == [0, 0, WHOLE_BYTES, 0]
     too_late = engine.read(capture(tmp_path / "too-late.pcap", list, v6=v6, step_ns=patience_s * SECOND_NS // 3 + 1))

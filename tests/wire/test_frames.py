@@ -65,7 +65,7 @@ def test_ipv4_options_are_not_payload(tmp_path: Path) -> None:
 
 
 def test_ipv6_extension_headers_are_not_payload(tmp_path: Path) -> None:
-    """IPv6 has extension headers (RFC 8200, 4), here with an atomic fragment header (RFC 6946)."""
+    """The packets have IPv6 extension headers (RFC 8200, 4), one of them an atomic fragment header (RFC 6946)."""
     read = read_text(tmp_path, V6 + "3 A > B P. 101:151 ack 1 {ext hop/rt/dst}\n4 A > B P. 151:201 ack 1 {ext frag}")
     assert column(read.segments, "payload_bytes", 4, 5) == [50, 50]
     assert column(read.segments, "seq", 4, 5) == [101, 151]

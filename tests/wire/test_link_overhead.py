@@ -78,7 +78,7 @@ def test_segments_of_9148_bytes_leave_89_9_percent_of_the_cells_to_data(converte
 
 
 def test_timestamps_take_12_bytes_of_each_segment(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """An MTU of 9180: the MSS is 9140. A PDU with timestamps has 9128 + 52 + 8 + 8 = 9196 bytes, which are 192 cells, too."""
+    """With an MTU of 9180, the MSS is 9140. A PDU with timestamps has 9128 + 52 + 8 + 8 = 9196 bytes, which are 192 cells, too."""
     row = row_of(converted("atm9180-nagle-on.pcapng", AtmForm.ERF_AAL5).target)
     assert figures(row, "client") == figures(row, "server") == (9128, 60, 9128 / 10_176)
 
@@ -148,7 +148,7 @@ def test_without_both_syns_there_is_no_bound(tmp_path: Path) -> None:
 
 @functools.cache
 def cells_by_port(name: str) -> dict[int, int]:
-    """Source port → cells, by tshark's IP lengths."""
+    """Map each source port to its number of cells, computed from tshark's IP lengths."""
     ports = [int(row[0]) for row in tshark_rows(CAPTURES / name, ("tcp.srcport",))]
     counted: dict[int, int] = {}
     for port, (first, last) in zip(ports, pdu_cells(name), strict=True):

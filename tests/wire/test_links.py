@@ -117,7 +117,7 @@ NOT_READ = {
             b"\x55" * 6 + b"\x61\xe6" + FRAME[80:] + zlib.crc32(FRAME).to_bytes(4, "little"),
         ],
     ),
-    # The two fragments have the beginning bit and the ending bit (RFC 1990, 3).
+    # The first fragment has the beginning bit, the second one the ending bit (RFC 1990, 3).
     "multilink": (9, [b"\xff\x03\0\x3d\x80\0\0\1" + headers.ppp(PACKET)[:60], b"\xff\x03\0\x3d\x40\0\0\2" + headers.ppp(PACKET)[60:]]),
     # A source route, which ends with family, offset and length 0 (RFC 1701).
     "source routes": (1, 2 * [headers.outer(47, b"\x40\0\x08\0" + bytes(8) + PACKET)]),

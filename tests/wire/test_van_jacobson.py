@@ -115,7 +115,7 @@ def test_after_a_loss_a_connection_waits_for_a_whole_header(lost: int, based: li
     """`based` lists the compressed segments of this direction before the connection's next whole header."""
     frames = [frame for _, frame in _compressed()]
     read = _read(tmp_path / "loss.pcapng", frames[:lost] + frames[lost + 1 :])
-    assert _undecoded(read) == (based[0], len(based))  # a frame before it is missing, so an index in `frames` is a number
+    assert _undecoded(read) == (based[0], len(based))  # a frame before it is missing, so an index in `frames` is a frame number
     assert read.segments["frame"].to_list() == [at for at in range(1, len(frames)) if at not in based]
 
 

@@ -64,7 +64,7 @@ def handshake(path: Path, number: int, time_s: float) -> Path:
 
 
 def folder_of(path: Path, count: int) -> Path:
-    """Make a folder with `count` captures, which are from two months."""
+    """Make a folder with `count` captures. The captures are from two different months."""
     path.mkdir()
     for number in range(count):
         capture(path / f"c{number:02}.pcap", number, slow=number % 4 / 10, hours=number * 100)

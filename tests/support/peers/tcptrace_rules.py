@@ -170,7 +170,7 @@ def _number(figure: Figure, direction: Direction) -> float:
 
 
 def _is_open(direction: Direction, figure: Figure, theirs: str) -> bool:
-    """Return whether the connection was not closed by two FINs or a RST."""
+    """Return whether neither two FINs nor a RST closed the connection."""
     both = (direction, direction.other)
     closed = all(one["fin_segments"] for one in both) or any(one["rst_segments"] for one in both)
     return not closed and float(theirs) >= _number(figure, direction)

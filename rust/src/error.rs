@@ -133,7 +133,7 @@ pub struct Problem {
     pub frame: Option<u64>,
     /// Byte offset of the first occurrence in the decompressed stream.
     pub offset: Option<u64>,
-    /// How often it occurred.
+    /// How often the problem occurred.
     pub count: u64,
     /// Whether some data of the capture could not be used because of this problem (exit code 4).
     pub loses_data: bool,

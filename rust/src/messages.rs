@@ -44,7 +44,7 @@ pub struct Segment {
     pub ack: Option<i64>,
     pub payload_bytes: i64,
     pub flags: u16,
-    /// Code of its kind ([`Kind`]).
+    /// Code of the segment's kind ([`Kind`]).
     pub kind: u8,
     pub acked_bytes: i64,
     pub acked_unseen_bytes: i64,

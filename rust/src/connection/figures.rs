@@ -23,7 +23,7 @@ pub struct DirectionFigures {
     pub window_scale: Option<u8>,
     pub max_in_flight_bytes: Nullable,
     pub max_segment_bytes: u32,
-    /// Number of header bytes of the first segment of the maximum size; 0 if unknown.
+    /// Number of header bytes in the first segment with the largest payload; 0 if unknown.
     pub header_bytes: u16,
     pub rtt_min_ns: Nullable,
 }

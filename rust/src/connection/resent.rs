@@ -198,7 +198,7 @@ fn needless(placed: Placed, novelty: Novelty, sender: &DirectionState, receiver:
 
 /// Times between earlier events and a retransmission.
 struct Waited {
-    /// Time since the first retransmitted byte was last sent.
+    /// Time since the previous transmission of the first retransmitted byte.
     byte: Nullable,
     /// Time since the sender last sent data.
     data: Nullable,

@@ -83,8 +83,8 @@ pub struct Options {
     /// Thresholds for findings. If thresholds are given, accounts and the evidence for findings ([`Engine::details`])
     /// are produced.
     pub worth: Option<Vec<Worth>>,
-    /// Maximum number of costs above the thresholds for which evidence is kept. If there are more, evidence is kept for
-    /// the largest costs.
+    /// Evidence is kept for at most this number of costs above the thresholds. If there are more, the largest costs are
+    /// selected.
     pub most: usize,
     /// Number of connections in the whole capture; 0 if unknown. A second pass needs the number, because `only` may
     /// exclude connections. In a capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS)
@@ -422,7 +422,7 @@ enum Rest {
     Some(Option<Batch>),
 }
 
-/// The result of a thread. Propagates its panic.
+/// Waits for a thread, and returns its result. A panic of the thread is propagated.
 fn join<T>(thread: JoinHandle<T>) -> T {
     match thread.join() {
         Ok(result) => result,

@@ -82,7 +82,7 @@ pub(super) struct Wanted {
 /// The state of a worker after its last packet.
 #[derive(Debug)]
 pub(super) struct WorkerResult {
-    /// Its flow tables.
+    /// The worker's flow tables.
     pub tables: Vec<Connections>,
     pub flows: Flows,
     pub waits: Option<LiveWaits>,

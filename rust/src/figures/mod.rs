@@ -21,8 +21,8 @@ pub use strip::{Band, Strip};
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Number of points of one line or mark that are kept between two batches. This is several times the number of drawn
-/// points, so that reducing the points twice has no visible effect.
+/// Number of points of each line, and of marks of each name, that are kept between two batches. This is several times
+/// the number of drawn points, so that reducing the points twice has no visible effect.
 const HELD_POINTS: usize = 20_000;
 
 /// Names of the lines, in order.

@@ -43,7 +43,7 @@ pub struct Segment<'a> {
     pub window_bytes: Option<i64>,
     /// The left and right edges of the blocks: left, right, left, right, …
     pub sack_blocks: &'a [i64],
-    /// Code of its kind ([`Kind`]).
+    /// Code of the segment's kind ([`Kind`]).
     pub kind: u8,
     pub ack_lag_ns: Option<i64>,
     pub rtt_ns: Option<i64>,

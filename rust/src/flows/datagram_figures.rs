@@ -69,7 +69,7 @@ impl FlowFigures {
         }
     }
 
-    /// Number of histogram buckets that the times of the flow use.
+    /// Number of histogram buckets of the flow.
     pub(super) fn buckets(&self) -> usize {
         self.times.len()
     }

@@ -164,7 +164,7 @@ pub enum ClosedBy {
     Fin,
     /// A RST.
     Reset,
-    /// Its ports were reused.
+    /// The connection's ports were reused.
     Reuse,
     /// The capture ended.
     End,

@@ -3,8 +3,8 @@
 use crate::accounts::Nagle;
 use crate::connection::Confidence;
 
-/// Nagle's algorithm is on if it explains a wait at more than a quarter of the opportunities. By chance, at most 1/16
-/// of the opportunities have a wait that looks like Nagle's algorithm.
+/// Nagle's algorithm is on if it explains a wait at more than a quarter of its opportunities to delay a segment. By
+/// chance, at most 1/16 of the opportunities have such a wait.
 const HELD_SHARE: f64 = 0.25;
 /// Number of waits that prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;

@@ -2,8 +2,8 @@
 //!
 //! The time from the capture of a packet to the capture of the answer is a round trip from the capture point to the
 //! host. The **turnaround** of a host is the shortest of these round trips. Only answers that *prove* the arrival of
-//! the packet count. A capture at one host shows a turnaround near 0 for this host, and a full RTT for the other host.
-//! Four kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps, and data
+//! the packet are used. A capture at one host shows a turnaround near 0 for this host, and a full RTT for the other
+//! host. Four kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps, and data
 //! beyond the window that was offered before. Data that follows an ACK closely proves nothing, because the host may
 //! have sent it before the ACK arrived. If a host sends data on its own initiative, a timestamp echoed in this data
 //! shows only an upper bound of the turnaround. An application that writes once a second echoes a timestamp up to one
@@ -143,7 +143,7 @@ pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i6
     answered.filter(|_| !too_late_alone)
 }
 
-/// Whether the capture contains nothing that host `side` had to answer; false if both ends are one host.
+/// Whether host `side` never had to answer in this capture; false if both ends are one host.
 pub(crate) fn is_unasked(row: &ConnectionRow, side: usize) -> bool {
     let unanswered = row.counts.get(1 - side).is_none_or(|counts| counts.rtt.min_ns().is_none());
     unanswered && !is_loopback(row)

@@ -58,7 +58,7 @@ pub fn tracked_rows(rows: &RecordBatch) -> Result<impl Iterator<Item = Tracked>,
     }))
 }
 
-/// The table of the columns that tracking adds to the columns of segments.
+/// The table with the columns that tracking adds to the segments.
 ///
 /// # Errors
 /// No error occurs in practice: all columns of the batch have the same length.

@@ -28,7 +28,8 @@ pub(super) fn at<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, place: usize)
     array.is_valid(place).then(|| array.value(place))
 }
 
-/// Returns a function that reads the list in one row of the column as a slice. The slice is empty if the row is null.
+/// Returns a function that returns the list in a given row of the column as a slice. The slice is empty if the row is
+/// null.
 ///
 /// # Errors
 /// The column is missing or has another type.

@@ -109,7 +109,7 @@ impl Segments {
         self.has_departures
     }
 
-    /// The schema of its batches.
+    /// The schema of the batches.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)

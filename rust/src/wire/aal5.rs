@@ -132,8 +132,8 @@ fn padded_length(payload_bytes: usize) -> usize {
 /// ```
 /// use tcptrace_lab_core::wire::aal5_cells;
 ///
-/// assert_eq!(aal5_cells(40), 1); // IP and TCP headers with the trailer of 8 bytes just fill one cell
-/// assert_eq!(aal5_cells(40 + 8), 2); // with LLC/SNAP (RFC 1483), an ACK takes two
+/// assert_eq!(aal5_cells(40), 1); // IP and TCP headers with the trailer of 8 bytes fill exactly one cell
+/// assert_eq!(aal5_cells(40 + 8), 2); // with LLC/SNAP (RFC 1483), an ACK takes two cells
 /// ```
 #[must_use]
 pub fn aal5_cells(payload_bytes: usize) -> usize {

@@ -5,7 +5,7 @@ use super::layers::Layer;
 
 /// The bit of the type field which says that extension headers follow.
 const EXTENSION_HEADERS: u8 = 0x80;
-/// Length of the record header, which has time, type, flags, lengths and loss counter.
+/// Length of the record header, which contains time, type, flags, lengths and loss counter.
 const HEADER_BYTES: usize = 16;
 
 /// The content of a record.

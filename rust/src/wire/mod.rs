@@ -82,7 +82,8 @@ pub struct Dissector {
     wifi_fragments: WifiFragments,
     cells: Cells,
     decompressor: Decompressor,
-    /// The reasons why packets were not read, with frame numbers, for frames that contain or complete several packets.
+    /// The reasons why packets were not read, with frame numbers. Only frames that contain or complete several packets
+    /// add reasons here.
     asides: Vec<(Stop, u64)>,
     paths: Paths,
 }

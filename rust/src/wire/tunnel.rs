@@ -163,7 +163,7 @@ pub(super) fn ppp(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, 
         u16::from_be_bytes([first, second])
     };
     match protocol {
-        // Some implementations write the Ethernet type instead, which is not a valid PPP protocol number (RFC 1661, 2).
+        // Some implementations write an Ethernet type, which is not a valid PPP protocol number (RFC 1661, 2).
         0x0021 | 0x0800 => Ok(Layer::Ipv4),
         0x0057 => Ok(Layer::Ipv6),
         0x002d => Ok(Layer::VanJacobson(vj::Form { compressed: true, sent })),

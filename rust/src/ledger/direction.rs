@@ -145,11 +145,11 @@ pub struct DirectionFacts {
     /// Whether at least 5 more segments of one write are sent at the most common spacing than at other spacings. False
     /// if the direction has timestamps.
     pub comes_steadily: bool,
-    /// Whether the spacing of segments depends on their size, so that it shows the rate of a line.
+    /// Whether the spacing of segments depends on their size. If so, it shows the rate of a line.
     pub comes_by_size: bool,
     /// Whether the sender paces: it sends bursts at an even interval.
     pub paces: bool,
-    /// Whether the sender sends at any time between two ACKs, so that ACKs do not release its segments.
+    /// Whether the sender sends at any time between two ACKs. If so, ACKs do not release its segments.
     pub leaves_between_acks: bool,
     /// Whether the application writes on its own clock: an even interval predicts its writes better than ACKs do.
     pub writes_by_clock: bool,

@@ -64,6 +64,6 @@ pub struct Round {
     pub nagle: bool,
     /// Whether the segment is small, and no small segment of the direction was sent while another was in flight.
     pub may_be_held: bool,
-    /// Whether no flight was ever much larger, so that a full send buffer explains the wait as well.
+    /// Whether no flight was ever much larger. If so, a full send buffer also explains the wait.
     pub may_fill_buffer: bool,
 }

@@ -115,7 +115,7 @@ impl SenderState {
         }
     }
 
-    /// Whether the segment was sent as soon as an ACK without data arrived, so that the ACK may have ended the wait.
+    /// Whether the segment was sent as soon as an ACK without data arrived. If so, the ACK may have ended the wait.
     fn released_by_an_ack(&self, wait: &Wait, shift_ns: i64) -> bool {
         let just_came = |ago_ns: i64| ago_ns <= self.causal_ns(shift_ns) && wait.may_be_ended_by(ago_ns);
         wait.since_ack_ns.get().is_some_and(just_came) && !wait.peer_last_ns.is_some()

@@ -27,7 +27,7 @@ pub(super) struct Rounds {
     /// that flight.
     grown: i64,
     steady: u16,
-    /// Whether the sender reduced its congestion window in this round, so that its flight includes lost segments.
+    /// Whether the sender reduced its congestion window in this round. If so, the flight includes lost segments.
     cut: bool,
     /// The current level: a flight size, and how many consecutive flights have about that size. `before` is the
     /// previous level. Flights may alternate between two levels, because an application that writes large pieces does

@@ -80,7 +80,7 @@ pub(super) struct Spacing {
     any: Pace,
     /// The first RTT sample: the RTT of the SYN, if the SYN was captured.
     first_rtt_ns: Nullable,
-    /// Whether the first RTT sample was of data: no SYN was captured, so that the SMSS is unknown too.
+    /// Whether the first RTT sample was of data. If so, no SYN was captured, and the SMSS is unknown too.
     begun_late: bool,
     /// The smallest increase of a data segment's RTT over the first RTT sample, per additional byte.
     longer: Pace,

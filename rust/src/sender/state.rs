@@ -163,7 +163,8 @@ impl SenderState {
     }
 
     /// Bytes that are missing from the capture between the highest byte sent so far and `start`. In a capture away from
-    /// the sender, only acknowledged bytes count, because others may have been lost before the capture point.
+    /// the sender, only acknowledged bytes count, because unacknowledged ones may have been lost before the capture
+    /// point.
     fn missed_bytes(&self, start: i64, shift_ns: i64) -> i64 {
         let arrived = if shift_ns > 0 { self.una.get().map_or(self.snd_max, |una| una.min(start)) } else { start };
         (arrived - self.snd_max).max(0)

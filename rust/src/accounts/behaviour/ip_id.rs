@@ -84,8 +84,8 @@ impl Numbering {
         self.are_present(COUNTED_TENTHS).then_some((self.numbers() - i64::from(self.seen)).max(0))
     }
 
-    /// Whether the identifications come from a counter for this direction, so that a missing one may mean a lost
-    /// packet.
+    /// Whether the identifications come from a counter for this direction. If so, a missing identification may mean a
+    /// lost packet.
     #[must_use]
     pub fn gaps_may_be_losses(&self) -> bool {
         self.are_present(POSSIBLE_TENTHS)

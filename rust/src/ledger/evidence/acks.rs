@@ -37,9 +37,9 @@ impl Evidence<'_> {
 
     /// Whether the capture lacks bytes between the previous segment and this one. Bytes that a capture tool can have
     /// cut off the previous segment do not count. In a capture away from the sender, missing bytes count only if they
-    /// were acknowledged, because others may have been lost before the capture point. It is unknown when the missing
-    /// bytes were sent, and therefore how long this segment waited and what was in flight before it. Until the missing
-    /// bytes are acknowledged, the cause of the wait is `unknown`.
+    /// were acknowledged, because unacknowledged ones may have been lost before the capture point. It is unknown when
+    /// the missing bytes were sent, and therefore how long this segment waited and what was in flight before it. Until
+    /// the missing bytes are acknowledged, the cause of the wait is `unknown`.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);
@@ -58,9 +58,8 @@ impl Evidence<'_> {
             && is(self.wait.left_out_segments.get(), |skipped| skipped > 0)
     }
 
-    /// Whether the original of this segment was lost before the capture point, so that this segment is a
-    /// retransmission. True if packets are missing, the peer sent no data that they could have acknowledged, and the
-    /// wait is longer than one RTT.
+    /// Whether this segment is a retransmission whose original was lost before the capture point. True if packets are
+    /// missing, the peer sent no data that they could have acknowledged, and the wait is longer than one RTT.
     #[inline]
     pub(in super::super) fn was_lost_before_capture(&self) -> bool {
         self.packets_are_skipped() && !self.peer_spoke() && self.wait_ns > self.rtt_ns()
@@ -162,15 +161,15 @@ impl Evidence<'_> {
     }
 
     /// Whether the last ACK came late, but the ACK of the neighbouring segment in the flight came in time, although
-    /// both segments met the same queue. The late ACK covers less than two full-sized segments, so the receiver may
-    /// delay it (RFC 5681, 4.2). Between old hosts the late ACK may cover more, because their network adapters do not
-    /// merge ACKs.
+    /// both segments met the same queue. The late ACK must cover less than two full-sized segments, because a receiver
+    /// may delay only such an ACK (RFC 5681, 4.2). Between old hosts, it may cover more, because their network adapters
+    /// do not merge ACKs.
     pub(in super::super) fn was_late_alone(&self) -> bool {
         is(self.neighbour_over_least_ns(), |over_ns| over_ns <= self.direction.queue_ns)
             && (self.is_for_less_than_two() || self.direction.old)
     }
 
-    /// Whether the ACK of the neighbouring segment was late, and the last ACK is at most twice as late, so that both
+    /// Whether the ACK of the neighbouring segment was late, and the last ACK is at most twice as late. If so, both
     /// segments went through a queue. A receiver that delays its ACK would send a single ACK for everything that has
     /// arrived (RFC 9293, 3.4).
     pub(in super::super) fn was_late_with_neighbour(&self) -> bool {

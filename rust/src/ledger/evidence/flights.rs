@@ -101,7 +101,7 @@ impl Evidence<'_> {
         room < self.smss_bytes || (!self.is_small() && self.is_too_little(Some(room)))
     }
 
-    /// Whether all buffered data had been sent, so that nothing was left for the congestion window to delay. The
+    /// Whether all buffered data had been sent. If so, nothing was left for the congestion window to delay. The
     /// application wrote more as soon as the buffer had room again.
     pub(in super::super) fn has_stopped(&self) -> bool {
         self.direction.near_sender && self.buffer_was_emptied()

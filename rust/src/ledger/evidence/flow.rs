@@ -4,8 +4,8 @@ use super::{Evidence, TRAIN_PART, are, is};
 use crate::connection::{PROBE_ROUND_TRIPS, RetransmitTrigger};
 use crate::sender::{DRIFT_PART, NS_PER_MS};
 
-/// The timer of a tail-loss probe may run an eighth longer than the probe timeout in Linux (`kernel/time/timer.c`:
-/// wheel levels of eight).
+/// The longest time until Linux sends a tail-loss probe, in smoothed RTTs. The probe timeout is two smoothed RTTs, and
+/// the timer may run an eighth longer (`kernel/time/timer.c`: wheel levels of eight).
 const LATEST_PROBE: f64 = 2.25;
 /// Linux adds at least two jiffies to the probe timeout (`tcp_schedule_loss_probe`), and its ticks are coarse.
 const PROBE_TICKS_NS: i64 = 12 * NS_PER_MS;
@@ -152,10 +152,10 @@ impl Evidence<'_> {
             && in_time()
     }
 
-    /// Whether the room in the receiver window is unknown, because the capture has no SYN and therefore no window
-    /// scale. Three kinds of segments count: an ACK released the segment, or a window update released it after
-    /// everything was acknowledged, or a timer retransmitted it spuriously. In each case, the receiver window, the
-    /// congestion window or the send buffer may have been full.
+    /// Whether the room in the receiver window matters but is unknown. It is unknown if the capture has no SYN and
+    /// therefore no window scale. Three kinds of segments count: an ACK released the segment, or a window update
+    /// released it after everything was acknowledged, or a timer retransmitted it spuriously. In each case, the
+    /// receiver window, the congestion window or the send buffer may have been full.
     pub(in super::super) fn room_is_unseen(&self) -> bool {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;

@@ -12,7 +12,7 @@ use crate::wire::TcpFlags;
 const A_LITTLE_LATE: i64 = 8;
 
 impl Evidence<'_> {
-    /// Whether Nagle's algorithm never delays the segment, because it is a FIN or urgent data (Linux, `tcp_send_fin`;
+    /// Whether the segment is a FIN or urgent data, which Nagle's algorithm never delays (Linux, `tcp_send_fin`;
     /// 4.4BSD, `tcp_output`).
     fn is_never_held(&self) -> bool {
         self.record.flags.any(TcpFlags::FIN | TcpFlags::URG)
@@ -42,8 +42,8 @@ impl Evidence<'_> {
         self.is_half_of_window(Some(self.record.payload_bytes))
     }
 
-    /// Whether this BSD sender sent the segment as soon as the application wrote it, because the segment fills half of
-    /// the largest window. The override timer is ruled out if the sender has ever answered faster than this timer
+    /// Whether the segment fills half of the largest window. A BSD sender sends such a segment as soon as the
+    /// application writes it. The override timer is ruled out if the sender has ever answered faster than this timer
     /// expires.
     pub(in super::super) fn left_as_half_a_window(&self) -> bool {
         self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < MIN_OVERRIDE_NS)
@@ -102,8 +102,8 @@ impl Evidence<'_> {
 
     /// Whether a small segment waited while another small one was in flight, as every earlier small segment did. Every
     /// variant of Nagle's algorithm delays such a segment. BSD sends half of the largest window even if a small segment
-    /// is in flight. If the previous segment was half of the largest window, slow start may have been the limit, so
-    /// more evidence is needed.
+    /// is in flight. If the previous segment was half of the largest window, slow start may have been the limit. In
+    /// this case, the flight must be no larger than the previous one, or fit any congestion window.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
         let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
         self.may_be_held()
@@ -195,9 +195,9 @@ impl Evidence<'_> {
             && self.flight_stands()
     }
 
-    /// Whether the flight may fill the send buffer, because no larger flight shows that the buffer had more room. The
-    /// next data waited in the buffer or in the application. A full buffer accepts nothing until it has room for a
-    /// segment or a cluster (BSD `sosend`), or accepts one piece more than it has room for (Linux, Solaris).
+    /// Whether the flight may fill the send buffer: no larger flight shows that the buffer had more room. The next data
+    /// waited in the buffer or in the application. A full buffer accepts nothing until it has room for a segment or a
+    /// cluster (BSD `sosend`), or accepts one piece more than it has room for (Linux, Solaris).
     pub(in super::super) fn may_fill_buffer(&self) -> bool {
         let quantum_bytes = self.smss_bytes.max(CLUSTER_BYTES);
         are(self.flight_before(), self.direction.max_in_flight_bytes, |flight, most| {

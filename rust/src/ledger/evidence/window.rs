@@ -53,8 +53,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the override timer released the segment, although no SYN shows the window scale. True if the sender
-    /// waited as long as the timer runs, with nothing in flight, and then sent a small segment whose end is the edge of
-    /// the window at one of the fifteen scales. This is unlikely by chance.
+    /// waited as long as the timer runs, with nothing in flight, and then sent a small segment. The end of this segment
+    /// must be the edge of the window at one of the fifteen scales, which is unlikely by chance.
     pub(in super::super) fn was_forced_in_unscaled(&self) -> bool {
         self.wait.fills_unscaled
             && self.is_small()

@@ -12,7 +12,7 @@ use super::super::cause::Cause;
 use super::super::evidence::Evidence;
 use super::closed::Closed;
 
-/// Whether a full send buffer also explains the wait, because no flight was ever much larger.
+/// Whether a full send buffer also explains the wait: no flight was ever much larger.
 fn buffer_may_hold_it(wait: &Evidence<'_>) -> bool {
     wait.may_fill_buffer() && !wait.more_was_buffered()
 }

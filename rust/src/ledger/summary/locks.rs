@@ -45,7 +45,7 @@ pub struct Lock {
     pub median_ns: i64,
     /// Whether the ACKs of these rounds released only small segments, each after a small one.
     pub nagle: bool,
-    /// Whether no flight was ever much larger, so that a full send buffer explains the rounds as well.
+    /// Whether no flight was ever much larger. If so, a full send buffer also explains the rounds.
     pub may_fill_buffer: bool,
     /// Frames of the first rounds, in order: the segments before and after each wait, and the late ACK.
     pub frames: Vec<u64>,

@@ -1,5 +1,5 @@
 //! Keeps connections until the end of the capture, and finds connections between the same two hosts at the same time.
-//! The waits of each of these connections are judged with what the others show about the path ([`Neighbours`]).
+//! What one of these connections shows about the path helps to judge the waits of the others ([`Neighbours`]).
 
 use std::io;
 use std::net::IpAddr;

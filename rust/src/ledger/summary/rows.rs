@@ -10,7 +10,7 @@ use super::kinds::Kind;
 use super::locks::Lock;
 use super::longest::{KeptWait, Proof};
 
-/// The limits of one direction: how long a wait must last to be a stall, and the RTTs with which late ACKs are found.
+/// The limits of one direction: how long a wait must last to be a stall, and the RTTs that show which ACKs are late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// A wait of at least this length is a stall.

@@ -8,7 +8,7 @@ use crate::sender::NS_PER_MS;
 /// Longest ACK delay by a heartbeat timer of 200 ms, with a margin for the path (a heuristic).
 const HEARTBEAT_NS: i64 = 215 * NS_PER_MS;
 
-/// A timer that can end a stall, in the order of `STALL_TIMERS` in `tcptrace_lab/schema/`.
+/// The timers that can end a stall, in the order of `STALL_TIMERS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StallTimer {
@@ -20,7 +20,7 @@ pub enum StallTimer {
     Ack100,
     /// A delayed-ACK timer of 200 ms.
     Ack200,
-    /// A periodic delayed-ACK timer, every 200 ms.
+    /// A delayed-ACK timer that expires periodically, every 200 ms.
     AckHeartbeat,
     /// The retransmission timer.
     Retransmission,
@@ -37,7 +37,7 @@ pub struct Ended {
     pub cause: Cause,
     /// The kind of the segment that ended the wait.
     pub kind: Kind,
-    /// How late the ACK was that arrived during the wait.
+    /// Delay of the ACK that arrived during the wait.
     pub ack_late_ns: Option<i64>,
     /// Whether the receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,

@@ -131,8 +131,8 @@ impl Coder for Writer<'_> {
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     rest: &'a [u8],
-    /// The last record. The next record is decoded in the place of the last one, so that numbers which do not change
-    /// cost nothing.
+    /// The last record. The next record is decoded in the place of the last one, so that unchanged numbers need no
+    /// work.
     record: WaitRecord,
 }
 
@@ -334,9 +334,9 @@ fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRec
     }
 }
 
-/// First bit, in a packed word, of the TCP flags.
+/// First bit of the TCP flags in a packed word.
 const TCP_FLAGS_AT: u32 = 13;
-/// First bit, in a packed word, of the kind of segment.
+/// First bit of the kind of segment in a packed word.
 const KIND_AT: u32 = TCP_FLAGS_AT + 16;
 /// First bit, in a packed word, of the trigger of this retransmission.
 const RESENT_BY_AT: u32 = KIND_AT + 8;

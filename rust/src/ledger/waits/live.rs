@@ -64,7 +64,7 @@ impl LiveWaits {
         }
     }
 
-    /// Adds the revised kinds of earlier frames, which a later segment of connection `conn` showed.
+    /// Adds the revised kinds of earlier frames. A later segment of connection `conn` showed these kinds.
     #[cold]
     pub fn revise(&mut self, conn: u32, revisions: &[Revision]) {
         let verdicts = revisions.iter().map(|revision| (revision.frame, revision.kind));

@@ -166,7 +166,7 @@ pub struct DirectionFacts {
     pub writes_ahead: bool,
     /// Whether the receiver sent at least one data segment for every two small segments that waited for an ACK.
     pub answered: bool,
-    /// Whether the direction is ACK-clocked: the sender sends most segments at once when an ACK arrives.
+    /// Whether the direction is ACK-clocked: the sender sends most segments as soon as an ACK arrives.
     pub ack_clocked: bool,
     pub plateau_bytes: Option<i64>,
     pub other_plateau_bytes: Option<i64>,

@@ -51,7 +51,7 @@ impl TimeOfRivals {
         others.0.into_iter().for_each(|(rivals, ns)| self.add(rivals, ns));
     }
 
-    /// The causes that explain more than half of the unknown time equally well; empty if no causes explain that much.
+    /// The rivals that have more than half of the unknown time; empty if no rivals have that much.
     pub(super) fn of_most(&self) -> Rivals {
         let all_ns: i128 = self.0.iter().map(|(_, ns)| i128::from(*ns)).sum();
         let most = self.0.iter().find(|(_, ns)| 2 * i128::from(*ns) > all_ns);

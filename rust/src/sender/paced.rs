@@ -6,7 +6,7 @@ use super::steady::Steady;
 use crate::connection::CAUSAL_NS;
 use crate::nullable::Nullable;
 
-/// Minimum burst of a pacing sender, in segments. Linux sends at least two segments at once (`tcp_tso_autosize`), and
+/// Minimum burst of a pacing sender, in segments. Linux sends at least two segments together (`tcp_tso_autosize`), and
 /// afterwards sends nothing for the time that these segments take at the pacing rate (`tcp_update_skb_after_send`). A
 /// slow line looks different: it delays the second of two segments as long as the first.
 const BURST_SEGMENTS: i64 = 2;

@@ -116,7 +116,7 @@ impl Spacing {
             Seen::Away => own_bytes,
             Seen::AtEither if own_bytes > 0 => before_bytes.min(own_bytes),
             // Here, a segment without data is a FIN. If the capture point may be at either host, the size of the
-            // segment before the FIN counts: only a round trip could show that the FIN followed at once.
+            // segment before the FIN counts: only a round trip could show that the FIN followed immediately.
             Seen::AtEither | Seen::AtSender => before_bytes,
         };
         if seen == Seen::Away && own_bytes == 0 && before_bytes > 0 {
@@ -161,7 +161,7 @@ impl Spacing {
         (payload_bytes + self.option_bytes + AROUND_IN_CELLS_BYTES + CELL_BYTES - 1) / CELL_BYTES
     }
 
-    /// Payload of the segment that was followed at the fastest pace, and the time to the next segment.
+    /// Payload of the segment with the fastest pace to the next segment, and the time between the two.
     pub(super) fn closest(&self) -> (Nullable, Nullable) {
         if self.any.bytes == 0 { Default::default() } else { payload_and_time(self.any, self.any.ns) }
     }

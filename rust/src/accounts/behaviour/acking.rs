@@ -83,7 +83,7 @@ impl Acking {
 pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Acking>>, data_sender: &DirectionState) {
     let Event { segment, acked, .. } = *event;
     let controls = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
-    // An ACK of a SYN or FIN shows nothing about delayed ACKs, because every stack sends it at once.
+    // An ACK of a SYN or FIN shows nothing about delayed ACKs, because every stack sends it immediately.
     let of_data = acked.segments > 0 && event.ack.is_some_and(|ack| ack > 1) && data_sender.figures.fin_segments == 0;
     if segment.payload_bytes > 0 || segment.flags.any(controls) || !of_data {
         return;

@@ -17,8 +17,8 @@ pub(crate) const MIN_BUFFER_BYTES: i64 = 2048;
 /// If a host reacts within 0.2 ms, the capture was taken at this host, because the host alone needs about this time (a
 /// heuristic).
 const HOST_NS: i64 = 200_000;
-/// Flags of segments that Nagle's algorithm never delays: a close sends the remaining data, and urgent data is sent at
-/// once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
+/// Flags of segments that Nagle's algorithm never delays: a close sends the remaining data, and urgent data is sent
+/// immediately (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
 pub(crate) const NEVER_HELD: u16 = TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG;
 /// Waits shorter than 2 ms are not attributed to Nagle's algorithm, because applications often write at such intervals
 /// (a heuristic).

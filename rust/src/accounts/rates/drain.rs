@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_burst_drains_at_the_rate_of_its_acks() {
-        // All segments are sent at once, and the queue releases one every 2 ms: the round trips are 20, 22, 24 ms and
+        // All segments are sent together, and the queue releases one every 2 ms: the round trips are 20, 22, 24 ms and
         // so on.
         let mut drain = Drain::default();
         (0..11).for_each(|number| drain.advanced(&ack(20 + 2 * number, 20 + 2 * number)));

@@ -18,7 +18,7 @@ use crate::sender::{DRIFT_PART, NS_PER_MS};
 
 /// Time is divided into spans of this length. In each span, only the ACK with the shortest queueing delay is kept (a
 /// heuristic). A span is so short that queues hardly change within it, and long enough to contain an ACK that released
-/// a segment at once.
+/// a segment immediately.
 const SPAN_NS: i64 = 10 * NS_PER_MS;
 /// The timestamp of a segment and the timestamp that it echoes each have an error of up to one tick.
 const TICKS_NS: i64 = 2 * NS_PER_MS;

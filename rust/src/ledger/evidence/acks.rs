@@ -114,7 +114,7 @@ impl Evidence<'_> {
         self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
-    /// Whether bytes that were sent more than one RTT before the last ACK are not covered by it. Such bytes were still
+    /// Whether some bytes that the last ACK does not cover were sent more than one RTT before it. Such bytes were still
     /// in a queue, because an ACK that a receiver's timer sends covers everything that has arrived (RFC 9293, 3.4). If
     /// only one segment is not covered, it may have been lost instead.
     fn ack_leaves_old_bytes_out(&self) -> bool {

@@ -11,7 +11,7 @@ const DEFER_PART: i64 = 3;
 /// A Linux sender paces at most this many flights per RTT. Its congestion window grows to at most twice the flight
 /// (`tcp_is_cwnd_limited`), and slow start paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
 const PACED_AHEAD: i64 = 4;
-/// The largest piece of data that Linux TCP hands to the lower layers at once, unless its host is configured otherwise
+/// The largest piece of data that Linux TCP hands to the lower layers, unless its host is configured otherwise
 /// (`GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and 1, as `sk_setup_caps` computes it).
 const LARGEST_PIECE_BYTES: i64 = 65_536 - 321;
 
@@ -78,9 +78,9 @@ impl Evidence<'_> {
             && is(self.flight_before(), |now| now < AVOIDANCE_SEGMENTS * smss || now >= AVOIDANCE_PART * smss)
     }
 
-    /// Whether Linux waits until it can send a whole piece at once: as much as it paces in 1 ms, but at least two
-    /// segments (`tcp_tso_autosize`). True only if the wait took most of an RTT, because shorter waits may be the
-    /// spacing of ACKs.
+    /// Whether Linux waits until it can send a whole piece: as much as it paces in 1 ms, but at least two segments
+    /// (`tcp_tso_autosize`). True only if the wait took most of an RTT, because shorter waits may be the spacing of
+    /// ACKs.
     fn waits_for_a_piece(&self, was_larger: bool) -> bool {
         let (Some(room), Some(now)) = (self.room(), self.flight_before()) else { return false };
         let paced_in_ms = |flight: i64| (PACED_AHEAD * NS_PER_MS) as f64 * flight as f64 / self.rtt_ns().max(1) as f64;

@@ -15,7 +15,7 @@ const REFILL_NS: i64 = 4 * NS_PER_MS;
 
 impl Evidence<'_> {
     /// Whether the segment is part of a bulk transfer: an ACK released it, the receiver window was not the limit, and
-    /// the application had written more than the sender could send at once.
+    /// the application had written more than the sender could send in one flight.
     #[inline]
     pub(in super::super) fn is_bulk(&self) -> bool {
         self.is_released_in_turn() && !self.ends_otherwise()
@@ -27,8 +27,8 @@ impl Evidence<'_> {
         self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
     }
 
-    /// Whether something else than a full window or buffer better explains the wait in a current stack. There are two
-    /// such kinds of segments. A segment that is not full-sized is more likely due to Nagle's algorithm, or to an
+    /// Whether the wait has a better explanation than a full window or buffer, in a current stack. There are two such
+    /// kinds of segments. A segment that is not full-sized is more likely due to Nagle's algorithm, or to an
     /// application that wrote just then. A segment that follows data of the peer is more likely an answer.
     pub(in super::super) fn ends_otherwise(&self) -> bool {
         !self.direction.old && (self.is_small() || self.peer_spoke())
@@ -84,8 +84,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the timestamp of this segment shows that TCP sent it before the previous segment was captured. Between
-    /// these times, this segment was in a queue of its own host (a queueing discipline such as a shaper, which packets
-    /// pass before they are captured). The test requires a capture at the sender and a full-sized previous segment.
+    /// these two times, this segment was in a queue of its own host. (Before packets are captured, they pass a queueing
+    /// discipline such as a shaper.) The test requires a capture at the sender and a full-sized previous segment.
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {

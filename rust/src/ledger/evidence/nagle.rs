@@ -31,8 +31,8 @@ impl Evidence<'_> {
         self.flight_stands() || self.wait.flown_before
     }
 
-    /// Whether the payload is at least half of the largest window. BSD sends such a segment at once, even if Nagle's
-    /// algorithm is on (`tcp_output`; RFC 9293, 3.8.6.2.1).
+    /// Whether the payload is at least half of the largest window. BSD sends such a segment immediately, even if
+    /// Nagle's algorithm is on (`tcp_output`; RFC 9293, 3.8.6.2.1).
     fn is_half_of_window(&self, payload_bytes: Option<i64>) -> bool {
         self.direction.old
             && are(payload_bytes, self.direction.max_window_bytes, |payload, most| payload >= most.div_euclid(2))
@@ -71,7 +71,7 @@ impl Evidence<'_> {
     }
 
     /// Whether the ACK woke the application, which wrote this segment just then. True if ACKs in this direction release
-    /// small segments behind full-sized ones, and more data often follows such a small segment at once. Nagle's
+    /// small segments behind full-sized ones, and more data often follows such a small segment immediately. Nagle's
     /// algorithm does not delay data that a blocked application left in the buffer, because Linux pushes it before the
     /// application sleeps (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
     pub(in super::super) fn was_written_with_the_ack(&self) -> bool {
@@ -138,7 +138,7 @@ impl Evidence<'_> {
     }
 
     /// Whether the sender sent a small segment a little after the ACK arrived. Nagle's algorithm counts as the cause
-    /// if, elsewhere in the direction, three delayed small segments in a row were sent at once after their ACKs.
+    /// if, elsewhere in the direction, three delayed small segments in a row were sent immediately after their ACKs.
     pub(in super::super) fn was_released_late(&self) -> bool {
         !self.peer_spoke()
             && i64::from(self.direction.totals.small_delayed_run) >= HELD_TIMES

@@ -62,8 +62,8 @@ impl Evidence<'_> {
         !self.direction.near_sender && self.direction.ticks_milliseconds && self.wait.queueing_delay_ns.is_some()
     }
 
-    /// How much longer this segment took to the capture point than the fastest earlier segment, by its timestamp; 0 if
-    /// unknown.
+    /// The difference between the path delay of this segment and that of the fastest earlier segment, as the timestamps
+    /// show it; 0 if unknown.
     #[must_use]
     pub fn queueing_delay_ns(&self) -> i64 {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)

@@ -53,8 +53,8 @@ impl Evidence<'_> {
 
     /// Whether the retransmission timer may have expired although nothing was lost. A receiver may delay the ACK of
     /// less than two segments for longer than the sender's timer runs (Linux: 200 ms; lwIP: up to 250 ms). The copy
-    /// triggers the delayed ACK at once. Neither DSACK nor a timestamp shows whether this ACK is for the original or
-    /// the copy.
+    /// triggers the delayed ACK immediately. Neither DSACK nor a timestamp shows whether this ACK is for the original
+    /// or the copy.
     pub(in super::super) fn may_have_timed_out_early(&self) -> bool {
         self.is_timed_out()
             && !self.is_spurious()

@@ -1,4 +1,4 @@
-//! Pacing: the sender spaces segments that it could send at once.
+//! Pacing: the sender spaces segments that it could send together.
 //!
 //! - **Closed** when bytes are in flight, the previous segment was full, and the wait is at most half an RTT. The gate
 //!   is also closed when the sender sends bursts at an even interval by its own clock. The cause is always only

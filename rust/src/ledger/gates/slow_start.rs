@@ -1,8 +1,8 @@
 //! Slow start: flights still grow towards the capacity of the path.
 //!
 //! - **Closed** when an ACK released the segment, the receiver window had room, and no earlier gate was closed. In
-//!   current stacks, the gate is not closed for a small segment, after data of the peer, or if an equally large flight
-//!   was sent before.
+//!   current stacks, the gate stays open for a small segment, after data of the peer, and after an equally large
+//!   flight.
 //! - **Opened by** each ACK, which adds one segment.
 //! - **Disproved by** flights that no longer grow, or by an earlier loss.
 //! - **Source:** RFC 5681, 3.1; RFC 6928; `docs/how-it-decides.md`, 4.13.

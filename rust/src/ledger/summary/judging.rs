@@ -279,7 +279,7 @@ impl Judging {
         known.then(|| self.parts.each_ref().map(|part| part.sums))
     }
 
-    /// For each direction, the causes that explain more than half of its unknown time equally well.
+    /// For each direction, the rivals that have more than half of its unknown time.
     pub(super) fn rivals(&self) -> [Rivals; 2] {
         self.parts.each_ref().map(|part| part.rivals.of_most())
     }

@@ -19,7 +19,7 @@ use crate::nullable::Nullable;
 const MIN_ROUNDS: usize = 3;
 /// The frames of at most this many rounds are reported, beginning with the first round.
 const EVIDENCE_ROUNDS: usize = 10;
-/// 4.4BSD sends an ACK at once when the advertised window can grow by 1/2 of the receive buffer (`tcp_output`).
+/// 4.4BSD sends an ACK immediately when the advertised window can grow by 1/2 of the receive buffer (`tcp_output`).
 const BUFFER_PART: i64 = 2;
 
 /// A throughput deadlock of one direction.

@@ -39,8 +39,7 @@ pub struct AccountRow {
     pub conn: u32,
     /// Time per cause in the client's direction, then in the server's; `None` if the connection has no times.
     pub sums: Option<[Sums; 2]>,
-    /// For each direction, the causes that explain more than half of its unknown time equally well; empty if there are
-    /// none.
+    /// For each direction, the rivals that have more than half of its unknown time; empty if there are none.
     pub rivals: [Rivals; 2],
 }
 

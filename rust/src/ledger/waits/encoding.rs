@@ -338,9 +338,9 @@ fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRec
 const TCP_FLAGS_AT: u32 = 13;
 /// First bit of the kind of segment in a packed word.
 const KIND_AT: u32 = TCP_FLAGS_AT + 16;
-/// First bit, in a packed word, of the trigger of this retransmission.
+/// First bit of the trigger of this retransmission in a packed word.
 const RESENT_BY_AT: u32 = KIND_AT + 8;
-/// First bit, in a packed word, of the trigger of the retransmission that repaired a loss.
+/// First bit of the trigger of the loss repair in a packed word.
 const REPAIRED_BY_AT: u32 = RESENT_BY_AT + 3;
 
 /// The flags and enumerations of a record in one word; flags that change often are in the low bits.

@@ -14,7 +14,7 @@ use super::record::WaitRecord;
 use super::spool::{self, Spool};
 use crate::connection::Kind;
 
-/// Size of a block in bytes, a few thousand records: large enough to read at once, small enough to distribute among
+/// Size of a block in bytes, a few thousand records: large enough to read in one call, small enough to distribute among
 /// threads.
 const BLOCK_BYTES: usize = if cfg!(test) {
     2 << 10

@@ -17,7 +17,7 @@ const HEADER_BYTES: usize = 16;
 /// Maximum number of file names to try, because files with these names may exist.
 const MAX_NAMES: u64 = 1000;
 
-/// Creates an unnamed file. The file's name is removed at once, and the file disappears when it is closed.
+/// Creates an unnamed file. The file's name is removed immediately, and the file disappears when it is closed.
 fn nameless_file() -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let folder = std::env::temp_dir();

@@ -60,8 +60,8 @@ pub(crate) struct SenderState {
     pub(super) loss_signalled_ns: Nullable,
     /// Whether the duplicate ACKs or SACK blocks suffice for a retransmission.
     pub(super) loss_confirmed: bool,
-    /// Number of segments of new data that an ACK released immediately, and number of those that none did. Only
-    /// segments sent with bytes in flight count.
+    /// Number of segments of new data that an ACK released immediately, and number of the other segments of new data.
+    /// Only segments sent with bytes in flight count.
     pub(super) clocked: u32,
     pub(super) unclocked: u32,
     /// Small segments sent while an earlier small segment was in flight.

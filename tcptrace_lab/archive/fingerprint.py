@@ -39,7 +39,7 @@ def contents(path: str) -> tuple[str, int]:
     digest = hashlib.sha256()
     size_bytes = 0
     try:
-        with file_system(path).open(path, "rb") if is_url(path) else open(path, "rb") as stream:  # noqa: PTH123  (names as given)
+        with file_system(path).open(path, "rb") if is_url(path) else open(path, "rb") as stream:  # noqa: PTH123  (opens the path exactly as the user gave it)
             while block := stream.read(BLOCK_BYTES):
                 digest.update(block)
                 size_bytes += len(block)
@@ -89,7 +89,7 @@ def looks(path: str) -> list[int | str] | None:
     """
     if not is_url(path):
         try:
-            look = os.stat(path)  # noqa: PTH116  (names as given)
+            look = os.stat(path)  # noqa: PTH116  (uses the path exactly as the user gave it)
         except OSError:
             return None
         return [look.st_size, look.st_mtime_ns, look.st_ctime_ns, look.st_ino]

@@ -203,7 +203,7 @@ def check(place: Place, *, must_exist: bool = False) -> None:
     """Check that a folder or URL is an archive of this format version, or can become one.
 
     Raises:
-        UsageError: it has other contents, or is an archive of another version; with `must_exist`, also if it is no archive.
+        UsageError: the place has other contents, or is an archive of another version; with `must_exist`, also if it is not an archive yet.
     """
     mark = place.read(MARK)
     if mark is None:

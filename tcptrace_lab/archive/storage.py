@@ -168,7 +168,7 @@ class Remote:
         """Open the URL's file system. Raises MissingTool, as `file_system` does."""
         self.root = root.rstrip("/")
         self._system = file_system(root)
-        self._base: str = self._system._strip_protocol(self.root)  # noqa: SLF001  (fsspec's documented function to make a path of a URL)
+        self._base: str = self._system._strip_protocol(self.root)  # noqa: SLF001  (fsspec documents this function, which returns the path of a URL)
 
     def _at(self, name: str) -> str:
         return f"{self._base}/{name}"

@@ -23,7 +23,7 @@ _PLACE_UNKNOWN = {
 }
 
 
-def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (`of` determines the type)
     """Return whether a RST answered the SYN: no application listens on the port, or a firewall refuses the connection (RFC 9293, 3.5.2).
 
     Args:

@@ -272,7 +272,7 @@ def inferred(connections: pl.DataFrame, rows: pl.DataFrame, side: str) -> Parame
 
     Args:
         connections: rows of `schema.CONNECTIONS` with the columns of `behaviour`.
-        rows: messages of this direction, at least `writes_inferred` and `stall_cause`.
+        rows: messages of this direction, with at least the columns `writes_inferred` and `stall_cause`.
         side: the sender.
     """
     (other,) = SIDES.keys() - {side}

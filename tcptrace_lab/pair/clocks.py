@@ -137,7 +137,7 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], there: NDAr
         resolution_ns: the coarser resolution of the two clocks.
 
     Returns:
-        None if a direction has fewer than `MIN_PACKETS` packets.
+        The clock; None if a direction has fewer than `MIN_PACKETS` packets.
     """
     counts = int(there.sum()), int((~there).sum())
     if min(counts) < MIN_PACKETS:

@@ -146,7 +146,7 @@ def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[in
     delays = {there: (min_ns, max_ns) for there, min_ns, max_ns in usual.iter_rows()}
     runs = (first, (int(moved[0]), int(moved[1])))
 
-    def ran(there: bool) -> pl.Expr:  # noqa: FBT001  (stands for a value of the column)
+    def ran(there: bool) -> pl.Expr:  # noqa: FBT001  (a value of the column `there`)
         near_sender, near_receiver = runs if there else runs[::-1]
         min_ns, max_ns = (pl.lit(delay_ns, dtype=pl.Int64) for delay_ns in delays.get(there, (None, None)))
         due = [(pl.col("sent_ns") + delay_ns).is_between(*near_receiver) for delay_ns in (min_ns, max_ns)]

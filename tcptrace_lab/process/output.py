@@ -122,8 +122,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     `-` is standard output. Devices and pipes are written directly.
 
     Raises:
-        OutputUnwritable: no room or no permission.
-        BrokenPipeError: the reader of our output has gone.
+        OutputUnwritable: no room or no permission. BrokenPipeError: the reader has closed our output.
     """
     try:
         if path == STDOUT:

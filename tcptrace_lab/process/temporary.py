@@ -57,7 +57,7 @@ def folder() -> Iterator[str]:
     The folder is removed at the end of the block, by an interrupt, or by the next process that creates one.
 
     Raises:
-        OutputUnwritable: it cannot be created.
+        OutputUnwritable: the folder cannot be created.
     """
     with interrupts.making(_made, _Held.remove) as held:
         try:

@@ -45,7 +45,7 @@ def capture_routes(find: Callable[[Request], CaptureApi], prefix: str = "", abov
     Args:
         find: returns the capture that a request is about.
         prefix: path before the routes, such as `/capture/{capture}`.
-        above: name of the page that the capture was opened from, two folders up; empty if there is none.
+        above: name of the page from which the capture was opened (two folders up); empty if there is none.
     """
 
     def json(path: str, answer: Callable[[CaptureApi, Request], Mapping[str, Any]]) -> Route:

@@ -36,7 +36,7 @@ def packet(store: Store, frame: int, conn: int | None = None) -> dict[str, Any]:
     """Return everything on the segment of a frame. If the frame carries several segments, the segment of `conn` or else the first is used.
 
     Raises:
-        NotFound: no such frame, or it carries no segment (of this connection).
+        NotFound: there is no such frame, or the frame carries no segment (of this connection).
     """
     conn = store.connection_of_frame(frame) if conn is None else conn
     found = store.segments.of(conn).filter(pl.col("frame") == frame).collect()

@@ -45,7 +45,7 @@ def page(kind: Kind, data: Mapping[str, Any], above: str = "") -> str:
         kind: which page.
         data: what the API answers for the same subject: `api/capture`, `api/connection/N`, `api/archive`, `api/pair`; for `error`, the
             `status` and a `message` of one line.
-        above: name of the page that a capture was opened from, two folders up; empty if there is none.
+        above: name of the page from which a capture was opened (two folders up); empty if there is none.
     """
     template = environment(_HERE / "templates").get_template(f"{kind}.html.j2")
     text = template.render(

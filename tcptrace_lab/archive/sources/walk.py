@@ -130,7 +130,7 @@ def _folder(folder: str, but: str | None) -> Iterator[tuple[str, bool]]:
 
 def _remote(source: str) -> Iterator[tuple[str, bool]]:
     system = file_system(source)
-    inner = system._strip_protocol(source)  # noqa: SLF001  (fsspec's documented function to make a path of a URL)
+    inner = system._strip_protocol(source)  # noqa: SLF001  (fsspec documents this function, which returns the path of a URL)
     try:
         if glob.has_magic(source.split("://", 1)[1]):
             hits = sorted(hit for hit in system.glob(inner) if system.isfile(hit))

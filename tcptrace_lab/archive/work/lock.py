@@ -59,8 +59,7 @@ def hold_lock(place: Place) -> Iterator[None]:
     """Hold the lock of an archive while the block runs.
 
     Raises:
-        UsageError: another run holds it.
-        OutputUnwritable: the archive cannot be written.
+        UsageError: another run holds the lock. OutputUnwritable: the archive cannot be written.
     """
     with _in_folder(place) if isinstance(place, Folder) else _behind_url(place):
         yield

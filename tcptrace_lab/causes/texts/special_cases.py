@@ -41,7 +41,7 @@ COLUMNS = (
 """Columns of `schema.CONNECTIONS` that determine the special cases."""
 
 
-def unanswered(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+def unanswered(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (`of` determines the type)
     """Return whether the capture contains only SYNs (and RSTs) of the client. `of` is the same function as in `behaviour.refused`.
 
     If the client sends other segments, it received answers that the capture lacks.

@@ -88,7 +88,7 @@ def capture_of(paths: Sequence[str], variant: str = "") -> Capture:
         try:
             absolute.append(os.path.realpath(path))
             looks.append(_look(path))
-            if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  (names as given)
+            if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  (uses the path exactly as the user gave it)
                 raise CaptureUnreadable("not a regular file", where=path, remedy="save the capture in a file first")
             ends = _ends(path, looks[-1][0])
         except OSError as error:
@@ -104,7 +104,7 @@ def _look(path: str) -> tuple[int, int, int]:
 
 def _ends(path: str, size_bytes: int) -> str:
     """Return a hash of the first and the last bytes of a file."""
-    with open(path, "rb") as file:  # noqa: PTH123  (names as given)
+    with open(path, "rb") as file:  # noqa: PTH123  (opens the path exactly as the user gave it)
         head = file.read(_EDGE_BYTES)
         file.seek(max(size_bytes - _EDGE_BYTES, 0))
         return hashlib.sha256(head + file.read(_EDGE_BYTES)).hexdigest()
@@ -116,7 +116,7 @@ def root() -> Path:
     The folder is created so that only its owner can read it.
 
     Raises:
-        OutputUnwritable: it cannot be created, or belongs to somebody else.
+        OutputUnwritable: the folder cannot be created, or belongs to another user.
     """
     base = os.environ.get("XDG_CACHE_HOME", "")
     folder = (Path(base) if base.startswith("/") else Path.home() / ".cache") / "tcptrace-lab" / "view"
@@ -173,7 +173,7 @@ def _built(folder: Path, build: Callable[[Path], object]) -> None:
             shutil.rmtree(folder, ignore_errors=True)  # the folder of a version that wrote no `DONE`
             new.rename(folder)
         except OSError as error:
-            if not (folder / DONE).is_file():  # it exists if another process has built the tables meanwhile
+            if not (folder / DONE).is_file():  # another process may have built the tables meanwhile
                 raise OutputUnwritable.from_os(error, folder.parent, _ELSEWHERE) from error
         finally:
             remove(new)

@@ -76,8 +76,8 @@ def read(folder: Path, bin_ns: int, from_ns: int, to_ns: int, width: int) -> dic
     """Return the overview of a window, in at most `width` columns of whole bins.
 
     Returns:
-        `from_ns`, `to_ns` and `column_ns`; per column `client_bytes`, `server_bytes`, `open` (connections open at its end, or opened in
-        it), and `causes`: nanoseconds per cause, causes without time are left out.
+        `from_ns`, `to_ns` and `column_ns`. For each column: `client_bytes`, `server_bytes`, `open` (connections that are open at its end,
+        or were opened in it), and `causes` (ns per cause; causes without time are left out).
     """
     total = np.load(folder / _FILE, mmap_mode="r", allow_pickle=False)
     first = min(max(from_ns // bin_ns, 0), BINS - 1)

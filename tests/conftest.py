@@ -81,7 +81,7 @@ SLOW = {
 }
 """Test files that `make check` does not run, because each takes 5 s of CPU time or more.
 
-Four slow files are not in this list, because a change of words or verdicts often breaks them (`cli/test_commands.py`, `cli/test_answer.py`,
+Four slow files are not in this list, because changed words or verdicts often break them (`cli/test_commands.py`, `cli/test_answer.py`,
 `ledger/test_ledger.py`, `report/test_plotted_values.py`).
 """
 

@@ -48,7 +48,7 @@ SAID = """() => {
     const button = document.querySelector('#list td .copy');
     new MutationObserver(() => window.said.push(button.textContent)).observe(button, {childList: true});
 }"""
-"""Records each text of the button. The text after copying is shown for two seconds only, so a test on a busy machine can miss it."""
+"""Records each text of the button. The text after copying is shown for only two seconds, so a test on a busy machine can miss it."""
 
 DRAWN = "document.querySelector('#figures').ariaBusy === 'false' && document.querySelector('#figures .plot.js-plotly-plot')"
 
@@ -188,7 +188,7 @@ BARS = """() => [...document.querySelectorAll('#list tbody tr[aria-rowindex]')].
     const [whole, part] = [lane.getBoundingClientRect(), bar.getBoundingClientRect()];
     return [(part.left - whole.left) / whole.width, (part.right - whole.left) / whole.width, getComputedStyle(bar).backgroundColor];
 })"""
-"""For each row, where its bar begins and ends, as shares of the width of the column, and the colour of the bar."""
+"""For each row: where its bar begins and ends (as shares of the column's width), and the colour of the bar."""
 
 
 @pytest.mark.parametrize("zoom_s", [None, (0.04, 0.1)], ids=["whole capture", "zoomed"])
@@ -257,7 +257,7 @@ MILLION = """async () => {
     });
     new Sheet({holder, label: 'A million rows', columns: [{name: 'number', label: 'number', kind: 'integer'}], rows});
 }"""
-"""Shows a table whose rows are their own numbers. It is 30 million pixels tall, which is more than the browser is asked to scroll."""
+"""Shows a table of 30 million pixels in height, in which each row shows its own number. The browser itself scrolls less than this height."""
 
 IN_SIGHT = """() => {
     const [box, head] = [document.querySelector('#million .sheet'), document.querySelector('#million th')];

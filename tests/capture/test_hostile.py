@@ -185,7 +185,7 @@ def test_prefix_of_a_real_capture_gives_the_rows_before_the_cut(folder: Path, na
 
 
 FLIPS = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_size=1, max_size=12)
-"""Offsets (modulo the length of the data), and the values that are XORed to the bytes at these offsets."""
+"""Pairs of an offset (modulo the length of the data) and a value that is XORed to the byte there."""
 
 
 def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:

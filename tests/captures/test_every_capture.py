@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FIGURES = {"packets": "packets", "tcp_segments": "tcp_packets", "connections": "tcp_streams"}
-"""For each key of the JSON, the column of the index with the same count."""
+"""Maps each key of the JSON to the column of the index that has the same count."""
 
 NO_CAPTURES = {"INDEX.tsv", "README.md"}
 
@@ -70,7 +70,7 @@ OTHERWISE: Mapping[str, Otherwise] = {
     "the-tcpdump-group-tcpdump__sflow_expanded.pcap": Otherwise(SAMPLED, 1, 0, 0),
     "zeek-zeek__smtp.pcap": Otherwise(QUOTED, 125, 118, 6),
 }
-"""For files of the index, the counts of tcptrace-lab that differ from the index."""
+"""Maps files of the index to those counts of tcptrace-lab that differ from the index."""
 
 
 @needs.shared_captures

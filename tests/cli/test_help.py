@@ -23,7 +23,7 @@ COMPLETIONS = {
     "fish": SHARE / "fish/vendor_completions.d/tcptrace-lab.fish",
     "zsh": SHARE / "zsh/site-functions/_tcptrace-lab",
 }
-"""For each shell, the file that the wheel installs in the shell's folder of completions."""
+"""Maps each shell to the completion file that the wheel installs for it."""
 
 COMMANDS = dict(guide.commands(app()))
 
@@ -81,7 +81,7 @@ ASKED = {
     "zsh": """compdef() {{ }}; _arguments() {{ print -r -- "$@" }}
               words=(tcptrace-lab ver); CURRENT=2; fpath=({folder} $fpath); autoload -Uz {name}; {name}""",
 }
-"""For each shell, a script that prints the completions of `tcptrace-lab ver` at the first Tab."""
+"""Maps each shell to a script that prints the completions of `tcptrace-lab ver` at the first Tab."""
 
 OFFERED = {
     "bash": "verify",

@@ -63,7 +63,7 @@ LACKS: dict[str, dict[str, object]] = {
         },
     },
 }
-"""For each platform, the modules and names that the platform lacks by Python 3.11's documentation ("Availability: Unix", "Linux")."""
+"""Maps each platform to the modules and names that it lacks, according to Python 3.11's documentation ("Availability: Unix")."""
 
 
 def run(platform: str, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:

@@ -11,7 +11,7 @@ from tcptrace_lab.comparison.run import sample
 from tcptrace_lab.comparison.t_test import Sample, holm, of_numbers, t_quantile, two_sided_p, welch
 
 TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 10: 2.228, 20: 2.086, 29: 2.045, 30: 2.042, 60: 2.000, 120: 1.980}
-"""For each number of degrees of freedom, the 97.5 % quantile of Student's t as printed in tables (Fisher and Yates, table III)."""
+"""Maps degrees of freedom to the 97.5 % quantile of Student's t, as printed by Fisher and Yates (table III)."""
 
 
 @pytest.mark.parametrize("freedom", TABLE)

@@ -1,4 +1,4 @@
-"""The state of a connection just before each segment: bytes in flight, usable window, gaps, ACK lag, RTTs, and what released it.
+"""The state of a connection just before each segment: bytes in flight, usable window, gaps, ACK lag, RTTs, and the segment's trigger.
 
 The exchanges are written by hand. Each test computes its expected values from the column meanings in `tcptrace_lab/schema`.
 """

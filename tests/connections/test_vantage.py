@@ -22,7 +22,7 @@ MS = 1_000_000
 TRUTH = scenarios()
 
 DELAYED = [name for name, made in TRUTH.items() if made["relay"] is not None and made["connections_ended"] == 1]
-"""Captures over a path with a delay: its ends are far enough apart to find the capture point."""
+"""Captures over a path with a delay, which is long enough to find the capture point."""
 
 AT_ONCE = [
     name for name, made in TRUTH.items() if made["relay"] is None and made["medium"]["kind"] != "lo" and made["connections_ended"] == 1

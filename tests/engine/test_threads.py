@@ -15,7 +15,7 @@ from tests.support.places import CAPTURES, ROOT
 STREAM = ROOT / "benchmarks" / "traffic" / "stream.py"
 
 MANY = {"short": 30_000, "syns": 135_000}
-"""Number of connections that end, and of connections that do not.
+"""The numbers of connections that end (`short`) and that do not (`syns`).
 
 Both numbers are higher than the number of connections that the engine tracks before it closes some.
 """

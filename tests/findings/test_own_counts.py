@@ -25,7 +25,7 @@ OPENED = """
     0.0001 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK>
     0.0201 C > S .         ack 1  {id 100}
 """
-"""At the server."""
+"""A handshake, captured at the server."""
 
 
 def losses(path: Path) -> list[Finding]:

@@ -33,7 +33,7 @@ SHORT = [
 """One transfer of most kinds, two that change while they run, and three with parallel connections."""
 
 ATTEMPTS = 3
-"""A busy machine may delay packets, and this delay counts as network; so a transfer is tried again."""
+"""Attempts per transfer. A busy machine may delay packets, and this delay counts as network."""
 
 
 def test_there_are_at_least_sixty_transfers_and_ten_change_under_way() -> None:

@@ -36,7 +36,7 @@ OTHERS = {
     "zeek-zeek__reassembly.pcap": "an upload to a server that has closed its side long before",
     "zeek-zeek__socks.pcap": "a FIN that nobody answers, sent again for four minutes",
 }
-"""Capture → what it shows."""
+"""Maps each capture to what it shows."""
 
 PATHS = [*sorted(CAPTURES.glob("*.pcap*")), *(needs.SHARED / name for name in OTHERS)]
 
@@ -77,7 +77,7 @@ DEVIATIONS: Mapping[tuple[str, str], Deviation] = {
         0.19, "the last segment is on its way for one of five round trips, and nothing shows that more waited"
     ),
 }
-"""(capture, cut) → the deviation."""
+"""Maps (capture, cut) to the allowed deviation."""
 
 every_capture = pytest.mark.parametrize("path", needs.each(PATHS))
 

@@ -29,7 +29,10 @@ FIRST_MS = 200 - 20
 """Time from the handshake to the client's first question."""
 BEGIN_MS, END_MS, EVERY_MS = 40, 2_200, 5
 SHORT_MS = 10 + 2 + 1
-"""The measured queue may be too short by the time since the last packet that shows it (one per 10 ms is used) and two timestamp ticks."""
+"""The measured queue may be too short.
+
+The error is at most the time since the last packet that shows the queue (one per 10 ms is used) plus two timestamp ticks.
+"""
 OTHER_HOST = "10.0.0.9"
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 ETHERNET = [(4 * K + 1, 4 * K + 1459), *((4 * K + (2 * n + 1) * 1460 + 1, 4 * K + (2 * n + 2) * 1460 - 1) for n in range(9))]
-"""Ranges of message sizes that stall over Ethernet, by the published formula."""
+"""Ranges of message sizes that stall over Ethernet, according to the published formula."""
 
 SWEEPS = 8
 """Maximum number of sweeps of this kernel until one stalls. In some connections, the receiver acknowledges everything at once."""

@@ -66,7 +66,7 @@ def test_graphs_equal_tcptraces(capture: Path, tmp_path: Path) -> None:
 
 
 Points = dict[str, list[tuple[str, int]]]
-"""For each colour, the time and the value of each dot of the curve, in order."""
+"""Maps each colour to the dots of its curve, in order. A dot has a time and a value."""
 
 OVERFLOWN = 1 << 31
 """The number that tcptrace prints for a rate that overflows its 32-bit integer."""
@@ -130,7 +130,7 @@ def _flights_differ(ours: Points, theirs: Points) -> bool:
 
 
 CURVES: Mapping[str, Callable[[Points, Points], bool]] = {"tput": _rates_differ, "rtt": _round_trips_differ, "owin": _flights_differ}
-"""For each graph, a function that returns whether the points differ by more than tcptrace's known deviations."""
+"""Maps each graph to a function. It returns whether the points differ by more than tcptrace's known deviations."""
 
 UNSEEN = {"zeek-zeek__mixed-vlan-mpls.pcap"}
 """Captures whose first connection tcptrace does not see."""

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEGMENTS = 120_000
-"""Number of segments in each capture. Half a kB for each segment exceeds the noise of a run, and all segments fit in memory."""
+"""Number of segments in each capture.
+
+With so many segments, half a kB per segment exceeds the noise of a run, and all segments still fit in memory.
+"""
 
 PROMISED_BYTES = 1_050_000_000 / MAX_PACKETS
 """The memory limit of `analyze --pair` in bytes, per segment of each capture.
@@ -45,8 +48,8 @@ with open("/proc/self/status", encoding="ascii") as status:
 """
 """Prints the maximum resident memory since the process began its program.
 
-`getrusage` of a child may report the memory of its parent (fork). Like the console script, the program limits memory before it loads a
-library. Without the limit, pages that one step freed would stay in memory during the next step.
+`getrusage` would not do: after a fork, a child may report the memory of its parent. Like the console script, the program limits memory
+before it loads a library. Without the limit, pages that one step freed would stay in memory during the next step.
 """
 
 

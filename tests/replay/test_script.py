@@ -49,7 +49,7 @@ REMEDIES = {
     "ethernet-small-receive-window.pcapng": "--receive-buffer 4194304",
     "ethernet-application-limited.pcapng": "--no-thinking",
 }
-"""For one capture of each kind, the option that fixes its stall, by `captures/README.md`."""
+"""Maps one capture of each kind to the option that fixes its stall, according to `captures/README.md`."""
 
 ATTEMPTS = 3
 """Attempts per test, because a busy machine may delay packets."""

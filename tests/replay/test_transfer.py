@@ -60,7 +60,7 @@ STALLS = {
     "ethernet-tail-loss.pcapng": "loss",
     "ethernet-application-limited.pcapng": "application",
 }
-"""For each capture, its family of causes (`side_by_side.FAMILIES`), by `captures/README.md`."""
+"""Maps each capture to its family of causes (`side_by_side.FAMILIES`), according to `captures/README.md`."""
 
 ATTEMPTS = 3
 """Attempts per test, because a busy machine may delay packets."""

@@ -32,13 +32,16 @@ NOT_RUN = {
     "tcptrace-lab view ": "serves until Ctrl-C; tests/view and tests/browser run it",
     "lab run": "needs root; tests/lab runs it",
 }
-"""For parts of commands, the reason why a command with this part is parsed but not run."""
+"""Maps a part of a command to the reason why commands with this part are parsed but not run."""
 
 MADE_ELSEWHERE = {"docs/findings.md"}
 """Generated pages whose commands `make docs` runs (`docs/pages.py`)."""
 
 EXIT_CODES = {"--fail-on": {0, 1}, "--baseline": {0, 1}, "verify": {0, 5}}
-"""For parts of commands, the allowed exit codes; other commands must exit with 0. `verify` exits with 5 if tshark is not installed."""
+"""Maps a part of a command to the allowed exit codes.
+
+All other commands must exit with 0. `verify` exits with 5 if tshark is not installed.
+"""
 
 SHELL_SIGNS = set("*?[|&;<>$`(){}~\\")
 """A command with one of these characters needs a shell."""
@@ -58,7 +61,7 @@ FILES = {
     "server.pcap": "ethernet-nagle-on-at-server",
     "at-server.pcap": "ethernet-nagle-on-at-server",
 }
-"""For each file that an example names, the capture of `captures/` that the test uses."""
+"""Maps each file that an example names to the capture of `captures/` that the test uses for it."""
 
 
 class Line(NamedTuple):

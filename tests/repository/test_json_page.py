@@ -28,14 +28,14 @@ FILES = {
     "simulate --truth": "truth",
     "lab run": "experiment",
 }
-"""For some commands, the name of the schema's file, which differs from the command's name."""
+"""Maps a command to its schema's file name, if the two names differ."""
 PLACES = {
     "DIRECTION": ("connections[].client_to_server", "connections[].server_to_client"),
     "END": ("client", "server"),
     "HOST": ("client", "server"),
     "PATH": ("path.forward", "path.backward"),
 }
-"""For each placeholder in the page, the paths that it stands for."""
+"""Maps each placeholder in the page to the paths that it stands for."""
 
 
 def described(name: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ PACKAGES = {
     "reordercap": "wireshark-common",
     "xz": "xz-utils",
 }
-"""Program → its Debian package, if the name differs."""
+"""Maps a program to its Debian package, if the names differ."""
 
 
 def each(paths: Iterable[Path]) -> list[ParameterSet]:

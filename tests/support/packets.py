@@ -58,7 +58,7 @@ SNAPLEN_BYTES = 262_144
 
 SEQ_SPACE = 1 << 32
 LINKS = {"null": 0, "ethernet": 1, "raw12": 12, "raw": 101, "loop": 108, "sll": 113, "ipv4": 228, "ipv6": 229, "sll2": 276}
-"""Link name → LINKTYPE_ number (https://www.tcpdump.org/linktypes.html)."""
+"""Maps a link name to its LINKTYPE_ number (https://www.tcpdump.org/linktypes.html)."""
 
 _FLAG_BITS = {"F": 1, "S": 2, "R": 4, "P": 8, ".": 16, "U": 32, "E": 64, "W": 128, "e": 256, "-": 0}
 _UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, None: 10**9}

@@ -28,7 +28,7 @@ def call(count: int = 100, *, pause_s: float = 1.0) -> str:
 
 
 CALL = "10.0.0.1:53000 → 10.0.0.3:53: 16 kB at 43 kb/s, longest pause 1.02 s (median gap 20 ms)"
-"""By hand: 100 datagrams of 160 B are 128,000 bits. In 99 · 20 ms + 1 s = 2.98 s, these are 42,953 b/s."""
+"""By hand: 100 datagrams of 160 B are 128,000 bits. Sent in 99 · 20 ms + 1 s = 2.98 s, they give 42,953 b/s."""
 
 
 def test_one_flow_is_reported_with_its_rate_and_its_longest_pause(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RENEW = os.environ.get("TCPTRACE_RENEW") == "1"
 
 Deviations = dict[str, str]
-"""For each reason, the figures that differ, each with the number of directions."""
+"""Maps each reason to the figures that differ, each with its number of directions."""
 
 
 def _golden() -> Mapping[str, Deviations]:

@@ -89,7 +89,7 @@ SAME = (
         )
     ),
 )
-"""Values that must be equal in captures before and after the card."""
+"""Values that must be equal in captures before and after the network card."""
 
 
 @pytest.mark.live

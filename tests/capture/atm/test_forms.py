@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LINK_COLUMNS = {"layers", "vpi", "vci", "cells"}
-"""The columns of a segment that depend on its link; all others depend on TCP and IP only."""
+"""The columns of a segment that depend on its link. All other columns depend on TCP and IP only."""
 
 
 CUT_COLUMNS = {"captured_payload_bytes"}
-"""The column that conversion changes: the captures are truncated to headers, and zeros replace the truncated bytes."""
+"""The column that conversion changes. The captures are truncated to headers, and zeros replace the truncated bytes."""
 
 
 FRAME_COLUMNS = tuple(column.name for column in schema.SEGMENTS if column.unit is schema.Unit.FRAME)

@@ -20,7 +20,7 @@ FLIGHT_OF_6 = """
     0.0204 C > S . 5841:7301 ack 1
     0.0205 C > S . 7301:8761 ack 1
 """
-"""Frames 4 to 9."""
+"""Six full segments: frames 4 to 9."""
 
 
 def test_the_third_duplicate_ack_brings_a_fast_retransmit_and_sack_the_rest_of_the_recovery(tmp_path: Path) -> None:

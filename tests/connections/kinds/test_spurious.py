@@ -17,7 +17,7 @@ STAMPED = """
     0.010 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, TS val 7000 ecr 1000>
     0.011 C > S .         ack 1  win 64240 <TS val 1011 ecr 7000>
 """
-"""Frames 1 to 3: a handshake with timestamps of 1 ms, without SACK."""
+"""Frames 1 to 3: a handshake without SACK. The timestamp clocks tick every millisecond."""
 
 
 def test_a_dsack_proves_the_probe_before_it_needless(tmp_path: Path) -> None:

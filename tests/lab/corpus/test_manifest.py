@@ -90,7 +90,7 @@ GATES = {
     "1-0079-rsyslog-forward": "own-turn",
     "1-0048-pgbench-select": "peer-in-transit",
 }
-"""Capture → the closed gate in its waits, as the README of the captures says."""
+"""Maps a capture to the closed gate in its waits, according to the captures' README."""
 
 
 def test_the_transfers_in_the_repository_are_whole_and_held_by_what_their_list_says() -> None:

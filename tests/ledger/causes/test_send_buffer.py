@@ -388,7 +388,7 @@ def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_hig
 
 
 def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come_while_it_writes(tmp_path: Path) -> None:
-    """Every 5 ms, the application writes a burst of six segments, 0.1 ms apart. In between, ACKs of the burst of 20 ms ago arrive.
+    """Every 5 ms, the application writes a burst of six segments, 0.1 ms apart. Meanwhile, ACKs of the burst sent 20 ms earlier arrive.
 
     The next burst begins 4.45 ms later, when an ACK arrives. It looks as if a full send buffer had blocked the application. The test does
     not check the cause of the 0.5 ms in which a burst is sent.

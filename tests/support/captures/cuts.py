@@ -33,7 +33,7 @@ SHARE: Final = 0.05
 A cut capture shows less of the path, which shifts the borders of waits.
 """
 FLOOR_NS: Final = 2_000_000
-"""Time that may have another cause, whatever its share is: a cut capture may have only a few frames of a connection."""
+"""Time that may have another cause, however large its share: a cut capture may have only a few frames of a connection."""
 
 OF_SILENCE: Final = frozenset({"idle", "application", "peer"})
 """Causes of silence, which a cut may swap: whether silence is idle depends on the pauses of the whole transfer and on who opened it."""
@@ -71,7 +71,7 @@ class Otherwise:
     direction: Direction
     life_ns: int
     otherwise_ns: Mapping[tuple[str, str], int]
-    """(cause in the whole capture, cause in the cut one) → nanoseconds, without the time that is unknown in the cut one."""
+    """Maps (cause in the whole capture, cause in the cut one) to nanoseconds. Time that is unknown in the cut capture is left out."""
 
     @property
     def share(self) -> float:

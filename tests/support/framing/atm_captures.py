@@ -41,7 +41,7 @@ VPI, VCI = 3, 1077
 
 
 WITNESSED_AS = {AtmForm.RFC1483_VCMUX: 101, AtmForm.FORE_IP: 101, AtmForm.CLIP: 100}
-"""Form that tshark 4.0 does not decode → link type under which tshark reads the same bytes: RAW or ATM_RFC1483.
+"""Maps a form that tshark 4.0 does not decode to a link type under which tshark reads the same bytes: RAW or ATM_RFC1483.
 
 (tshark expects LLC in ATM_RFC1483 and IP in ATM_CLIP.)
 """

@@ -25,7 +25,7 @@ EXCHANGE = """
 EXCHANGE_FRAMES = 4
 
 FRAMINGS: Mapping[str, Framing] = {**PLAIN, **juniper_framings()}
-"""Name → framing."""
+"""Maps a name to its framing."""
 
 
 def frames_of(name: str) -> range:

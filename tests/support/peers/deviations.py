@@ -16,7 +16,7 @@ COUNTED_OTHERWISE: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "the-tcpdump-group-tcpdump__bigtcp-ipv6.pcap": {"tcp_segments": (1, 0), "connections": (1, 0)},
     "the-tcpdump-group-tcpdump__sflow_expanded.pcap": {"tcp_segments": (0, 1), "connections": (0, 1)},
 }
-"""File name → figure → (ours, tshark's)."""
+"""Maps a file name and a figure to (our count, tshark's count)."""
 
 DEVIATIONS: Mapping[str, Mapping[str, int]] = {
     "Zious11-wirerust__dns-remoteshell.pcap": {"tshark-joins-same-numbers": 16},
@@ -34,4 +34,4 @@ DEVIATIONS: Mapping[str, Mapping[str, int]] = {
     "zeek-zeek__gre-aruba.pcap": {"tshark-scales-by-one-syn": 2371},
     "zeek-zeek__ssh.client-side-half-duplex.pcap": {"tshark-scales-by-one-syn": 816},
 }
-"""File name → rule → rows and columns that it explains."""
+"""Maps a file name and a rule to the number of rows and columns that the rule explains."""

@@ -135,7 +135,7 @@ _WAYS: Mapping[str, Callable[[Any, Direction], list[Any]]] = {
     "avg_retr_time": _mean_of("retransmit_interval_samples"),
     "sdv_retr_time": _deviation_of("retransmit_interval_samples"),
 }
-"""Figure → a function that converts our figure to tcptrace's."""
+"""Maps a figure to a function that converts our figure to tcptrace's."""
 
 
 @dataclass(frozen=True, slots=True)

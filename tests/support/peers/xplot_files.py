@@ -21,7 +21,7 @@ OTHERWISE: Mapping[str, str] = {
     "zeek-zeek__mixed-vlan-mpls.pcap": "tcptrace does not see the first connection, so its names are one further.",
     "zeek-zeek__rdp-proprietary-encryption.pcap": "A resent segment, captured only once, fills a gap: out of order for tcptrace.",
 }
-"""Capture → why one of its graphs differs."""
+"""Maps a capture to the reason why one of its graphs differs."""
 
 
 def _reasons() -> Mapping[str, set[str]]:

@@ -257,7 +257,7 @@ MILLION = """async () => {
     });
     new Sheet({holder, label: 'A million rows', columns: [{name: 'number', label: 'number', kind: 'integer'}], rows});
 }"""
-"""Shows a table of 30 million pixels in height, in which each row shows its own number. The browser itself scrolls less than this height."""
+"""Shows a table of 30 million pixels in height. Each row shows its own number. The browser itself scrolls less than this height."""
 
 IN_SIGHT = """() => {
     const [box, head] = [document.querySelector('#million .sheet'), document.querySelector('#million th')];

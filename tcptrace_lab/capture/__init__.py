@@ -1,1 +1,1 @@
-"""Reads, converts and copies capture files: streams, formats of other programs, single frames, copies with comments, and TCP over ATM."""
+"""Reads, converts and annotates capture files. `atm` converts TCP captures to captures of an ATM link."""

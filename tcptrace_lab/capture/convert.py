@@ -1,9 +1,10 @@
 """Converts captures in formats that the engine does not read (snoop, Network Monitor, …), with Wireshark's `editcap` or `tshark`.
 
 The engine tries to read each file first. If the engine refuses a file because of its format, editcap converts the file to pcapng and writes
-it to a pipe, from which the engine reads at the same time. If pcapng does not have the link types of the file, tshark finds its IP packets.
-Frames have Wireshark's numbers. A stream (standard input, a FIFO) is first copied to a temporary file, because most of these formats cannot
-be read from a pipe. A file with a compression that Wireshark does not support is first decompressed to a temporary file.
+it to a pipe, from which the engine reads at the same time. If pcapng has no number for a link type of the file, tshark extracts the IP
+packets instead. Frames have Wireshark's numbers. A stream (standard input, a FIFO) is first copied to a temporary file, because most of
+these formats cannot be read from a pipe. A file with a compression that Wireshark does not support is first decompressed to a temporary
+file.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ FORMAT_WORDS = {
 
 
 class Read(Protocol):
-    """The result of reading a capture, with the engine's facts about the capture as `info`."""
+    """The result of reading a capture."""
 
     @property
     def info(self) -> CaptureInfo:
-        """Facts about the capture that the engine reports."""
+        """The engine's facts about the capture."""
 
 
 Result = TypeVar("Result", bound=Read)
@@ -72,7 +73,7 @@ class Foreign:
         file: the file that editcap reads.
         refusal: the engine's error.
         format: Wireshark's name of the format.
-        packing: why its decompression ended early; None if it did not.
+        packing: why the decompression of the file ended early; None if it did not.
         announced: whether the conversion was announced.
         method: how the file is converted.
     """
@@ -90,7 +91,7 @@ class Foreign:
 
         Raises:
             CaptureUnreadable: the conversion has no output.
-            MissingTool: only tshark can convert the file, and is not installed.
+            MissingTool: only tshark can convert the file, but tshark is not installed.
         """
         conversion = running.enter_context(editcap.converted(self.file, self.method))
         something = conversion.gives_anything()
@@ -119,7 +120,7 @@ class Source:
 
     Attributes:
         names: what the engine opens: a file, or the pipe of its conversion.
-        paths: the same files as the caller named them.
+        paths: the names of the files as the caller gave them.
         conversions: index of a file → its conversion, which runs while the source is read.
         streams: index of a file → its stream.
     """
@@ -177,7 +178,7 @@ def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: 
     Args:
         paths: the files, `-` for standard input.
         say: called with one line for each converted file, with its format.
-        read: reads a source to its end. It is called again if the engine refuses a file, which happens before the first row.
+        read: reads a source to its end. The engine can refuse a file only before its first row; then `read` is called again.
 
     Raises:
         CaptureUnreadable: nothing could be read (NotACapture if Wireshark does not know the format either).
@@ -200,7 +201,7 @@ def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: 
 
 
 class _Files:
-    """The files of a capture, some of which have to be converted or are streams.
+    """The files of a capture. Some are streams, and some have to be converted.
 
     The first bytes of each stream are kept in case the stream has to be converted.
     """
@@ -226,13 +227,13 @@ class _Files:
                 names[index] = stream.begin()
         for index, foreign in self._foreign.items():
             conversion = foreign.start(running)
-            if conversion.is_running():  # if the conversion has ended, it may have no packets: `check` decides
+            if conversion.is_running():  # a conversion that has ended may have no packets: `check` decides
                 foreign.announce(say)
             names[index], conversions[index] = conversion.name, (foreign, conversion)
         return Source(names, self._paths, conversions, self._streams)
 
     def check(self, info: CaptureInfo, source: Source, say: Callable[[str], None] | None) -> None:
-        """Reject a converted file without frames if the engine does not know its format or editcap reports an error."""
+        """Reject a converted file that has no frames, if the engine did not know its format or editcap reported an error."""
         for foreign, conversion in source.conversions.values():
             complaint = conversion.complaint()
             if info["packets"] == 0 and (complaint or foreign.refusal.kind == UNKNOWN):
@@ -248,7 +249,7 @@ class _Files:
         if index is not None:
             refusal.path = self._paths[index]
         if index is None or index in self._foreign:
-            raise from_engine(refusal) from refusal  # the file was refused for another reason than its format
+            raise from_engine(refusal) from refusal  # the format is not the reason for the refusal
         self._convert(index, refusal)
         for other, path in enumerate(self._paths):
             if other not in self._foreign and other not in self._streams:
@@ -276,7 +277,7 @@ class _Files:
         path = self._paths[index]
         stream = self._streams.get(index)
         file = editcap.File(path) if stream is None else self._spooled(stream)
-        if _is_empty(file):  # Wireshark takes an empty file for ERF without records
+        if _is_empty(file):  # Wireshark reports an empty file as ERF
             raise error from refusal
         form, packing = editcap.format_of(file), None
         if form == editcap.UNKNOWN and refusal.kind == KNOWN and streams.is_compressed(file.argument):
@@ -303,7 +304,7 @@ class _Files:
 
     @contextlib.contextmanager
     def _temporary(self) -> Iterator[IO[bytes]]:
-        """Provide an unnamed temporary file that can be written to in the block.
+        """Provide an unnamed temporary file, which the `with` block can write to.
 
         The file exists until the capture has been read. Raises OutputUnwritable.
         """

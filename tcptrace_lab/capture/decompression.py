@@ -22,7 +22,7 @@ def plain(path: str) -> Iterator[str]:
     A compressed file is decompressed to a temporary file, as far as it is readable. An uncompressed file is provided as it is.
 
     Raises:
-        CaptureUnreadable: it cannot be opened or decompressed.
+        CaptureUnreadable: the file cannot be opened or decompressed.
         OutputUnwritable: no room for the decompressed file.
     """
     try:

@@ -1,9 +1,9 @@
 """Runs Wireshark's `captype`, `capinfos`, `editcap` and `tshark` on a file, to find its format and to convert it to pcapng.
 
-Three methods write the packets: `editcap` without options; `editcap` with the option that all frames are Ethernet, because some formats
-have a link type per frame and not per file; and `tshark` for link types that pcapng does not have (`ip_packets`).
+There are three methods of conversion. `editcap` without options is the first. If all frames are Ethernet but the format has a link type per
+frame, `editcap` gets an option that says so. For link types that pcapng does not have, `tshark` finds the IP packets (`ip_packets`).
 
-The tools are started with argument lists, get no standard input, and always end before the function that started them returns.
+The tools are started with argument lists and get no standard input. No tool outlives the call or `with` block that started it.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ ETHERNET = frozenset({"Ethernet", "Ethernet with nettl headers"})
 """capinfos' names for packets that are Ethernet frames (nettl headers are not part of the frames)."""
 
 NO_PROGRESS_S = 60.0
-"""A tool that produces no awaited output for this long is stopped. This is a heuristic: Wireshark's tools read a gigabyte in seconds, and
+"""A tool is stopped if this module waits so long for its output. This is a heuristic: Wireshark's tools read a gigabyte in seconds, and
 start to write after the first frame."""
 
 BEGUN_BYTES = 4_096
-"""Output of this size contains frames, because the blocks before the frames are smaller. It fits into every pipe."""
+"""Output of this size contains frames, because the blocks before the frames are smaller. Every pipe can hold this many bytes."""
 
 WORDS_BYTES = 4_096
-"""Bytes kept of a tool's messages, which are one or two lines long."""
+"""Limit for the stored messages of a tool, which are one or two lines long."""
 
 REASON_CHARACTERS = 300
-"""Characters shown of these messages."""
+"""Limit for the part of a message that the user sees."""
 
 ROOT_WARNING = "Running as user "
 """Start of a line that the tools print when root runs them; it is not about the file."""
@@ -54,7 +54,7 @@ WITHOUT_TSHARK = (
     "pcapng does not have the link types of its packets; Wireshark's tshark can read them, but is not installed "
     "(Debian: apt-get install tshark)"
 )
-"""What to do about a file that only tshark converts."""
+"""Message for a file that only tshark can convert, if tshark is not installed."""
 
 
 class Method(Enum):
@@ -74,7 +74,7 @@ class Method(Enum):
         return shutil.which(self.tool) is not None
 
     def command(self, argument: str) -> list[str]:
-        """The arguments that start it."""
+        """Return the command line that converts the file `argument`."""
         if self is Method.IP_PACKETS:
             return [sys.executable, "-P", "-m", "tcptrace_lab.capture.ip_packets", argument]
         as_ethernet = ("-T", "ether") if self is Method.AS_ETHERNET else ()
@@ -85,7 +85,7 @@ class File(NamedTuple):
     """A file for a tool.
 
     Attributes:
-        path: its name; None for a file without a name.
+        path: the file's name; None if it has none.
         descriptor: its open descriptor if it has no name.
     """
 
@@ -100,7 +100,7 @@ class File(NamedTuple):
     def rewind(self) -> None:
         """Move to the start of the file for the next tool.
 
-        On systems other than Linux, a tool that opens the descriptor starts at the position that this process has reached in the file.
+        On systems other than Linux, a tool that opens the descriptor reads from this process's position in the file.
         """
         if self.path is None:
             os.lseek(self.descriptor, 0, os.SEEK_SET)
@@ -123,7 +123,7 @@ def format_of(file: File) -> str | None:
 
 
 def next_method(file: File, failed: Method) -> Method | None:
-    """Return the method to try after the method `failed` failed at once; None if the link types are not the reason.
+    """Return the next method for a file that `failed` could not convert; None if the link types are not the reason.
 
     May read all of `file`.
     """

@@ -1,7 +1,8 @@
-"""Reads a capture a second time to get the bytes of some frames, because the engine's tables do not contain them.
+"""Reads a capture again for the bytes of some frames, because the engine's tables contain no frame bytes.
 
 Supported files are pcap, pcapng, and compressed files that the engine can decompress. Frames have the engine's numbers, even if several
-files are merged by time. Input that cannot be read twice (a stream) or that has to be converted is not supported.
+files are merged by time. Streams are not supported, because they cannot be read twice. Files that have to be converted are not supported
+either.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ def _packet(order: str, kind: int, block: bytes, clocks: Sequence[int]) -> Frame
 
 
 def _scale(order: str, block: bytes) -> int:
-    """Return the length of one clock tick of an interface in ps (`if_tsresol`).
+    """Return an interface's clock tick (`if_tsresol`) in ps.
 
     Resolutions that are powers of two are rounded, which affects only the merging of files.
     """

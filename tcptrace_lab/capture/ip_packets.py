@@ -1,8 +1,8 @@
 """Writes the IP packets of a capture, found by Wireshark's `tshark`, as pcapng: `python -m tcptrace_lab.capture.ip_packets FILE`.
 
-`convert` needs this module for captures with link types that pcapng does not have, such as the 802.11 of Network Monitor. `tshark` shows
-where the IP header of each frame begins; the bytes before the IP header are removed. A frame without IP is replaced by an empty Ethernet
-frame, so that frame numbers stay those of Wireshark. If a frame contains several IP packets, the first one is kept.
+`convert` needs this module for link types that pcapng does not have, such as Network Monitor's 802.11. `tshark` shows where the IP header
+of each frame begins; the bytes before the IP header are removed. A frame without IP is replaced by an empty Ethernet frame, so that all
+frames keep Wireshark's numbers. If a frame contains several IP packets, the first one is kept.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _ip(layers: dict[str, Any]) -> int | None:
-    """Return the offset of the first IP header; None if the frame has none, or if it lies in reassembled bytes."""
+    """Return the offset of the first IP header; None if the frame has no IP header, or only one in reassembled bytes."""
     parts = [layers[name] for name in ("ip_raw", "ipv6_raw") if name in layers]
     frame = layers["frame_raw"][0]
     places = [place for text, place, length, *_ in parts if frame[2 * place : 2 * (place + length)] == text]

@@ -1,8 +1,8 @@
 """Copies a capture to pcapng, and adds comments to some packets.
 
-The copy has to be exact, so it is made byte by byte: dpkt stores times as floating-point seconds and supports only one interface. Blocks of
-a pcapng file are copied unchanged, with their interfaces, options and byte order; packets with comments get additional options. Records of
-a pcap file become pcapng blocks with the same times, lengths and bytes.
+The copy has to be exact. dpkt is not: it stores times as floating-point seconds and supports only one interface. This module therefore
+copies the blocks of a pcapng file byte by byte, and adds options to packets with comments. Records of a pcap file become pcapng blocks with
+the same times, lengths and bytes.
 
 Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap. Frames have the numbers that the engine and Wireshark give them.
 """
@@ -48,7 +48,7 @@ _FLAGS_FCS_SHIFT = 5
 
 
 def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Sequence[str]], packets: int) -> int:
-    """Copy the first `packets` numbered blocks of a pcapng file, and the blocks between and after them.
+    """Copy the first `packets` frames of a pcapng file, and all other blocks up to the next frame.
 
     Args:
         source: the file, from its start.
@@ -76,7 +76,7 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
             break
         block = head + source.read(block_bytes - MIN_BLOCK_BYTES)
         if len(block) < block_bytes or _padded(struct.unpack_from(f"{order}I", block, block_bytes - 4)[0]) != block_bytes:
-            break  # the file is truncated or damaged, and the engine stopped at this place as well
+            break  # the engine also stopped here: the file is truncated or damaged
         frame += numbered
         if kind == SECTION and block_bytes >= MIN_SECTION_BYTES:
             block = block[:16] + struct.pack("<Q", UNKNOWN_LENGTH) + block[24:]
@@ -137,7 +137,7 @@ def _pcap_order(head: bytes) -> str | None:
 def copy_pcap(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Sequence[str]], packets: int) -> int:
     """Copy the first `packets` records of a pcap file (see `is_plain_pcap`) to pcapng in the same byte order.
 
-    Arguments, result and errors are those of `copy_pcapng`; every frame can have comments.
+    See `copy_pcapng` for arguments, result and errors. Every frame can have comments.
     """
     header = source.read(PCAP_HEADER_BYTES)
     order = _pcap_order(header) or "<"

@@ -1,6 +1,6 @@
-"""Lets the engine read a stream (standard input, a pipe, a FIFO) from its start a second time, although a stream can be read only once.
+"""Lets the engine read a stream (standard input, a pipe, a FIFO) from its start a second time.
 
-The engine first reads the start of every file. If it then refuses one of them, this file is converted, and the engine reads all files
+The engine first reads the start of every file. If the engine refuses one file, that file is converted, and the engine reads all files
 again. Both the converter and the engine need their files from the start, so the first bytes of each stream are kept.
 """
 
@@ -22,8 +22,8 @@ CHUNK_BYTES = 1 << 16
 """Bytes copied at a time: the capacity of a Linux pipe."""
 
 KEPT_BYTES = 4 << 20
-"""Bytes kept of a stream. The engine reads a block (256 KiB) of each file before it can refuse one of them, and a pipe may hold further
-bytes."""
+"""Number of bytes kept from the start of a stream. The engine reads a block (256 KiB) of each file before it can refuse one of them, and a
+pipe may hold further bytes."""
 
 
 COMPRESSION_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\x00")
@@ -49,17 +49,20 @@ class Stream(Protocol):
         """Why the stream ended early; None if it has not."""
 
     def begin(self) -> str:
-        """Return a path from which the engine reads the stream from its start. Raises CaptureUnreadable if too much has been read."""
+        """Return a path from which the engine reads the stream from its start.
+
+        Raises CaptureUnreadable if more has been read than was kept.
+        """
 
     def rest_into(self, file: IO[bytes]) -> None:
-        """Write the whole stream to `file`. Raises CaptureUnreadable if too much has been read, OSError if there is no room."""
+        """Write the whole stream to `file`. Raises CaptureUnreadable if more was read than kept, OSError if the disk is full."""
 
     def close(self) -> None:
         """Close it."""
 
 
 def opened(path: str) -> Stream | None:
-    """Open `path` as a stream; return None if the path can be read again anyway, or cannot be read.
+    """Open `path` as a stream; return None if it is a file that can be read again, or cannot be read.
 
     For a FIFO, wait until a writer has opened it. Raises OSError if the FIFO cannot be opened.
     """
@@ -68,7 +71,7 @@ def opened(path: str) -> Stream | None:
             mode = os.fstat(0).st_mode
             if not stat.S_ISDIR(mode):
                 return Redirected(os.dup(0)) if stat.S_ISREG(mode) else Passed(os.dup(0))
-        return None  # standard input is closed or a directory, which the engine reports
+        return None  # the engine reports a closed standard input, or a directory
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.stat(path).st_mode):  # noqa: PTH116  (file names stay as the user gave them)
             return Passed(os.open(path, os.O_RDONLY))
@@ -118,7 +121,10 @@ class Passed:
         self._stop_reader, self._stop_writer = os.pipe()
 
     def begin(self) -> str:
-        """Return the path of a new pipe that contains the stream from its start. Raises CaptureUnreadable if too much has been read."""
+        """Return the path of a new pipe that contains the stream from its start.
+
+        Raises CaptureUnreadable if more has been read than was kept.
+        """
         self._stop()
         if self._kept is None:
             raise _TOO_LATE
@@ -130,7 +136,7 @@ class Passed:
         return f"/dev/fd/{self._reader}"
 
     def rest_into(self, file: IO[bytes]) -> None:
-        """Write the whole stream to `file`. Raises CaptureUnreadable if too much has been read, OSError if there is no room."""
+        """Write the whole stream to `file`. Raises CaptureUnreadable if more was read than kept, OSError if the disk is full."""
         self._stop()
         if self._kept is None:
             raise _TOO_LATE

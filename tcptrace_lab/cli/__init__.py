@@ -1,4 +1,4 @@
-"""The command line. Each command has a file with its options and one call; `program` combines the commands.
+"""The command line. `commands` has a module for each command; `program` combines them.
 
 This module is the entry point. Ctrl-C ends the process without a traceback (`interrupts`), even while libraries are being imported.
 """

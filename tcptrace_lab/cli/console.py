@@ -25,7 +25,7 @@ def console(*, beside_result: bool = False) -> Console:
     """Return a Rich console. The console honours NO_COLOR, COLUMNS and TERM=dumb. A character that its stream cannot encode becomes `?`.
 
     Args:
-        beside_result: write to stderr, because stdout has another result.
+        beside_result: write to stderr, because stdout receives another result.
     """
     stream = sys.stderr if beside_result else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
@@ -34,7 +34,7 @@ def console(*, beside_result: bool = False) -> Console:
 
 
 def plain_table() -> Table:
-    """Return a table without lines, whose columns are separated by one blank."""
+    """Return a table without borders. One blank separates its columns."""
     return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
 
 

@@ -1,4 +1,4 @@
-"""A summary line and examples for each command, which help, man page and docs show. The examples run as written.
+"""A summary line and examples for each command. Help, man page and docs show them. Every example can be run as written.
 
 Every command needs an entry here; a test checks that.
 """

@@ -56,8 +56,7 @@ def _lines() -> Iterator[str]:
     yield ".SH DESCRIPTION"
     yield _text(root.help)
     yield (
-        "The answer goes to standard output, unless an option with the value \\- writes its result there; "
-        "progress and notes go to standard error."
+        "The answer goes to standard output, unless an option such as \\-\\-json \\- writes there; progress and notes go to standard error."
     )
     yield ".SH OPTIONS"
     yield from _options(root, "")
@@ -78,7 +77,7 @@ def _lines() -> Iterator[str]:
 
 
 def _commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  (Typer's own classes)
-    """Yield the name (with its group) of every command, and the command, in the order of the help."""
+    """Yield every command after its full name, such as `lab run`, in the order of the help."""
     for name, command in sorted(group.commands.items()):
         if hasattr(command, "commands"):
             yield from _commands(command, f"{before}{name} ")

@@ -28,9 +28,7 @@ Where = Annotated[
 ]
 Anonymize = Annotated[
     bool,
-    typer.Option(
-        "--anonymize", help="Replace addresses by pseudonyms, and leave names and payload out of everything that is written or printed."
-    ),
+    typer.Option("--anonymize", help="Replace addresses by pseudonyms; write and print no names and no payload."),
 ]
 AnonymizeKey = Annotated[
     str | None,

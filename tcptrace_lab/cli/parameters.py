@@ -1,4 +1,4 @@
-"""Prevents two things that Typer does with parameters: converting plain strings, and adding types and brackets to names in help.
+"""Stops Typer from converting plain strings, and from adding types and brackets to the names of parameters in help.
 
 Typer converts every parameter with pydantic, which takes longer to import than the engine. Most parameters are strings, which need no
 conversion, or are not given.
@@ -50,7 +50,7 @@ def adapt(command: Command) -> None:
 
 
 def _usage_name(argument: Any) -> str:  # noqa: ANN401  (Typer's own class)
-    """Return the name in the usage line, as in manuals: FILE, FILE... or [FILE]. A B [C…] already shows that it can be repeated."""
+    """Return the name in the usage line, as in manuals: FILE, FILE... or [FILE]. A name with `…` already shows that it can be repeated."""
     name = argument.display_name_raw
     name += "..." if argument.nargs != 1 and "…" not in name else ""
     return name if argument.required or name.startswith("[") else f"[{name}]"

@@ -164,7 +164,7 @@ def _time_left(left_s: float) -> str:
 
 @contextmanager
 def activity(words: str, *, quiet: bool) -> Iterator[Activity]:
-    """Show the progress of the `with` block on a terminal: after the first second, and erased at the end."""
+    """Show the progress of the `with` block on a terminal. The display appears after one second and is erased at the end."""
     shown = Activity(words)
     if quiet or not sys.stderr.isatty() or os.environ.get("TERM", "") in {"", "dumb"}:
         yield shown

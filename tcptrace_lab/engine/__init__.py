@@ -1,1 +1,1 @@
-"""Runs the engine and returns its tables as lazy frames, which are stored or read again so that memory stays limited."""
+"""Runs the engine and returns its tables as lazy frames. To limit memory, rows are stored in files or read again."""

@@ -1,8 +1,8 @@
 """Computes the data of a report's figures in the engine (`rust/src/figures/`).
 
 `Tracker` adds the state of one direction to the rows of its connection: the highest offset sent, the highest offset ACKed, and the right
-edge of the window. `Series` reduces these rows to lines, marks, strokes of data, throughput and bands of causes. `Tracker` and `Series`
-accept batches of rows of any size.
+edge of the window. `Series` reduces these rows to lines, marks, bursts of data segments, throughput, and bands of causes. `Tracker` and
+`Series` accept batches of rows of any size.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class State(NamedTuple):
 
 
 class Tracker:
-    """Tracks the state of one direction, named after its sender, through the rows of its connection."""
+    """Tracks the state of one direction through the rows of its connection."""
 
     def __init__(self, first_ts_ns: int, *, from_client: bool, state: State | None = None) -> None:
-        """Start at the connection's first segment, whose time is `first_ts_ns`, or with the `state` before a later segment."""
+        """Start at the connection's first segment (time `first_ts_ns`), or at a later segment with the `state` before it."""
         self.from_client = from_client
         self._tracker = _core.Tracker(first_ts_ns, from_client, state or State())
 
     def follow(self, part: pl.DataFrame) -> pl.DataFrame:
-        """Process the next rows of the connection, which are of both directions and in frame order.
+        """Process the next rows of the connection: both directions, in frame order.
 
         Returns:
             The rows with the columns `MADE`: `t_ns` since the connection's first segment; `mine` (sent in this direction); the stream
@@ -84,8 +84,8 @@ class Direction(NamedTuple):
             are too many; stream offsets from `low` to `high` (exclusive).
         lines: name in `LINES` → `t_ns y frame`.
         line_counts: number of changes or samples of each line, including those left out.
-        marks: name in `MARKS` → `t_ns low payload_bytes frame`; without names that no segment has.
-        mark_counts: number of marks of each of these names, including those left out.
+        marks: name in `MARKS` → `t_ns low payload_bytes frame`; names without marks are absent.
+        mark_counts: number of marks of each name in `marks`, including those left out.
         throughput: `t_ns unique_bytes` per bin, without empty bins.
         causes: the causes of its waits, as adjacent bands.
     """
@@ -131,7 +131,7 @@ class Series:
     def reduced(self, keep: int, granted: Sequence[int]) -> Direction:
         """Return the series, with about `keep` points per line, and at most `granted` marks of each name in `MARKS`.
 
-        The next series starts empty.
+        The series is empty afterwards.
         """
         bursts, lines, marks, throughput, bands = self._series.finish(keep, granted)
         by_line = dict(zip(LINES, lines, strict=True))

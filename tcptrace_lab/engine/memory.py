@@ -40,8 +40,8 @@ _ARENAS: Final = 4
 takes the same time."""
 
 _OBJECTS: Final = 100_000
-"""Python looks for cycles each time that this many new objects exist. With the default of 700, this takes a twentieth of the time of a
-small analysis."""
+"""Python looks for cycles each time that this many new objects exist. With the default of 700, the search takes a twentieth of the time of
+a small analysis."""
 
 
 def bound() -> None:
@@ -63,7 +63,7 @@ _whole = False
 
 @contextlib.contextmanager
 def at_hand(paths: Sequence[str]) -> Iterator[None]:
-    """While the block runs, queries use Polars' in-memory engine, and `batches` returns one batch, if the files are small.
+    """If the files are small, queries in the block use Polars' in-memory engine, and `batches` returns one batch.
 
     `at_hand` has no effect on compressed files. Polars' streaming engine and batches limit the memory of a query, but starting their
     threads takes longer than a whole query on a few rows. `at_hand` changes settings of the whole process, so the process must analyze only
@@ -85,7 +85,7 @@ def at_hand(paths: Sequence[str]) -> Iterator[None]:
 
 
 def batches(rows: pl.LazyFrame, chunk_rows: int | None = None) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a query in order: in batches of limited size, of `chunk_rows` if that is given, or all at once (`at_hand`)."""
+    """Yield the rows of a query in order, in batches of `chunk_rows` (None: Polars' default), or in one batch within `at_hand`."""
     if _whole:
         yield rows.collect()
     else:
@@ -96,7 +96,7 @@ def _are_small(paths: Sequence[str]) -> bool:
     try:
         looks = [os.stat(path) for path in paths]  # noqa: PTH116  (names as given)
         if not all(stat.S_ISREG(look.st_mode) for look in looks):
-            return False  # to look at the first bytes of a pipe would consume them
+            return False  # reading the first bytes of a pipe would consume them
         return sum(look.st_size for look in looks) <= SMALL_BYTES and not any(map(is_compressed, paths))
     except OSError:
         return False  # the engine will report that it cannot read this file

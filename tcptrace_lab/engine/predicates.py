@@ -1,4 +1,4 @@
-"""Splits a query (predicate, limit) into parts, so that a source of rows can skip early what the query does not need."""
+"""Splits the predicate of a query and applies its limit, so that a source of rows can skip rows early."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def conjuncts(predicate: pl.Expr | None) -> list[pl.Expr]:
 
 
 def limited(frames: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
-    """Yield the first `limit` rows of `frames` (None: all rows). No further frames are requested."""
+    """Yield the first `limit` rows of `frames` (None: all rows). Later frames are not requested."""
     left = limit
     for frame in frames:
         yield frame if left is None else frame.head(left)

@@ -32,35 +32,35 @@ if TYPE_CHECKING:
     KnownConnection = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
 
 Worth: TypeAlias = "tuple[int, int, float, bool, bool]"
-"""When the time of a cause in one direction is worth a finding: index of the cause in `schema.CAUSES`, minimum time in nanoseconds, minimum
-share of the direction's active time, whether only the client's direction counts, whether only directions with data count."""
+"""Condition for a finding on the time of a cause in one direction: index of the cause in `schema.CAUSES`, minimum time in nanoseconds,
+minimum share of the direction's active time, whether only the client's direction counts, whether only directions with data count."""
 
 PULL_ROWS = 65_536
 """Rows taken from the engine at a time, if they have few columns. The engine prepares the next rows meanwhile."""
 
 PULL_VALUES = 1_048_576
-"""Values (rows times columns) taken from the engine at a time for a query, about 8 MB; never less than one batch. When a query consumes
+"""Values (rows × columns) taken from the engine at a time for a query, about 8 MB. At least one batch is taken. When a query consumes
 slowly (`collect_batches`), Polars buffers six times as much, and twelve times if the query reorders columns."""
 
 BATCH_ROWS = 16_384
-"""Rows per batch of the engine. With batches a quarter of this size, Polars takes a third more time."""
+"""Rows per batch of the engine. With batches of a quarter of this size, Polars takes a third longer."""
 
 TOGETHER_WAITS_BYTES = 16_000_000
-"""Memory for waits when segments come in the same pass. It is a quarter of the engine's default, because segments need memory too."""
+"""Memory for waits if segments are read in the same pass. It is a quarter of the engine's default, because segments need memory too."""
 
 MAX_ONLY = 10_000
 """If at most this many connections are wanted, the engine skips all other connections. If more are wanted, the engine returns all
 connections, and Polars filters them."""
 
 Together: TypeAlias = "Callable[[Sequence[int], Sequence[str], Sequence[str]], Iterator[tuple[pl.DataFrame, pl.DataFrame]]]"
-"""A function of connections, of columns of `schema.SEGMENTS`, and of columns of `schema.WAITS`. It yields batches of both tables in one
-pass: segments in frame order, and the waits of a connection after its segments."""
+"""A function with three arguments: connections, columns of `schema.SEGMENTS`, and columns of `schema.WAITS`. It yields batches of both
+tables in one pass: segments in frame order, and the waits of a connection after its segments."""
 
 Progress: TypeAlias = "Callable[[int, float | None], None]"
 """Called at intervals with the number of rows read and the share of the files (0 to 1; None where their size is unknown)."""
 
 _ALL = 1 << 20
-"""Bound on the number of kept costs for chosen connections. It is so high that all are kept."""
+"""Number of costs that the engine may keep for chosen connections: so high that it keeps all."""
 
 _KNOWN = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "last_frame")
 
@@ -74,7 +74,7 @@ def share_read(engine: Engine) -> float | None:
 def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
     """Return the engine's columns without copying them, with category names instead of codes.
 
-    Columns may be missing; they are in the engine's order.
+    Some columns of `table` may be missing. The columns are in the engine's order.
     """
     data: Any = stream  # Polars accepts the Arrow stream interface, but its type hints lack it
     codes = pl.DataFrame(data)
@@ -104,10 +104,10 @@ class Pulled(NamedTuple):
     """One batch of rows of each table, as the engine returns them.
 
     The row of a connection (flow) is in the batch of its last segment (datagram), or in a later batch; the order of rows is not defined.
-    `share` is the share of the files that has been read up to this batch (see `share_read`); `seen` is the number of segments so far,
-    whether their rows are requested or not. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` follow the row of their
-    connection, if they were requested from the engine. In a capture with at most `MAX_NEIGHBOURS` connections, `accounts`, `ledger` and
-    `notes` follow the rows of all connections.
+    `share` is the share of the files that has been read up to this batch (see `share_read`); `seen` is the number of segments so far, even
+    if their rows are not requested. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` follow the row of their connection, if
+    they were requested from the engine. In a capture with at most `MAX_NEIGHBOURS` connections, `accounts`, `ledger` and `notes` follow the
+    rows of all connections.
     """
 
     share: float | None
@@ -186,7 +186,7 @@ def nothing_judged() -> Judged:
 
 
 def judged(engine: Engine) -> Judged:
-    """Return the evidence from an engine that was given `worth`, at the end of its pass."""
+    """Return the evidence from an engine that was created with `worth` and has ended its pass."""
     return Judged(
         frame(engine.kinds(), schema.KINDS_OF_WAITS),
         frame(engine.waits(), schema.LONGEST),
@@ -352,7 +352,7 @@ class _Query(NamedTuple):
     limit: int | None
 
     def answer(self, pull: Callable[[_Query], Iterator[pl.DataFrame]], last_frame: int | None) -> Iterator[pl.DataFrame]:
-        """Yield the rows that answer the query, in batches, from those that `pull` yields."""
+        """Yield, in batches, the rows from `pull` that answer the query."""
         try:
             all_rows = pull(self)
         except EngineError as error:
@@ -406,10 +406,10 @@ def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def judged_together(connections: pl.LazyFrame, *tests: pl.Expr) -> tuple[list[KnownConnection] | None, int]:
-    """Return the connections to judge, and the number of all connections. To judge: those that pass the tests, and their neighbours.
+    """Return the connections that pass the tests, with their neighbours, and the number of all connections.
 
-    `connections` are all connections of the files. If there are at most `MAX_NEIGHBOURS` connections, the engine judges connections between
-    the same two hosts together: they are neighbours. The connections are returned in the form of the engine's filter; None means all
+    `connections` are all connections of the files. Neighbours are connections between the same two hosts. The engine judges them together
+    if the files have at most `MAX_NEIGHBOURS` connections. The connections are returned in the form of the engine's filter; None means all
     connections.
     """
     in_capture = connections.select(pl.len()).collect().item()

@@ -1,10 +1,10 @@
-"""Applies revisions to segment rows: changes of a segment's kind that later segments prove.
+"""Applies revisions to segment rows. A revision changes the kind of a segment after later segments disproved its first kind.
 
 The engine classifies a segment by the segments before it. Later evidence may disprove the classification after the row was returned: a
 D-SACK, a timestamp echo, an ACK that arrives too soon after the retransmission, or the original captured after its retransmission. The
-engine records a limited number of such revisions, and reports if there are more. Sources of segment rows apply the revisions to the columns
-of `REVISED`, if a query needs one of these columns. Watchers of the first pass receive the rows without revisions; the counters of
-`connections` always include them.
+engine records a limited number of revisions, and reports whether there were more. Sources of segment rows apply the revisions to the
+columns of `REVISED`, if a query needs one of these columns. Watchers of the first pass receive the rows without revisions; the counters of
+`connections` always include the revisions.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ REVISED = ("kind", "evidence", "evidence_frame", "confidence")
 
 
 class Revisions:
-    """The final values for the frames of all revised segments."""
+    """The final values of all revised segments, by frame."""
 
     def __init__(self, revisions: pl.DataFrame) -> None:
-        """Store the revisions, which have `frame` and the columns of `REVISED`. If a frame has several revisions, the last one applies."""
+        """Store the revisions: rows with `frame` and the columns of `REVISED`. If a frame has several revisions, the last one applies."""
         self._last = revisions if revisions.is_empty() else revisions.unique("frame", keep="last").sort("frame")
 
     def touched(self, columns: Iterable[str]) -> set[str]:
-        """Return the columns, of the given ones, that `of` changes, and `frame`, which `of` needs; an empty set if `of` changes none."""
+        """Return those of `columns` that the method `of` changes, and `frame`, which `of` needs; an empty set if `of` changes none."""
         changed = set(REVISED).intersection(columns)
         return {"frame", *changed} if changed and not self._last.is_empty() else set()
 
     def of(self, segments: pl.DataFrame) -> pl.DataFrame:
-        """Return some segment rows, revised.
+        """Return segment rows with revisions applied.
 
         A source of rows calls `of` for each batch. As a step of the lazy query, the revision would make Polars buffer about thirty batches
         if the consumer takes them one by one.

@@ -2,8 +2,8 @@
 
 This module runs the Rust engine once; `reread` runs the engine again for captures that are too large to keep. Up to a limit, segments are
 kept in memory. A larger capture is not kept: each query reads its files again, if they are not compressed. Segments are stored in temporary
-files instead if the input cannot be read twice (a pipe) or is slow to read (a compressed or converted file). `datagrams` does this for UDP.
-Connections are stored when they end: in memory up to a limit, then in temporary files.
+files instead if the input cannot be read twice (a pipe) or is slow to read (a compressed or converted file). `datagrams` reads UDP in this
+manner. Connections are stored when they end: in memory up to a limit, then in temporary files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REREAD_BYTES = 32_000_000
 """Plain captures of at least this size are read again and not kept. About `SPILL_ROWS` segments fit in this many bytes."""
 
 MAX_COSTS = 50
-"""When all connections are analyzed, evidence is kept for at most this many costs that are worth a finding: for the largest."""
+"""When all connections are analyzed, evidence is kept for at most this many costs, the largest ones."""
 
 _PARTIAL = "the results cover what could be read"
 
@@ -72,7 +72,7 @@ class Tables:
             number.
         info: facts about the capture, from the files and the engine.
         problems: each kind of problem that did not stop the engine, with its count and the place of the first.
-        flows: rows of `schema.FLOWS` by `flow`; None unless they were asked for.
+        flows: rows of `schema.FLOWS` by `flow`; None unless they were requested.
         accounts: rows of `schema.ACCOUNTS` by `conn`, one per connection. This table, `ledger`, `notes` and `judged` are empty unless the
             capture was read with `worth`.
         ledger: every interval of every direction: rows of `schema.WAITS`, or of `schema.LEDGER` if it was read without `proofs`.
@@ -80,7 +80,7 @@ class Tables:
             order. On a large capture each query is a pass over its files.
         together: yields rows of `segments` and `ledger` in one pass over a large capture; None where both tables are kept.
         notes: rows of `schema.NOTES`, grouped by connection.
-        judged: the evidence for findings, for the connections with most time worth a finding.
+        judged: the evidence for findings on the connections that lose most time.
         again: reads the files again and returns the evidence for other connections, given their numbers; None where that is impossible.
     """
 

@@ -1,9 +1,9 @@
 """Collects rows that arrive out of order and may exceed memory, and returns them as one lazy frame, sorted by number.
 
-The engine returns a connection or flow when it is over, so a long one comes after thousands that were opened later. Up to a limit, rows are
-kept in memory and sorted at the end. Rows beyond the limit are written to temporary files in sorted parts. A query processes one range of
-numbers after the other, and reads from each file only the rows in the range. Only a few parts contain rows with much lower numbers than
-their other rows, so nearly everything is read once.
+The engine returns a connection (or flow) when it ends, so a long connection can come after thousands that began later. Up to a limit, rows
+are kept in memory and sorted at the end. Rows beyond the limit are written to temporary files in sorted parts. A query processes one range
+of numbers after the other, and reads from each file only the rows in the range. Few parts contain rows with much lower numbers than the
+other rows, so nearly all rows are read once.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Ordered:
         return _lazy(parts, self._schema, self._number)
 
     def _sorted(self) -> pl.DataFrame:
-        """Take the rows out, sorted."""
+        """Return the sorted rows, and start again without rows."""
         rows = pl.concat(self._held)
         self._held, self._held_rows = [], 0  # the unsorted rows must not stay in memory together with the sorted ones
         ordered = rows[list(self._schema)]

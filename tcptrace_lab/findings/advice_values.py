@@ -1,4 +1,4 @@
-"""Formats the numbers of a capture, which replace the `{…}` placeholders in the text of a finding (`causes.rule.Advice`)."""
+"""Formats the numbers of a capture for the `{…}` placeholders in the texts of findings (`causes.rule.Advice`)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def of(
         longest_ns: length of the longest of these waits, if known.
         direction: facts about the direction (`directions`), its rates (`rates.table`), and values of its connection.
         windows: receive windows in bytes, as the sender knew them during the longest waits.
-        large: segments that are too large for the path, if they are to blame.
+        large: segments that are too large for the path, if they caused the losses.
     """
     waits: int = kind["waits"]
     words = {

@@ -25,17 +25,16 @@ RUN, MIN_RUNS = 4, 50
 would often extend beyond a burst. `MIN_RUNS`: minimum number of runs. Both are heuristics."""
 
 FASTEST_SHARE = 0.05
-"""The fastest runs, with this share of the bytes of all runs, show the rate of the line (a heuristic). A smaller share would depend on
-chance, such as an interrupt that collects packets. If the estimated rate is wrong, it is usually too high, and the line's busy time too
-short."""
+"""The fastest runs that together carry this share of the bytes show the rate of the line (a heuristic). A smaller share would depend on
+chance, such as interrupt coalescing. If the estimated rate is wrong, it is usually too high, and the line's busy time too short."""
 
 CEILING_SHARE, CEILING = 0.25, 1.15
-"""No run passes a line faster than its rate, so many runs are about as fast as the fastest: the fastest runs that together have a quarter
-of the bytes take at most 15% more time per byte. Programs and paced senders show no such ceiling. Both are heuristics."""
+"""If a line limits the runs, many are about as fast as the fastest one. Even the slowest run in the fastest quarter of the bytes then takes
+at most 15% more time per byte. Programs and paced senders show no such ceiling. Both are heuristics."""
 
 OF_RTT = 2
-"""A run has to be shorter than the shortest RTT divided by this (a heuristic). Over a whole RTT, senders that wait for one ACK after the
-other also send a fixed number of segments, as if a line limited them."""
+"""A run has to take less time than the shortest RTT divided by this (a heuristic). Over a whole RTT, senders that wait for one ACK after
+the other also send a fixed number of segments, as if a line limited them."""
 
 FULL_SHARE, MOST_AT_ONCE = 0.9, 3
 """A run counts if each of its segments has at least `FULL_SHARE` of the largest segment's size, and each of its ACKs covers at most
@@ -43,8 +42,7 @@ FULL_SHARE, MOST_AT_ONCE = 0.9, 3
 arrived long before."""
 
 SAME_LINE_SHARE = 0.8
-"""Connections of other hosts share the line if the line rate that all connections show is at most a quarter above the rate that the
-connections between the two hosts show (a heuristic)."""
+"""Connections of other hosts share the line if including them raises the measured line rate by at most a quarter (a heuristic)."""
 
 OTHERS_SHARE = 0.1
 """While a direction sends, another direction is considered if it sends at least this share of the first direction's data (a heuristic)."""

@@ -1,4 +1,4 @@
-"""Finds the largest costs of a capture: the time that one cause takes in one direction, if this is enough for a finding."""
+"""Finds the largest costs of a capture. A cost is the time of one cause in one direction, if it is large enough for a finding."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def advising_rules() -> dict[str, Rule]:
 def largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
     """Return the costs that are large enough for a finding, the largest first."""
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
-    life_ns = pl.when(~capture_quality.has_jumped()).then(pl.col("last_ts_ns") - pl.col("first_ts_ns"))  # not years
+    life_ns = pl.when(~capture_quality.has_jumped()).then(
+        pl.col("last_ts_ns") - pl.col("first_ts_ns")
+    )  # after a clock jump, this could be years
     life = connections.select("conn", **carried, failed=failed_attempts.FAILED, life_ns=life_ns)
     max_ns = pl.when(pl.col("life_ns").is_not_null()).then(
         pl.max_horizontal(_sum_column(side, cause) for side in SIDES for cause in advising)

@@ -6,8 +6,9 @@ W/2) bytes are queued or all data is ACKed. If S < H + A, both hosts may wait: f
 than H bytes are queued (q), and the application is blocked.
 
 Three or more consecutive waits prove a deadlock; the engine finds them (`rust/src/ledger/`). A late ACK of everything ends each of these
-waits. Their u is equal, or two values alternate, because the rest of one write makes the next round longer. Between two waits, the sender
-sends u bytes, and the peer sends no data. If an earlier ACK covers part of a round's bytes, u is unknown and no deadlock is reported.
+waits. All have an equal u, or two values of u alternate, because the rest of one write makes the next round longer. Between two waits, the
+sender sends u bytes, and the peer sends no data. If an earlier ACK covers part of a round's bytes, u is unknown and no deadlock is
+reported.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ CURE = "a larger send buffer on {sender}, or " + immediate_ack.CURE
 """The cause and the cure, as the verdict words them (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
 
 MIN_SHARE = 0.5
-"""If a deadlock takes at least this share of the time of the direction's other findings on late ACKs, it replaces them (a heuristic)."""
+"""A deadlock replaces the direction's other findings on late ACKs if it takes at least this share of their time (a heuristic)."""
 
 SOURCE = (
     "Comer & Lin, TCP buffering and performance over an ATM network; Moldeklev & Gunningberg 1995; SunOS 4.1.3 netinet/tcp_output.c; "
@@ -56,8 +57,8 @@ class Lock(NamedTuple):
         smss_bytes: M.
         window_bytes: W, taken as R.
         rounds: number of rounds.
-        ns: total time of their waits.
-        median_ns: median wait.
+        ns: total time of the waits in these rounds.
+        median_ns: median of these waits.
         nagle: whether every segment sent after these ACKs was small, and followed a small segment.
         may_fill_buffer: whether no flight was ever much larger, so that a full send buffer explains the rounds equally well.
         frames: for the first rounds, the frames at the ends of the wait, and the late ACK.

@@ -124,7 +124,7 @@ class Finding:
         severity: how much the finding matters.
         confidence: how certain the finding is.
         conn: the connection; None if the finding is about the whole capture.
-        from_client: the direction, by its sender; None if the finding is about both directions or none.
+        from_client: whether the client is the sender; None if the finding is about both directions or neither.
         cost_ns: time lost; None if the finding costs no time by itself.
         cost_share: time lost as a share (0 to 1) of the direction's active time; None if the finding costs no time by itself.
         title: one line.
@@ -172,7 +172,7 @@ class Finding:
 
     @property
     def gain_ns(self) -> int | None:
-        """Upper bound (ns) of the time that a fix saves: the cost without time that the path needs; None if the finding costs no time."""
+        """Upper bound (ns) of the time that a fix saves: the cost minus the time that the path needs; None if the finding costs no time."""
         return gain_ns((self,))
 
     @property

@@ -31,7 +31,7 @@ _WINDOW = ("flight_before_bytes", "usable_window_before_bytes")
 _OF_READER = frozenset({Case.SLOW_READER})
 
 OF_LOSS = frozenset({"timeout", "loss-recovery"})
-"""Causes whose reason may be that segments are too large for the path."""
+"""Causes of waits that segments too large for the path can produce."""
 
 PROVED_BY = 3
 """This many waits of one kind prove a cause; a single wait is only consistent with the cause (docs/how-it-decides.md, 2.4)."""
@@ -124,7 +124,7 @@ def _frames_beside(waits: Iterable[Mapping[str, Any]], rule: Rule) -> Iterator[i
 
 
 def _windows(waits: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return the receive windows (bytes) that the sender had received before these waits; a wait with an unknown window is skipped."""
+    """Return the receive windows (bytes) that the sender knew before these waits; a wait with an unknown window is skipped."""
     known = (wait for wait in _shown(waits) if all(wait[name] is not None for name in _WINDOW))
     return [sum(wait[name] for name in _WINDOW) for wait in known]
 

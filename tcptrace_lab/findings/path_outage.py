@@ -62,8 +62,8 @@ APART_NS = 50_000_000
 heuristic)."""
 
 MAX_CHANCE = 0.01
-"""One connection alone is enough evidence of an outage only if, at its loss rate, the expected number of equally long series of losses is
-at most this (a heuristic)."""
+"""Maximum number of equally long loss series to expect at the connection's loss rate. With more, one connection alone is not enough
+evidence of an outage (a heuristic)."""
 
 BEFORE_NS, AFTER_NS = 1_000_000_000, 2_000_000_000
 """Segments are read from this time before a silence (ACKs that were lost) to this time after the silence (retransmits)."""
@@ -107,7 +107,7 @@ class Outage:
         skipped: number of segments that the sender's IP IDs show to be lost before the capture point.
         undelivered_acks: number of ACKs of the receiver that did not reach the sender.
         both: whether packets of both hosts were lost.
-        late: whether the peer had received all of the data when it answered: the path, or the peer, delayed it.
+        late: whether all of the data had arrived when the peer answered, so that it was delayed and not lost.
         sure: whether this connection alone is enough evidence of the outage.
         frames: evidence.
     """
@@ -429,7 +429,7 @@ def _skipped(last: Mapping[str, Any], back: Mapping[str, Any]) -> int:
 
 
 def _chance(host: Mapping[str, Any], side: str, events: int, data: Sequence[dict[str, Any]], one: Silence) -> float:
-    """Return how many series of `events` losses in a row to expect by chance, at the direction's loss rate outside of the silence."""
+    """Return the expected number of series of `events` consecutive losses, at the direction's loss rate outside of the silence."""
     top = max((row["seq"] + row["payload_bytes"] for row in data if row["ts_ns"] < one.to_ns), default=0)
     mine = [row for row in data if row["ts_ns"] > one.from_ns and row["seq"] < top]
     again = sum(row["kind"] not in {"new", "out_of_order"} for row in mine)

@@ -23,7 +23,7 @@ _OF_SENDER = ("payload_bytes", "line_payload_bytes", "serialization_ns", "first_
 
 
 def busy_ns(connections: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], int]:
-    """Return how long the line was busy while each of these directions sent, with all data between the direction's two hosts.
+    """Return how long the line was busy while each of these directions sent. All data between the direction's two hosts counts.
 
     Args:
         connections: rows of `schema.CONNECTIONS`; read only if there are directions.

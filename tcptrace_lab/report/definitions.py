@@ -22,7 +22,7 @@ CONFIDENCES = {
 
 
 def words() -> dict[str, list[Definition]]:
-    """Heading → words."""
+    """Return the definitions below each heading."""
     rules = {cause: of_cause(cause) for cause in schema.CAUSES}
     causes: list[Definition] = [_word(cause, means, rules[cause].refuted_by, rules[cause].source) for cause, means in schema.CAUSES.items()]
     return {

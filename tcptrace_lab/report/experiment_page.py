@@ -184,7 +184,10 @@ def _place(setting: Mapping[str, Any]) -> Any:  # noqa: ANN401  (an axis has num
 
 
 def _grid(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], measure: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table of one setting by another. A cell has the mean, its interval (tooltip), and its rank between best and worst."""
+    """Return a table with one setting across and another down.
+
+    A cell has the mean, its interval (tooltip), and its rank between best and worst.
+    """
     across = list(dict.fromkeys(point["settings"][asked["x"]]["text"] for point in points))
     down = list(dict.fromkeys(point["settings"][asked["y"]]["text"] for point in points))
     found = {

@@ -73,7 +73,7 @@ CONNECTION_TABLE: dict[str, Any] = {
         "duration_s": _header("Duration", "Time from the first segment to the last", suffix=" s", form=_SECONDS),
         "client_bytes": _header("Client sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
         "server_bytes": _header("Server sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
-        "throughput_bps": _header("Throughput", "Of the direction with more data", suffix=" b/s", form="{:,.0f}"),
+        "throughput_bps": _header("Throughput", "Throughput of the direction with more data", suffix=" b/s", form="{:,.0f}"),
         "rtt_min_ms": _header("RTT min", "Base RTT, from end to end", suffix=" ms", form="{:,.3f}"),
         "retransmits": _header("Retransmits", "Data segments, both directions", form="{:,.0f}", scale="OrRd"),
         "cause": {"title": "Largest cause"},

@@ -74,7 +74,7 @@ def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool 
 
     chosen = analysis.connections.filter(pl.col("conn") == connection).collect()
     if chosen.is_empty():
-        raise UsageError(f"no connection {connection}", remedy="`analysis.connections` has their numbers, as `conn`")
+        raise UsageError(f"no connection {connection}", remedy="use a number from the column `conn` of `analysis.connections`")
     time = connection_details.Spent(analysis.accounts, analysis.stalls)
     (shown,), _ = connection_details.connections(analysis, chosen, time, analysis.capture["quality"]["resolution_ns"])
     sides = [side for side, client in SIDES.items() if client == from_client] or [one["key"] for one in shown["sides"][:1]]

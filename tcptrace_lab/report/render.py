@@ -58,7 +58,7 @@ def render(report: Mapping[str, Any], scripts: Scripts = "inline", provenance: S
     """Return the page as HTML text. Lone surrogates (from file names that are not UTF-8) become backslash escapes.
 
     Args:
-        report: as `data` returns it.
+        report: the result of `data`.
         scripts: with `shared`, Plotly's script is left out; the files of `shared_scripts` must be in the page's folder.
         provenance: lines for the footer.
     """

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 LISTED_CONNECTIONS = 2_000
-"""The connection table has at most this many rows. Each row takes about 60 bytes of the report, after the first
-`connection_table.HTML_ROWS`."""
+"""The connection table has at most this many rows. Each row after the first `connection_table.HTML_ROWS` takes about 60 bytes of the
+report."""
 
 _BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 4, 2, 2
 

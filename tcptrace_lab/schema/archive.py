@@ -78,7 +78,7 @@ CAPTURES = table(
         Column("connections", "Int64", Unit.NONE, "Number of TCP connections"),
         Column("first_ts_ns", "Int64", Unit.NS, "Time of the first packet", "in ns since 1970-01-01 UTC; null if the capture has no timestamps"),
         Column("last_ts_ns", "Int64", Unit.NS, "Time of the last packet", "in ns since 1970-01-01 UTC; null if the capture has no timestamps"),
-        Column("active_ns", "Int64", Unit.NS, "Total time in which the directions that carried data or lost time were not idle"),
+        Column("active_ns", "Int64", Unit.NS, "Total active time of the directions that carried data or lost time"),
         Column("fixable_ns", "Int64", Unit.NS, "Part of active_ns with fixable causes; each direction counts separately"),
         Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data of all connections in both directions, each byte counted once"),
         Column("verdict", "String", Unit.NONE, "Verdict in one sentence: what took the time of the most important direction"),

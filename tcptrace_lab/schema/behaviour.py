@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tcptrace_lab.schema.column import Column, Unit
 
-_PURE_ACKS = "counts only ACKs without data, because an ACK with data leaves when the application answers"
+_PURE_ACKS = "counts only ACKs without data, because the application decides when an ACK with data is sent"
 
-_DELAYED = "delayed: an ACK without data that covers all earlier data and follows a silence; from the newest segment that it covers, it took over 2 ms longer than the fastest ACK; a timer or a read of the application triggered it, not a segment"
+_DELAYED = "delayed: the ACK has no data, covers all earlier data and follows a silence; compared with the fastest ACK, it came over 2 ms later after the newest segment that it covers; a timer or a read of the application triggered it, not a segment"
 
 _AT_ONCE = "counts only waits of at least 2 ms that end soon after the ACK: within the fastest reaction time of this host, plus 1 ms or 1/16 of the wait, whichever is less"
 
 BEHAVIOUR = (
-    Column("reaction_min_ns", "Int64", Unit.NS, "Shortest time from a segment that passes the capture point towards this host to the host's first segment that proves its arrival, by an echoed TCP timestamp or by data beyond the previously offered window", "upper bound of the RTT from the capture point to this host; null without such proof; rtt_min_ns of the peer is another bound"),
+    Column("reaction_min_ns", "Int64", Unit.NS, "Shortest time from a segment towards this host to the first segment back that proves its arrival (by an echoed TCP timestamp, or by data beyond the previously offered window)", "upper bound of the RTT from the capture point to this host; null without such proof; rtt_min_ns of the peer is another bound"),
     Column("wire_data_segments", "Int64", Unit.SEGMENTS, "Data segments that this host sent, as on the wire: a super-segment (offload) counts as the segments into which it is split", "equals data_segments while full_segment_bytes is unknown"),
     Column("missing_segments", "Int64", Unit.SEGMENTS, "Segments of this host, as on the wire, that are missing from the capture: lost before the capture point, or not captured", "counted by gaps in the IPv4 identification; null unless the identifications number this host's segments consecutively and at most one in ten is missing; null for IPv6, which has no such number: there, retransmitted_segments is a lower bound of the losses"),
     Column("super_segments", "Int64", Unit.SEGMENTS, "Captured segments of this host with more data than a full segment: offload (TSO, GSO, GRO, LRO) merged segments, or has not split them yet", "0 while full_segment_bytes is unknown"),
@@ -24,10 +24,10 @@ BEHAVIOUR = (
     Column("nagle_holds", "Int64", Unit.SEGMENTS, "Segments below the MSS that left as soon as an ACK covered all earlier data, which ended with another segment below the MSS: Nagle's algorithm delayed them", _AT_ONCE),
     Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that left as soon as an ACK covered all earlier data, which ended with a full-sized segment: only the BSD form of Nagle's algorithm delays them", _AT_ONCE),
     Column("nagle_holds_ambiguous", "Int64", Unit.SEGMENTS, "Segments counted in nagle_holds or nagle_holds_over_full whose wait a full send buffer explains equally well, because the flight before them was nearly the largest", "counts flights of at least 2,048 bytes that are less than one segment, or 2,048 bytes, below the largest flight"),
-    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS that were the first to leave after an ACK of all earlier data, any time later, if nothing else arrived between: the base rate for judging whether nagle_holds is coincidence"),
+    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS that were the first to leave after an ACK of all earlier data, however late, if nothing else arrived in between: the base rate to judge whether nagle_holds is coincidence"),
     Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "Numbers of ACKs of new data by the number of segments that one ACK covers: 1, 2, 3, 4, 5 to 8, more than 8; super-segments count as on the wire", f"{_PURE_ACKS}; null if there is none"),
     Column("stretch_acks", "Int64", Unit.SEGMENTS, "ACKs without data that cover more than two segments and more than twice the MSS (stretch ACKs: RFC 2525, 2.13)", "also counts ACKs that cover more because other ACKs were lost or merged (GRO) before the capture point"),
-    Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "Number of samples of the ACK lag: time to an ACK without data from the transmission of the oldest data that it covers", "retransmitted data gives no samples (Karn's algorithm)"),
+    Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "Number of samples of the ACK lag: time from the transmission of the oldest data that an ACK newly covers to that ACK", "only ACKs without data; retransmitted data gives no samples (Karn's algorithm)"),
     Column("ack_lag_min_ns", "Int64", Unit.NS, "Smallest ACK lag", "includes the RTT from the capture point to this host; null without samples"),
     Column("ack_lag_mean_ns", "Int64", Unit.NS, "Mean ACK lag", "null without samples"),
     Column("ack_lag_max_ns", "Int64", Unit.NS, "Largest ACK lag", "null without samples"),
@@ -42,7 +42,7 @@ BEHAVIOUR = (
     Column("ttl", "UInt8", Unit.NONE, "Largest IPv4 time to live, or IPv6 hop limit, of the segments of this host, RSTs excepted", "64, 128 or 255 if no router lies between this host and the capture point; null without segments"),
     Column("min_window_scale", "UInt8", Unit.NONE, "Smallest window scale of this host that allows what the peer had in flight", "wrong if a window shrank; null if the window scale is known, or if no scaling is needed"),
 )
-"""How an endpoint behaves over the whole connection; columns are named by that endpoint."""
+"""How an endpoint behaves over the whole connection. The prefix of a column names the endpoint."""
 
 WAITS = (
     Column("first_departure_frame", "Int64", Unit.FRAME, "Frame of the first segment with data, SYN or FIN", "null without one"),
@@ -55,4 +55,4 @@ WAITS = (
     Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of the segment from which serialization_ns is measured", "the segment before the shortest interval for its size; only a full segment counts, or one whose RTTs show the same rate; null without one"),
     Column("serialization_ns", "Int64", Unit.NS, "Upper bound of the time that the link is busy with a segment of line_payload_bytes (serialization delay)", "the interval to the next segment, or the RTT of a full segment minus the RTT of the SYN, whichever is shorter; if the sender's host is slower than the link, the time shows the rate of the host; null without one"),
 )
-"""Columns that are computed from all departures of one direction and help to find causes of delay; also its first departure."""
+"""Columns that are computed from all departures of one direction: its first departure, and values that help to find causes of delay."""

@@ -101,7 +101,7 @@ appearance. The last three are guesses."""
 
 CLOSED_BY = ("fin", "reset", "reuse", "end", "room", "idle")
 """What ended a connection: FINs in both directions, a RST, reuse of its ports, the end of the capture, the engine's memory bound (more than
-131,072 connections at a time), or a silence of more than 2 hours and 4 minutes (if there are more than 16,384 at a time)."""
+131,072 connections at a time), or a silence of more than 2 hours and 4 minutes (with more than 16,384 connections at a time)."""
 
 BOUND_BY = ("send", "receive", "link")
 """What bounds the rate of a direction: the sender's rate λ, the receiver's rate μ, or the share of the link rate that framing leaves."""
@@ -141,10 +141,10 @@ CAPTURE_FAULTS = (
     "duplicated",
     "offload",
 )
-"""Faults in the capture of a connection (`connections.capture_quality` words them). The engine's `hosts::Fault` has the same order."""
+"""Faults in the capture of a connection (texts: `connections.capture_quality`). The engine's `hosts::Fault` has the same order."""
 
 ACK_POLICIES = ("per-segment", "per-2-segments", "per-2-mss", "per-2", "buffer-35", "buffer-50", "stretch", "timer", "unknown")
-"""What triggers an ACK (`connections.ack_policy` words it). The engine's `hosts::AckPolicy` has the same order."""
+"""What triggers an ACK (texts: `connections.ack_policy`). The engine's `hosts::AckPolicy` has the same order."""
 
 ACK_TIMER_KINDS = ("fixed", "heartbeat")
 """Kinds of delayed-ACK timers: a fixed timer starts with the segment; a heartbeat fires periodically. The engine's `hosts::TimerKind` has

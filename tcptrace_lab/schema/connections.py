@@ -40,7 +40,7 @@ DIRECTION_NAMES = tuple(column.name for column in _OF_SIDE)
 _QUANTILES = (
     Column("rtt_p50_ns", "Int64", Unit.NS, "Median RTT sample of this host's data", "nearest rank, to within 0.1%; null without samples"),
     Column("rtt_p95_ns", "Int64", Unit.NS, "95th percentile of the RTT samples of this host's data", "nearest rank, to within 0.1%; null without samples"),
-    Column("ack_lag_p50_ns", "Int64", Unit.NS, "Median ACK lag: time to an ACK without data from the transmission of the oldest data that it covers", "samples as in ack_lag_samples; nearest rank, to within 0.1%; null without samples"),
+    Column("ack_lag_p50_ns", "Int64", Unit.NS, "Median ACK lag: time from the transmission of the oldest data that an ACK newly covers to that ACK", "samples as in ack_lag_samples; nearest rank, to within 0.1%; null without samples"),
     Column("ack_lag_p95_ns", "Int64", Unit.NS, "95th percentile of the ACK lag", "samples as in ack_lag_samples; nearest rank, to within 0.1%; null without samples"),
 )
 """Quantiles of the times of one direction."""

@@ -14,7 +14,7 @@ DIRECTION = (
     Column("spurious_retransmissions", "Int64", Unit.SEGMENTS, "Retransmitted segments whose original had arrived (spurious retransmits)", "a lower bound: without D-SACK and timestamps many remain unknown"),
     Column("out_of_order_segments", "Int64", Unit.SEGMENTS, "Segments that arrived after later ones (reordering) and are not retransmits"),
     Column("capture_duplicates", "Int64", Unit.SEGMENTS, "Copies of this host's packets that the capture itself made; no other column counts them"),
-    Column("network_duplicates", "Int64", Unit.SEGMENTS, "Copies of this host's packets that the network made; no other column counts them", "a lower bound: not every copy can be told from a retransmit"),
+    Column("network_duplicates", "Int64", Unit.SEGMENTS, "Copies of this host's packets that the network made; no other column counts them", "a lower bound: not every copy can be distinguished from a retransmit"),
     Column("not_captured_bytes", "Int64", Unit.BYTES, "Bytes of this host that the peer ACKed but that are missing from the capture", "lost by the capture, not by the network"),
     Column("not_captured_holes", "Int64", Unit.NONE, "Number of gaps in the captured stream that together hold not_captured_bytes"),
     Column("duplicate_acks", "Int64", Unit.SEGMENTS, "Duplicate ACKs that this host sent (RFC 5681)"),
@@ -81,4 +81,4 @@ DIRECTION = (
     Column("first_data_ts_ns", "Int64", Unit.NS, "Time of this host's first segment with data", "in ns since 1970-01-01 UTC; null without data"),
     Column("last_data_ts_ns", "Int64", Unit.NS, "Time of this host's last segment with data", "in ns since 1970-01-01 UTC; null without data"),
 )
-"""Figures of one direction; columns are named by its sender."""
+"""Figures of one direction. The prefix of a column names the sender."""

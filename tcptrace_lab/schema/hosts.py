@@ -38,4 +38,4 @@ HOSTS = (
     Column("nagle_frame", "UInt64", Unit.FRAME, "First frame that shows whether Nagle's algorithm is on or off", "null if nagle is unknown"),
     Column("stack_guess", "Enum", Unit.NONE, "Family of this host's TCP stack, guessed from the options and the TTL of its SYN", "settings, middleboxes and tunnels change the SYN; null without a match", STACKS),
 )
-"""Conclusions about one endpoint; columns are named by that endpoint."""
+"""Conclusions about one endpoint. The prefix of a column names the endpoint."""

@@ -30,7 +30,7 @@ SEGMENTS = table(
         Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data in the segment, by the lengths in its headers"),
         Column("captured_payload_bytes", "Int64", Unit.BYTES, "Bytes of data of this segment in the capture; fewer than payload_bytes if the snaplen truncated it"),
         Column(
-            "flags", "UInt16", Unit.NONE, "TCP flags of the header, added: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128, AE 256"
+            "flags", "UInt16", Unit.NONE, "Sum of the TCP flags in the header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128, AE 256"
         ),
         Column(
             "window_bytes", "Int64", Unit.BYTES, "Window that this segment advertises, after scaling", "null while the window scale is unknown, unless it is 0"

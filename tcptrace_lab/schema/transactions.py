@@ -19,7 +19,7 @@ TRANSACTIONS = table(
         Column("data_conn", "UInt32", Unit.NONE, "Number of FTP's data connection", "null if none was opened, or if none was found that fits the negotiation"),
         Column("request_bytes", "Int64", Unit.BYTES, "Size of the request, headers included", "null unless all of it is known"),
         Column("answer_bytes", "Int64", Unit.BYTES, "Size of the answer, headers included; for FTP, of the replies", "null unless all of it is known"),
-        Column("body_bytes", "Int64", Unit.BYTES, "Size of the transferred body: for HTTP, the larger of the two bodies; for FTP, the data connection", "for HTTP, without chunk framing, and compressed if it was; null unless all of it is known"),
+        Column("body_bytes", "Int64", Unit.BYTES, "Size of the transferred body: for HTTP, the larger of the two bodies; for FTP, the data connection", "for HTTP, without chunk framing, and compressed if it was sent compressed; null unless all of it is known"),
         Column("request_frame", "Int64", Unit.FRAME, "Frame of the segment with the first byte of the request"),
         Column("answer_frame", "Int64", Unit.FRAME, "Frame of the segment with the first byte of the answer", "null without an answer"),
         Column("last_frame", "Int64", Unit.FRAME, "Frame of the segment that completed the answer", "null if the answer is incomplete"),

@@ -17,7 +17,7 @@ WAITS = table(
         *(column for column in STALLS if column.name not in LEDGER.names),
         Column("wait_ns", "Int64", Unit.NS, "Length of the whole wait"),
         Column("since_all_acked_ns", "Int64", Unit.NS, "Time from the ACK that covered all sent data to the end of the wait, at the sender", "null while bytes are in flight"),
-        Column("since_ack_ns", "Int64", Unit.NS, "Time from the last ACK in the wait to its end, at the sender", "null without an ACK in the wait"),
+        Column("since_ack_ns", "Int64", Unit.NS, "Time from the last ACK in the wait to the end of the wait, at the sender", "null without an ACK in the wait"),
         Column("peer_spoke", "Boolean", Unit.NONE, "True if data of the peer reached the sender during the wait"),
     ],
 )

@@ -3,7 +3,7 @@
 - `cost`: cells per packet, and the share of the line rate left for TCP payload.
 - `aal5`: AAL5 PDUs and ATM cells, byte by byte.
 - `source`: reads the IP packets of a capture. `forms`: builds the frames of each output format. `records`: writes them.
-- `conversion`: `convert` turns the source capture into the converted one.
+- `conversion`: converts a TCP capture to a capture of an ATM link.
 """
 
 from __future__ import annotations

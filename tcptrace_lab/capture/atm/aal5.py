@@ -20,7 +20,7 @@ _CRC_TABLE = tuple(_crc_of_byte(byte) for byte in range(256))
 
 
 def crc32(data: bytes) -> int:
-    """Return AAL5's CRC-32 (I.363.5, 9.2.1.2): most significant bit first, initial value all ones, complemented.
+    """Return AAL5's CRC-32 (I.363.5, 9.2.1.2): most significant bit first, initial value and final XOR all ones.
 
     The CRC of the ASCII text "123456789" is FC891918.
     """
@@ -38,7 +38,7 @@ def aal5_pdu(payload: bytes) -> bytes:
 
 
 def atm_cells(payload: bytes, vpi: int, vci: int) -> list[bytes]:
-    """Return the cells of the PDU that carries `payload`, 52 bytes each: 4 bytes of header (without HEC) and 48 bytes of payload.
+    """Return the cells of the AAL5 PDU for `payload`. Each cell has a 4-byte header (no HEC) and 48 bytes of the PDU.
 
     The lowest bit of the payload type marks the last cell of a PDU (I.361, 2.2.4).
 
@@ -51,7 +51,7 @@ def atm_cells(payload: bytes, vpi: int, vci: int) -> list[bytes]:
 
 
 def atm_header(vpi: int, vci: int, *, ends_pdu: bool) -> bytes:
-    """Return the UNI header of a user cell without HEC; flow control and loss priority are 0.
+    """Return a user cell's UNI header, without the HEC byte. Flow control and loss priority are 0.
 
     Raises ValueError if VPI or VCI is out of range.
     """

@@ -1,7 +1,9 @@
-"""Converts a TCP capture to a capture of an ATM link. Some output forms contain single cells; in these forms, cells can be lost.
+"""Converts a TCP capture to a capture of an ATM link.
 
-Caution: the times of cells assume the 149.76 Mb/s of OC-3c. If the original link was faster, the cells of one PDU start before the previous
-PDU ends. Timestamps then run backwards, which does not happen on a real link.
+In output forms that record each cell, `convert` can leave out cells to simulate cell loss.
+
+Caution: cells are timed at the 149.76 Mb/s of OC-3c. If the original link was faster, the cells of one PDU start before the previous PDU
+ends. Timestamps then run backwards, which does not happen on a real link.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ class Converted:
     Attributes:
         packets: IP packets written.
         skipped: frames of the source without an IP packet, which are left out.
-        padded: packets that the source's snaplen truncated, and that were padded with zeros.
+        padded: truncated packets of the source that were padded with zeros.
         cells: cells on the link, lost ones included; None for forms without cells.
     """
 
@@ -61,7 +63,8 @@ def convert(
         form: an `AtmForm` or its value.
         vpi: virtual path identifier of both directions, 0 to 255; ignored by forms without ATM headers.
         vci: virtual channel identifier of both directions, 0 to 65,535; ignored by forms without ATM headers.
-        lose_cells: indices of lost cells, whose records are left out. The first cell of the file has index 0. Only for forms with cells.
+        lose_cells: indices of the cells to leave out, as if they were lost. The first cell of the file has index 0. Only for forms with
+            cells.
         pad_cut: if True, a packet that snaplen truncated is padded with zeros to the length in its IP header. All lengths and the number of
             cells are then correct, but checksums are wrong. If False, a truncated packet is an error.
 
@@ -150,9 +153,8 @@ class _Conversion:
     def _cell_records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
         """Return the cell records of a packet, in time order.
 
-        The last cell of the PDU has the packet's time. The other cells precede the last cell without gaps, at OC-3c's rate. No cell is
-        earlier than the previous packet (of either direction), unless its own packet is. The cells of two PDUs are never mixed, because
-        both directions use one channel.
+        The last cell of the PDU has the packet's time. The other cells precede it back to back, at OC-3c's rate, but not before the
+        previous packet of either direction. Both directions use one channel, so the cells of two PDUs are never interleaved.
         """
         pdu_cells = atm_cells(routed(packet), *self._channel)
         for behind, cell in zip(range(len(pdu_cells) - 1, -1, -1), pdu_cells, strict=True):

@@ -68,11 +68,11 @@ def payload_share(mss_bytes: int, ip_and_tcp_header_bytes: int, *, llc: bool = T
 def payload_bound_mbps(line_mbps: float, mss_bytes: int, ip_and_tcp_header_bytes: int, *, llc: bool = True) -> float:
     """Return the upper bound of the TCP payload rate in Mb/s, for a cell rate of `line_mbps`.
 
-    The other arguments and the errors are those of `payload_share`.
+    See `payload_share` for the other arguments and the errors.
     """
     return line_mbps * payload_share(mss_bytes, ip_and_tcp_header_bytes, llc=llc)
 
 
 def oc3c_payload_bound_mbps(mss_bytes: int, ip_and_tcp_header_bytes: int, *, llc: bool = True) -> float:
-    """Return the upper bound of the TCP payload rate in Mb/s on OC-3c. The arguments and the errors are those of `payload_share`."""
+    """Return the upper bound of the TCP payload rate in Mb/s on OC-3c. See `payload_share` for the arguments and the errors."""
     return payload_bound_mbps(OC3C_LINE_MBPS, mss_bytes, ip_and_tcp_header_bytes, llc=llc)

@@ -43,13 +43,14 @@ class AtmForm(StrEnum):
     """LINKTYPE_ATM_CLIP; each packet follows an LLC/SNAP header, the default of Linux's atmclip (RFC 2225, 5.1)."""
 
     CLIP_VCMUX = "clip-vcmux"
-    """LINKTYPE_ATM_CLIP without LLC/SNAP, as Linux's atmclip with null encapsulation; the only form of CLIP that Wireshark 4.0 reads."""
+    """LINKTYPE_ATM_CLIP without LLC/SNAP (null encapsulation of Linux's atmclip); the only CLIP form that Wireshark 4.0 reads."""
 
     FORE_IP = "fore-ip"
     """Fore adapters without encapsulation: byte-identical to `rfc1483-vcmux`, because no header distinguishes them."""
 
     SUNATM = "sunatm"
-    """LINKTYPE_SUNATM: traffic type (LLC), VPI, VCI, LLC/SNAP and the packet. The direction is unknown: all are marked as received."""
+    """LINKTYPE_SUNATM: traffic type (LLC), VPI, VCI, LLC/SNAP and the packet. The direction is unknown, so every packet is marked as
+    received."""
 
     ERF_AAL5 = "erf-aal5"
     """LINKTYPE_ERF, type 4: ATM header without HEC, LLC/SNAP, packet, padding and trailer."""
@@ -128,7 +129,7 @@ def _payload(data: bytes) -> bytes:
 
 
 def routed(packet: bytes, _vpi: int = 0, _vci: int = 0) -> bytes:
-    """Return an IP packet after its LLC/SNAP header. Raises ValueError if the result is too large for a PDU."""
+    """Return the IP packet with an LLC/SNAP header before it. Raises ValueError if the result is too large for a PDU."""
     return _payload(llc_snap(packet) + packet)
 
 

@@ -55,8 +55,7 @@ def _aligned(count: int) -> int:
 def writer(form: AtmForm, file: BinaryIO) -> Callable[[int, bytes], None]:
     """Return a function that writes one frame or record, given its time in ns and its bytes.
 
-    In pcap files, ERF records have no padding, as in libpcap. The function raises ValueError for times outside 32 bits of seconds
-    (1970 to 2106).
+    In pcap files, ERF records have no padding, as in libpcap. The function raises ValueError for times before 1970 or after 2106.
     """
     from dpkt import pcap  # noqa: PLC0415  (see frames)
 

@@ -43,7 +43,7 @@ def frames(file: BinaryIO) -> Iterator[Frame]:
             yield from _pcap_frames(file)
         else:
             raise NotACapture("not a pcap or pcapng file", remedy="unpack it, or convert it first: editcap -F pcapng IN OUT")
-    except (Error, UnicodeDecodeError) as error:  # options contain comments, which dpkt decodes as text
+    except (Error, UnicodeDecodeError) as error:  # dpkt decodes comments in options as text
         raise CaptureUnreadable(f"damaged: {error}") from error
 
 
@@ -129,8 +129,8 @@ def _interface(block: Any, order: Literal["little", "big"]) -> _Interface:  # no
 def ip_packet(frame: Frame) -> tuple[bytes, int] | None:
     """Return the captured bytes of the IP packet in `frame`, and its length on the wire; None if the frame has no IP packet.
 
-    The length is the one in the IP header, but at most the length of the frame after its link-layer header. If the length in the IP header
-    is 0 (segmentation offload, BIG TCP), the packet is assumed to fill the frame. Raises ValueError for unsupported link types.
+    The length is that in the IP header, limited to the length of the frame after the link-layer header. If the length in the IP header is 0
+    (segmentation offload, BIG TCP), the packet is assumed to fill the frame. Raises ValueError for unsupported link types.
     """
     offset = _ip_offset(frame)
     packet = b"" if offset is None else frame.data[offset:]

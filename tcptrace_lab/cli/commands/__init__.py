@@ -1,1 +1,1 @@
-"""The commands. Each command has a file with its options and one call."""
+"""The commands: one module for each command or group of commands."""

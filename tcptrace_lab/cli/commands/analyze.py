@@ -86,8 +86,8 @@ def analyze(
 ) -> int:
     """Analyze the TCP connections of a capture: verdict, findings, a table, JSON, and a report with figures over time.
 
-    Several FILEs are one capture, merged by time. With --pair, two FILEs are compared packet by packet: loss, one-way delays and reordering
-    between them, also in the JSON and the report. The answer goes to stdout, unless an option with the value - writes its result there.
+    Several FILEs are one capture, merged by time. With --pair, two FILEs are compared packet by packet; the answer, the JSON and the report
+    then show loss, one-way delays and reordering. The answer goes to stdout, unless an option such as --json - writes there.
     """
     if pair:
         _check_pair(files, markdown, multiqc)

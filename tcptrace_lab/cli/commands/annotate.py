@@ -51,8 +51,8 @@ def annotate(
 ) -> int:
     """Write a pcapng copy of a capture for Wireshark, with the findings as packet comments.
 
-    The comment on the first frame that proves a finding states its cause, cost and remedies, and what would disprove it. The comments on
-    the finding's other frames refer to this frame. The frames before and after a long wait have a comment with its duration and cause. A
+    The main comment of a finding is on the first frame that proves it: cause, cost, remedies, and what would disprove the finding. Comments
+    on the finding's other frames refer to that frame. The frames before and after a long wait have a comment with its duration and cause. A
     display filter for the frames of each finding is printed to stderr. With --anonymize, the copy has only IP and TCP headers, with
     pseudonyms for addresses.
     """

@@ -34,7 +34,7 @@ class QueryFormat(StrEnum):
 
 
 Archive = Annotated[str, typer.Argument(metavar="ARCHIVE", help="Folder or URL of an archive that batch has written.", show_default=False)]
-Sql = Annotated[str, typer.Argument(metavar="SELECT…", help="SQL query; the command archive tables lists the tables.", show_default=False)]
+Sql = Annotated[str, typer.Argument(metavar="SELECT…", help="SQL query; see archive tables for the tables.", show_default=False)]
 Form = Annotated[QueryFormat, typer.Option("--format", "-f", help="table is for reading; json writes one object per line.")]
 Target = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="File for the rows.")]
 State = Annotated[
@@ -46,7 +46,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be remo
 
 @app.command()
 def query(archive: Archive, sql: Sql, form: Form = QueryFormat.TABLE, target: Target = output.STDOUT, _debug: Debug = False) -> int:
-    """Query an archive with SQL over its tables captures, connections, ledger_totals, stalls, messages, findings, problems and files.
+    """Query an archive with SQL. The tables are: captures, connections, ledger_totals, stalls, messages, findings, problems and files.
 
     Example: tcptrace-lab archive query ARCHIVE "SELECT cause, SUM(cause_ns) / 1e9 AS s FROM ledger_totals WHERE is_fixable GROUP BY cause"
     """
@@ -123,7 +123,7 @@ def gc(archive: Archive, missing: Missing = False, dry_run: DryRun = False, quie
 
 
 def _flat(rows: pl.DataFrame) -> pl.DataFrame:
-    """Lists as text, for CSV."""
+    """Return the rows with each list as text, because CSV has no lists."""
     import polars as pl  # noqa: PLC0415
 
     lists = [name for name, dtype in rows.schema.items() if dtype.is_nested()]

@@ -33,7 +33,7 @@ Jobs = Annotated[int, typer.Option("--jobs", "-j", min=0, metavar="N", help="Num
 Memory = Annotated[
     str, typer.Option("--memory", metavar="SIZE", help="Memory limit of a worker; beyond it, the worker is killed and its capture fails.")
 ]
-Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="tcp://…", help="Use a Dask cluster instead.")]
+Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="tcp://…", help="Run the workers on this Dask cluster.")]
 NoReports = Annotated[bool, typer.Option("--no-reports", help="Write only tables and index.")]
 Separate = Annotated[bool, typer.Option("--separate", help="Analyze the files of a rotated set as separate captures.")]
 Baseline = Annotated[str | None, typer.Option("--baseline", metavar="ARCHIVE", help="List what became slower since this other archive.")]
@@ -41,11 +41,13 @@ FailOn = Annotated[
     SeverityName | None,
     typer.Option(
         "--fail-on",
-        help="Exit with 1 if a finding has at least this severity. With --baseline, only transfers that became slower count: "
-        "a quarter slower is medium, twice as slow is high.",
+        help="Exit with 1 if a finding has at least this severity. With --baseline, only slower transfers count: "
+        "25% slower is medium, twice as slow is high.",
     ),
 ]
-Watch = Annotated[bool, typer.Option("--watch", help="Then wait for new files until Ctrl-C, and analyze each when it is closed.")]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="After the last capture, wait for new files until Ctrl-C, and analyze each when it is closed.")
+]
 Until = Annotated[
     int, typer.Option("--stop-after", min=0, metavar="N", help="With --watch: stop after this many captures.", show_default=False)
 ]

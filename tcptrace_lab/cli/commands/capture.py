@@ -26,7 +26,7 @@ DEFAULT_RING = "10x100M"
 """Default of `--ring`: 10 files of 100 MB. A session then takes at most 1 GB on the disk."""
 
 SMALLEST_RING_FILE_BYTES = 1_000
-"""dumpcap counts a ring's files in units of 1,000 bytes."""
+"""dumpcap takes the size of a ring file in units of 1,000 bytes."""
 
 Listed = Annotated[bool, typer.Option("--list", help="Only list the interfaces.")]
 Interfaces = Annotated[
@@ -39,7 +39,7 @@ Filter = Annotated[
     str, typer.Option("--filter", metavar="EXPR", help='Capture filter, such as "tcp port 80" (pcap-filter).', show_default=False)
 ]
 RingOption = Annotated[
-    str, typer.Option("--ring", metavar="FILES×SIZE", help="Begin a new capture file at this size, and keep only the last files.")
+    str, typer.Option("--ring", metavar="FILES×SIZE", help="Begin a new capture file at SIZE, and keep only the last FILES files.")
 ]
 Duration = Annotated[int | None, typer.Option("--duration", metavar="SECONDS", min=1, help="Stop after this time.", show_default=False)]
 Packets = Annotated[int | None, typer.Option("--packets", metavar="N", min=1, help="Stop after this many packets.", show_default=False)]
@@ -72,7 +72,7 @@ def capture(
     """Capture live through Wireshark's dumpcap, then analyze what was captured.
 
     Without options, list the interfaces. The capture stops after --duration or --packets, or on Ctrl-C. Then the capture is analyzed; its
-    file is kept. A long session writes several files and keeps the last ones: they are analyzed together, and a verdict on each file is
+    file is kept. A long session writes several files and keeps the last ones. These are analyzed together, and the verdict on each is
     printed.
     """
     from tcptrace_lab.lab.capturing import live  # noqa: PLC0415  (it starts programs, which `--help` does not need)
@@ -81,7 +81,7 @@ def capture(
     if listed or not any(asked):
         _tell(live.interfaces())
         if not listed and not quiet:
-            say("choose one: tcptrace-lab capture -i NAME; Ctrl-C stops it and starts the analysis")
+            say("choose one: tcptrace-lab capture -i NAME; Ctrl-C stops the capture and starts the analysis")
         return EXIT_DONE
     request = live.Request(interfaces or (), capture_filter, duration_s, packets, snaplen_bytes, kept := _ring(ring))
     target = Path(write) if write is not None else _default_path(request.interfaces)
@@ -118,7 +118,7 @@ def _tell_each(files: list[str], where: str | None) -> None:
 
 def _begin(target: Path, ring: Ring) -> None:
     """Print the path of the capture file, how much of a long session is kept, and how to end the session."""
-    say("Ctrl-C stops it and starts the analysis")
+    say("Ctrl-C stops the capture and starts the analysis")
     say(f"capturing to {target}; a long session keeps its last {ring.files} files of {size(ring.file_bytes)}")
 
 

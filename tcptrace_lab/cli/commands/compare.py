@@ -39,7 +39,9 @@ Captures = Annotated[
     list[str],
     typer.Argument(metavar="A B [C…] | A… vs B… [vs C…]", help="Captures; vs separates groups of repetitions.", show_default=False),
 ]
-Repetitions = Annotated[bool, typer.Option("--repetitions", help="All captures repeat one experiment: means and intervals, without tests.")]
+Repetitions = Annotated[
+    bool, typer.Option("--repetitions", help="Treat all captures as repetitions of one experiment: means and intervals, without tests.")
+]
 Page = Annotated[str | None, typer.Option("-o", "--output", metavar="REPORT.html", help="Write a report.", show_default=False)]
 FailOn = Annotated[
     list[Failure] | None,
@@ -68,8 +70,8 @@ def compare(
 ) -> int:
     """Compare captures before and after a change, or repetitions: what changed, by how much, and whether it is significant.
 
-    Without vs, each capture is a separate group. Every group is compared with the first group: means of throughput and latency with 95%
-    confidence intervals (Student's t) and Welch's t test, time by cause, and new, resolved and remaining findings.
+    Without vs, each capture is a separate group. Every group is compared with the first group: throughput, latency, time by cause, and new,
+    resolved and remaining findings. Means have 95% confidence intervals (Student's t); differences are tested with Welch's t test.
     """
     groups = _groups(captures, repetitions=repetitions)
     output.check_all({"-o": page, "--json": json_path, "--markdown": markdown}, [path for group in groups for path in group], ("-o",))

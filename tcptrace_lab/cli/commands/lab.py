@@ -75,7 +75,7 @@ def keys(_debug: Debug = False) -> int:
 def run(
     name: Name, folder: Folder = None, short: Short = False, dry_run: DryRun = False, quiet: Quiet = False, _debug: Debug = False
 ) -> int:
-    """Run an experiment (root): captures at both ends, tcp_info of the kernel, analysis, and one report with 95% intervals.
+    """Run an experiment as root: captures at both ends, tcp_info of the kernel, analysis, and one report with 95% intervals.
 
     FOLDER receives report.html, results.json, runs.parquet, tcp_info.parquet, experiment.toml and captures/.
     """

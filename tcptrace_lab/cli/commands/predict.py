@@ -75,7 +75,7 @@ def predict(
 ) -> int:
     """Predict which message sizes stall, and whether a stream can deadlock, from the rules of a TCP stack.
 
-    With --from, also show which message sizes were slow between the two hosts, over all these captures.
+    With --from, also show which message sizes were slow between the two hosts in these captures.
     """
     _check(page, json_path, captures or [], connection, separate=separate)
     span, buffers = _span(sizes), _grid(grid)

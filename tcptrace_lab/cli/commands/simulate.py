@@ -21,7 +21,9 @@ File = Annotated[
 Client = Annotated[
     str,
     typer.Option(
-        metavar="PROGRAM", help='What the client does: "10 * (write 8K/4K; read 1; think 20ms)"; default: writes 1M.', show_default=False
+        metavar="PROGRAM",
+        help='What the client does, such as "10 * (write 8K/4K; read 1; think 20ms)"; default: writes 1M.',
+        show_default=False,
     ),
 ]
 Server = Annotated[

@@ -34,11 +34,11 @@ def verify(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Check the results for a capture against tshark, segment by segment, and tcptrace, figure by figure; explain differences.
+    """Check the results for a capture against tshark (each segment) and tcptrace (each figure), and explain the differences.
 
-    A table shows how often each item was compared and how often the results were equal. Below the table, the differences are listed by
-    explanation, with frames and values of this capture. If no known behaviour of the other program explains a difference, tcptrace-lab may
-    be wrong, and the exit code is 1.
+    A table shows the number of comparisons and of equal results for each item. Below the table, the differences are listed by explanation,
+    with frames and values of this capture. If no known behaviour of the other program explains a difference, tcptrace-lab may be wrong, and
+    the exit code is 1.
     """
     if file == output.STDOUT:
         raise UsageError("verify reads its file several times", remedy="name a file")

@@ -1,1 +1,1 @@
-"""Formats results as tables and lines of text for the terminal, which fit into 80 columns."""
+"""Formats results for the terminal, as tables and lines of text that fit into 80 columns."""

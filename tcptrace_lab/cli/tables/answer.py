@@ -32,8 +32,8 @@ ROWS = 5
 """Without `--verbose`, at most this many connections are printed."""
 
 DESCRIBED = 3
-"""`--verbose` describes the endpoints and rates of the largest connections, at most this many; the report and the JSON describe all
-connections."""
+"""`--verbose` describes the endpoints and rates of at most this many connections, the largest ones. The report and the JSON describe
+all."""
 
 STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
 
@@ -66,7 +66,7 @@ def show_findings_of_first(analysis: Analysis, *, verbose: bool = False) -> None
 
 
 def _show_time(said: Verdict, out: Console) -> None:
-    """Print the time by cause of the direction that the verdict describes."""
+    """Print the time by cause for the direction that the verdict describes."""
     if said.from_client is None or not said.account:
         return
     why = f", chosen for {said.why}" if said.why else ""

@@ -25,7 +25,7 @@ SERVICES = 5
 """At most this many services are shown; if there are more, those with the most data. The report and the JSON have all."""
 
 CAUSES = 6
-"""At most this many causes of a service are shown: for each direction half of them, the causes with the most time. The report and the JSON
+"""At most this many causes of a service are shown, half of them for each direction: the causes with the most time. The report and the JSON
 have all."""
 
 FINDINGS = 10

@@ -96,21 +96,24 @@ def rate_notes(rows: pl.DataFrame) -> list[str]:
 
 
 def nothing_to_report(rows: pl.DataFrame) -> str:
-    """Return the line for a capture without findings. It adds how near the largest connection came to the bound of its rate, if known."""
+    """Return the line for a capture without findings.
+
+    If known, the line adds how close the largest connection came to the bound of its rate.
+    """
     summary = "no finding: no fixable cause took 5% or more of any direction's time"
     reached = [rates.reached(row) for row in _larger_directions(rows.head(1))]
     return f"{summary}; connection {rows.item(0, 'conn')} reached {reached[0]}" if reached and reached[0] else summary
 
 
 def _larger_directions(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return, for each row of `schema.CONNECTIONS`, the row of `schema.RATES` of the direction with more data, in the same order."""
+    """Return one row of `schema.RATES` per connection, in the order of `rows`: that of the direction with more data."""
     by_direction = {(row["conn"], row["from_client"]): row for row in rates.table(rows.sort("conn")).iter_rows(named=True)}
     larger = ((row["conn"], row["client_payload_bytes"] >= row["server_payload_bytes"]) for row in rows.iter_rows(named=True))
     return [by_direction[direction] for direction in larger if direction in by_direction]
 
 
 def line_notes(connections: pl.DataFrame) -> list[str]:
-    """Return the first few different lines on connections over ATM: `connections 0, 3: ATM, VPI 0 VCI 32: at most 89.9% …`.
+    """Return at most `LINE_NOTES` lines on connections over ATM: `connections 0, 3: ATM, VPI 0 VCI 32: at most 89.9% …`.
 
     Only the report and the JSON show the overhead of Ethernet, which is well known.
     """

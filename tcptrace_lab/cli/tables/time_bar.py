@@ -70,7 +70,7 @@ def cells(spent: Sequence[Part], width: int) -> list[int]:
 
 
 def show(out: Console, account: Mapping[str, Any], row: Mapping[str, Any], why: str = "", *, from_client: bool) -> bool:
-    """Print the direction (with `why` it is shown), the bar, and its legend. Without active time, print nothing and return false."""
+    """Print the direction, the reason `why` it is shown, the bar, and its legend. Without active time, print nothing and return false."""
     sides = ("client", "server") if from_client else ("server", "client")
     spent = parts(account, sides[0])
     if not spent:

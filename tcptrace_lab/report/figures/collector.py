@@ -54,7 +54,7 @@ class Collector(Series):
     """Collects the data series of one direction, slice by slice."""
 
     def __init__(self, request: Request, *, from_client: bool) -> None:
-        """Collect for all figures."""
+        """Prepare to collect the series of all figures."""
         self.request = request
         self._keep, self._mark_points = request.line_points[from_client], request.mark_points[from_client]
         points = max(self._keep, 1)

@@ -149,7 +149,7 @@ def ladder(rows: pl.DataFrame, bands: Sequence[Band], frames: Collection[int], c
     Args:
         rows: rows of `engine.figures.Tracker` in frame order: at most `LADDER_ROWS`.
         bands: waits; those with one of `causes` are marked between the segments around them.
-        frames: frames that prove the finding; they have rings.
+        frames: frames that prove the finding; each gets a ring.
         causes: causes of the waits to mark.
         frame: the time axis.
     """

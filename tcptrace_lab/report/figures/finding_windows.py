@@ -31,8 +31,8 @@ MIN_AROUND = 20
 """Number of segments to show before and after the place, if the maximum margin allows."""
 
 MIN_MARGIN, MAX_MARGIN = 2.0, 6.0
-"""Minimum and maximum margin on both sides of a wait, as multiples of its duration. A margin is longer than the minimum only if it has
-fewer than `MIN_AROUND` segments otherwise. (Heuristics: the wait takes a thirteenth to a fifth of the figure's width.)"""
+"""Minimum and maximum margin on both sides of a wait, as multiples of its duration. A margin exceeds the minimum only if the minimum margin
+would contain fewer than `MIN_AROUND` segments. (Heuristics: the wait takes a thirteenth to a fifth of the figure's width.)"""
 
 FRAMES_MARGIN = 0.25
 """Margin on both sides of a place without a wait, as a multiple of the time between its frames."""
@@ -127,7 +127,7 @@ class Window:
         return self._after.height >= AROUND_SEGMENTS
 
     def pick(self, rows: pl.DataFrame) -> None:
-        """Collect the rows that the figure needs from the next rows of the connection, which come from this direction's `Tracker`."""
+        """Take the next rows of the connection from this direction's `Tracker`, and collect those that the figure needs."""
         if self.is_full:
             return
         frames = rows["frame"]
@@ -141,9 +141,9 @@ class Window:
         self._after = _with(self._after, rows, end, min(end + AROUND_SEGMENTS - self._after.height, rows.height))
 
     def wait(self, waits: pl.DataFrame) -> None:
-        """Collect the intervals that the figure needs from the next intervals of the direction: `start_ns end_ns cause`.
+        """Take the next intervals of the direction (`start_ns end_ns cause`), and collect those that the figure needs.
 
-        The caller has already passed all segments.
+        Call this method after `pick` has received all segments.
         """
         if self._first.height:
             from_ns, to_ns = (self.place.first_ts_ns + time_ns for time_ns in self._range())

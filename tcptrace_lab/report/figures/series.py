@@ -112,7 +112,7 @@ class Part(NamedTuple):
 def of_window(
     rows: pl.DataFrame, waits: pl.DataFrame, first_ts_ns: int, part: Part, *, from_client: bool, state: State | None = None
 ) -> tuple[Direction, int]:
-    """Return the data of all figures of a direction for a window, and the width of a throughput bin.
+    """Return the data of a direction's figures within a window, and the width of a throughput bin.
 
     The segment before the window and the segment after the window are included, so that lines extend to both edges.
 

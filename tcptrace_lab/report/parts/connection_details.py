@@ -320,7 +320,7 @@ def _line_facts(row: dict[str, Any]) -> list[Value]:
 def _rate_facts(conn: int, fast: Mapping[tuple[int, str], str]) -> list[Value]:
     """Return the rates of both hosts, and the resulting bound, for each direction with data."""
     sentences = {side: fast.get((conn, side), "") for side in schema.SIDES}
-    tooltip = "After Abrams and Chen, 1991: rate of the sender in unlimited bursts, drain rate at the other end, and the lower of the two"
+    tooltip = "As in Abrams and Chen, 1991: rate of the sender in unlimited bursts, drain rate at the other end, and the lower of the two"
     return [
         {"label": f"rates, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip}
         for side, words in sentences.items()

@@ -81,7 +81,7 @@ def columns() -> list[Column]:
             "findings",
             "findings",
             "text",
-            "Findings on this connection, the most expensive first; only the 50 most expensive findings of the capture are known",
+            "Findings on this connection, the most expensive first; only the 50 most expensive findings of the capture are listed",
         ),
     ]
 
@@ -175,7 +175,7 @@ def traffic(connection: Mapping[str, Any], side: str) -> str:
 
 
 def direction_summary(connection: Mapping[str, Any], side: str) -> str:
-    """Return figures of the direction that `side` sends: `RTT 20.3 ms, retransmitted 1.1% (3 of 283 segments), 12.9 Mb/s`."""
+    """Return figures of the direction from `side`: `RTT 20.3 ms, retransmitted 1.1% (3 of 283 segments), 12.9 Mb/s`."""
     if not connection[f"{side}_payload_bytes"]:
         return ""
     smallest_ns = path_rtt_ns(connection)
@@ -190,7 +190,7 @@ def direction_summary(connection: Mapping[str, Any], side: str) -> str:
 
 
 def _half_ns(connection: Mapping[str, Any], side: str, other: str) -> int | None:
-    """Return the smallest RTT from the capture point to `other`, measured from its ACKs of the data of `side`, and its other reactions.
+    """Return the smallest RTT from the capture point to `other`, as the ACKs and other reactions of `other` show it.
 
     A reaction that a timer delayed, such as a window probe, does not show the RTT of the path.
     """

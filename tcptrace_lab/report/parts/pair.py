@@ -102,7 +102,7 @@ def _clock_words(clock: Clock | None, second: str) -> list[str]:
         return ["Clocks: one clock was set during the capture; the delays here are unreliable."]
     ahead = f"{numbers.duration(abs(clock.offset_ns))} {'ahead' if clock.offset_ns >= 0 else 'behind'}"
     symmetric, any_case = numbers.duration(clock.symmetric_error_ns), numbers.duration(clock.error_ns)
-    bound = f"±{symmetric} if both directions are equally long, ±{any_case} in any case"
+    bound = f"±{symmetric} if both directions have equal delays, ±{any_case} in any case"
     return [f"Clocks: {second} is {ahead} ({bound}); {_drift_words(clock)}."]
 
 

@@ -133,7 +133,7 @@ def _congestion(shown: _Shown, whole: series.Whole | None) -> Look:
 
 
 def _queue(shown: _Shown, whole: series.Whole | None) -> Look:
-    """RTT against flight."""
+    """Draw the RTT against the bytes in flight."""
     direction = shown.direction if whole is None else whole.direction
     return _look(
         "rtt-flight",

@@ -36,7 +36,9 @@ Out = Annotated[
         "-o", "--output", metavar="DIR|FILE", help="Output file, or a folder for both kinds. Default: standard output.", show_default=False
     ),
 ]
-KindOption = Annotated[Kind | None, typer.Option(help="What to write. Default: by the name given with -o, or python.", show_default=False)]
+KindOption = Annotated[
+    Kind | None, typer.Option(help="What to write. Default: from the name given with -o, else python.", show_default=False)
+]
 ScheduleOut = Annotated[
     str | None, typer.Option("--schedule", metavar="PATH", help="Also write the shrunk schedule (for replay transfer --from-schedule).")
 ]
@@ -64,7 +66,7 @@ def script(
 
     A model of both TCP stacks must first reproduce the original. The model then shrinks the schedule of the applications to the smallest
     schedule that still stalls. The Python program needs only Python 3.8; its exit status shows whether the stall occurs, and its options
-    try the remedy. With the packetdrill script, this machine's kernel is the sender that stalled, and packetdrill is its peer.
+    try the remedy. In the packetdrill script, this machine's kernel plays the sender that stalled, and packetdrill plays its peer.
 
     Example: tcptrace-lab replay script slow.pcap -o reproduce.py
     """

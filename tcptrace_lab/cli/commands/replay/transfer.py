@@ -76,8 +76,8 @@ def transfer(
 ) -> int:
     """Replay a transfer over real sockets: the writes, reads and pauses of its applications, over a similar path.
 
-    Both ends run in private network namespaces (root), or only one end runs, on this machine (--serve or --connect). The replay is
-    captured, analyzed and compared with the original: did the stall come back, and did the changes fix it?
+    Both ends run in private network namespaces, which needs root. With --serve or --connect, only one end runs, on this machine. The replay
+    is captured, analyzed and compared with the original: did the stall come back, and did the changes fix it?
     """
     changed = options.changes(
         nodelay=nodelay, cork=cork, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, congestion=congestion,
@@ -86,7 +86,7 @@ def transfer(
     _check(capture, from_schedule, serve, connect, at, timeout, alone=[remedies, bool(folder), json_path, only_changed])
     hidden = anonymizer(anonymize_key, wanted=anonymize)
     if hidden is not None and from_schedule:
-        raise UsageError("a schedule holds no address", remedy="use --anonymize with the capture, when the schedule is written")
+        raise UsageError("a schedule holds no address", remedy="use --anonymize when you write the schedule from the capture")
     for path in (schedule_path, json_path):
         if path is not None:
             output.check(path, [name for name in (capture, from_schedule) if name])

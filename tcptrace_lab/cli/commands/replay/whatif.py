@@ -36,10 +36,10 @@ def whatif(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Predict the effect of changes on a transfer, with models of both TCP stacks that must first reproduce the original.
+    """Predict the effect of changes on a transfer. Models of both TCP stacks must first reproduce the original.
 
-    The output lists the saving of each change alone and of all changes together, with a range, the largest saving first. If no model
-    reproduces the original, nothing is predicted. Without options for changes, the remedies that the findings name are used.
+    The output lists the saving (with a range) of each change and of all changes together, largest first. If no model reproduces the
+    original, nothing is predicted. Without options for changes, the remedies that the findings name are tried.
     """
     changed = options.changes(
         nodelay=nodelay, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, eager_reader=eager_reader,

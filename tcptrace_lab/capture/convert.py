@@ -177,7 +177,7 @@ def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: 
 
     Args:
         paths: the files, `-` for standard input.
-        say: called with one line for each converted file, with its format.
+        say: called for each converted file, with a line that names the format.
         read: reads a source to its end. The engine can refuse a file only before its first row; then `read` is called again.
 
     Raises:

@@ -1,7 +1,7 @@
 """Runs Wireshark's `captype`, `capinfos`, `editcap` and `tshark` on a file, to find its format and to convert it to pcapng.
 
 There are three methods of conversion. `editcap` without options is the first. If all frames are Ethernet but the format has a link type per
-frame, `editcap` gets an option that says so. For link types that pcapng does not have, `tshark` finds the IP packets (`ip_packets`).
+frame, `editcap` gets the option `-T ether`. For link types that pcapng does not have, `tshark` finds the IP packets (`ip_packets`).
 
 The tools are started with argument lists and get no standard input. No tool outlives the call or `with` block that started it.
 """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 RANGE_ROWS = 8_192
-"""Numbers per range, and rows of a part that are decoded together: about 27 MB of connections (a row takes 3.3 KB)."""
+"""Length of a range of numbers, and number of rows in a part that are decoded together: about 27 MB of connections (a row takes 3.3 KB)."""
 
 TESTED_NUMBERS = 128 * RANGE_ROWS
 """Numbers that are tested against a query's predicate at a time: 4 MB."""

@@ -66,9 +66,8 @@ def advising_rules() -> dict[str, Rule]:
 def largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
     """Return the costs that are large enough for a finding, the largest first."""
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
-    life_ns = pl.when(~capture_quality.has_jumped()).then(
-        pl.col("last_ts_ns") - pl.col("first_ts_ns")
-    )  # after a clock jump, this could be years
+    # After a clock jump, the difference could be years.
+    life_ns = pl.when(~capture_quality.has_jumped()).then(pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     life = connections.select("conn", **carried, failed=failed_attempts.FAILED, life_ns=life_ns)
     max_ns = pl.when(pl.col("life_ns").is_not_null()).then(
         pl.max_horizontal(_sum_column(side, cause) for side in SIDES for cause in advising)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 EVIDENCE_WAITS = 10
-"""For at most this many waits, the longest ones, frames are listed as evidence: those at the ends of the wait, and those that its proof
-names (`causes.texts.proof`)."""
+"""The frames of at most this many waits, the longest ones, are listed as evidence: the frames at the ends of a wait, and those that its
+proof names (`causes.texts.proof`)."""
 
 
 LONGEST, LONG_PART = 300, 1000

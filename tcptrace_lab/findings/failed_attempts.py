@@ -77,7 +77,7 @@ WORDS = {
         together="{server} refused {count} connection attempts{for_time}",
         mechanism="{client} sent its SYN{again}, and a RST came back: no application listens on that port, or a firewall "
         "refuses the connection.",
-        limits="A firewall that answers for the server looks like the server. Would be disproved by: a SYN-ACK.",
+        limits="A firewall that answers for the server looks the same. Would be disproved by: a SYN-ACK.",
         remedy=("start the application that should listen there, or correct the port", "let the client wait between attempts (backoff)"),
     ),
     "reset": Words(

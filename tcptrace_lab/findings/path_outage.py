@@ -4,9 +4,8 @@ A host whose segments get no answer retransmits them when its timers expire, and
 one of three things while the peer is silent:
 
 - near the sender: its segments and at least one retransmit by its timers, all without an answer;
-- away from the sender: no segment, and then a retransmit by timer of bytes that the peer had ACKed before, so these ACKs were lost;
-- away from the sender: no segment, and then data with an IP ID that leaves out numbers, so the segments with these numbers were lost before
-  the capture point.
+- away from the sender: no segment, then a retransmit by timer of bytes that the peer had ACKed before: these ACKs were lost;
+- away from the sender: no segment, then data whose IP ID skips numbers: the segments with these numbers were lost before the capture point.
 
 These are no outages: an application that pauses (nothing is unanswered), a stopped application (its kernel still ACKs), a zero window (the
 peer announces it), a capture gap (the ACKs cover bytes that the capture misses), a segment too large for the path (smaller ones pass), and
@@ -107,7 +106,7 @@ class Outage:
         skipped: number of segments that the sender's IP IDs show to be lost before the capture point.
         undelivered_acks: number of ACKs of the receiver that did not reach the sender.
         both: whether packets of both hosts were lost.
-        late: whether all of the data had arrived when the peer answered, so that it was delayed and not lost.
+        late: whether all of the data had arrived when the peer answered: the data was delayed, not lost.
         sure: whether this connection alone is enough evidence of the outage.
         frames: evidence.
     """
@@ -182,7 +181,7 @@ class Outage:
     def _seen(self) -> str:
         silence = f"For {numbers.duration(self.silent_ns)} nothing came from {self.receiver}"
         if self.sent:
-            by_timer = f", {self.timers:,} of them by a timer," if self.timers else ""
+            by_timer = f", {self.timers:,} of them sent by a timer," if self.timers else ""
             arrived = "; all had arrived when the answer came" if self.late else ""
             return f"{silence}: {numbers.counted(self.sent, 'segment')} of {self.sender}{by_timer} got no answer{arrived}."
         lost = []

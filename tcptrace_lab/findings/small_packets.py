@@ -33,7 +33,7 @@ the mean would be larger."""
 
 BEHIND_SHARE = 0.5
 """In a stream, more than this share of the segments are sent while an earlier small one is in flight, so most could have been combined.
-Messages of two pieces, each answered, have a share of a half and are no stream (a heuristic)."""
+Two-piece messages that are each answered have a share of a half, and are no stream (a heuristic)."""
 
 MIN_HEADER_BYTES = 40
 """Size of IPv4 and TCP headers without options (RFC 791, RFC 9293), used if the link's headers are unknown."""

@@ -28,7 +28,7 @@ MONTH = "month"
 
 _CAPTURE = Column("capture", "String", Unit.NONE, "Key of the capture: the first 20 digits of the SHA-256 of its contents")
 _CONN = Column("conn", "UInt32", Unit.NONE, "Number of the connection in its capture, from 0", "null for the capture as a whole")
-_FROM_CLIENT = Column("from_client", "Boolean", Unit.NONE, "True for the client's direction", "null for both or none")
+_FROM_CLIENT = Column("from_client", "Boolean", Unit.NONE, "True for the client's direction", "null for both directions or neither")
 
 CAPTURE_STATES = {
     "whole": "read completely",
@@ -52,7 +52,7 @@ FILES = table(
     [
         Column("path", "String", Unit.NONE, "Path at which the file was found", "as given, possibly relative to the folder where the command ran"),
         Column("capture", "String", Unit.NONE, "Key of the capture to which this file belongs", "null if it is no capture, or could not be read"),
-        Column("place", "Int64", Unit.NONE, "Position of the file among those of its capture, from 0"),
+        Column("place", "Int64", Unit.NONE, "Position of the file within its capture, from 0"),
         Column("file_bytes", "Int64", Unit.BYTES, "Size of the file", "null if it could not be read"),
         Column("sha256", "String", Unit.NONE, "SHA-256 of the contents", "null if it could not be read"),
         Column("state", "String", Unit.NONE, "What the file is: capture, duplicate (another path has the same contents), other (no capture, by name or first bytes) or unreadable"),
@@ -65,11 +65,11 @@ CAPTURES = table(
     [
         _CAPTURE,
         Column("name", "String", Unit.NONE, "Name of the capture's file, without folder and extensions"),
-        Column("path", "String", Unit.NONE, "Path of its file; for a rotated set, of the first file"),
+        Column("path", "String", Unit.NONE, "Path of the capture's file; for a rotated set, of the first file"),
         Column("files", "Int64", Unit.NONE, "Number of files: more than 1 for a rotated set"),
-        Column("file_bytes", "Int64", Unit.BYTES, "Total size of its files"),
+        Column("file_bytes", "Int64", Unit.BYTES, "Total size of the capture's files"),
         Column("state", "String", Unit.NONE, "; ".join(f"{name}: {meaning}" for name, meaning in CAPTURE_STATES.items()), "", tuple(CAPTURE_STATES)),
-        Column("reason", "String", Unit.NONE, "Why the capture was not read completely", "null if it was"),
+        Column("reason", "String", Unit.NONE, "Why the capture was not read completely", "null if it was read completely"),
         Column("format", "String", Unit.NONE, "File format of the capture"),
         Column("link_types", "String", Unit.NONE, "Names of the link types in the capture"),
         Column("packets", "Int64", Unit.NONE, "Number of packets"),

@@ -22,7 +22,7 @@ CAPTURED = (
     Column("rtt_to_client_ns", "Int64", Unit.NS, "Shortest time from the capture point to the client and back (turnaround of the client)", _TURNAROUND),
     Column("rtt_to_server_ns", "Int64", Unit.NS, "Shortest time from the capture point to the server and back (turnaround of the server)", _TURNAROUND),
     Column("quality_factor", "Float64", Unit.NONE, "Factor from 0 to 1 that lowers the confidence of verdicts on this connection because of faults of its capture; 1 without faults"),
-    Column("quality_reasons", "List(String)", Unit.NONE, "Faults of this connection's capture, by name", "empty without any"),
+    Column("quality_reasons", "List(String)", Unit.NONE, "Faults of this connection's capture, by name", "empty without faults"),
 )
 """Where a connection was captured, and how reliable its capture is."""
 

@@ -75,7 +75,7 @@ def test_unanswered_retransmits_by_timer_are_an_outage_with_its_time_and_length(
     assert (reported.conn, reported.from_client, reported.connections) == (0, True, 1)
     assert reported.cost_ns == pytest.approx(1_560_000_000, abs=5_000_000)  # time from the first lost segment to its ACK
     assert str(reported.confidence) == "consistent"
-    assert "4 segments of 10.0.0.1, 2 of them by a timer, got no answer" in reported.mechanism
+    assert "4 segments of 10.0.0.1, 2 of them sent by a timer, got no answer" in reported.mechanism
 
 
 def test_the_timeouts_within_an_outage_are_no_finding_of_their_own(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def _form(form: str) -> AtmForm:
 
 
 class _Conversion:
-    """One run of `convert`. If a packet cannot be converted, its ValueError becomes a UsageError with the frame number."""
+    """One run of `convert`. A ValueError about a packet becomes a UsageError with the frame number."""
 
     def __init__(self, source: str, form: AtmForm, channel: tuple[int, int], lost: frozenset[int], *, pad_cut: bool) -> None:
         self._source = source

@@ -53,7 +53,7 @@ def _aligned(count: int) -> int:
 
 
 def writer(form: AtmForm, file: BinaryIO) -> Callable[[int, bytes], None]:
-    """Return a function that writes one frame or record, given its time in ns and its bytes.
+    """Return a function that takes a time in ns and bytes, and writes them as one frame or record.
 
     In pcap files, ERF records have no padding, as in libpcap. The function raises ValueError for times before 1970 or after 2106.
     """

@@ -20,7 +20,7 @@ def words(document: Mapping[str, Any]) -> Iterator[str]:
     asked = document["parameters"]
     yield (
         f"{document['stack']['title']}: full segments of {asked['mss_bytes']:,} bytes, send buffer {asked['send_buffer_bytes']:,}, "
-        f"receive buffer {asked['receive_buffer_bytes']:,}, {asked['copy_bytes']:,} bytes at a time"
+        f"receive buffer {asked['receive_buffer_bytes']:,}, {asked['copy_bytes']:,} bytes copied at a time"
         + (", Nagle's algorithm off" if asked["nodelay"] else "")
     )
     yield from document["rounded"]

@@ -62,7 +62,7 @@ class Stream(Protocol):
 
 
 def opened(path: str) -> Stream | None:
-    """Open `path` as a stream; return None if it is a file that can be read again, or cannot be read.
+    """Open `path` as a stream; return None if it is not a stream, or cannot be read.
 
     For a FIFO, wait until a writer has opened it. Raises OSError if the FIFO cannot be opened.
     """

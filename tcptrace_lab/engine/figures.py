@@ -154,5 +154,5 @@ def line_places(t_ns: pl.Series, y: pl.Series, keep: int) -> pl.Series:
 
 
 def _table(stream: ArrowStream) -> pl.DataFrame:
-    columns: Any = stream  # Polars accepts the Arrow stream interface, but its type hints lack it
+    columns: Any = stream  # Polars accepts Arrow streams, but its type hints do not
     return pl.DataFrame(columns)

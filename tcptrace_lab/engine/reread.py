@@ -76,7 +76,7 @@ def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
 
     Some columns of `table` may be missing. The columns are in the engine's order.
     """
-    data: Any = stream  # Polars accepts the Arrow stream interface, but its type hints lack it
+    data: Any = stream  # Polars accepts Arrow streams, but its type hints do not
     codes = pl.DataFrame(data)
     if not codes.height:
         return table.no_rows(tuple(codes.columns))

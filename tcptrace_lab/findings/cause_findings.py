@@ -214,7 +214,10 @@ def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
 
 
 def _of_outages(outages: Iterable[path_outage.Outage], inside: Inside, costs: Sequence[Cost]) -> list[Finding]:
-    """Return the findings on outages of the path. The cost of an outage is the waits that it covers in its first direction."""
+    """Return the findings on outages of the path.
+
+    The cost of an outage is the length of the waits that it covers in its first direction.
+    """
     active_ns = {(cost.conn, cost.from_client): cost.active_ns for cost in costs}
     found = []
     for outage in outages:

@@ -80,7 +80,7 @@ class Lowering:
         return waits.with_columns(pl.Series("confidence", lowered, waits.schema["confidence"]))
 
     def _fault(self, conn: int | None) -> tuple[float, list[str]]:
-        """Return the share of the confidence that the faults of a connection (None: of all connections) leave, and the faults' names."""
+        """Return the confidence (0 to 1) left by the faults of a connection (None: of all connections), and the faults' names."""
         return (self._verdict.factor_of_connections, []) if conn is None else self._faults.get(conn, (1.0, []))
 
     def _steps(self, conn: int | None) -> int:

@@ -107,7 +107,7 @@ def gain_of(cost_ns: int, active_ns: int) -> str:
 
 
 def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the frame of the server's first SYN-ACK for a handshake finding, because no wait of the client ends with this frame."""
+    """For a handshake finding, return the frame of the server's first SYN-ACK. No wait of the client ends with this frame."""
     is_shown = cost.cause == failed_attempts.CAUSE and direction["server_first_departure_is_syn"]
     return (direction["server_first_departure_frame"],) if is_shown else ()
 

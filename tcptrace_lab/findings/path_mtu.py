@@ -48,7 +48,7 @@ class TooLarge(NamedTuple):
 
 
 def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> pl.DataFrame:
-    """Return the data retransmits in the connections of these directions.
+    """Return the retransmits of data in the connections of these directions.
 
     The segments are read once, and only the retransmits are kept in memory.
 

@@ -28,7 +28,7 @@ MESSAGES = table(
         Column("stall_cause", "Enum", Unit.NONE, "Cause of the longest stall of the message", "null without stalls", tuple(CAUSES)),
         Column("short_nagle_wait_ns", "Int64", Unit.NS, "Part of transfer_ns spent in short waits that Nagle's algorithm and a late ACK caused: shorter than a stall, but at least one RTT (1 ms on a LAN) longer than the ACK needed"),
         Column("short_nagle_wait_frame", "Int64", Unit.FRAME, "Frame of the segment that ended the first wait in short_nagle_wait_ns", "null without any"),
-        Column("writes_inferred", "List(Int64)", Unit.BYTES, "Sizes of the application's writes, inferred from segments below the MSS: the first 64 writes, then the rest as one", "writes that end with a full segment, and writes that TCP merged while it delayed them, are not visible; null if bytes were retransmitted or are missing"),
+        Column("writes_inferred", "List(Int64)", Unit.BYTES, "Sizes of the application's writes, inferred from segments below the MSS: the first 64 writes, then the rest as one", "writes that end with a full segment, and delayed writes that TCP merged, are not visible; null if bytes were retransmitted or are missing"),
         Column("writes_confidence", "Enum", Unit.NONE, "Confidence of writes_inferred", "null without writes", CONFIDENCES),
         Column("state", "Enum", Unit.NONE, "Completeness of the message", values=MESSAGE_STATES),
     ],

@@ -76,7 +76,7 @@ LOCKS = table(
         Column("rounds", "Int64", Unit.NONE, "Number of rounds"),
         Column("ns", "Int64", Unit.NS, "Total length of the waits of the deadlock"),
         Column("median_ns", "Int64", Unit.NS, "Median length of the waits of the deadlock"),
-        Column("nagle", "Boolean", Unit.NONE, "True if all segments sent with the ACKs were below the MSS and followed another one below the MSS"),
+        Column("nagle", "Boolean", Unit.NONE, "True if all segments sent at the ACKs were below the MSS, and each segment before them was below the MSS, too"),
         Column("may_fill_buffer", "Boolean", Unit.NONE, "True if hardly more bytes were ever in flight"),
         Column("frames", "List(Int64)", Unit.FRAME, "Frames at the ends of the first rounds' waits, and of the late ACKs"),
     ],

@@ -148,7 +148,7 @@ def ladder(rows: pl.DataFrame, bands: Sequence[Band], frames: Collection[int], c
 
     Args:
         rows: rows of `engine.figures.Tracker` in frame order: at most `LADDER_ROWS`.
-        bands: waits; those with one of `causes` are marked between the segments around them.
+        bands: waits. A wait with one of `causes` is marked between the segment before it and the segment after it.
         frames: frames that prove the finding; each gets a ring.
         causes: causes of the waits to mark.
         frame: the time axis.

@@ -97,7 +97,7 @@ def place(finding: Finding, longest: pl.DataFrame, begins_ns: Mapping[int, int |
 
 
 def _longest_wait(finding: Finding, longest: pl.DataFrame) -> tuple[int, int] | None:
-    """Return the frames before and after the longest wait whose frames are evidence of the finding; None if there is no such wait."""
+    """Return the two frames around the longest wait of the finding, if both are evidence; None if there is no such wait."""
     own = longest.filter((longest["conn"] == finding.conn) & (longest["from_client"] == finding.from_client))
     frames = {*finding.evidence_frames}
     waits = [
@@ -168,7 +168,10 @@ class Window:
         return [time_ns for part in self._parts() for time_ns in part["t_ns"].to_list()]
 
     def _range(self) -> tuple[int, int]:
-        """Return the shown time range: from the first to the last frame of the place, with margins as far as segments were kept."""
+        """Return the time range of the figure: from the first to the last frame of the place, plus margins.
+
+        A margin ends where no further segments were kept.
+        """
         kept = self._times()
         start_ns, end_ns = kept[self._before.height], kept[-1 - self._after.height]
         least, most = (round(margin * (end_ns - start_ns)) for margin in self.place.margins)

@@ -35,8 +35,8 @@ def shown(packets: pl.DataFrame) -> pl.DataFrame:
     If there are too many packets, those around the first loss are drawn.
 
     Args:
-        packets: rows of `packet_fates.packets` of one connection, with `t_ns` and `ack_ns`: when they were sent and arrived, from the start
-            of the time axis.
+        packets: rows of `packet_fates.packets` of one connection, with `t_ns` (time of sending) and `ack_ns` (time of arrival) since the
+            start of the time axis.
     """
     lost = pl.col("fate") == "lost"
     drawn = packets.filter(pl.col("delay_ns").is_not_null() | lost).sort("t_ns", maintain_order=True)

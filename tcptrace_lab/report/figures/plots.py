@@ -82,7 +82,7 @@ class Frame(NamedTuple):
 
     Attributes:
         duration_ns: length of the axis, from the connection's first segment to its last.
-        resolution_ns: resolution of the capture's clock. It limits the digits of times.
+        resolution_ns: resolution of the capture's clock. Times are shown no more precisely than this.
     """
 
     duration_ns: int

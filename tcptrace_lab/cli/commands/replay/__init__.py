@@ -1,4 +1,4 @@
-"""`tcptrace-lab replay`: each of its commands has its own file here."""
+"""The commands of `tcptrace-lab replay`, one module each."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _lines() -> Iterator[str]:
 
 
 def _commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  (Typer's own classes)
-    """Yield every command after its full name, such as `lab run`, in the order of the help."""
+    """Yield the full name (such as `lab run`) and the object of each command, in the order of the help."""
     for name, command in sorted(group.commands.items()):
         if hasattr(command, "commands"):
             yield from _commands(command, f"{before}{name} ")

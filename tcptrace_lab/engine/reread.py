@@ -315,7 +315,7 @@ class Files:
         return self._again(schema.DATAGRAMS, last_frame, lambda _: pulled_datagrams(datagram_engine(self._names, flows=False)))
 
     def _again(self, table: schema.Table, last_frame: int | None, pull: Callable[[_Query], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
-        """Return a lazy frame of `table` that calls `pull` each time it is collected, and that ends at `last_frame` if this is given."""
+        """Return a lazy frame of `table` that calls `pull` each time it is collected. It ends at `last_frame`, if given."""
 
         def rows(
             columns: list[str] | None,
@@ -391,7 +391,7 @@ class _Query(NamedTuple):
         return sorted({*self.columns, *tested, *also})
 
     def _only(self, connections: pl.LazyFrame) -> list[KnownConnection] | None:
-        """Return the connections that pass the parts of the predicate that use only `conn`; the engine skips all others. None: all pass."""
+        """Return the connections that satisfy the predicate's conditions on `conn` alone; the engine skips all others. None: all pass."""
         tests = self._of_connections()
         return known_connections(connections, *tests) if tests else None
 

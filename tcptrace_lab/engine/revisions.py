@@ -38,14 +38,14 @@ class Revisions:
     def of(self, segments: pl.DataFrame) -> pl.DataFrame:
         """Return segment rows with revisions applied.
 
-        A source of rows calls `of` for each batch. As a step of the lazy query, the revision would make Polars buffer about thirty batches
-        if the consumer takes them one by one.
+        A source of rows calls `of` for each batch. A revision step in the lazy query would make Polars buffer about thirty batches for a
+        consumer that takes one at a time.
         """
         changed = self.touched(segments.columns) - {"frame"}
         return segments.with_columns(self._replaced(name, segments["frame"], segments[name]) for name in changed)
 
     def lazily(self, segments: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the lazy segment rows with revisions, which are applied when the rows are collected."""
+        """Return lazy segment rows. Revisions are applied when the rows are collected."""
         changed = self.touched(segments.collect_schema().names()) - {"frame"}
         return segments.with_columns(
             pl.struct("frame", name)

@@ -115,7 +115,7 @@ def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) ->
 def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> Iterator[tuple[int, int]]:
     """Yield ranges of numbers up to `highest`.
 
-    If there are `tests`, yield only ranges that contain a number that passes, as narrow as possible.
+    If there are `tests`, each range contains a number that passes them, and is as narrow as possible.
     """
     for start in range(0, highest + 1, TESTED_NUMBERS):
         numbers = pl.int_range(start, min(start + TESTED_NUMBERS, highest + 1), dtype=pl.Int64, eager=True)

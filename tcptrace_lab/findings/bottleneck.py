@@ -33,8 +33,8 @@ CEILING_SHARE, CEILING = 0.25, 1.15
 at most 15% more time per byte. Programs and paced senders show no such ceiling. Both are heuristics."""
 
 OF_RTT = 2
-"""A run has to take less time than the shortest RTT divided by this (a heuristic). Over a whole RTT, senders that wait for one ACK after
-the other also send a fixed number of segments, as if a line limited them."""
+"""A run has to take less time than the shortest RTT divided by this (a heuristic). Within a whole RTT, senders that wait for each ACK also
+send a fixed number of segments, as if a line limited them."""
 
 FULL_SHARE, MOST_AT_ONCE = 0.9, 3
 """A run counts if each of its segments has at least `FULL_SHARE` of the largest segment's size, and each of its ACKs covers at most

@@ -85,7 +85,7 @@ class Lock(NamedTuple):
 
     @property
     def hold_bytes(self) -> int:
-        """H: number of queued bytes from which the sender does not wait for an ACK; 0 if nothing was queued."""
+        """H: number of queued bytes at which the sender no longer waits for an ACK; 0 if nothing was queued."""
         return hold_bytes(self.smss_bytes, self.window_bytes) if self.queued_bytes else 0
 
     @property
@@ -106,7 +106,7 @@ def findings(
     """Return the findings on deadlocks in some directions.
 
     Args:
-        late: `conn, from_client` → time in nanoseconds that the ledger has under `CAUSES`, and the direction's active time.
+        late: `conn, from_client` → time in nanoseconds that the ledger assigns to `CAUSES`, and the direction's active time.
         locked: rows of `schema.LOCKS`, at least those of these directions.
         receivers: `conn, from_client` → family of the receiver's stack (`fingerprint`).
 

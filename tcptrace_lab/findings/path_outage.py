@@ -7,10 +7,16 @@ one of three things while the peer is silent:
 - away from the sender: no segment, then a retransmit by timer of bytes that the peer had ACKed before: these ACKs were lost;
 - away from the sender: no segment, then data whose IP ID skips numbers: the segments with these numbers were lost before the capture point.
 
-These are no outages: an application that pauses (nothing is unanswered), a stopped application (its kernel still ACKs), a zero window (the
-peer announces it), a capture gap (the ACKs cover bytes that the capture misses), a segment too large for the path (smaller ones pass), and
-random losses (an outage has more consecutive losses than the connection's loss rate makes probable). A packet of the silent host on another
-connection disproves an outage.
+These are no outages:
+
+- an application that pauses: nothing is unanswered;
+- a stopped application: its kernel still ACKs;
+- a zero window: the peer announces it;
+- a capture gap: the ACKs cover bytes that the capture misses;
+- a segment too large for the path: smaller segments pass;
+- random losses: an outage has more consecutive losses than the connection's loss rate makes probable.
+
+A packet of the silent host on another connection disproves an outage.
 """
 
 from __future__ import annotations
@@ -65,7 +71,7 @@ MAX_CHANCE = 0.01
 evidence of an outage (a heuristic)."""
 
 BEFORE_NS, AFTER_NS = 1_000_000_000, 2_000_000_000
-"""Segments are read from this time before a silence (ACKs that were lost) to this time after the silence (retransmits)."""
+"""Segments are read from `BEFORE_NS` before a silence (for lost ACKs) to `AFTER_NS` after the silence (for retransmits)."""
 
 SAME_SHARE = 0.5
 """Two connections are silent together if their silences overlap for at least this share of the shorter silence (a heuristic)."""
@@ -463,7 +469,7 @@ def _disproved(outage: Outage, segments: pl.LazyFrame, connections: pl.LazyFrame
 def _together(outages: Sequence[Outage]) -> tuple[Outage, ...]:
     """Join silences that share a host and most of their interval.
 
-    A silence that is not sure by itself counts only if another connection was silent at the same time.
+    A silence without enough evidence of its own counts only if another connection was silent at the same time.
     """
     groups: list[list[Outage]] = []
     for one in sorted(outages, key=lambda one: (not one.sure, -one.silent_ns)):

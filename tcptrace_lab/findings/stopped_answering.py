@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def silent_ns(resent: pl.DataFrame, directions: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], int]:
-    """Return the time (ns) from the receiver's last segment to the last data retransmit, for directions whose receiver stopped answering.
+    """Return the time (ns) from the receiver's last segment to the last retransmit, for directions whose receiver stopped answering.
 
     Args:
         resent: the retransmits of these directions (`path_mtu.retransmits`).

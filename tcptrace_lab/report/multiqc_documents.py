@@ -30,7 +30,7 @@ class Rows(NamedTuple):
 
 
 def rows(text: str) -> Rows | None:
-    """Return the rows of a document; None if `analyze` did not write it for one capture in the present version of the format."""
+    """Return the rows of a document; None if the text is not a document of `analyze` on one capture, in the present format."""
     try:
         document = json.loads(text)
         return Rows(_general(document), _connections(document), _time(document))

@@ -87,7 +87,7 @@ SEGMENTS = table(
             "released_by_frame",
             "UInt64",
             Unit.FRAME,
-            "Frame that triggered this data segment: that of the ACK, or of the first segment of the burst",
+            "Frame that triggered this data segment: the frame of the ACK, or of the first segment of the burst",
             "null for write, timer and unknown",
         ),
         Column("acked_bytes", "Int64", Unit.BYTES, "Sequence numbers that this segment ACKs for the first time: bytes, plus 1 each for SYN and FIN", "null without the ACK flag"),

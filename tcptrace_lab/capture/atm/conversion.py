@@ -69,8 +69,8 @@ def convert(
             cells are then correct, but checksums are wrong. If False, a truncated packet is an error.
 
     Raises:
-        UsageError: an unknown form or link type, a VPI or VCI out of range, cells to lose that do not exist, a packet or time that the form
-            cannot represent, or a truncated packet that may not be padded (`pad_cut`) or lacks a part of its headers.
+        UsageError: the form, a link type, the VPI, the VCI or a cell index is invalid; the form cannot represent a packet or its time; a
+            truncated packet must not be padded (`pad_cut`), or lacks a part of its headers.
         CaptureUnreadable: `source` is neither pcap nor pcapng (NotACapture), is damaged, or ends within a record.
         OSError: a file cannot be opened, read or written. After an error while converting, `target` is removed.
     """

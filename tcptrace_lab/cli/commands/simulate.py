@@ -103,7 +103,7 @@ def simulate(
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
-    """Simulate two TCP stacks and write the packets that a capture at one of them would have."""
+    """Simulate two TCP stacks and write the packets that a capture at one of them would contain."""
     hosts = {
         "send_buffer": send_buffer,
         "receive_buffer": receive_buffer,

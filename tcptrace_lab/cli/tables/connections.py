@@ -106,7 +106,7 @@ def nothing_to_report(rows: pl.DataFrame) -> str:
 
 
 def _larger_directions(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return one row of `schema.RATES` per connection, in the order of `rows`: that of the direction with more data."""
+    """Return the row of `schema.RATES` for the larger direction of each connection, in the order of `rows`."""
     by_direction = {(row["conn"], row["from_client"]): row for row in rates.table(rows.sort("conn")).iter_rows(named=True)}
     larger = ((row["conn"], row["client_payload_bytes"] >= row["server_payload_bytes"]) for row in rows.iter_rows(named=True))
     return [by_direction[direction] for direction in larger if direction in by_direction]

@@ -1,8 +1,6 @@
 """Draws figures that show a finding best: RTT against bytes in flight, the exchange as a ladder, and writes over time.
 
 `plots` draws the other figures of a connection.
-
-The figures of this module need only rows of the capture, or lines of a direction.
 """
 
 from __future__ import annotations

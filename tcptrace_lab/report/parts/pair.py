@@ -80,7 +80,7 @@ def answer(pair: Pair, found: list[dict[str, Any]]) -> list[str]:
             parts.append(f"one-way delay{which} {median} (median), {high} (95th percentile)")
         if most["path_rtt_p50_ns"] is not None:
             path, held = (numbers.duration(most[name]) for name in ("path_rtt_p50_ns", "ack_delay_p50_ns"))
-            parts.append(f"of the median RTT, {path} on the path and {held} until the receiving host ACKed")
+            parts.append(f"median RTT: {path} on the path, {held} until the receiving host ACKed")
         sentences.append(f"{label}: {'; '.join(parts)}.")
     return sentences
 

@@ -78,7 +78,7 @@ FAULTS = (
         ),
         refuted_by="a capture from another point that has no more of these connections",
         remedy=(
-            "start the capture before the connection opens, and capture in both directions: both links of a bond, both directions of a SPAN port",
+            "start the capture before the connection opens, in both directions: both links of a bond, both directions of a SPAN port",
             "capture without a filter on flags or sizes, which drops ACKs",
         ),
         source="RFC 7323, 2.2 (only SYNs carry the scale)",

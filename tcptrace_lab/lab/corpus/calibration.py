@@ -63,9 +63,14 @@ a sender waited. [The lab](lab/README.md#transfers-at-scale) describes the metho
 | **{POSSIBLY}** | *possible* | 60 of 100 |
 | **{UNKNOWN}** | – | no cause is named |
 
-**Shares are shares of time.** For each connection, the direction with more bytes is compared. A second is right if the kernel's ledger
-accepts the cause that tcptrace-lab names. If several reasons to wait held at once, each of them is accepted. Brackets contain 95%
+**Shares are shares of time**, except for headlines. For each connection, the direction with more bytes is compared. A second is right
+if the kernel's ledger accepts the cause that tcptrace-lab names; if several reasons to wait held at once, each of them is accepted. A
+headline is right if the kernel accepts its cause for at least the time of the kernel's own largest cause. Brackets contain 95%
 confidence intervals (bootstrap over transfers). A dash means less than {MIN_S:.0f} s.
+
+*Sure and wrong* is the share of all time in which a wrong cause is *{PROVED}* or *{MOST_LIKELY}*. *Cost of a second* is a penalty. A
+second that is *{PROVED}* or *{MOST_LIKELY}* costs 0 if right and 10 if wrong. A second that is *{POSSIBLY}* costs 0.4 if right and 1.9 if
+wrong. A second that is *{UNKNOWN}* costs 1.
 """
 
 
@@ -95,15 +100,10 @@ def _section(part: str, judged: Sequence[Judged]) -> str:
 were compared at three capture points. {_ABOUT[part]}
 
 {table(["captured at", *_SECONDS_AND_SHARES, f"{UNKNOWN}, s", "sure and wrong", "cost of a second"], list(_by_point(judged)))}
-*Sure and wrong* is the share of all time in which a wrong cause is *{PROVED}* or *{MOST_LIKELY}*. *Cost of a second* is a penalty. A
-second that is *{PROVED}* or *{MOST_LIKELY}* costs 0 if right and 10 if wrong. A second that is *{POSSIBLY}* costs 0.4 if right and 1.9 if
-wrong. A second that is *{UNKNOWN}* costs 1.
-
 ### {TITLES[part]}: causes
 {"".join(f"{line}{chr(10)}" for line in by_cause(total))}
 {"".join(f"{line}{chr(10)}" for line in _by_cause_and_point(total))}
 ### {TITLES[part]}: headlines
-A headline is right if the kernel accepts its cause for at least the time that the kernel's own largest cause took.
 
 {table(["captured at", *(word for grade in reversed(GRADES) for word in (grade, "right")), UNKNOWN], list(_headlines(judged)))}"""
 

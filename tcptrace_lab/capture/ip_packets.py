@@ -1,4 +1,4 @@
-"""Writes the IP packets of a capture, found by Wireshark's `tshark`, as pcapng: `python -m tcptrace_lab.capture.ip_packets FILE`.
+"""Writes the IP packets that Wireshark's `tshark` finds in a capture to pcapng: `python -m tcptrace_lab.capture.ip_packets FILE`.
 
 `convert` needs this module for link types that pcapng does not have, such as Network Monitor's 802.11. `tshark` shows where the IP header
 of each frame begins; the bytes before the IP header are removed. A frame without IP is replaced by an empty Ethernet frame, so that all

@@ -91,7 +91,7 @@ def app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
 
 
 def _called(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Return the command that `arguments` name. For help and completion, and if `arguments` name no command, return all commands."""
+    """Return the command named by `arguments`. For help and completion, and if `arguments` name no command, return all commands."""
     all_commands = (*COMMANDS, *GROUPS)
     first = arguments[0] if arguments and COMPLETION not in os.environ else ""
     return (first,) if first in all_commands else all_commands

@@ -6,9 +6,9 @@ W/2) bytes are queued or all data is ACKed. If S < H + A, both hosts may wait: f
 than H bytes are queued (q), and the application is blocked.
 
 Three or more consecutive waits prove a deadlock; the engine finds them (`rust/src/ledger/`). Each of these waits ends with a late ACK that
-covers all data. All have an equal u, or two values of u alternate, because the rest of one write makes the next round longer. Between two
-waits, the sender sends u bytes, and the peer sends no data. If an earlier ACK covers part of a round's bytes, u is unknown and no deadlock
-is reported.
+covers all data. All these waits have an equal u, or two values of u alternate, because the rest of one write makes the next round longer.
+Between two waits, the sender sends u bytes, and the peer sends no data. If an earlier ACK covers part of a round's bytes, u is unknown and
+no deadlock is reported.
 """
 
 from __future__ import annotations

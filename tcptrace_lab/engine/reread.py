@@ -276,7 +276,8 @@ class Files:
 
         def rows(conns: Sequence[int], columns: Sequence[str], waits: Sequence[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             self._check_unchanged()
-            wanted = pl.col("conn").is_in(conns)
+            conn = pl.col("conn")  # a million numbers in a list would be prepared for each batch
+            wanted = conn.is_between(conns.start, conns.stop - 1) if isinstance(conns, range) else conn.is_in(conns)
             only, in_capture = judged_together(connections, wanted)
             try:
                 engine = Engine(

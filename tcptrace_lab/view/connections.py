@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from tcptrace_lab.findings.finding import FINDING_IDS
 from tcptrace_lab.schema import CAUSES
@@ -19,14 +20,18 @@ from tcptrace_lab.view.cached import listing
 from tcptrace_lab.view.problem import BadRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from tcptrace_lab.view.cached.store import Store
 
 KEPT = 8
 """Number of searches whose result is kept: 4 MB each for a million connections."""
 
+_BLOCK_ROWS = 65_536
+"""Number of rows of a download in memory: 30 MB."""
+
 _SHOWN = [name for name in listing.SCHEMA if name not in {"client_addr", "client_port", "server_addr", "server_port"}]
+_SAVED = {name: dtype for name, dtype in listing.SCHEMA.items() if name != "bytes"}
 _SORTED_BY = {**{name: name for name in _SHOWN if name != "findings"}, "findings": "cost_ns"}
 _DIGITS = 10
 """A connection number has fewer digits than this."""
@@ -47,16 +52,24 @@ class Connections:
         """Return `total` and `rows`: one page of the connections that a search finds. Raises BadRequest."""
         offset, limit = parameters.page(query)
         found = self._search(query)
-        numbers = found.slice(offset, limit)
-        rows = self._store.listing.filter(pl.col("id").is_in(numbers.implode())).select(_SHOWN).collect()
-        ordered = pl.DataFrame({"id": numbers}).join(rows, on="id", how="left", maintain_order="left")
-        return {"total": found.len(), "rows": [_row(row) for row in ordered.iter_rows(named=True)]}
+        rows = self._rows(found.slice(offset, limit)).select(_SHOWN)
+        return {"total": found.len(), "rows": [_row(row) for row in rows.iter_rows(named=True)]}
 
     def all(self, query: Mapping[str, str]) -> pl.LazyFrame:
         """Return all rows that a search finds, for a download. Raises BadRequest."""
-        by, descending = _order(query)
-        rows = self._store.listing.filter(_condition(query))
-        return rows.sort(by, "id", descending=[descending, False], nulls_last=True).drop("bytes")
+        found = self._search(query)
+
+        def rows(columns: list[str] | None, _predicate: object, _limit: object, _batch_rows: object) -> Iterator[pl.DataFrame]:
+            blocks = (found.slice(start, _BLOCK_ROWS) for start in range(0, found.len(), _BLOCK_ROWS))
+            return (self._rows(numbers).select(columns or list(_SAVED)) for numbers in blocks)
+
+        return register_io_source(rows, schema=_SAVED)
+
+    def _rows(self, numbers: pl.Series) -> pl.DataFrame:
+        """Return the rows of these connections, in this order."""
+        among = pl.col("id").is_between(numbers.min(), numbers.max()), pl.col("id").is_in(numbers.implode())
+        rows = self._store.listing.filter(*among).collect()
+        return pl.DataFrame({"id": numbers}).join(rows, on="id", how="left", maintain_order="left")
 
     def _search(self, query: Mapping[str, str]) -> pl.Series:
         """Return the numbers of the connections that match the search, in order."""

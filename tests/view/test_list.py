@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from tcptrace_lab.analysis import analyze
+from tcptrace_lab.view.cached import build, cache
+from tcptrace_lab.view.cached.store import Store
 from tcptrace_lab.view.connections import _SORTED_BY as SORTED_BY
+from tcptrace_lab.view.connections import Connections
+from tcptrace_lab.view.problem import NotFound
 from tests.support import explorer, needs
 from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 FILES = [CAPTURES / f"ethernet-{name}.pcapng" for name in ("short-connections", "loss", "ipv6-bulk")]
 IPV6 = "2001:db8::2"
@@ -121,3 +126,25 @@ def test_each_column_sorts(shown: explorer.Explorer, column: str, descending: in
         values = [float(row[SORTED_BY[column]]) for row in rows if row[SORTED_BY[column]]]
         assert values == sorted(values, reverse=bool(descending))
         assert all(row[SORTED_BY[column]] for row in rows[: len(values)]), "what is unknown comes last"
+
+
+def test_connections_in_several_files_are_those_of_analyze(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file has two connections instead of thousands, and a download has blocks of two rows."""
+    monkeypatch.setattr("tcptrace_lab.engine.sorting.RANGE_ROWS", 2)
+    monkeypatch.setattr("tcptrace_lab.view.connections._BLOCK_ROWS", 2)
+    paths = [str(path) for path in FILES]
+    build.build(paths, tmp_path)
+    store = Store(cache.capture_of(paths), tmp_path)
+    analysis = analyze(paths)
+    connections, accounts = (rows.collect().to_dicts() for rows in (analysis.connections, analysis.accounts))
+    assert len(list(tmp_path.glob("connections-0*.parquet"))) == len(connections) / 2 == 3
+    assert [store.connection(row["conn"]) for row in connections] == connections
+    assert [store.account(row["conn"]) for row in accounts] == accounts
+    with pytest.raises(NotFound):
+        store.connection(len(connections))
+    for query in ({}, {"sort": "bytes"}, {"sort": "start_ns", "descending": "1"}, {"port": "5001"}, {"text": "no such word"}):
+        found = Connections(store)
+        shown = [row["id"] for row in found.page(query)["rows"]]
+        assert found.all(query).collect()["id"].to_list() == shown
+        parts = [found.page({**query, "offset": str(start), "limit": "2"})["rows"] for start in range(0, len(shown), 2)]
+        assert [row["id"] for part in parts for row in part] == shown

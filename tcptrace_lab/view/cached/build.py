@@ -16,10 +16,10 @@ from tcptrace_lab import schema, verdict
 from tcptrace_lab.analysis import analyze
 from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.engine import memory
-from tcptrace_lab.engine.spill import COMPRESSION
+from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.report.selection import DURATION_NS
 from tcptrace_lab.view.cached import listing
-from tcptrace_lab.view.cached.by_connection import Shares, Writer
+from tcptrace_lab.view.cached.by_connection import Files, Reader, Shares, Writer
 from tcptrace_lab.view.cached.cache import DONE
 from tcptrace_lab.view.cached.timeline import Timeline
 
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Progress
     from tcptrace_lab.findings.finding import Finding
 
-CONNECTIONS = "connections.parquet"
-ACCOUNTS = "accounts.parquet"
+CONNECTIONS = "connections"
 TRANSACTIONS = "transactions.parquet"
 RATES = "rates.parquet"
 FRAMES = "frames.npy"
@@ -69,24 +68,31 @@ def build(
     doing("writing the tables")
     first_ns = analysis.capture["first_ts_ns"] or 0
     timeline = Timeline(first_ns, max((analysis.capture["last_ts_ns"] or 0) - first_ns, 0))
-    shares, is_client = _ends(analysis, timeline)
+    connections = _connections(analysis, folder)
+    shares, is_client = _ends(connections, first_ns, timeline)
     _divide(analysis, folder, shares, is_client, timeline)
     timeline.write(folder)
-    for name, rows in ((CONNECTIONS, analysis.connections), (ACCOUNTS, analysis.accounts)):
-        rows.sink_parquet(folder / name, compression=COMPRESSION, row_group_size=_WIDE_GROUP_ROWS)
     analysis.transactions.write_parquet(folder / TRANSACTIONS)
     analysis.rates.write_parquet(folder / RATES)
     of_one = [(one.conn, one.id, one.cost_ns) for one in analysis.findings if one.conn is not None]
-    tables = (pl.scan_parquet(folder / CONNECTIONS), pl.scan_parquet(folder / ACCOUNTS))
-    listing.write(folder, *tables, first_ns, analysis.labels, of_one)
+    listing.write(folder, connections, first_ns, analysis.labels, of_one)
     memory.give_back()
     (folder / DONE).write_text(json.dumps(_facts(analysis, timeline.bin_ns)))
     return analysis
 
 
-def _ends(analysis: Analysis, timeline: Timeline) -> tuple[Shares, np.ndarray[Any, np.dtype[np.bool_]]]:
+def _connections(analysis: Analysis, folder: Path) -> pl.LazyFrame:
+    """Write the row of each connection with its account, and return all of them."""
+    files = Files(folder, CONNECTIONS, schema.CONNECTIONS.polars_schema() | schema.ACCOUNTS.polars_schema())
+    for rows in beside(analysis.connections, analysis.accounts, "conn"):
+        files.write(rows.lazy(), rows.item(0, "conn"), rows.item(-1, "conn"), _WIDE_GROUP_ROWS)
+    files.finish()
+    return Reader(folder, CONNECTIONS).all()
+
+
+def _ends(connections: pl.LazyFrame, first_ns: int, timeline: Timeline) -> tuple[Shares, np.ndarray[Any, np.dtype[np.bool_]]]:
     """Return how connections share files, and whether the main direction of each connection is the client's."""
-    rows = analysis.connections.select(
+    rows = connections.select(
         "conn",
         "first_ts_ns",
         "last_ts_ns",
@@ -94,7 +100,6 @@ def _ends(analysis: Analysis, timeline: Timeline) -> tuple[Shares, np.ndarray[An
         is_client=pl.col("client_payload_bytes") >= pl.col("server_payload_bytes"),
     ).collect()
     timed = rows.filter(DURATION_NS.is_not_null())
-    first_ns = analysis.capture["first_ts_ns"] or 0
     timeline.connections(*(timed[name].to_numpy() - first_ns for name in ("first_ts_ns", "last_ts_ns")))
     count = int(rows["conn"].max() or 0) + 1 if rows.height else 1  # type: ignore[arg-type]
     segments, is_client = np.zeros(count, np.int64), np.zeros(count, np.bool_)
@@ -108,7 +113,7 @@ def _divide(analysis: Analysis, folder: Path, shares: Shares, is_client: np.ndar
     segments = Writer(folder, "segments", schema.SEGMENTS.polars_schema(), shares)
     waits = Writer(folder, "ledger", schema.WAITS.polars_schema(), shares)
     frames = np.lib.format.open_memmap(folder / FRAMES, "w+", np.uint32, (analysis.capture["packets"] + 1,))
-    for segment_rows, wait_rows in _passing(analysis, np.arange(len(is_client))):
+    for segment_rows, wait_rows in _passing(analysis, range(len(is_client))):
         if segment_rows.height:
             segments.add(segment_rows)
             timeline.segments(segment_rows)
@@ -126,10 +131,10 @@ def _divide(analysis: Analysis, folder: Path, shares: Shares, is_client: np.ndar
     notes.finish()
 
 
-def _passing(analysis: Analysis, conns: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+def _passing(analysis: Analysis, conns: range) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Yield batches of all segments and of the whole ledger, in one pass if the capture is read again."""
     if analysis.together is not None:
-        yield from analysis.together(conns.tolist(), schema.SEGMENTS.names, schema.WAITS.names)
+        yield from analysis.together(conns, schema.SEGMENTS.names, schema.WAITS.names)
         return
     no_segments, no_waits = schema.SEGMENTS.no_rows(), schema.WAITS.no_rows()
     for batch in memory.batches(analysis.segments):
@@ -143,14 +148,12 @@ def _facts(analysis: Analysis, bin_ns: int) -> dict[str, Any]:
     found = verdict.of(analysis)
     quality = analysis.capture["quality"]
     loss = None if analysis.loss is None else str(analysis.loss)
-    totals = analysis.accounts.select(pl.col("^.*_ns$").sum()).collect().row(0, named=True)
     return {
         "name": analysis.name,
         "capture": analysis.capture,
         "headline": found.sentence,
         "why": found.why,
         "quality": [capture_quality.line(quality), *([loss] if loss else [])],
-        "totals": totals,
         "findings": [_finding(place, one) for place, one in enumerate(analysis.findings)],
         "labels": {str(conn): words for conn, words in analysis.labels.items()},
         "bin_ns": bin_ns,

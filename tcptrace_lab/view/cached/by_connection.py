@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from tcptrace_lab.engine.spill import COMPRESSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -28,8 +28,8 @@ FILE_ROWS = 524_288
 GROUP_ROWS = 16_384
 """Number of rows that are decoded together when a file is read. A query about a small connection decodes one or two such groups."""
 
-_HELD_ROWS = 524_288
-"""Maximum number of rows in memory. When this number is reached, the rows are written to temporary files."""
+_HELD_ROWS = 262_144
+"""Maximum number of rows of a table in memory. When this number is reached, the rows are written to temporary files."""
 
 
 class Shares(NamedTuple):
@@ -58,42 +58,56 @@ class Shares(NamedTuple):
         return cls(groups, frozenset(groups[is_large].tolist()))
 
 
+class Files:
+    """Writes a table into a folder: files named `NAME-00000.parquet`, and `NAME.json` with the connections of each."""
+
+    def __init__(self, folder: Path, name: str, schema: Mapping[str, pl.DataType]) -> None:
+        """Start without rows. The columns of `schema` are written; `conn` must be one of them."""
+        self.columns = list(schema)
+        self._place = str(folder / name)
+        self._index: list[tuple[int, int, str]] = []
+        pl.DataFrame(schema=dict(schema)).write_parquet(f"{self._place}-none.parquet")
+
+    def write(self, rows: pl.LazyFrame, low: int, high: int, group_rows: int = GROUP_ROWS) -> None:
+        """Write a file with these rows, which are sorted by connection; all connections are from `low` to `high`."""
+        path = f"{self._place}-{len(self._index):05}.parquet"
+        rows.select(self.columns).sink_parquet(path, compression=COMPRESSION, row_group_size=group_rows)
+        self._index.append((low, high, Path(path).name))
+        memory.give_back()
+
+    def finish(self) -> None:
+        """Write `NAME.json`."""
+        Path(f"{self._place}.json").write_text(json.dumps(sorted(self._index)))
+
+
 class Writer:
-    """Writes one table into a folder: files named `NAME-00000.parquet`, and `NAME.json`, which lists the connections in each file."""
+    """Sorts the rows of a table by connection, and writes them to `Files`."""
 
     def __init__(self, folder: Path, name: str, schema: Mapping[str, pl.DataType], shares: Shares) -> None:
-        """Start without rows. The columns of `schema` are written; `conn` must be one of them."""
-        self._folder = folder
-        self._name = name
-        self._columns = list(schema)
-        self._none = pl.DataFrame(schema=dict(schema))
+        """Start without rows. For the arguments see `Files`."""
+        self._files = Files(folder, name, schema)
+        self._place = folder / name
         self._shares = shares
         self._held: list[pl.DataFrame] = []
         self._held_rows = 0
         self._waiting: dict[int, list[Path]] = defaultdict(list)
         self._waiting_rows: dict[int, int] = defaultdict(int)
-        self._files: list[tuple[int, int, int]] = []
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add rows. The rows of a connection stay in the order in which they are added."""
         if rows.is_empty():
             return
-        self._held.append(rows.select(self._columns))
+        self._held.append(rows.select(self._files.columns))
         self._held_rows += rows.height
         if self._held_rows >= _HELD_ROWS:
             self._set_down()
 
     def finish(self) -> None:
-        """Write all files, and `NAME.json`, which lists them."""
+        """Write all files."""
         self._set_down()
         for group in sorted(self._waiting):
             self._write(group)
-        self._files.sort()
-        order = [number for *_, number in self._files]
-        index = [{"file": f"{self._name}-{number:05}.parquet", "low": low, "high": high} for low, high, number in self._files]
-        assert len(set(order)) == len(order)  # noqa: S101
-        self._none.write_parquet(self._folder / f"{self._name}-none.parquet")
-        (self._folder / f"{self._name}.json").write_text(json.dumps(index))
+        self._files.finish()
 
     def _set_down(self) -> None:
         """Write the rows in memory to the temporary files of their groups."""
@@ -109,7 +123,7 @@ class Writer:
             self._wait(int(number), part)
 
     def _wait(self, group: int, rows: pl.DataFrame) -> None:
-        place = self._folder / f"{self._name}-{group}-{len(self._waiting[group])}.waiting"
+        place = self._place.with_name(f"{self._place.name}-{group}-{len(self._waiting[group])}.waiting")
         rows.write_ipc(place, compression="lz4")
         self._waiting[group].append(place)
         self._waiting_rows[group] += rows.height
@@ -121,27 +135,20 @@ class Writer:
         self._waiting_rows.pop(group, None)
         if not places:
             return
-        rows = pl.concat([pl.read_ipc(place) for place in places])
-        if group not in self._shares.large:
-            rows = rows.sort("conn", maintain_order=True)
-        low, high = rows.item(0, "conn"), rows.item(-1, "conn")
-        number = len(self._files)
-        path = self._folder / f"{self._name}-{number:05}.parquet"
-        rows.write_parquet(path, compression=COMPRESSION, row_group_size=GROUP_ROWS)
-        self._files.append((low, high, number))
+        low, after = np.searchsorted(self._shares.of, [group, group + 1]).tolist()
+        rows = pl.concat([pl.scan_ipc(place) for place in places])
+        self._files.write(rows.sort("conn", maintain_order=True) if low + 1 < after else rows, low, after - 1)
         for place in places:
             place.unlink()
-        memory.give_back()
 
 
 class Reader:
-    """Reads a table that a `Writer` has written."""
+    """Reads a table that `Files` has written."""
 
     def __init__(self, folder: Path, name: str) -> None:
         """Read the list of files."""
         self._none = folder / f"{name}-none.parquet"
-        files = json.loads((folder / f"{name}.json").read_text())
-        self._files = [(one["low"], one["high"], folder / one["file"]) for one in files]
+        self._files = [(low, high, folder / file) for low, high, file in json.loads((folder / f"{name}.json").read_text())]
 
     def of(self, conn: int) -> pl.LazyFrame:
         """Return the rows of one connection, in order."""

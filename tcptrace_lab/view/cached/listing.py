@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
-from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.engine.spill import COMPRESSION
 from tcptrace_lab.report.selection import PAYLOAD, RESENT
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 FILE = "listing.parquet"
@@ -52,20 +50,10 @@ SCHEMA: dict[str, pl.DataType] = {
 more payload than the other; `active_ns` is the duration of the main direction without `idle`. `cost_ns` belongs to the most expensive
 finding. Times are since the first packet."""
 
-_NAMES = {
-    **{name: name for name in ("conn", "first_frame", "last_frame", "first_ts_ns", "last_ts_ns", "clock_tick_ns")},
-    **{
-        f"{side}_{name}": f"{side}_{name}"
-        for side in SIDES
-        for name in ("addr", "port", "payload_bytes", "retransmitted_segments", "rtt_min_ns", "reaction_min_ns", "segments")
-    },
-}
-
 
 def write(
     folder: Path,
     connections: pl.LazyFrame,
-    accounts: pl.LazyFrame,
     first_ts_ns: int,
     labels: Mapping[int, str],
     findings: Sequence[tuple[int, str, int | None]],
@@ -74,24 +62,15 @@ def write(
 
     Args:
         folder: the capture's folder in the cache.
-        connections: rows of `schema.CONNECTIONS`, by `conn`.
-        accounts: rows of `schema.ACCOUNTS`, by `conn`.
+        connections: rows of `schema.CONNECTIONS` with the columns of `schema.ACCOUNTS`, by `conn`.
         first_ts_ns: time of the capture's first packet.
         labels: number of a connection → its purpose.
         findings: connection, id and cost of each finding on one connection, most expensive first.
     """
-    named = _by_connection(labels, findings)
-
-    def rows(_columns: object, _predicate: object, _limit: object, _batch_rows: object) -> Iterator[pl.DataFrame]:
-        for batch in beside(connections.select(list(_NAMES)), accounts, "conn"):
-            yield (
-                _listed(batch, first_ts_ns)
-                .join(named, on="id", how="left", maintain_order="left")
-                .select(pl.col(name).cast(dtype) for name, dtype in SCHEMA.items())
-            )
-
-    source = register_io_source(rows, schema=SCHEMA)
-    source.sink_parquet(folder / FILE, compression=COMPRESSION, row_group_size=GROUP_ROWS, engine="streaming")
+    named = _by_connection(labels, findings).lazy()
+    listed = _listed(connections, first_ts_ns).join(named, on="id", how="left", maintain_order="left")
+    rows = listed.select(pl.col(name).cast(dtype) for name, dtype in SCHEMA.items())
+    rows.sink_parquet(folder / FILE, compression=COMPRESSION, row_group_size=GROUP_ROWS, engine="streaming")
 
 
 def _by_connection(labels: Mapping[int, str], findings: Sequence[tuple[int, str, int | None]]) -> pl.DataFrame:
@@ -125,9 +104,9 @@ def _rtt() -> pl.Expr:
     return pl.when(rtt >= pl.col("clock_tick_ns").fill_null(0)).then(rtt)
 
 
-def _listed(rows: pl.DataFrame, first_ts_ns: int) -> pl.DataFrame:
+def _listed(rows: pl.LazyFrame, first_ts_ns: int) -> pl.LazyFrame:
     of_client = pl.col("client_payload_bytes") >= pl.col("server_payload_bytes")
-    spent = rows.select(
+    spent = (
         pl.when(of_client)
         .then(f"client_{cause.replace('-', '_')}_ns")
         .otherwise(f"server_{cause.replace('-', '_')}_ns")
@@ -150,7 +129,8 @@ def _listed(rows: pl.DataFrame, first_ts_ns: int) -> pl.DataFrame:
         (pl.col("client_segments") + pl.col("server_segments")).alias("segments"),
         "first_frame",
         "last_frame",
-    ).hstack(spent)
+        *spent,
+    )
     most = pl.max_horizontal(active)
     dominant = pl.coalesce(
         *(pl.when((pl.col(name) == most) & (most > 0)).then(pl.lit(name.removesuffix("_ns"))) for name in active),

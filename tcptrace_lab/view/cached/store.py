@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from tcptrace_lab import schema
 from tcptrace_lab.view.cached import build, listing
 from tcptrace_lab.view.cached.by_connection import Reader
 from tcptrace_lab.view.cached.cache import DONE
 from tcptrace_lab.view.problem import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tcptrace_lab.view.cached.cache import Capture
@@ -28,6 +30,7 @@ class Store:
         facts: what `build` wrote into `capture.json`.
         first_ts_ns: time of the first packet.
         segments, waits, notes: rows of `schema.SEGMENTS`, `schema.WAITS` and `schema.NOTES` by connection.
+        listing: rows of `listing.SCHEMA`.
     """
 
     def __init__(self, capture: Capture, folder: Path) -> None:
@@ -37,14 +40,10 @@ class Store:
         self.facts: dict[str, Any] = json.loads((folder / DONE).read_text())
         self.first_ts_ns: int = self.facts["capture"]["first_ts_ns"] or 0
         self.segments, self.waits, self.notes = (Reader(folder, name) for name in ("segments", "ledger", "notes"))
+        self._connections = Reader(folder, build.CONNECTIONS)
         self.listing = pl.scan_parquet(folder / listing.FILE)
         self.transactions = pl.scan_parquet(folder / build.TRANSACTIONS)
         self.rates = pl.read_parquet(folder / build.RATES)
-
-    @property
-    def connections(self) -> int:
-        """Number of connections."""
-        return int(self.facts["capture"]["connections"])
 
     @property
     def resolution_ns(self) -> int:
@@ -53,14 +52,14 @@ class Store:
 
     def connection(self, conn: int) -> dict[str, Any]:
         """Return the row of `schema.CONNECTIONS` of one connection. Raises NotFound."""
-        return self._row(build.CONNECTIONS, conn)
+        return self._row(conn, schema.CONNECTIONS.names)
 
     def account(self, conn: int) -> dict[str, Any]:
         """Return the row of `schema.ACCOUNTS` of one connection. Raises NotFound."""
-        return self._row(build.ACCOUNTS, conn)
+        return self._row(conn, schema.ACCOUNTS.names)
 
-    def _row(self, name: str, conn: int) -> dict[str, Any]:
-        rows = pl.scan_parquet(self.folder / name).filter(pl.col("conn") == conn).collect()
+    def _row(self, conn: int, columns: Sequence[str]) -> dict[str, Any]:
+        rows = self._connections.of(conn).select(columns).collect()
         if rows.is_empty():
             raise NotFound(f"this capture has no connection {conn}")
         return rows.row(0, named=True)

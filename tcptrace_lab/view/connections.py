@@ -67,8 +67,8 @@ class Connections:
 
     def _rows(self, numbers: pl.Series) -> pl.DataFrame:
         """Return the rows of these connections, in this order."""
-        among = pl.col("id").is_between(numbers.min(), numbers.max()), pl.col("id").is_in(numbers.implode())
-        rows = self._store.listing.filter(*among).collect()
+        near = pl.col("id").is_between(numbers.min() or 0, numbers.max() or 0)  # the other row groups are not read
+        rows = self._store.listing.filter(near, pl.col("id").is_in(numbers.implode())).collect()
         return pl.DataFrame({"id": numbers}).join(rows, on="id", how="left", maintain_order="left")
 
     def _search(self, query: Mapping[str, str]) -> pl.Series:
@@ -80,7 +80,7 @@ class Connections:
                 return self._found[key]
         by, descending = _order(query)
         rows = self._store.listing.filter(_condition(query)).select("id", *({by} - {"id"})).collect()
-        numbers = rows.sort(by, "id", descending=[descending, False], nulls_last=True)["id"] if by != "id" or descending else rows["id"]
+        numbers = rows.sort(by, descending=descending, nulls_last=True, maintain_order=True)["id"]  # rows with equal values stay by number
         with self._lock:
             self._found[key] = numbers
             while len(self._found) > KEPT:

@@ -142,9 +142,13 @@ def test_connections_in_several_files_are_those_of_analyze(tmp_path: Path, monke
     assert [store.account(row["conn"]) for row in accounts] == accounts
     with pytest.raises(NotFound):
         store.connection(len(connections))
-    for query in ({}, {"sort": "bytes"}, {"sort": "start_ns", "descending": "1"}, {"port": "5001"}, {"text": "no such word"}):
+    for query in ({}, {"sort": "bytes"}, {"sort": "retransmitted", "descending": "1"}, {"port": "5001"}, {"text": "no such word"}):
         found = Connections(store)
         shown = [row["id"] for row in found.page(query)["rows"]]
         assert found.all(query).collect()["id"].to_list() == shown
+        if "sort" in query:
+            sign = -1 if "descending" in query else 1
+            rows = {row["id"]: row[query["sort"]] for row in found.page({})["rows"]}
+            assert shown == sorted(rows, key=lambda conn: (sign * rows[conn], conn))
         parts = [found.page({**query, "offset": str(start), "limit": "2"})["rows"] for start in range(0, len(shown), 2)]
         assert [row["id"] for part in parts for row in part] == shown

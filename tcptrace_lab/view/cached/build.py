@@ -38,9 +38,6 @@ RATES = "rates.parquet"
 FRAMES = "frames.npy"
 """Frame → number of the connection, plus 1; 0 for other frames."""
 
-_WIDE_GROUP_ROWS = 1_024
-"""Number of rows of `schema.CONNECTIONS` that are decoded together: about 3 MB."""
-
 
 def build(
     paths: Sequence[str],
@@ -85,7 +82,7 @@ def _connections(analysis: Analysis, folder: Path) -> pl.LazyFrame:
     """Write the row of each connection with its account, and return all of them."""
     files = Files(folder, CONNECTIONS, schema.CONNECTIONS.polars_schema() | schema.ACCOUNTS.polars_schema())
     for rows in beside(analysis.connections, analysis.accounts, "conn"):
-        files.write(rows.lazy(), rows.item(0, "conn"), rows.item(-1, "conn"), _WIDE_GROUP_ROWS)
+        files.write(rows.lazy(), rows.item(0, "conn"), rows.item(-1, "conn"))
     files.finish()
     return Reader(folder, CONNECTIONS).all()
 

@@ -68,10 +68,10 @@ class Files:
         self._index: list[tuple[int, int, str]] = []
         pl.DataFrame(schema=dict(schema)).write_parquet(f"{self._place}-none.parquet")
 
-    def write(self, rows: pl.LazyFrame, low: int, high: int, group_rows: int = GROUP_ROWS) -> None:
+    def write(self, rows: pl.LazyFrame, low: int, high: int) -> None:
         """Write a file with these rows, which are sorted by connection; all connections are from `low` to `high`."""
         path = f"{self._place}-{len(self._index):05}.parquet"
-        rows.select(self.columns).sink_parquet(path, compression=COMPRESSION, row_group_size=group_rows)
+        rows.select(self.columns).sink_parquet(path, compression=COMPRESSION, row_group_size=GROUP_ROWS)
         self._index.append((low, high, Path(path).name))
         memory.give_back()
 

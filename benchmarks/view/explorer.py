@@ -101,9 +101,9 @@ def _peak_mb(process: subprocess.Popen[str]) -> float:
     return int(found[1]) * 1024 / 1e6
 
 
-def _median_ms(url: str) -> float:
+def _median_ms(url: str, runs: int = RUNS) -> float:
     times = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         begin_s = time.monotonic()
         with urllib.request.urlopen(url) as answer:  # noqa: S310  (our own server)
             answer.read()
@@ -126,6 +126,17 @@ def _capture_rows(url: str) -> dict[str, str]:
         "its figures, 200 ms": f"{figures}&from_ns=1000000000&to_ns=1200000000",
         "its figures, 1 ms": f"{figures}&from_ns=1000000000&to_ns=1001000000",
         "100 of its segments": f"{url}api/connection/{conn}/segments?limit=100",
+    }
+
+
+def _searches(url: str) -> dict[str, str]:
+    """What a user asks of the list for the first time: nothing that an earlier search found is of use."""
+    return {
+        "all connections by a column, for the first time": f"{url}api/connections?sort=duration_ns&descending=1",
+        "all connections by client, for the first time": f"{url}api/connections?sort=client",
+        "a search by text, for the first time": f"{url}api/connections?text=10.0.0.7",
+        "a filter by address, for the first time": f"{url}api/connections?address=10.0.0.7",
+        "all connections as CSV, by duration": f"{url}api/connections.csv?sort=duration_ns&descending=1",
     }
 
 
@@ -187,6 +198,8 @@ def main() -> None:
             print(f"| second `view`, until it serves | {second_s:.2f} s |")
             for what, address in (_archive_rows(url) if archive else _capture_rows(url)).items():
                 print(f"| {what} | {_median_ms(address):.0f} ms |", flush=True)
+            for what, address in ({} if archive else _searches(url)).items():
+                print(f"| {what} | {_median_ms(address, 1):.0f} ms |", flush=True)
             for what, taken_ms in _in_chromium(url, archive=archive):
                 print(f"| {what} | {taken_ms:.0f} ms |", flush=True)
             print(f"| peak memory while serving | {_peak_mb(process):.0f} MB |")

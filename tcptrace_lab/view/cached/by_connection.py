@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FILE_ROWS = 524_288
-"""Maximum number of rows of a file: about 80 MB of segments in memory while they are sorted."""
+"""Maximum number of rows of a file: about 110 MB of segments, and twice as much memory while they are sorted."""
 
 GROUP_ROWS = 16_384
 """Number of rows that are decoded together when a file is read. A query about a small connection decodes one or two such groups."""
@@ -131,10 +131,8 @@ class Writer:
             self._write(group)
 
     def _write(self, group: int) -> None:
-        places = self._waiting.pop(group, [])
-        self._waiting_rows.pop(group, None)
-        if not places:
-            return
+        places = self._waiting.pop(group)
+        del self._waiting_rows[group]
         low, after = np.searchsorted(self._shares.of, [group, group + 1]).tolist()
         rows = pl.concat([pl.scan_ipc(place) for place in places])
         self._files.write(rows.sort("conn", maintain_order=True) if low + 1 < after else rows, low, after - 1)

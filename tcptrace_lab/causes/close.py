@@ -12,6 +12,6 @@ RULE = Rule(
     lost_to="closing the connection (after the first FIN)",
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT,),
-    refuted_by="data of either direction after the FIN",
+    refuted_by="data that one of the two hosts sends after the first FIN",
     source="RFC 9293, 3.6",
 )

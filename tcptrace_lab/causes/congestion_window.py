@@ -13,7 +13,9 @@ RULE = Rule(
     lost_to="a congestion window reduced by packet loss",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by="flights as large as before the loss; an RTT that grows while the sender waits (which shows that the path itself is full)",
+    refuted_by=(
+        "as many bytes in flight during the wait as before the loss; an RTT that grows during the wait, which shows that the path is full"
+    ),
     source="RFC 5681, 3.1 and 3.2; RFC 9438",
     advice=Advice(
         finding="loss",

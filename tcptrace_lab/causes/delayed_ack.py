@@ -13,8 +13,8 @@ RULE = Rule(
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.LATE_ACK, proof.TIMER),
     refuted_by=(
-        "an RTT that is as long as this delay although ACKs are not delayed; an ACK that carries data; an ACK that leaves out data sent "
-        "long before it"
+        "other segments that the receiver ACKed at once, with an RTT as long as the wait; data in the ACK that ended the wait; data that "
+        "this ACK does not cover although it was sent more than an RTT earlier"
     ),
     source="RFC 5681, 4.2",
     advice=Advice(

@@ -12,6 +12,6 @@ RULE = Rule(
     lost_to="idle time (no data due)",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ACK),
-    refuted_by="a request that is still unanswered, or equally long pauses throughout the transfer",
+    refuted_by="a request that was unanswered during the pause; pauses of this length throughout the transfer",
     source="a heuristic: all data is ACKed, no request is open, and the pause is longer than 1 s and longer than ten times the usual pause",
 )

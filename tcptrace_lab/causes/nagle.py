@@ -13,7 +13,7 @@ RULE = Rule(
     lost_to="Nagle's algorithm (small segments delayed by one RTT)",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.HELD_SEGMENT, proof.ACK),
-    refuted_by="a small segment that was sent while an earlier small segment was in flight",
+    refuted_by="a small segment that this sender sent while its previous small segment was in flight",
     doubt=Doubt(of_all=ack_policy.all_in_doubt),
     cure="TCP_NODELAY on {sender}, or writing each message with one call,",
     source="RFC 896; RFC 9293, 3.7.4; Linux net/ipv4/tcp_output.c (tcp_nagle_check, Minshall's form)",

@@ -13,8 +13,8 @@ RULE = Rule(
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.HELD_SEGMENT, proof.LATE_ACK, proof.TIMER),
     refuted_by=(
-        "a small segment that was sent while an earlier small segment was in flight; a full segment released by the ACK; an ACK that "
-        "carries data"
+        "a small segment that this sender sent while its previous small segment was in flight; a late ACK that releases a full "
+        "segment or carries data"
     ),
     proved_by_repetition=True,
     doubt=Doubt(

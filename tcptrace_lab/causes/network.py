@@ -16,7 +16,7 @@ RULE = Rule(
         remedy=("if the sender paces its segments (BBR, or a rate limit in the application): raise the pacing rate",),
     ),
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
-    refuted_by="an RTT that stays at its minimum while the sender waits",
+    refuted_by="an RTT that stays at the minimum of the connection while the sender waits",
     source="RFC 6349, 3.3 (round trips under load); Gettys & Nichols 2011 (bufferbloat)",
     advice=Advice(
         finding="network-limited",

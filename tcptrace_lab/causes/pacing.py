@@ -12,6 +12,9 @@ RULE = Rule(
     lost_to="pacing (gaps that the sender itself leaves between segments)",
     confidence=Confidence.POSSIBLE,
     proof=(proof.IN_FLIGHT, proof.ROOM),
-    refuted_by="ACKs that release the segments; uneven gaps; a TCP stack without pacing",
+    refuted_by=(
+        "segments that the sender sends as soon as an ACK arrives; uneven gaps between the segments; a sending host whose TCP stack does "
+        "not pace"
+    ),
     source="Linux net/ipv4/tcp_output.c (internal pacing); BBR",
 )

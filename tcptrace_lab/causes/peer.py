@@ -12,6 +12,6 @@ RULE = Rule(
     lost_to="waiting for messages from {receiver}",
     confidence=Confidence.CONSISTENT,
     proof=(proof.ACK,),
-    refuted_by="no data arrives from the peer before this endpoint sends again",
+    refuted_by="new data that this endpoint sends before data of its peer arrives",
     source="the ledger of the opposite direction shows what the peer was waiting for",
 )

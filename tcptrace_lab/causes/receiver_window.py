@@ -12,7 +12,10 @@ RULE = Rule(
     lost_to="a full receive window on {receiver}",
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by="a window that had room for a full segment, and was at least a third free, before the ACK that released the segment",
+    refuted_by=(
+        "a receive window that had room for a full segment, and was at least a third free, before the arrival of the ACK that "
+        "ended the wait"
+    ),
     source="RFC 9293, 3.8.6",
     advice=Advice(
         finding="receiver-window-limited",

@@ -18,7 +18,10 @@ RULE = Rule(
         remedy=("if the send buffer is not full: set TCP_NODELAY",),
     ),
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by="flights that still grow; an earlier loss; an application that sends only some time after each ACK",
+    refuted_by=(
+        "bytes in flight that still increase from RTT to RTT; a packet loss earlier in this direction; an application that writes only "
+        "some time after each ACK"
+    ),
     source="Abrams & Chen 1991; Siekkinen et al. 2005 (limitation by the transport layer)",
     advice=Advice(
         finding=FINDING,

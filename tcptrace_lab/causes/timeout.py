@@ -17,7 +17,7 @@ RULE = Rule(
         remedy=("if nothing is lost: write each message with one call, or set TCP_NODELAY, so that the receiver does not delay the ACK",),
     ),
     proof=(proof.IN_FLIGHT, proof.TIMER),
-    refuted_by="an ACK or another segment less than one RTO before the retransmit",
+    refuted_by="an ACK that the sender received, or a segment that it sent, less than one RTO before the retransmit",
     source="RFC 6298; Linux net/ipv4/tcp_timer.c (at least 200 ms)",
     advice=Advice(
         finding="timeout",

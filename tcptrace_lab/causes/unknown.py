@@ -12,6 +12,6 @@ RULE = Rule(
     lost_to="unknown causes",
     confidence=Confidence.POSSIBLE,
     proof=(proof.RIVALS, proof.IN_FLIGHT, proof.ACK, proof.TIMER),
-    refuted_by="nothing: no cause was found",
+    refuted_by="nothing, because no cause was found",
     source="several rules explain the wait equally well, or none does",
 )

@@ -58,7 +58,7 @@ FAULTS = (
         reasons=("kernel_drops", capture_quality.IN_PART, "drops_suspected"),
         title="The capture is incomplete",
         mechanism="Missing packets cannot be analysed: a gap in the capture looks like silence.",
-        refuted_by="a capture from another point that lacks the same segments",
+        refuted_by="a second capture of the same traffic, made at another point, that lacks the same segments",
         remedy=(
             "analyze the original file, if a filter or an editor left packets out",
             "capture again with a smaller snaplen (128) and a larger buffer (dumpcap -B 64), on a host with no other load",
@@ -76,7 +76,7 @@ FAULTS = (
             "If the handshake is missing, the window scale, the TCP options and the client are unknown. Without one direction, or without "
             "its ACKs, the capture does not show what arrived."
         ),
-        refuted_by="a capture from another point that has no more of these connections",
+        refuted_by="a second capture of these connections, made at another point, that lacks the same packets",
         remedy=(
             "start the capture before the connection opens, in both directions: both links of a bond, both directions of a SPAN port",
             "capture without a filter on flags or sizes, which drops ACKs",
@@ -88,7 +88,7 @@ FAULTS = (
         reasons=("duplicates",),
         title="The capture contains duplicate packets",
         mechanism="Duplicates agree in header fields in which retransmits differ. They are counted only as duplicates.",
-        refuted_by="duplicates that differ in IP ID, TTL or timestamps, or a receiver that answers both copies",
+        refuted_by="two copies of a packet that differ in IP ID, TTL or TCP timestamps; a receiver that answers both copies",
         remedy=("capture on one interface, not on “any”, and mirror only one direction of a port", "remove the duplicates: editcap -d"),
         source="docs/how-it-decides.md, 2.6 (duplicates from SPAN ports and “any”)",
         counted="capture_duplicates",
@@ -102,7 +102,7 @@ FAULTS = (
             "The network card splits or merges them. Each is counted as the number of segments that it was on the wire. The capture does "
             "not show when these segments were sent, and which of them were lost."
         ),
-        refuted_by="a path MTU that is large enough for such segments",
+        refuted_by="a path whose MTU is large enough for the longest segments of this capture",
         remedy=(
             "for an exact capture, switch offload off while capturing: ethtool -K eth0 tso off gso off gro off lro off",
             "capture on another machine: a tap or mirror port",
@@ -117,7 +117,7 @@ FAULTS = (
         title="The timestamps of the capture are unreliable",
         mechanism="Events that are shorter than the resolution of the clock, or happen while the clock is being set, have no "
         "reliable order or duration.",
-        refuted_by="RTTs and TCP timestamps that agree with the clock",
+        refuted_by="RTTs and TCP timestamps that agree with the timestamps of the capture",
         remedy=(
             "let the kernel or the network card timestamp packets (dumpcap --time-stamp-type), and do not set the clock while capturing",
             "merge captures of several interfaces only if the same clock timestamped them",

@@ -183,9 +183,8 @@ def _limits(lock: Lock, rest_ns: int) -> str:
             f"{known}; its exact size is unknown."
         ),
         (
-            "Would be disproved by: data from the receiver between the rounds; rounds of different size; an application "
-            "that writes exactly "
-            "this much and waits."
+            "Would be disproved by: data from the receiver between the rounds; rounds with different numbers of bytes; an application "
+            f"that writes exactly {lock.unacked_words} bytes and then waits."
         ),
     ]
     if not lock.nagle:

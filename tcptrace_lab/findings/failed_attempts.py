@@ -66,7 +66,8 @@ WORDS = {
             "{client} sent its SYN{again}, and no answer came: the server is down, the address is wrong, or something on the path drops "
             "the SYN or its answer."
         ),
-        limits="The capture does not show which of these is the reason. Would be disproved by: an answer that was not captured.",
+        limits="The capture does not show which of these is the reason. Would be disproved by: an answer to the SYN that reached the "
+        "client and is missing from the capture.",
         remedy=(
             "check that the server is running and has this address",
             "find what drops the SYN or its answer: a firewall, a missing route, a full accept queue",
@@ -77,14 +78,15 @@ WORDS = {
         together="{server} refused {count} connection attempts{for_time}",
         mechanism="{client} sent its SYN{again}, and a RST came back: no application listens on that port, or a firewall "
         "refuses the connection.",
-        limits="A firewall that answers for the server looks the same. Would be disproved by: a SYN-ACK.",
+        limits="A firewall that answers for the server looks the same. Would be disproved by: a SYN-ACK of the server before the RST.",
         remedy=("start the application that should listen there, or correct the port", "let the client wait between attempts (backoff)"),
     ),
     "reset": Words(
         alone="",
         together="{count} connections to {server} were reset before they carried data",
         mechanism="Each connection was opened, and {who} reset it before any data was sent.",
-        limits="Health checks and scanners do this on purpose. Would be disproved by: data that was not captured.",
+        limits="Health checks and scanners do this on purpose. Would be disproved by: data of these connections that is "
+        "missing from the capture.",
         remedy=("find what resets the connections: a health check is harmless, a server that is overloaded or out of processes is not",),
     ),
 }

@@ -197,8 +197,8 @@ def _reordering(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         ),
         evidence_frames=_evidence(shown),
         limits=(
-            "The capture shows only reordering before the capture point. Would be disproved by: late segments that are new "
-            "transmissions (another IP ID or timestamp)."
+            "The capture shows only reordering before the capture point. Would be disproved by: late segments that are retransmits, with a "
+            "newer IP ID or TCP timestamp than the segments that arrived before them."
         ),
         remedy=(
             "find what spreads one connection over several paths: per-packet bonding or load balancing, parallel queues, wireless",
@@ -233,8 +233,8 @@ def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         title=f"{count:,} of {resent:,} retransmit{'s were' if resent != 1 else ' was'} spurious: the original had arrived",
         mechanism=f"The sender retransmitted the segments because {why or 'it took them for lost'}.",
         evidence_frames=_evidence(shown),
-        limits=f"{spurious_retransmits.LIMITS} Would be disproved by: no D-SACK, no echo of the original's timestamp, "
-        "an ACK later than one RTT.",
+        limits=f"{spurious_retransmits.LIMITS} Would be disproved by: an ACK of the retransmitted data that "
+        "came at least one RTT after the retransmit, without a D-SACK block and without an echo of the original's timestamp.",
         remedy=spurious_retransmits.REMEDY,
         predicted_gain=None,
         source="RFC 2883; RFC 3522; RFC 3708",
@@ -260,7 +260,8 @@ def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bo
             "little time, but all other traffic in the same queue waits as long."
         ),
         evidence_frames=tuple(sorted(shown.get("slowest", ()))),
-        limits="A receiving host that is slow to ACK looks the same. Would be disproved by: an RTT near its base while the queue drains.",
+        limits="A receiving host that is slow to ACK looks the same. Would be disproved by: RTTs near the base RTT "
+        "while as many bytes are in flight as during the long RTTs.",
         remedy=("manage the queue at the bottleneck (fq_codel, CAKE), or let it mark packets (ECN)", *([] if small_buffer else [window])),
         predicted_gain=None,
         source="Gettys & Nichols 2011; RFC 8289; RFC 8290; ITU-T G.114",
@@ -289,8 +290,8 @@ def _marks(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
             f"with data.{behind}"
         ),
         evidence_frames=tuple(sorted(shown.get("frames", ()))),
-        limits="Marks that packets get behind the capture point are not in the capture. Would be disproved by: packets without the "
-        "CE mark.",
+        limits="Marks that packets get behind the capture point are not in the capture. Would be disproved by: packets of "
+        "the evidence frames that carry neither the CE mark nor the CWR flag.",
         remedy=("reduce other traffic at the bottleneck, or raise the bottleneck's rate: ECN itself works as intended",),
         predicted_gain=None,
         source="RFC 3168, 5 and 6.1",

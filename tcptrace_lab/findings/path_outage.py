@@ -206,7 +206,7 @@ class Outage:
         return (
             "The capture does not show which part of the path failed. "
             f"{'' if self.confidence is Confidence.PROVED else host}Would be disproved by: a packet from {self.receiver} during the "
-            "silence; ACKs of data that the capture lacks (a capture gap)."
+            "silence; ACKs of data that is missing from the capture (a gap in the capture, not in the path)."
         )
 
     def remedy(self) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ def _limits(group: GroupSizes) -> str:
             "second pass, or sizes "
             "in random order, would show which."
         )
-    sentences.append("Would be disproved by: messages of these sizes that do not stall; equal stalls at all sizes.")
+    sentences.append("Would be disproved by: messages of these sizes that do not stall; equally long stalls of messages of all sizes.")
     return " ".join(sentences)
 
 

@@ -161,8 +161,8 @@ def _tinygram(row: Mapping[str, Any]) -> Finding:
             f"{row['acks']:,} ACKs without data came back."
         ),
         evidence_frames=() if row["small_in_flight_frame"] is None else (row["small_in_flight_frame"],),
-        limits="An application that must not wait, such as a terminal or a game, may need this. Would be disproved by: larger "
-        "segments on the wire.",
+        limits="An application that must not wait, such as a terminal or a game, may need small segments. Would be "
+        "disproved by: a capture at the receiver in which the same data arrives in larger segments.",
         remedy=(
             "write larger pieces (a buffer, writev, TCP_CORK)",
             "keep Nagle's algorithm on where the application does not wait for answers",
@@ -201,7 +201,7 @@ def _cut_message(row: Mapping[str, Any]) -> Finding:
         evidence_frames=() if row["cut_frame"] is None else (row["cut_frame"],),
         limits=(
             "A socket that passes on 1,024 or 4,096 bytes at a time looks the same as an application that writes such pieces. "
-            "Would be disproved by: messages that are not cut there, or whose cut depends on the segment size."
+            f"Would be disproved by: longer messages that are not cut at {at_bytes:,} bytes; a cut that moves when the MSS changes."
         ),
         remedy=(
             "write messages that fit the buffer: at most its size, or a multiple of it",
@@ -270,8 +270,8 @@ def _silly_window(row: Mapping[str, Any], cut: Mapping[str, Any]) -> Finding:
             f"the headers of the other segments ({header} bytes each) add {(cut['cut'] - needed) * header:,} bytes."
         ),
         evidence_frames=tuple(sorted(cut["frames"])),
-        limits="A capture away from the sender may miss some of these segments. Would be disproved by: segments that leave "
-        "room in the window.",
+        limits="A capture away from the sender may miss some of these segments. Would be disproved by: segments of "
+        "the evidence frames that leave room in the receive window.",
         remedy=(
             "let the receiver open its window by at least a full segment or half of its buffer (RFC 9293, 3.8.6.2.2)",
             "let the receiving application read more per call, and raise the receive buffer",

@@ -63,7 +63,8 @@ _MARK_COLUMNS = (
     "rst_segments",
 )
 _OTHER_MARK_COLUMNS = (*["duplicate_acks"] * 4, "zero_window_advertisements", "rst_segments")
-"""Columns that count marks of the peer. A duplicate ACK is one mark plus up to three SACK blocks with timestamps (RFC 2018, 3)."""
+"""Columns that count marks of the peer. The figures show at most four marks per duplicate ACK: the ACK itself and
+its SACK blocks. If TCP timestamps are in use, an ACK has at most three SACK blocks (RFC 2018, 3)."""
 
 
 class Chosen(NamedTuple):

@@ -8,7 +8,7 @@ FINDING: Final = "spurious-retransmission"
 
 CURE: Final = "a path that does not reorder segments or delay ACKs"
 
-REFUTED_BY: Final = "ACKs that covered the retransmitted data only after the retransmit had arrived"
+REFUTED_BY: Final = "ACKs of the retransmitted data that the receiver sent only after the retransmit had arrived"
 
 LIMITS: Final = "A capture at one point does not show whether the segments or their ACKs were late, or where on the path."
 

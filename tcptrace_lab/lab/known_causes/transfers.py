@@ -184,33 +184,33 @@ def _held_by_paths() -> Iterator[Named]:
 
 def _mixtures() -> Iterator[Named]:
     yield (
-        "window 16,384 B, then its reader pauses 300 ms, 20 ms",
+        "receive window of 16,384 B, then a receiver that stops reading for 300 ms, RTT 20 ms",
         known(path(0.020), Mixture((Bulk(300_000), SlowReader(80_000, 16_384, 0.3))), WINDOW, receive_buffer_bytes=16_384),
     )
     yield (
-        "bulk of 1,000,000 B, then 8 questions with 100 ms of thought, 20 ms",
+        "bulk transfer of 1,000,000 B, then 8 requests with 100 ms of server think time, RTT 20 ms",
         known(path(0.020, room=True), Mixture((Bulk(1_000_000), Exchanges((300,), 400, 8, 0.1))), PEER, SLOW_START, nodelay=True),
     )
     yield (
-        "20 questions 100+100, then NODELAY and 20 more with 30 ms of thought, 10 ms",
+        "20 requests in writes of 100+100 B, then TCP_NODELAY and 20 such requests with 30 ms of server think time, RTT 10 ms",
         known(
             path(0.010), Mixture((Exchanges((100, 100), 50, 20), Setting(nodelay=True), Exchanges((100, 100), 50, 20, 0.03))), NAGLE, PEER
         ),
     )
     yield (
-        "slow start, then send buffer 131,072 B, 50 ms",
+        "slow start, then a send buffer of 131,072 B, RTT 50 ms",
         known(path(0.050, room=True), BoundedBulk(3_000_000, 131_072, 8_192), SLOW_START, SEND_BUFFER, nodelay=True),
     )
     yield (
-        "5 % of 150 packets lost, then clean, 20 ms, cubic",
+        "5% of 150 packets lost, then no loss, RTT 20 ms, cubic",
         known(path(0.020, room=True, lost=_some(20, 170, 0.05, 1)), Bulk(1_500_000), LOSS),
     )
     yield (
-        "writer gives 8,000 B every 60 ms, then bulk into a window of 24,000 B, 20 ms",
+        "8,000 B written every 60 ms, then a bulk transfer into a receive window of 24,000 B, RTT 20 ms",
         known(path(0.020), Mixture((PeriodicWriter(8_000, 15, 0.06), Bulk(400_000))), APPLICATION, WINDOW, receive_buffer_bytes=24_000),
     )
     yield (
-        "10 Mb/s with a long queue, then a window of 12,000 B, 20 ms",
+        "bulk transfer over a 10 Mb/s link with a long queue, then into a receive window of 12,000 B, RTT 20 ms",
         known(
             path(0.020, rate_bps=10_000_000),
             Mixture((Bulk(400_000), Setting(window_bytes=12_000), Bulk(1_300_000))),
@@ -219,7 +219,7 @@ def _mixtures() -> Iterator[Named]:
         ),
     )
     yield (
-        "window 20,000 B, then send buffer 8,192 B, 30 ms",
+        "receive window of 20,000 B, then a send buffer of 8,192 B, RTT 30 ms",
         known(
             path(0.030),
             Mixture((Bulk(300_000), BoundedBulk(300_000, 8_192, 2_048))),
@@ -230,7 +230,7 @@ def _mixtures() -> Iterator[Named]:
         ),
     )
     yield (
-        "20 questions 200+200, then send buffer 16,384 B with NODELAY, 15 ms",
+        "20 requests in writes of 200+200 B, then TCP_NODELAY and a send buffer of 16,384 B, RTT 15 ms",
         known(
             path(0.015, room=True),
             Mixture((Exchanges((200, 200), 50, 20), Setting(nodelay=True), BoundedBulk(600_000, 16_384, 4_096))),
@@ -239,7 +239,7 @@ def _mixtures() -> Iterator[Named]:
         ),
     )
     yield (
-        "reader pauses 200 ms, then 8 questions with 80 ms of thought, 10 ms, MTU 9180",
+        "receiver that stops reading for 200 ms, then 8 requests with 80 ms of server think time, RTT 10 ms, MTU 9180",
         known(
             path(0.010, JUMBO),
             Mixture((SlowReader(200_000, 40_000, 0.2), Exchanges((500,), 800, 8, 0.08))),

@@ -120,7 +120,10 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Set the marks for `-m`. Deselect tests whose captures are missing, and live tests on machines that cannot run them."""
+    """Add the markers that `-m` selects.
+
+    Skip tests whose captures are missing, and live tests on machines that cannot run them.
+    """
     absent = {
         "shared_captures": ("tests of the shared captures", needs.why_no_captures()),
         "live": ("live tests", needs.why_not_live() if any(item.get_closest_marker("live") for item in items) else None),

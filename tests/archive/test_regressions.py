@@ -1,4 +1,4 @@
-"""Regressions and outliers in an archive: found by ranks and medians, and reported with the underlying numbers."""
+"""Regressions and outliers of an archive are found by ranks and medians, and are reported with the underlying numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ SYN_NS = 10_000_000
 
 
 def handshakes(folder: Path, times_ms: list[float], first: int) -> Path:
-    """Write one capture for each handshake time, numbered from `first`, and return the folder. All captures have the same client."""
+    """Write one capture for each handshake time, and return the folder.
+
+    The captures are numbered from `first`. All have the same client.
+    """
     folder.mkdir(exist_ok=True)
     for place, time_ms in enumerate(times_ms):
         archives.handshake(folder / f"h{first + place}.pcap", first + place, time_ms / 1000)

@@ -1,4 +1,7 @@
-"""The tables of an archive match their schema in every program that reads Parquet. The command `archive` queries, lists and cleans it."""
+"""The tables of an archive match their schema in every program that reads Parquet.
+
+The command `archive` queries, lists and cleans an archive.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files make which captures."""
+"""The files of a folder are grouped into captures: the files of one ring buffer are one capture."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_where_nothing_reports_it_a_file_is_closed_when_it_stays_as_it_is(tmp_pa
 
 
 def never_ended() -> Closed:
-    """Return a rule by which every file is recent.
+    """Return a rule that never considers the ring buffer ended.
 
     On a slow machine, the default rule could consider the ring buffer ended before the test ends it.
     """

@@ -23,7 +23,10 @@ pytest_plugins = ("tests.support.pages.axe", "tests.support.pages.visits")
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    """Reports of three captures: with findings, with data in both directions, and with several connections."""
+    """The reports of three captures.
+
+    The first has findings, the second has data in both directions, and the third has several connections.
+    """
     names = ("ethernet-nagle-on", "ethernet-two-way", "ethernet-short-connections")
     return {name: report.render(report.data(analyze(CAPTURES / f"{name}.pcapng"))) for name in names}
 
@@ -85,7 +88,6 @@ def test_a_link_to_a_finding_opens_it_and_goes_there(visit: Open, pages: dict[st
 
 
 def test_causes_are_distinguished_without_colour(visit: Open, pages: dict[str, str]) -> None:
-    """Each part of the time bar has a pattern or a label beside it, and neighbouring parts look different."""
     opened = visit(pages["ethernet-two-way"])
     looks = opened.page.evaluate("[...document.querySelectorAll('.headline .bar span')].map((each) => each.className)")
     assert len(looks) > 3

@@ -189,7 +189,7 @@ def test_printing_draws_all_figures_in_ink_on_paper_and_leaves_the_page_as_it_wa
 
 
 def test_the_browsers_own_command_prints_filled_tables_and_says_which_figures_are_not_drawn(visit: Open) -> None:
-    """A browser that has begun to print does not wait for scripts."""
+    """The browser's own print command cannot draw figures. An empty figure tells the user to press the Print button."""
     opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))
     rows = "[...document.querySelectorAll('.statistics tbody tr')]"
     opened.until(f"{rows}.length")

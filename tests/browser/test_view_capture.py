@@ -195,7 +195,10 @@ BARS = """() => [...document.querySelectorAll('#list tbody tr[aria-rowindex]')].
 def test_bars_reach_from_the_first_segment_to_the_last_in_the_colour_of_the_cause(
     explore: Explore, tmp_path: Path, zoom_s: tuple[float, float] | None
 ) -> None:
-    """The expected times are tshark's. The expected cause is the largest one in the JSON, for the direction with more data."""
+    """The expected times are tshark's.
+
+    The expected cause is the one with the most time in the JSON result, for the direction with more data.
+    """
     capture = CAPTURES / "ethernet-short-connections.pcapng"
     times_s: dict[int, list[float]] = {}
     for frame in tshark.frames(capture, ["tcp.stream", "frame.time_relative"]):

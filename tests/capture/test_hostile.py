@@ -199,7 +199,7 @@ def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:
 def check_sane(read: engine.Read | EngineError) -> None:
     """Check the properties that the engine's result must have for any input."""
     if isinstance(read, engine.Read):
-        in_order = read.segments.filter(pl.col("kind") != "link_damaged")  # damaged segments may have late frames
+        in_order = read.segments.filter(pl.col("kind") != "link_damaged")  # a damaged segment may have the number of a later frame
         assert in_order["frame"].is_sorted()
         assert read.segments["conn"].n_unique() == read.connections.height
         assert read.segments.filter(~pl.col("captured_payload_bytes").is_between(0, pl.col("payload_bytes"))).is_empty()

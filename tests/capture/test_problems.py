@@ -51,7 +51,7 @@ def test_every_problem_of_a_malformed_capture_says_what_where_and_what_was_done(
 
 
 def test_the_byte_of_a_damaged_frame_is_where_its_bytes_begin(tmp_path: Path) -> None:
-    """The offset of frame 2 is 24 (file header) + 16 + 54 (first record) + 16 (record header of frame 2)."""
+    """The offset of frame 2 is 24 (file header) + 16 + 54 (first record) + 16 (record header of frame 2) bytes."""
     text = "0 C > S S 0:0(0)\n1 C > S S 0:0(0) {iplen 19}\n2 C > S S 0:0(0) {iplen 18}"
     path = packets.capture(tmp_path / "x.pcap", text)
     (problem,) = engine.read(path).problems
@@ -61,7 +61,10 @@ def test_the_byte_of_a_damaged_frame_is_where_its_bytes_begin(tmp_path: Path) ->
 
 
 def test_of_merged_files_the_frame_is_reported_and_no_byte(tmp_path: Path) -> None:
-    """Frames are numbered across all merged files, so the problem names no file."""
+    """The damaged frame is the first frame of the second file, and frame 2 of the merged capture.
+
+    The problem names neither a file nor a byte offset.
+    """
     whole = packets.capture(tmp_path / "1.pcap", "0 C > S S 0:0(0)")
     damaged = packets.capture(tmp_path / "2.pcap", "1 C > S S 0:0(0) {iplen 19}")
     (problem,) = engine.read(whole, damaged).problems

@@ -58,7 +58,7 @@ def test_of_a_stream_only_the_beginning_is_kept() -> None:
 def test_a_stream_that_breaks_gives_what_came_and_keeps_the_reason() -> None:
     """The stream is the master side of a terminal whose slave side is closed.
 
-    Reading this stream fails with EIO; reading a pipe would only end.
+    A read from this stream fails with EIO. A pipe whose writer has closed it does not fail: a read returns the end of the file.
     """
     master, slave = pty.openpty()
     tty.setraw(slave)

@@ -30,7 +30,7 @@ def lines_of(words: str) -> list[str]:
 
 
 def test_the_answer_has_its_parts_in_order(tmp_path: Path) -> None:
-    """According to tshark (tcp.time_delta), eleven waits of 43 ms take 477 ms of 527 ms."""
+    """According to tshark (tcp.time_delta), eleven waits of 43 ms take 477 ms of the connection's 527 ms."""
     words = new_process("analyze", NAGLE, folder=tmp_path).stdout.decode()
     reported = lines_of(words)
     assert reported[0].startswith("Nagle's algorithm waiting for delayed ACKs took 91% of 527 ms;")
@@ -130,7 +130,10 @@ def test_a_long_duration_stays_on_its_line(tmp_path: Path) -> None:
 
 
 def test_the_bar_divides_the_active_time_and_leaves_idle_out() -> None:
-    """750 of 1,000 ns fill 60 of 80 cells, and 245 ns fill 19.6 cells. 5 ns are too few for a separate part of the bar."""
+    """The bar has 80 cells for 1,000 ns of active time.
+
+    750 ns fill 60 cells, and 245 ns fill 19.6 cells. 5 ns are too few for a separate part of the bar.
+    """
     spent = time_bar.parts(account(application=750, network=245, close=5, idle=9_000), "client")
     assert [(part.cause, part.ns) for part in spent] == [("application", 750), ("network", 245), (time_bar.OTHERS, 5)]
     assert time_bar.cells(spent, 80) == [60, 20, 0]

@@ -21,9 +21,9 @@ def test_quantiles_are_those_of_the_printed_table(freedom: int) -> None:
 
 @pytest.mark.parametrize("probability", [0.6, 0.9, 0.975, 0.9995])
 def test_one_and_two_degrees_of_freedom_have_closed_forms(probability: float) -> None:
-    """The quantile of Student's t for probability p is Cauchy's for one degree of freedom.
+    """For one degree of freedom, Student's t distribution is the Cauchy distribution.
 
-    For two degrees of freedom, it is (2p − 1) √(2 / (4 p (1 − p))).
+    For two degrees of freedom, the quantile of probability p is (2p − 1) √(2 / (4 p (1 − p))).
     """
     assert t_quantile(probability, 1) == pytest.approx(math.tan(math.pi * (probability - 0.5)), rel=1e-12)
     two = (2 * probability - 1) * math.sqrt(2 / (4 * probability * (1 - probability)))
@@ -108,7 +108,10 @@ def test_five_percent_of_equal_experiments_are_called_different() -> None:
 
 
 def test_holm_by_hand() -> None:
-    """By hand, Holm's corrected p-values are 0.01 × 3, then 0.03 × 2, then 0.04 × 1. The third is then raised to the second."""
+    """By hand, the products are 0.01 × 3 = 0.03, 0.03 × 2 = 0.06, and 0.04 × 1 = 0.04.
+
+    A corrected p-value must not be smaller than the one before, so 0.04 becomes 0.06.
+    """
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
     assert holm([0.5, 0.6]) == [1.0, 1.0]
     assert holm([]) == []

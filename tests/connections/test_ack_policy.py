@@ -94,9 +94,9 @@ def test_the_first_flight_of_linux_is_ten_segments() -> None:
 
 
 def exchange(*requests: tuple[float, float]) -> str:
-    """A handshake, then small requests. Each request has a time and the delay of its ACK, both in ms.
+    """Return a handshake, then small requests.
 
-    The server sends no data.
+    Each request has a time and the delay of its ACK, both in ms. The server sends no data.
     """
     lines = [HANDSHAKE]
     for number, (at_ms, delay_ms) in enumerate(requests):
@@ -168,7 +168,7 @@ def test_two_delayed_acks_name_no_timer(tmp_path: Path) -> None:
 
 
 def bulk(sizes: list[int], acks: dict[int, float], *, spacing_ms: float = 3) -> str:
-    """A handshake and segments of these sizes, sent every `spacing_ms`.
+    """Return a handshake and segments of these sizes, sent every `spacing_ms`.
 
     `acks` maps a segment's number to a delay in ms. The ACK of the segment follows it after 1 ms plus this delay.
     """
@@ -241,7 +241,7 @@ def test_acks_that_a_queue_delays_are_not_a_timers(tmp_path: Path) -> None:
 
 
 def held(size: int, count: int, *, late_ms: float = 0.2) -> str:
-    """Small writes, each sent `late_ms` after the ACK of the previous one. Each ACK is 100 ms late."""
+    """Return small writes, each sent `late_ms` after the ACK of the previous one. Each ACK is 100 ms late."""
     lines = [HANDSHAKE, f"10ms C > S P. 1:{1 + size} ack 1"]
     for number in range(count):
         end = 1 + size * (number + 1)
@@ -256,9 +256,9 @@ def test_once_may_be_chance_three_times_is_proof(tmp_path: Path, holds: int, sta
 
 
 def switched(first: str, then: str) -> list[str]:
-    """The lines of an exchange in two parts, `first` and `then`.
+    """Return the lines of an exchange in two parts, `first` and `then`.
 
-    In each part, `H` stands for three writes of 100 bytes that each wait for an ACK. `N` stands for three pairs of writes; in each pair,
+    In each part, `H` stands for three writes of 100 bytes that each wait for an ACK. `N` stands for three pairs of writes. In each pair,
     the second write does not wait.
     """
     lines, end = [HANDSHAKE], 1
@@ -280,10 +280,10 @@ def switched(first: str, then: str) -> list[str]:
 def test_nagle_that_is_switched_under_way_is_not_reported_for_the_whole_connection(
     tmp_path: Path, first: str, then: str, cause: str, ended: list[int]
 ) -> None:
-    """Three writes do not wait, which proves NODELAY at that time.
+    """Three writes do not wait, which proves that TCP_NODELAY is set at that time.
 
-    Three other writes wait 100 ms for an ACK. These waits end with the frames in `ended`. Every wait is in the ledger, whether it has a
-    finding or not. Three waits do not prove Nagle's algorithm if small segments were sent earlier without a wait.
+    Three other writes wait 100 ms for an ACK. These waits end with the frames in `ended`, and all of them are in the ledger. If small
+    segments were sent earlier without a wait, three waits do not prove Nagle's algorithm, and there is no finding.
     """
     path = packets.capture(tmp_path / "switched.pcap", "\n".join(switched(first, then)))
     found = judged(path)

@@ -168,7 +168,7 @@ def test_confidence_is_lowered_by_what_is_left(factor: float, steps: int) -> Non
 
 
 def stalls(*, clock_ms: float = 0) -> str:
-    """Twelve small writes, each delayed for 100 ms by a delayed ACK; one timestamp is `clock_ms` too early."""
+    """Return twelve small writes, each delayed for 100 ms by a delayed ACK. One timestamp is `clock_ms` too early."""
     lines = [TRANSFER.split("0.020", maxsplit=1)[0], "0.5 C > S P. 1:101 ack 1"]
     for number in range(12):
         end = 101 + 100 * number
@@ -194,7 +194,7 @@ def test_findings_are_less_sure_where_the_capture_is_and_say_why(tmp_path: Path)
 
 
 def bulk() -> list[packets.Frame]:
-    """Sixty flights of ten segments over a path with an RTT of 8 ms; the receiver ACKs every second segment."""
+    """Return sixty flights of ten segments over a path with an RTT of 8 ms. The receiver ACKs every second segment."""
     lines = ["0ms C > S S 0:0(0) win 64240 <mss 1460>", "7.9ms S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "8ms C > S . ack 1"]
     for flight in range(60):
         at_ms, first = 10 + flight * 8.08, 1 + 14_600 * flight
@@ -229,7 +229,10 @@ def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_
 
 
 def test_a_file_whose_packets_are_out_of_order_is_to_be_sorted(tmp_path: Path) -> None:
-    """A transfer of 120 and 1,884 bytes. Its packets are shuffled as in a capture of simsong/tcpflow (test5-lines-randomized)."""
+    """The hosts send 120 and 1,884 bytes.
+
+    The packets are shuffled like those of the capture test5-lines-randomized of simsong/tcpflow.
+    """
     whole = packets.frames("""
         0.000 C > S  S   0:0(0)          win 65535 <mss 1460, sackOK>
         0.079 S > C  S.  0:0(0)   ack 1  win 14600 <mss 1460, sackOK>
@@ -262,7 +265,7 @@ def test_a_fine_clock_is_believed_whatever_the_traffic(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("back", "name", "factor"), [("0.030998", "clock_jitter", 1), ("0.0309", "backward_timestamps", 0.7)])
 def test_processors_whose_clocks_differ_by_a_few_microseconds_do_no_harm(back: str, name: str, factor: float, tmp_path: Path) -> None:
-    """The segment after 0.031 s has an earlier timestamp than the segment before it, by 2 µs or 100 µs."""
+    """One segment has an earlier timestamp than the segment before it (0.031 s): 2 µs or 100 µs earlier."""
     found = quality_of_text(tmp_path, TRANSFER.replace("0.040 C > S", f"{back} C > S"))
     assert (names(found), found.factor) == ([name], factor)
 

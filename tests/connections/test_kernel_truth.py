@@ -34,7 +34,7 @@ def _setting(name: str) -> dict[str, Any]:
 
 
 def _directions(setting: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, int], pl.DataFrame]]:
-    """For each host with TCP_INFO: its figures (`segments`, …), its TCP_INFO, and the segments that it sent."""
+    """Return the figures (`segments`, …), the TCP_INFO and the sent segments of each host that has TCP_INFO."""
     read = engine.read(CAPTURES / setting["file"])
     rows = {(row["client_port"], row["server_port"]): row for row in read.connections.iter_rows(named=True)}
     found = []
@@ -56,7 +56,6 @@ def test_every_capture_has_the_kernels_account() -> None:
 
 @pytest.mark.parametrize("setting", _settings(), ids=lambda setting: setting["file"])
 def test_resent_segments_and_bytes_are_those_of_the_kernel(setting: dict[str, Any]) -> None:
-    """The figures agree with the kernel's for captures from either end."""
     for figures, info, own in _directions(setting):
         assert figures["retransmitted_segments"] == info["tcpi_total_retrans"]
         assert figures["retransmitted_bytes"] == info["tcpi_bytes_retrans"]
@@ -103,9 +102,10 @@ def _ledger(setting: dict[str, Any]) -> dict[str, float]:
 
 @pytest.mark.parametrize("setting", _settings(), ids=lambda setting: setting["file"])
 def test_time_that_window_and_send_buffer_held_is_the_kernels(setting: dict[str, Any]) -> None:
-    """The receive window's time may differ from `tcpi_rwnd_limited` by 5% of the busy time, 1.25 RTTs or a jiffy, whichever is longest.
+    """The ledger's time for the receive window is compared with `tcpi_rwnd_limited`.
 
-    The send buffer's time is at least 90% of `tcpi_sndbuf_limited`.
+    They may differ by 5% of the busy time, by 1.25 RTTs or by a jiffy, whichever is longest. The ledger's time for the send buffer is at
+    least 90% of `tcpi_sndbuf_limited`.
     """
     info = setting["connections"][0].get("client", {}).get("tcp_info") if setting.get("connections") else None
     if not info:

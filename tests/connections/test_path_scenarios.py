@@ -20,10 +20,10 @@ HANDSHAKE = """
 
 
 def test_late_original_is_out_of_order_though_its_numbers_resemble_those_of_another(tmp_path: Path) -> None:
-    """Captured at the receiver: packet 27 arrives after packet 31.
+    """The capture is made at the receiver. Packet 27 arrives after packet 31.
 
     The sequence numbers of packets 27 and 31 differ in one bit, and so do their IP identifications. Packet 27 was reordered (RFC 4737,
-    3.3). Packet 27 fills a hole, so it is no copy of packet 31.
+    3.3). It fills a hole, so it is no copy of packet 31.
     """
     text = f"""{HANDSHAKE}
     0.0811 C > S . 1:9129      ack 1 win 502 <TS val 180 ecr 900> {{id 25}}

@@ -38,19 +38,19 @@ OPENED_AT_SERVER = """
 
 
 def direction(tmp_path: Path, text: str) -> dict[str, Any]:
-    """The rates of the client's direction of an exchange."""
+    """Return the rates of the client's direction of an exchange."""
     found = read(packets.capture(tmp_path / "exchange.pcap", text))
     row: dict[str, Any] = rates.table(found.connections).filter(pl.col("from_client")).collect().row(0, named=True)
     return row
 
 
 def lines(moments: list[tuple[float, str]]) -> str:
-    """The lines of an exchange, sorted by their time in milliseconds. Lines of the same time keep their order."""
+    """Return the lines of an exchange, sorted by their time in milliseconds. Lines of the same time keep their order."""
     return "".join(f"{at_ms / 1000:.6f} {line}\n" for at_ms, line in sorted(moments, key=lambda moment: moment[0]))
 
 
 def sent(count: int, gap_ms: float, ack_ms: list[float], *, from_ms: float = 40.0) -> str:
-    """`count` full segments, one every `gap_ms`. The ACK of each segment arrives at its time in `ack_ms`."""
+    """Return `count` full segments, one every `gap_ms`. The ACK of each segment arrives at its time in `ack_ms`."""
     moments = []
     for number in range(count):
         end = 1 + (number + 1) * FULL
@@ -60,7 +60,10 @@ def sent(count: int, gap_ms: float, ack_ms: list[float], *, from_ms: float = 40.
 
 
 def drained(count: int, gap_ms: float, drain_ms: float) -> str:
-    """`count` full segments, one every `gap_ms`. A queue releases one every `drain_ms`, and its ACK arrives one RTT later."""
+    """Return `count` full segments that enter a queue, one every `gap_ms`.
+
+    The queue releases one segment every `drain_ms`. The ACK of the segment arrives one RTT later.
+    """
     return sent(count, gap_ms, [60 + number * drain_ms for number in range(count)])
 
 
@@ -78,7 +81,7 @@ def test_a_program_that_writes_every_millisecond_sends_at_that_pace(tmp_path: Pa
 
 
 def mixed(sizes: list[int], gap_ms: float) -> str:
-    """Segments of these sizes every `gap_ms`; one ACK of all arrives 20 ms after the last."""
+    """Return segments of these sizes, one every `gap_ms`. One ACK of all segments arrives 20 ms after the last."""
     moments, end = [], 1
     for number, size in enumerate(sizes):
         moments.append((40 + number * gap_ms, f"C > S . {end}:{end + size} ack 1"))
@@ -89,8 +92,8 @@ def mixed(sizes: list[int], gap_ms: float) -> str:
 def test_a_burst_of_full_segments_with_a_small_end_shows_the_senders_rate(tmp_path: Path) -> None:
     """A burst of 19 full segments and one of 100 bytes has 27,840 bytes and takes 19 ms.
 
-    The rate counts 19/20 of these bytes, because the 19 ms begin with the first of the 20 segments. The last 17 segments alone would show
-    only 11.04 Mb/s, because one of them is the small segment.
+    These 19 ms are the gaps between the 20 segments, so the rate counts only 19/20 of the bytes. The last 17 segments alone would show only
+    11.04 Mb/s, because one of them is the small segment.
     """
     row = direction(tmp_path, OPENED_AT_CLIENT + mixed([FULL] * 19 + [100], 1.0))
     assert row["send_bps"] == pytest.approx(27_840 * 8 / 0.019 * 19 / 20)
@@ -168,7 +171,7 @@ def test_a_sender_as_fast_as_its_line_is_bound_by_the_line(tmp_path: Path) -> No
 
 
 def flights(sizes: list[int], round_ms: float = 20.0) -> str:
-    """Flights of full segments; `sizes` has the number of segments in each flight.
+    """Return flights of full segments. `sizes` has the number of segments in each flight.
 
     Each ACK arrives one RTT after its segment and at once releases a segment of the next flight.
     """
@@ -210,7 +213,7 @@ def test_what_comes_evenly_spread_to_a_receiver_reveals_no_send_buffer(tmp_path:
 
 @pytest.mark.live
 def test_a_bottleneck_of_a_known_rate_is_measured_at_the_sender(tmp_path: Path) -> None:
-    """The bottleneck passes 5 Mb/s of frames: 1514 bytes with 1448 of data, so 4.782 Mb/s of data.
+    """The bottleneck carries 5 Mb/s. A frame of 1514 bytes has 1448 bytes of data, so the data rate is 4.782 Mb/s.
 
     If the process that emulates the path runs late, the expected rate is that at which the data arrived. A capture at the receiver does not
     show that the path had a queue.
@@ -231,9 +234,9 @@ def test_a_bottleneck_of_a_known_rate_is_measured_at_the_sender(tmp_path: Path) 
 
 
 def test_a_bound_below_what_was_delivered_is_none(tmp_path: Path) -> None:
-    """3,000 segments arrive in 3 s (11.68 Mb/s).
+    """Fourteen segments are acknowledged one by one, every 20 ms.
 
-    Before them, fourteen segments are acknowledged one by one, every 20 ms, which looks like a queue that drains at 0.58 Mb/s.
+    This looks like a queue that drains at 0.58 Mb/s. But then 3,000 segments arrive in 3 s (11.68 Mb/s), so the path is faster.
     """
     slow = drained(14, 0.1, 20.0)
     moments: list[tuple[float, str]] = []

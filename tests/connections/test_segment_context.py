@@ -79,7 +79,10 @@ def test_usable_window_is_what_was_offered_less_what_is_out(tmp_path: Path) -> N
 
 
 def test_usable_window_is_negative_after_the_window_shrank(tmp_path: Path) -> None:
-    """C has 2920 bytes in flight when the window shrinks to 10 * 128 = 1280 without a new ACK: 1 + 1280 - 2921 = -1640."""
+    """C has 2920 bytes in flight when the window shrinks to 10 * 128 = 1280 bytes without a new ACK.
+
+    The usable window is 1 + 1280 - 2921 = -1640 bytes.
+    """
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}

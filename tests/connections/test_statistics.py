@@ -21,7 +21,7 @@ HANDSHAKE = """
 
 
 def client(folder: Path, text: str) -> dict[str, Any]:
-    """The columns of the client's direction in an exchange."""
+    """Return the columns of the client's direction in an exchange."""
     return side(folder, text, "client")
 
 

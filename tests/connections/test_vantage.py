@@ -68,7 +68,10 @@ def test_between_the_ends_both_are_far(tmp_path: Path) -> None:
 
 
 def test_data_that_follows_an_ack_by_chance_does_not_prove_the_sender_near(tmp_path: Path) -> None:
-    """Captured at the receiver: the ACK is sent 0.1 ms before the next data arrive, but these data had been in transit for 10 ms."""
+    """The capture is made at the receiver.
+
+    The ACK is sent 0.1 ms before the next data arrive, but these data had been in transit for 10 ms.
+    """
     found = judged_text(
         tmp_path,
         """
@@ -107,7 +110,7 @@ def test_an_echoed_timestamp_proves_that_a_segment_had_arrived(tmp_path: Path) -
 
 
 def test_data_beyond_the_old_window_proves_that_the_new_one_had_arrived(tmp_path: Path) -> None:
-    """Without timestamps: the ACK at 0.030 moves the window's right edge beyond 2921.
+    """The segments have no timestamps. The ACK at 0.030 s moves the window's right edge beyond 2921.
 
     So when the sender sent 2921:4381, 20 ms later, it had received that ACK.
     """
@@ -146,7 +149,7 @@ def test_data_of_which_the_fin_alone_is_beyond_the_old_window_prove_nothing(tmp_
 
 
 def test_middle_by_acks_alone_is_only_possible(tmp_path: Path) -> None:
-    """The capture has no handshake, so it cannot exclude that the receiver delayed all ACKs."""
+    """The capture has no handshake. So the receiver may be at the capture point and delay all its ACKs."""
     found = judged_text(
         tmp_path,
         "0 C > S P. 1:101 ack 1\n0.040 S > C . ack 101\n1 S > C P. 1:101 ack 101\n1.020 C > S . ack 101",

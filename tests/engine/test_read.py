@@ -144,7 +144,7 @@ def spilled_files() -> int:
 
 
 def test_no_room_for_temporary_files_is_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("w+b"))  # noqa: SIM115  (the receiver closes it)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("w+b"))  # noqa: SIM115  (`read` closes it)
     with pytest.raises(errors.OutputUnwritable, match=r"cannot write: .*(room|No space left).*: temporary files in .*; set TMPDIR"):
         read(path, spill_rows=0, reread_bytes=FAR)
 

@@ -26,7 +26,7 @@ LASTS_MS = TURN_MS * (TURNS - 1) + WINDOW - 1
 
 
 def uploads(apart_ms: float, *, size: int = FULL, at_sender: bool = False) -> str:
-    """Two hosts upload to a third host, the second `apart_ms` after the first.
+    """Return uploads of two hosts to a third host. The second upload starts `apart_ms` after the first.
 
     In the capture at the receiver, one ACK follows the last segment of each window of data. With `at_sender`, one host has both connections
     and sends each window at once. The ACK of a segment arrives when the line has carried the segment.
@@ -74,7 +74,7 @@ def stop_and_wait(count: int) -> str:
 
 
 def busy_ms(path: Path, text: str) -> dict[int, float]:
-    """Return how long the bottleneck was busy (ms) while each of the first two clients sent."""
+    """Return, for each of the first two clients, how long (ms) the bottleneck was busy while this client sent."""
     tables = read(packets.capture(path, text), worth=())
     busy = bottleneck.busy_ns(tables.connections, tables.segments, {(0, True), (1, True)})
     return {conn: ns / MS for (conn, _), ns in busy.items()}

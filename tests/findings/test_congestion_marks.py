@@ -1,4 +1,4 @@
-"""ECN: path marks and window reductions are counted and reported as a finding.
+"""ECN: the congestion marks of routers and the senders' window reductions are counted and reported as a finding.
 
 In a direction with many marks, the finding on pauses of the application has only the confidence "possible".
 """
@@ -94,7 +94,7 @@ def test_where_a_tenth_of_the_segments_is_marked_a_pause_is_only_possibly_the_ap
 
 
 def test_two_marks_in_a_short_transfer_leave_the_pause_to_the_application(tmp_path: Path) -> None:
-    """A tenth of 12 segments is two marks, which a single short queue can cause."""
+    """Two of 12 segments are marked, which is more than a tenth. But a single short queue can cause two marks."""
     found = analyze(packets.capture(tmp_path / "x.pcap", ECN + rounds(2, count=6))).findings
     (limited,) = (one for one in found if one.id == "application-limited" and not one.from_client)
     assert limited.confidence == Confidence.CONSISTENT

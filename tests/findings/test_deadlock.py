@@ -106,8 +106,7 @@ def test_the_frames_of_a_lock_are_the_ends_of_its_waits_and_their_late_acks(tmp_
 def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_path: Path) -> None:
     """By hand, for a receive buffer of R = 49,152: A = min(18,296, ⌈17,203.2⌉) = 17,204 and H = 9,148.
 
-    The send buffer is 26,352 − 16,384 = 9,968 bytes too small. The bytes in flight and queued, u + q, are below the A bytes that the
-    receiver waits for.
+    The send buffer is A + H − 16,384 = 9,968 bytes too small. It is even smaller than the A bytes that the receiver waits for.
     """
     (lock,) = late(tmp_path, opened(9148, 49152) + rounds([[8192]] * 8, 49152))
     assert lock.id == "throughput-deadlock"

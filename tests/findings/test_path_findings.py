@@ -139,7 +139,7 @@ def test_a_connection_without_its_beginning_or_its_other_half_is_a_part_of_one(t
     assert reported.title.startswith("Some connections are captured only in part")
     assert "1 connection of 1 has one direction only" in reported.title
     assert "1 connection of 1 lacks its start" in reported.title
-    assert str(reported.severity) == "medium"  # 0.5 (one direction) × 0.9 (no start) halves the confidence of any verdict
+    assert str(reported.severity) == "medium"  # the quality is 0.5 (one direction) × 0.9 (no start) = 0.45
 
 
 def test_super_segments_of_offload_are_reported(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_hole_that_nothing_gets_through_is_only_possibly_one_of_size(tmp_path:
 
 
 def told_of_mtu(request_bytes: int, after: str = "") -> str:
-    """Three full segments are lost.
+    """Return a capture in which three full segments are lost.
 
     3 ms after the loss, before any timer expires, the lost bytes are sent in segments of 1,452 bytes and acknowledged.
     """

@@ -105,9 +105,10 @@ def test_data_that_arrives_late_may_be_a_suspended_host(tmp_path: Path) -> None:
 
 
 def at_receiver(skipped: int) -> str:
-    """Return a capture at the server. Its ACK at 1.680 s is lost, and so are the next `skipped` copies of the last segment.
+    """Return a capture at the server.
 
-    The copy sent at 3.200 s arrives.
+    The server's ACK at 1.680 s is lost, and so are the next `skipped` copies of the client's last segment. The copy sent at 3.200 s
+    arrives.
     """
     lines = [line.strip() for line in (opened() + sent(40)).splitlines() if line.strip()]
     number, numbered = 100, []
@@ -135,7 +136,7 @@ def test_silence_and_a_retransmit_of_acked_data_are_an_outage_seen_at_the_receiv
 
 
 def test_a_lost_ack_alone_is_no_outage_seen_at_the_receiver(tmp_path: Path) -> None:
-    """No segment of the sender is missing, so its timer may simply be slow."""
+    """No segment of the sender is missing, so the sender's timer may simply be slow."""
     assert outages(tmp_path, at_receiver(0)) == []
 
 

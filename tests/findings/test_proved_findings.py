@@ -290,7 +290,7 @@ def needless(case: Case) -> None:
 
 
 def marks(case: Case) -> None:
-    """Check that the receiver reports marks after the first named frame.
+    """Check that the receiver reports congestion marks after the first named frame.
 
     The sender must report as many window reductions as the finding says.
     """

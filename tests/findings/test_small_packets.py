@@ -71,7 +71,7 @@ def test_messages_of_two_pieces_are_no_stream_of_tinygrams(tmp_path: Path, piece
 
 
 def test_a_mean_above_an_eighth_of_a_segment_proves_no_tinygrams(tmp_path: Path) -> None:
-    """An eighth of a segment is 1460 / 8 = 182.5 bytes."""
+    """An eighth of a full segment is 1460 / 8 = 182.5 bytes. So writes of 182 bytes are tinygrams, and writes of 183 bytes are not."""
     assert [finding.id for finding in small(tmp_path, writes(40, 182, 5))] == ["tinygrams"]
     assert small(tmp_path, writes(40, 183, 5)) == []
 

@@ -43,9 +43,9 @@ def test_only_a_receiver_that_never_answers_again_has_stopped_answering(tmp_path
 
 
 def test_a_receiver_whose_last_ack_did_not_reach_the_sender_has_stopped_answering(tmp_path: Path) -> None:
-    """Captured at the receiver: every retransmit is spurious, because the ACK of its bytes had passed the capture point.
+    """The capture is made at the receiver. No retransmit is answered.
 
-    No retransmit is answered.
+    Every retransmit is spurious, because the ACK of its bytes had passed the capture point.
     """
     acked = TRANSFER.replace("    0.270 ", "    0.060 S > C  .  ack 1001 win 65535\n    0.270 ")
     analysis = tcptrace_lab.analyze(packets.capture(tmp_path / "t.pcap", acked))

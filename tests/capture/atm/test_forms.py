@@ -170,10 +170,10 @@ def test_crc_of_the_check_string() -> None:
 
 
 def test_cells_of_a_pdu_lie_back_to_back_at_the_rate_of_oc3c(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """A cell of 424 bits takes 2831.19658 ns at 149.76 Mb/s, and 191 cells take 540,758.5 ns.
+    """Cells are sent back to back, and the last cell has the packet's time.
 
-    The last cell has the packet's time. The previous packet was sent less than 540,758 ns earlier. No cell has a time before that of the
-    previous packet.
+    A cell of 424 bits takes 2831.19658 ns at 149.76 Mb/s, so 191 cells take 540,758.5 ns. The previous packet was sent less than 540,758 ns
+    earlier. In this case, the first cell has the time of the previous packet.
     """
     conversion = converted("atm9188-loss.pcapng", AtmForm.ERF_CELLS)
     with conversion.target.open("rb") as file:

@@ -80,7 +80,10 @@ def test_a_segment_whose_last_cell_was_lost_keeps_its_time(tmp_path: Path) -> No
 
 
 def test_a_lost_last_cell_is_a_problem_where_the_tcp_header_was_in_it() -> None:
-    """LLC/SNAP and the IPv6 header fill the first of two cells. The next packet keeps its headers, but is damaged as well."""
+    """LLC/SNAP and the IPv6 header fill the first of two cells, so the lost cell had the TCP header.
+
+    The next packet keeps its headers, but is damaged as well.
+    """
     ack = 22
     first, last = pdu_cells(IPV6)[ack]
     assert last - first == 1

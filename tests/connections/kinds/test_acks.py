@@ -128,7 +128,10 @@ def test_a_single_byte_that_is_pushed_is_data_where_a_capture_begins_with_it(tmp
 
 
 def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) -> None:
-    """The client sends one byte right after an ACK of the peer. This byte is a window probe or new data of the application."""
+    """The client sends one byte right after an ACK of the peer.
+
+    The byte may be a window probe. It counts as new data, because no ACK had covered it before.
+    """
     text = """
         0.000 S > C . 5001:5001(0) ack 800
         0.001 C > S . 800:801(1) ack 5001

@@ -62,7 +62,10 @@ def test_a_trunk_shows_the_second_copy_with_another_vlan(tmp_path: Path) -> None
 
 
 def test_without_identification_the_timestamp_distinguishes_a_copy_from_a_resend(tmp_path: Path) -> None:
-    """In IPv6, or IPv4 with identification 0, a copy has the same bytes and timestamp and arrives within a quarter of the RTT (2.7 ms)."""
+    """IPv6 packets have no IP identification, and some IPv4 packets have identification 0.
+
+    A copy of such a packet has the same bytes and timestamp, and arrives within a quarter of the RTT (2.7 ms).
+    """
     text = f"""{HANDSHAKE}
         0.0200 C > S P. 1:1001 ack 1 <TS val 20 ecr 9> {{id 0}}
         0.02%s C > S P. 1:1001 ack 1 <TS val %d ecr 9> {{id 0}}
@@ -106,7 +109,7 @@ def test_a_dsack_makes_it_the_network_that_delivered_a_packet_twice(tmp_path: Pa
 def test_the_same_packet_long_after_itself_was_kept_by_the_network(tmp_path: Path) -> None:
     """The copy is captured 80 ms (8 RTTs) later, too late for a duplicate made by the capture.
 
-    A retransmission has a newer timestamp (RFC 7323, 3.2).
+    It has the old timestamp, and a retransmission would have a newer one (RFC 7323, 3.2).
     """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 <%s> {{id 50}}\n0.100 C > S P. 1:1001 ack 1 <%s> {{id 50}}"
     assert judged(tmp_path, text % ("TS val 20 ecr 9", "TS val 20 ecr 9"), 5) == [("network_duplicate", "ip_id", 4, "consistent")]
@@ -126,7 +129,7 @@ def test_two_points_of_a_slow_path_see_a_packet_far_apart(tmp_path: Path) -> Non
 
 
 def _captured_twice(path: Path, folder: Path) -> Path:
-    """The capture with each packet repeated 2 µs later, as if from an interface and its bridge (made with Wireshark's tools)."""
+    """Return the capture with each packet repeated 2 µs later, as if from an interface and its bridge (made with Wireshark's tools)."""
     later, twice = folder / "later.pcapng", folder / "twice.pcapng"
     subprocess.run([needs.program("editcap"), "-t", "0.000002", path, later], check=True, capture_output=True)
     subprocess.run([needs.program("mergecap"), "-w", twice, path, later], check=True, capture_output=True)
@@ -134,12 +137,15 @@ def _captured_twice(path: Path, folder: Path) -> Path:
 
 
 def _kinds(read: engine.Read, *, copies: bool) -> list[str]:
-    """The kinds of all capture duplicates, or of all other segments, in order."""
+    """Return the kinds of all capture duplicates, or of all other segments, in order."""
     return read.segments.filter((pl.col("kind") == "capture_duplicate") == copies)["kind"].to_list()
 
 
 def _figures(read: engine.Read) -> list[dict[str, Any]]:
-    """All figures of each connection except frame numbers, quality and the time of its end (the last copy is 2 µs later)."""
+    """Return the figures of each connection that duplicates must not change.
+
+    Duplicates do change frame numbers, the capture quality, and the time of the last packet (its copy is 2 µs later).
+    """
     numbered = pl.selectors.contains("frame", "capture_duplicates", "last_ts_ns", "quality_") & ~pl.selectors.contains("frame_bytes")
     return read.connections.select(~numbered).to_dicts()
 

@@ -1,4 +1,7 @@
-"""An empty segment overtakes data. Its sequence number shows that the data were sent earlier (RFC 9293, 3.10.7.4: SND.NXT)."""
+"""An empty segment overtakes data.
+
+The sequence number of the empty segment shows that the data were sent earlier (RFC 9293, 3.10.7.4: SND.NXT).
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,10 @@ def test_a_fin_behind_the_ack_that_was_sent_after_it_is_late(tmp_path: Path) -> 
 
 
 def test_a_request_lost_before_the_capture_is_known_by_the_ack_behind_it(tmp_path: Path) -> None:
-    """Captured next to the server: an ACK sent at 120 ms has sequence number 501, so bytes 1 to 500 were sent before.
+    """The capture is made next to the server.
 
-    Bytes 1 to 500 arrive with a timestamp of 150 ms, so they are a retransmission.
+    An ACK sent at 120 ms has sequence number 501, so bytes 1 to 500 were sent before. They arrive with a timestamp of 150 ms, so they are a
+    retransmission.
     """
     read = read_text(
         tmp_path,
@@ -62,9 +66,10 @@ def test_a_number_that_a_reset_made_up_shows_nothing(tmp_path: Path) -> None:
 
 
 def test_options_of_a_syn_count_as_far_as_they_were_captured(tmp_path: Path) -> None:
-    """After 54 bytes of headers, the options are MSS (4), NOP (1), window scale (3) and SACK permitted (2).
+    """The SYN has 54 bytes of headers.
 
-    Truncated options are unknown, not absent.
+    Its options follow: MSS (4 bytes), NOP (1), window scale (3) and SACK permitted (2). Options that were truncated are unknown, not
+    absent.
     """
     names = ("mss_bytes", "window_scale", "sack_permitted", "timestamps", "full_segment_bytes")
     known = {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def reset_kinds(folder: Path, text: str) -> list[str | None]:
-    """The kinds of the RSTs in `text`, in their order."""
+    """Return the kinds of the RSTs in `text`, in their order."""
     read = read_text(folder, text)
     return [kind for kind in column(read.segments, "reset_kind") if kind is not None]
 

@@ -198,7 +198,10 @@ def test_sooner_than_the_sender_can_know_of_the_hole_it_is_late(tmp_path: Path) 
 
 
 def test_an_original_behind_its_resend_proves_that_needless(tmp_path: Path) -> None:
-    """Captured next to the receiver: the path delayed a segment by more than an RTT, and meanwhile the sender retransmitted it."""
+    """The capture is made next to the receiver.
+
+    The path delays a segment by more than an RTT. Meanwhile, the sender retransmits the segment.
+    """
     read = read_text(
         tmp_path,
         f"""{AT_SERVER}

@@ -28,12 +28,18 @@ ENTRY = {
 
 
 def key(cause: str, confidence: str, *, right: bool, at: str = "sender") -> Key:
-    """A key of the sums with this verdict. The kernel's cause is the same in all keys, because these tests do not use it."""
+    """Return a key with this verdict, under which time is summed.
+
+    The kernel's cause is equal in all keys, because these tests do not use it.
+    """
     return Key(at, "window", "receiver-window", "receiver-window", cause, confidence, right, right, right)
 
 
 def judged() -> Judged:
-    """Verdicts on 20 s: "most likely" for 10 s (9 s are right), "possibly" for 4 s (3 s are right), proved for 5 s, and unknown for 1 s."""
+    """Return verdicts on 20 s.
+
+    10 s are "most likely" (9 s are right), 4 s are "possibly" (3 s are right), 5 s are proved, and 1 s is unknown.
+    """
     sums = {
         key("network", "consistent", right=True): 9 * S,
         key("network", "consistent", right=False): 1 * S,
@@ -50,7 +56,7 @@ def judged() -> Judged:
 
 
 def cells(page: str, begin: str) -> list[str]:
-    """The cells of the first table row whose first cell is `begin`."""
+    """Return the cells of the first table row whose first cell is `begin`."""
     return [cell.strip() for cell in next(line for line in page.splitlines() if line.startswith(f"| {begin} |")).split("|")[2:-1]]
 
 

@@ -23,13 +23,13 @@ THOUGHT_NS = 20 * MS * (QUESTIONS - 1)
 
 
 def judged(folder: Path, own_turn: str = "own-turn") -> Judged:
-    """The transfer of questions and answers, compared with the kernel's ledger."""
+    """Return the transfer of questions and answers, compared with the kernel's ledger."""
     transfer(folder / "one", own_turn)
     return judge(folder, ENTRY)
 
 
 def spent_ns(one: Judged, **wanted: object) -> int:
-    """Sum of the nanoseconds of all keys that have these values."""
+    """Return the total time (ns) of all keys that have these values."""
     return sum(ns for key, ns in one.sums.items() if all(getattr(key, name) == value for name, value in wanted.items()))
 
 

@@ -33,12 +33,12 @@ def sound(tmp_path: Path) -> Packets:
 
 
 def with_fault(sound: Packets, name: str) -> Packets:
-    """The packets of `sound`, changed by the named fault."""
+    """Return the packets of `sound`, changed by the named fault."""
     return faulty(sound, name, Random(1))  # noqa: S311  (repeatable)
 
 
 def judged(folder: Path, name: str) -> Broken:
-    """The verdicts on the capture with a fault, compared with the hand-written ledger."""
+    """Return the verdicts on the capture with a fault, compared with the hand-written ledger."""
     transfer(folder / "one")
     (broken,) = judge_faulty(folder, [ENTRY], [name], 1, None)
     assert not broken.error
@@ -46,7 +46,7 @@ def judged(folder: Path, name: str) -> Broken:
 
 
 def spent_ns(sums: dict[Any, int], **wanted: object) -> int:
-    """Sum of the nanoseconds of all keys that have these values."""
+    """Return the total time (ns) of all keys that have these values."""
     return sum(ns for key, ns in sums.items() if all(getattr(key, name) == value for name, value in wanted.items()))
 
 
@@ -108,7 +108,10 @@ def test_the_same_time_is_compared_with_and_without_a_fault(tmp_path: Path, name
 
 @pytest.mark.parametrize("name", ["every-packet-twice", "translated", "snaplen-54", "clock-ahead-50-ms", "clock-back-50-ms"])
 def test_faults_that_hide_nothing_leave_the_same_time(tmp_path: Path, name: str) -> None:
-    """A clock step shifts a wait in the capture, but not in the kernel's ledger: at each of three points, 4 think times of 20 ms remain."""
+    """The client thinks 4 times for 20 ms, and each of three points has a capture, so 240 ms are expected.
+
+    A clock step shifts a wait in the capture, but not in the kernel's ledger.
+    """
     broken = judged(tmp_path, name)
     assert sum(broken.sums.values()) == pytest.approx(sum(broken.whole.values()), abs=MS)
     assert spent_ns(broken.whole, gates="own-turn", is_exact=True) == 3 * 80 * MS

@@ -22,7 +22,10 @@ FULL, ROUNDS = 1_434, 100
 
 
 def gain(gain_s: float, free_s: float, *, cost_s: float = 2.0, is_headline: bool = False) -> Gain:
-    """The promised and the possible gain of a finding. The capture is at the sender, and the direction was active for four seconds."""
+    """Return a finding's promised and possible gain.
+
+    The capture is at the sender, and the direction was active for four seconds.
+    """
     return Gain("one", "sender", "loss", 0, 4 * S, round(cost_s * S), round(gain_s * S), round(free_s * S), is_headline)
 
 
@@ -40,7 +43,10 @@ def test_more_and_less_than_the_line_had_free() -> None:
 
 
 def upload() -> str:
-    """Captured at the receiver: each RTT of 20 ms has a window of ten frames, which the receiver acknowledges after the last one."""
+    """Return a capture at the receiver.
+
+    In each RTT of 20 ms, a window of ten frames arrives. The receiver acknowledges them after the last one.
+    """
     lines = ["host A 192.0.2.1:40001", "host B 192.0.2.2:8000", f"0ms A > B S 0:0(0) win 65535 <mss {FULL}, wscale 0>"]
     lines += [f"0.01ms B > A S. 0:0(0) ack 1 win {10 * FULL} <mss {FULL}, wscale 0>", "20ms A > B . ack 1"]
     for turn in range(ROUNDS):

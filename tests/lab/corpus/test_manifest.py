@@ -26,7 +26,7 @@ MS = 1_000_000
 
 
 def entry(one: Drawn, **changes: Any) -> dict[str, Any]:
-    """An entry of the manifest as `making` writes it."""
+    """Return an entry of the manifest, in the form in which `making` writes it."""
     frames = {"client": 10, "server": 10, "middle": 10}
     return making.entry_of(one, is_complete=True, duration_s=1.5, frames=frames, records=100) | changes
 

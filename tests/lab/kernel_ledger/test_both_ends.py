@@ -121,7 +121,7 @@ def test_opening_closing_and_work_of_the_kernel_are_not_compared() -> None:
 
 
 def table(*each: tuple[int, Endpoint, Endpoint, Event]) -> pl.DataFrame:
-    """A table of socket events, like the one made from the tracer's records."""
+    """Return a table of socket events, like the one made from the tracer's records."""
     rows = [
         {"socket": socket, "local_address": local.address, "local_port": local.port, "remote_address": remote.address}
         | {"remote_port": remote.port}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def spent_ms(found: list[Piece], test: Callable[[Piece], bool]) -> float:
-    """Sum of the durations of all pieces that pass `test`, in milliseconds."""
+    """Return the total duration of all pieces that pass `test`, in milliseconds."""
     return sum(piece.ns for piece in found if test(piece)) / MS
 
 

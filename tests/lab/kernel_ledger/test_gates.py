@@ -13,7 +13,7 @@ LAST, FIN = 1, 2
 
 
 def gates(at_ms: float = 1.0, **fields: int) -> tuple[str, ...]:
-    """The gates that are closed at `at_ms` for a socket with these fields."""
+    """Return the gates that are closed at `at_ms` for a socket with these fields."""
     return closed(event(0, "settled", **fields), round(at_ms * MS))
 
 

@@ -37,7 +37,7 @@ def _can_trace() -> None:
 
 
 def traced(experiment: Experiment, folder: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """The client's rows of the kernel's ledger, and the client's TCP_INFO at the end of the transfer."""
+    """Return the client's rows of the kernel's ledger, and the client's TCP_INFO at the end of the transfer."""
     outcome = run(replace(experiment, vantages=("client",)), folder, tracing)
     (account,) = outcome.accounts
     side: Any = account["client"]
@@ -45,7 +45,7 @@ def traced(experiment: Experiment, folder: Path) -> tuple[pl.DataFrame, dict[str
 
 
 def seconds(rows: pl.DataFrame, *gates: str) -> float:
-    """The total time of waits in which one of these gates opened last, in seconds."""
+    """Return the total time, in seconds, of the waits in which one of these gates opened last."""
     mine = rows.filter(pl.col("last").list.eval(pl.element().is_in(gates)).list.any())
     return float(mine.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()) / NS_PER_S
 

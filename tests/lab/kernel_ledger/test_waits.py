@@ -15,7 +15,7 @@ Row = tuple[float, float, tuple[str, ...], tuple[str, ...]]
 
 
 def rows(*events: Event) -> list[Row]:
-    """Each interval: begin and end (ms), closed gates, and the gates that opened last."""
+    """Return each interval: begin and end (ms), closed gates, and the gates that opened last."""
     found = intervals(events)
     assert found[0].start_ns == events[0].time_ns
     assert found[-1].end_ns == events[-1].time_ns

@@ -21,17 +21,17 @@ END_MS = 400
 
 
 def offset(number: int) -> int:
-    """The sequence number on the wire of a stream offset."""
+    """Return the sequence number on the wire of a stream offset."""
     return (ISS + number) % (1 << 32)
 
 
 def sent(at_ms: float, first: int, size: int, flags: int = 0) -> dict[str, Any]:
-    """The record of a sent segment."""
+    """Return the record of a sent segment."""
     return {"time_ns": at_ms * NS_PER_MS, "kind": "transmit", "seq": offset(first), "bytes": size, "flags": flags, "port": 40_000}
 
 
 def acked(at_ms: float, una: int, nxt: int, **state: Any) -> list[dict[str, Any]]:
-    """The record of an ACK, and the record of the sender's state after it processed the ACK."""
+    """Return the record of an ACK, and the record of the sender's state after it processed the ACK."""
     reported = {"snd_una": offset(una), "snd_nxt": offset(nxt), "snd_wnd": WINDOW, "snd_cwnd": 10, "ssthresh": 0x7FFFFFFF, "outstanding": 0}
     reported |= {"sacked_out": 0, "mss": MSS, "rcv_nxt": 1, "srtt_us": 20_000, "rtt_us": 20_000, "rto_ms": 200, "is_recovery": False}
     received = {"time_ns": at_ms * NS_PER_MS, "kind": "received", "ack": offset(una), "port": 40_000}
@@ -39,23 +39,23 @@ def acked(at_ms: float, una: int, nxt: int, **state: Any) -> list[dict[str, Any]
 
 
 def program(at_ms: float, kind: str, size: int = 0, *, no_space: bool = False) -> dict[str, Any]:
-    """The record of a system call of the application."""
+    """Return the record of a system call of the application."""
     return {"time_ns": at_ms * NS_PER_MS, "kind": kind, "bytes": size, "no_space": no_space}
 
 
 def opened() -> list[dict[str, Any]]:
-    """The records of a handshake that takes 20 ms."""
+    """Return the records of a handshake that takes 20 ms."""
     return [program(0, "connect"), sent(0, 0, 0, SYN), *acked(20, 1, 1), program(20.1, "connected")]
 
 
 def wrote(at_ms: float, size: int, *segments: tuple[int, int]) -> list[dict[str, Any]]:
-    """The records of a write call, and of segments that are sent during it."""
+    """Return the records of a write call, and of segments that are sent during it."""
     inside = [sent(at_ms + 0.01 * (number + 1), *segment) for number, segment in enumerate(segments)]
     return [program(at_ms, "write", size), *inside, program(at_ms + 0.5, "written", size)]
 
 
 def gates_at(records: list[dict[str, Any]], at_ms: float, *, nagle: bool = False) -> list[str]:
-    """The gates that are closed at `at_ms`."""
+    """Return the gates that are closed at `at_ms`."""
     every = [*records, program(END_MS, "shutdown"), program(END_MS + 1, "closed")]
     lines = [json.dumps(one | {"time_ns": int(one["time_ns"])}) for one in every]
     table = kernel_ledger(events(lines, "192.0.2.1", "192.0.2.2", 8_000, nagle=nagle))

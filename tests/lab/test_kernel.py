@@ -152,7 +152,7 @@ def test_receiver_side_counts_what_was_lost_before_it(trial: Live) -> None:
 
 
 def seen_from_behind_us(done: Live) -> float:
-    """The smallest RTT in the capture at the receiver: the sum of the shortest proven turnarounds to both ends."""
+    """Return the smallest RTT in the capture at the receiver: the sum of the shortest proven turnarounds to both ends."""
     turnarounds = pl.sum_horizontal("rtt_to_client_ns", "rtt_to_server_ns")
     found_ns: int = done.tables["server"].connections.select(turnarounds).collect().item()
     return found_ns / 1000
@@ -194,7 +194,7 @@ def test_without_resends_the_smallest_round_trip_is_the_kernels(delay_s: float, 
 
 
 def test_offload_changes_what_a_capture_shows_but_not_what_it_says(tmp_path: Path) -> None:
-    """One transfer, captured at the same time before and after the network card splits super-segments."""
+    """One transfer is captured twice at the same time: before and after the network card splits super-segments."""
     everything = seeded(TRIALS["everything"], 1)
     experiment = replace(everything, medium=replace(everything.medium, offloads=True), vantages=("client", "client-wire"))
     done = live(experiment, tmp_path)
@@ -217,7 +217,7 @@ def test_offload_changes_what_a_capture_shows_but_not_what_it_says(tmp_path: Pat
 
 
 def resent_ranges(tables: Tables) -> list[tuple[int, int]]:
-    """The retransmitted ranges of the client's stream, in order; adjacent ranges are joined."""
+    """Return the retransmitted ranges of the client's stream, in order. Adjacent ranges are joined."""
     segments = tables.segments.collect().filter(from_client=True).iter_rows(named=True)
     joined: list[tuple[int, int]] = []
     for left, right in sorted((row["seq"], row["seq"] + row["payload_bytes"]) for row in segments if row["kind"] in RESENT):

@@ -18,9 +18,9 @@ PLAIN, NARROW = "window 8,192 B, 20 ms, MTU 1500", "4 Mb/s, endless queue, 20 ms
 
 
 def outcome(folder: Path, *, late_ms: float = 0, lost: bool = False) -> Outcome:
-    """Captures at both ends of a path of 10 ms per direction: two segments and their ACKs.
+    """Return captures of both ends of a path with a delay of 10 ms per direction.
 
-    The second segment may be delayed (`late_ms`), or its ACK lost (`lost`).
+    The client sends two segments, and each is acknowledged. The second segment arrives `late_ms` late. If `lost` is true, its ACK is lost.
     """
 
     def seen(end: str, way_ms: float) -> Path:

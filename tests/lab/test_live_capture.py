@@ -32,13 +32,13 @@ WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-net_raw,-net_admin")
 
 @contextmanager
 def listening() -> Iterator[socket.socket]:
-    """A server's socket on loopback."""
+    """Yield a server's socket on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 
 
 def talk(server: socket.socket) -> None:
-    """One connection to `server`: a question and an answer, then both ends close."""
+    """Open a connection to `server`, exchange a question and an answer, and close both ends."""
     with socket.create_connection(server.getsockname()) as client:
         peer, _ = server.accept()
         with peer:
@@ -74,7 +74,7 @@ def await_connections(path: Path, count: int) -> None:
 
 
 def dumpcaps(path: Path) -> list[str]:
-    """IDs of the dumpcap processes that have `path` as an argument."""
+    """Return the IDs of the dumpcap processes that have `path` as an argument."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -182,7 +182,7 @@ def test_a_ring_keeps_its_last_files_and_they_are_one_capture(tmp_path: Path) ->
 
 
 def _number(path: Path) -> int:
-    """The number of a ring file: `ring_00005_20261121064918.pcapng` → 5."""
+    """Return the number of a ring file: `ring_00005_20261121064918.pcapng` → 5."""
     return int(path.stem.split("_")[1])
 
 

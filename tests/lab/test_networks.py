@@ -27,7 +27,7 @@ MTU_BYTES, MSS_BYTES = 1_500, 1_448
 
 
 def open_files() -> list[str]:
-    """Files that this process has open, including network namespaces."""
+    """Return the files that this process has open, including network namespaces."""
     links = []
     for link in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the file descriptor of the directory itself
@@ -36,7 +36,7 @@ def open_files() -> list[str]:
 
 
 def children() -> list[str]:
-    """Child processes that this process has not waited for."""
+    """Return the child processes that this process has not waited for."""
     return [child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()]
 
 
@@ -165,7 +165,7 @@ def test_missing_dumpcap_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_tcp_info_of_an_older_kernel_leaves_out_what_it_does_not_give() -> None:
-    """New kernels append fields to the struct; Linux 2.6 had 104 bytes."""
+    """New kernels append fields to the struct. In Linux 2.6, the struct has 104 bytes."""
     raw = bytes([1, 0, 0, 0, 0, 0x7, 0x75, 0]) + bytes(range(96))
     info = tcp_info.decode(raw)
     assert (info["tcpi_state"], info["tcpi_options"]) == ("ESTABLISHED", ["timestamps", "sack", "wscale"])

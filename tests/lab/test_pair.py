@@ -29,9 +29,9 @@ RUNS = ["everything", "everything-ipv6", "everything-no-timestamps", "everything
 
 
 def frames(log: PathLog, sender: Analysis, receiver: Analysis, *, from_client: bool) -> dict[str, list[int]]:
-    """The frames of one direction that the log shows as lost, duplicated or reordered.
+    """Return the frame numbers of one direction's packets that the log shows as lost, duplicated or reordered.
 
-    Lost frames have their numbers at the sender, the others their numbers at the receiver.
+    Lost packets have their frame numbers in the sender's capture, the others those in the receiver's.
     """
     sent = truth.match(truth.at_sender(log), rows(sender, from_client=from_client))
     received = truth.match(truth.at_receiver(log), rows(receiver, from_client=from_client))
@@ -52,7 +52,7 @@ def frames(log: PathLog, sender: Analysis, receiver: Analysis, *, from_client: b
 
 
 def judged(name: str, folder: Path, **medium: object) -> tuple[dict[str, Any], dict[str, dict[str, list[int]]]]:
-    """The JSON document of both captures, and the frames by the log, for each direction."""
+    """Return the JSON document of both captures, and the expected frame numbers of each direction (see `frames`)."""
     experiment = seeded(TRIALS[name], 3)
     outcome = run(replace(experiment, medium=replace(experiment.medium, **medium)), folder)  # type: ignore[arg-type]
     assert outcome.relay is not None

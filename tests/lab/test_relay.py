@@ -93,7 +93,7 @@ def test_impossible_paths_are_refused(wrong: dict[str, float]) -> None:
 
 @contextmanager
 def relayed(forward: PathModel) -> Iterator[tuple[socket.socket, socket.socket, Relay]]:
-    """Two sockets that preserve frame boundaries, and the relay between them."""
+    """Yield two sockets that preserve frame boundaries, and the relay between them."""
     near, near_inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     far, far_inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with near, near_inner, far, far_inner:

@@ -58,7 +58,10 @@ def results(folder: Path) -> dict[str, Any]:
 
 
 def tshark_bytes(capture: Path) -> dict[int, int]:
-    """Payload bytes of both ends, by client port. TCP: from the highest sequence numbers; UDP: the sum of the datagrams."""
+    """Return the payload bytes of both ends, by client port.
+
+    For TCP, they follow from the highest sequence numbers. For UDP, they are the sum of the datagrams.
+    """
     fields = ["tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.len", "udp.srcport", "udp.dstport", "udp.length"]
     command: list[str | Path] = [needs.program("tshark"), "-r", capture, "-T", "fields", *(f"-e{field}" for field in fields)]
     ends: dict[tuple[int, int], int] = {}
@@ -114,7 +117,10 @@ def test_the_kernels_account_agrees_with_what_was_transferred(name: str, perform
 
 
 def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str, Path]) -> None:
-    """8 KB in writes of 4 KB, with an MTU of 9,180: the second write waits for the delayed ACK of the first, on Linux at least 40 ms."""
+    """The MTU is 9,180 bytes, and each message of 8 KB is sent in two writes of 4 KB.
+
+    The second write waits for the delayed ACK of the first, which takes at least 40 ms on Linux.
+    """
     means = {point["label"]: point["measures"]["latency"]["mean"] / 1e6 for point in results(performed["echo-sizes"])["points"]}
     assert means["mtu 9,180, kind echo, message 8K, nodelay no"] > 35
     assert means["mtu 9,180, kind echo, message 8K, nodelay yes"] < 35
@@ -124,7 +130,7 @@ def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str,
 
 
 def requests_in_segments(capture: Path) -> dict[int, list[int]]:
-    """By client port: the payload bytes of each data segment that the client sent, according to tshark."""
+    """Return, by client port, the payload bytes of each data segment that the client sent, according to tshark."""
     shown: list[str | Path] = [
         needs.program("tshark"),
         "-r",
@@ -169,9 +175,9 @@ def test_cork_joins_the_writes_of_a_request_and_nodelay_and_quickack_send_them_a
 
 
 def test_datagrams_without_a_pace_are_lost_and_paced_ones_are_not(performed: dict[str, Path]) -> None:
-    """1,024 bytes and 28 of headers take 0.84 ms at 10 Mb/s.
+    """A datagram of 1,024 bytes and 28 bytes of headers takes 0.84 ms at 10 Mb/s.
 
-    One datagram per millisecond passes; without a pace, datagrams overflow the queue of 16 KB.
+    If one datagram is sent per millisecond, all of them pass. Without a pace, datagrams overflow the queue of 16 KB.
     """
     lost = {point["label"]: point["measures"]["lost"]["mean"] for point in results(performed["udp-pace"])["points"]}
     assert lost["write 1,024, pace 0s"] > 0.3
@@ -179,7 +185,7 @@ def test_datagrams_without_a_pace_are_lost_and_paced_ones_are_not(performed: dic
 
 
 def children(process: int) -> list[int]:
-    """The children of a process and all their descendants."""
+    """Return the children of a process and all their descendants."""
     found = []
     with suppress(OSError):  # the process has ended
         for task in Path(f"/proc/{process}/task").iterdir():
@@ -189,7 +195,7 @@ def children(process: int) -> list[int]:
 
 
 def is_gone(process: int) -> bool:
-    """True if the process has ended. A zombie counts as ended."""
+    """Return whether the process has ended. A zombie counts as ended."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
@@ -232,7 +238,7 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
 
 
 def space_of(process: int) -> Path | None:
-    """The network namespace of a process; None if the process has ended."""
+    """Return the network namespace of a process, or None if the process has ended."""
     try:
         return Path(f"/proc/{process}/ns/net").readlink()
     except OSError:
@@ -240,7 +246,7 @@ def space_of(process: int) -> Path | None:
 
 
 def within(spaces: set[Path | None]) -> list[str]:
-    """IDs of the processes in one of these network namespaces."""
+    """Return the IDs of the processes in one of these network namespaces."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/ns/net"):
         try:
@@ -252,7 +258,7 @@ def within(spaces: set[Path | None]) -> list[str]:
 
 
 def test_captures_that_do_not_show_what_was_sent_last_end_the_experiment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """If the disk is full, dumpcap may continue to run without writing."""
+    """If the disk is full, dumpcap may continue to run without writing. The experiment must end with an error."""
 
     def mark(_ends: endpoints.Ends, _seen: object) -> None:
         raise TimeoutError("the captures do not show it")

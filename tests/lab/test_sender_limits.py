@@ -37,7 +37,7 @@ NEVER_CUT = 0x7FFFFFFF
 
 
 def reading(**values: int) -> bytes:
-    """The TCP_INFO of a sender that has much more data to send."""
+    """Return the TCP_INFO of a sender that has much more data to send."""
     raw = bytearray(INFO_BYTES)
     usual = {"snd_mss": MSS, "notsent_bytes": 200_000, "snd_ssthresh": NEVER_CUT, "min_rtt": 10_150, "snd_wnd": 20_272}
     for name, value in (usual | values).items():
@@ -47,7 +47,7 @@ def reading(**values: int) -> bytes:
 
 
 def state(sleeps: str = "", /, **values: int) -> str:
-    """What limits a sender with these values, while the program named by `sleeps` (if any) sleeps."""
+    """Return what limits a sender with these values, while the program named by `sleeps` (if any) sleeps."""
     in_flight = values["unacked"] * MSS
     readings = [(0, b""), (1_000_000, reading(bytes_sent=in_flight, **values))]
     spent = [(sleeps, 0, 2_000_000)] if sleeps else []
@@ -76,7 +76,7 @@ def test_room_for_less_than_goes_in_one_piece_is_counted_as_the_kernel_counts_it
 def test_room_for_a_whole_piece_or_a_third_of_the_window_is_not_waited_for() -> None:
     """At 1 MB/s, less than two segments fit into a millisecond, but Linux sends bursts of at least two.
 
-    The window has room for two segments.
+    The window has room for two segments, so it does not limit this sender.
     """
     assert state(snd_cwnd=19, unacked=12, pacing_rate=1_000_000) == SLOW_START
     assert state(snd_cwnd=28, unacked=9, pacing_rate=7_885_828) == SLOW_START

@@ -21,14 +21,14 @@ ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 
 
 def packet(offset: int, payload_bytes: int, flags: str = "A", ip_id: int = 0, tsval: int | None = None) -> bytes:
-    """A frame of the client whose sequence number is `offset` (SYN = 0)."""
+    """Return a frame of the client whose sequence number is `offset` (SYN = 0)."""
     options = [] if tsval is None else [("NOP", None), ("NOP", None), ("Timestamp", (tsval, 0))]
     segment = TCP(sport=40_001, dport=5_001, seq=(ISN + offset) % 2**32, flags=flags, options=options)
     return bytes(ETHER / IP(src="192.0.2.1", dst="192.0.2.2", id=ip_id) / segment / Raw(bytes(payload_bytes)))
 
 
 def log(packets: list[bytes], delivered: list[int]) -> PathLog:
-    """A path log of `packets`. The packets with the indexes in `delivered` arrived, in the order of this list."""
+    """Return a path log of `packets`. The packets with the indexes in `delivered` arrived, in the order of this list."""
     entries = [LogEntry(place, place, len(frame), Fate.FORWARDED, None, frame[:128]) for place, frame in enumerate(packets)]
     return PathLog(entries, [(place, 1_000 + time) for time, place in enumerate(delivered)])
 

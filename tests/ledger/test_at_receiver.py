@@ -27,7 +27,7 @@ def opened(answered_s: float = 0.0200, options: str = "") -> str:
 
 
 def flights(sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535, flags: str = ".") -> str:
-    """One flight for each element of `sizes`, which is the flight's number of segments.
+    """Return one flight for each element of `sizes`, which is the flight's number of segments.
 
     Each segment is ACKed at once, and these ACKs release the next flight.
     """
@@ -52,7 +52,7 @@ def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then
 
 
 def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_flights_fill_as_their_sender_knew_it(tmp_path: Path) -> None:
-    """Two flights of six segments, then two of seven, which fill the receive window.
+    """Two flights have six segments. Two more flights have seven, which fill the receive window.
 
     The capture never shows a whole flight in transit, because each segment is ACKed at once. Linux does not send while less than a third of
     the window is free (`tcp_tso_should_defer`). Slow start limits the first flight, because nothing shows how large it could have been.
@@ -64,7 +64,7 @@ def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_fl
 
 
 def cut_window(room: int, sent: int) -> str:
-    """Four segments arrive. The last ACK offers a window of `room` bytes, which is less than before.
+    """Return four segments and their ACKs. The last ACK offers a window of `room` bytes, which is less than before.
 
     220 ms later, `sent` bytes arrive.
     """
@@ -123,7 +123,7 @@ def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_pat
 
 
 def test_what_comes_evenly_spread_over_the_round_trip_is_spaced_by_the_path(tmp_path: Path) -> None:
-    """One segment arrives every 3 ms: seven per RTT at any time, although more of them may wait in a queue."""
+    """One segment arrives every 3 ms, so seven arrive in each RTT. The path sets this pace."""
     reported = lasted(tmp_path, opened() + flights([2, 4], 0.0201) + "\n" + shifted(spread(60, 0.003, 0.0601), 6))
     assert reported["network"] >= 0.9 * 59 * 3.0
     assert "send-buffer" not in reported
@@ -146,7 +146,7 @@ def test_single_segments_that_never_become_more_fill_a_buffer_and_are_not_in_slo
 
 
 def shifted(text: str, segments: int) -> str:
-    """The lines of an exchange, with all data `segments` full segments later in the stream."""
+    """Return the lines of an exchange, with all data `segments` full segments later in the stream."""
     lines = []
     for line in text.splitlines():
         words = line.split()
@@ -202,9 +202,9 @@ def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
 
 
 def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_spaced_by_the_path(tmp_path: Path) -> None:
-    """At 400 kbit/s, 1,538 bytes take 31 ms. This is longer than the RTT. A short segment takes less.
+    """At 400 kb/s, a frame of 1,538 bytes takes 31 ms, which is longer than the RTT.
 
-    Only the last segment ends a write (PSH).
+    A short segment takes less. Only the last segment ends a write (PSH).
     """
     reported = lasted(
         tmp_path,
@@ -222,7 +222,7 @@ def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_space
 
 
 def test_segments_as_far_apart_as_round_trips_are_spaced_by_the_path_where_a_shorter_one_came_sooner(tmp_path: Path) -> None:
-    """At 530 kbit/s, 1,538 bytes take 23.2 ms, which looks like one segment per RTT of 20 ms.
+    """At 530 kb/s, a frame of 1,538 bytes takes 23.2 ms, which looks like one segment per RTT of 20 ms.
 
     But 478 bytes take 7.2 ms, so no ACK released the segments.
     """
@@ -244,7 +244,7 @@ def test_writes_as_large_as_a_segment_that_come_as_regularly_are_their_programs(
 
 
 def test_segments_that_each_wait_for_an_ack_are_not_spaced_by_the_path(tmp_path: Path) -> None:
-    """One segment arrives per RTT. If the path were so slow, the RTT of data would be longer than the RTT of the handshake."""
+    """One segment arrives per RTT. If the path itself were this slow, the RTT of data would be longer than the RTT of the handshake."""
     reported = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.0202))
     assert reported.get("network", 0) < 20
 
@@ -276,7 +276,7 @@ def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path
 
 
 def repaired(*, overtaken: bool = False) -> str:
-    """The third of ten segments is lost. Its retransmission, sent after four new segments, is lost, too.
+    """Return ten segments, of which the third is lost. Its retransmission, sent after four new segments, is lost, too.
 
     Two segments arrive after the lost retransmission. One RTT later, two more and a second retransmission arrive. If `overtaken` is true,
     the IP IDs show that two segments of the first flight arrive in the wrong order.
@@ -321,7 +321,7 @@ def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Pa
 
 
 def pairs(count: int, round_trip_ms: int) -> str:
-    """Two segments arrive every 4 ms, and each pair is acknowledged at once.
+    """Return `count` pairs of segments. A pair arrives every 4 ms, and each is acknowledged at once.
 
     The timestamps of a pair echo the last ACK that had reached the sender. This ACK was captured one RTT earlier.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_the_second_small_write_waits_for_the_delayed_ack_of_the_first(tmp_path: Path) -> None:
-    """Frame 5, an ACK, releases frame 6 at 0.100. With an RTT of 20 ms, this ACK is 40 ms late."""
+    """Frame 5, an ACK, releases frame 6 at 0.100 s. With an RTT of 20 ms, this ACK is 40 ms late."""
     found = tables(
         tmp_path,
         """
@@ -126,7 +126,7 @@ def test_a_close_that_leaves_with_an_ack_was_not_held_by_nagle(tmp_path: Path) -
 
 
 def test_an_answer_is_waited_for_a_round_trip_long_and_then_for_the_other_side(tmp_path: Path) -> None:
-    """A question at 0.040 is acknowledged at 0.060 and answered at 0.160; the next question is sent at 0.190.
+    """A question at 0.040 s is acknowledged at 0.060 s and answered at 0.160 s. The next question is sent at 0.190 s.
 
     So 20 ms are network, 100 ms peer and 30 ms application.
     """
@@ -215,9 +215,10 @@ def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unkno
 
 
 def test_the_time_until_its_syn_ack_is_acknowledged_is_the_handshakes_of_a_server_that_only_receives(tmp_path: Path) -> None:
-    """Captured at the server: the 30 ms until the ACK of the SYN-ACK are handshake, although the server only receives.
+    """The capture is made at the server, which only receives.
 
-    The client's message arrives 40 ms after that ACK. It was in transit for 30 of these 40 ms.
+    The 30 ms until the ACK of the SYN-ACK are handshake. The client's message arrives 40 ms after that ACK. It was in transit for 30 of
+    these 40 ms.
     """
     text = """
         0.000 C > S S  0:0(0)         win 64240 <mss 1460>
@@ -305,7 +306,7 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_
 
 
 def test_behind_a_syn_ack_that_was_sent_once_a_late_greeting_is_waited_for(tmp_path: Path) -> None:
-    """The connection is open at 0.020. The server's first data arrive at 0.420, and the client sends at 0.430."""
+    """The connection is open at 0.020 s. The server's first data arrive at 0.420 s, and the client sends at 0.430 s."""
     text = ANSWERED_TWICE.partition("1.020")[0] + "0.420 S > C P. 1:51 ack 1\n0.430 C > S P. 1:101 ack 51"
     reported = dict(causes(judged_text(tmp_path, text)))
     assert reported["handshake"] == pytest.approx(20.0)
@@ -478,7 +479,7 @@ FIN_LOST = """
 
 
 def test_a_fin_that_is_sent_again_when_all_data_are_there_holds_nobody_up(tmp_path: Path) -> None:
-    """The FIN sent at 0.070 is lost, retransmitted at 0.370 and 0.970, and answered at 0.990.
+    """The FIN sent at 0.070 s is lost. It is retransmitted at 0.370 s and 0.970 s, and answered at 0.990 s.
 
     So 0.92 s have the cause close, and neither direction has a timeout.
     """
@@ -545,9 +546,9 @@ def test_a_side_that_sends_no_data_is_not_limited_by_the_network(tmp_path: Path)
 
 
 def dialogue(rounds: int) -> str:
-    """Captured at the client: the server answers questions of 100 bytes with 500 bytes, each 20 ms after its question.
+    """Return a capture at the client, which asks questions of 100 bytes and ACKs the answers at once.
 
-    The client ACKs at once.
+    The server answers each question with 500 bytes, 20 ms after the question.
     """
     lines = ["0.000 C > S S 0:0(0) win 64240 <mss 1460>", "0.020 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "0.020 C > S . ack 1"]
     for n in range(rounds):

@@ -1,6 +1,7 @@
-"""The ledger of a capture that lacks some bytes: the time until their ACK is unknown, but later time is known.
+"""If a capture lacks some bytes, the cause of the time until their ACK is unknown. Later time has a known cause.
 
-The client's second request is missing. It was sent between the first answer and the second answer, which acknowledges it.
+In these exchanges, the client's second request is missing. It was sent between the first answer and the second answer, which acknowledges
+it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def _requests(third_s: float, third_seq: int = 2101) -> str:
-    """Three requests. The second one (bytes 101 to 2101) is missing from the capture. The third one begins with byte `third_seq`."""
+    """Return three requests, of which the second one (bytes 101 to 2101) is missing from the capture.
+
+    The third request begins with byte `third_seq`.
+    """
     end = third_seq + 100
     return f"""
         0.000 C > S S  0:0(0) <mss 1460>
@@ -35,7 +39,7 @@ def _requests(third_s: float, third_seq: int = 2101) -> str:
 
 @pytest.mark.parametrize(("third_s", "cause"), [(14, "application"), (40, "idle")])
 def test_a_pause_after_the_ack_of_missing_bytes_is_known(tmp_path: Path, third_s: int, cause: str) -> None:
-    """The time from 1.0 s, when the first request is sent, to 10.0 s is unknown.
+    """The first request is sent at 1.0 s. The cause of the time from 1.0 s to 10.0 s is unknown.
 
     After 10.0 s, the client has nothing in flight and sends nothing.
     """
@@ -45,5 +49,8 @@ def test_a_pause_after_the_ack_of_missing_bytes_is_known(tmp_path: Path, third_s
 
 
 def test_an_ack_of_a_part_of_the_missing_bytes_leaves_the_rest_of_the_pause_unknown(tmp_path: Path) -> None:
-    """2,000 more bytes are missing. No ACK shows when they were sent; it may be just before the next captured request."""
+    """2,000 more bytes are missing, and no ACK shows when they were sent.
+
+    They may have been sent just before the next captured request.
+    """
     assert lasted(tmp_path, _requests(14, third_seq=4101))["unknown"] == pytest.approx(13_000)

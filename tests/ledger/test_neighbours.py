@@ -37,7 +37,7 @@ OTHER_HOST = "10.0.0.9"
 
 
 def opened(client: str, server: str, at_ms: float, *, at_server: bool) -> list[str]:
-    """A handshake, captured at one of the hosts.
+    """Return a handshake, captured at one of the hosts.
 
     Timestamp clocks count milliseconds from 1000, and a packet arrives 10 ms after it was sent.
     """
@@ -52,7 +52,7 @@ def opened(client: str, server: str, at_ms: float, *, at_server: bool) -> list[s
 
 
 def stream(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
-    """Full segments captured at their receiver.
+    """Return full segments captured at their receiver.
 
     An ACK that reaches the sender releases a segment. This segment arrives `round_trip_ms` after that ACK was sent.
     """
@@ -66,7 +66,7 @@ def stream(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
 
 
 def download(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
-    """Full segments captured at their sender. The ACK of each segment arrives `round_trip_ms` after it."""
+    """Return full segments captured at their sender. The ACK of each segment arrives `round_trip_ms` after it."""
     lines = []
     for number, at_ms in enumerate(range(BEGIN_MS, END_MS, EVERY_MS)):
         first, end = 1 + SIZE * number, 1 + SIZE * (number + 1)
@@ -77,7 +77,7 @@ def download(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
 
 
 def turns(far: str, near: str, *, late_ms: int, far_begins: bool) -> list[str]:
-    """Messages of the host far from the capture point, and replies of the captured host.
+    """Return messages of the host far from the capture point, and replies of the captured host.
 
     Each message arrives `20 + late_ms` after the previous reply. Its timestamp shows no queue between the far host and the capture point.
     The captured host replies at once.
@@ -96,12 +96,12 @@ def turns(far: str, near: str, *, late_ms: int, far_begins: bool) -> list[str]:
 
 
 def at_time(lines: list[str]) -> str:
-    """The lines in order of time. Lines that declare hosts come first."""
+    """Return the lines in order of time. Lines that declare hosts come first."""
     return "\n".join(sorted(lines, key=lambda line: 0.0 if line.startswith("host") else float(line.split("ms")[0])))
 
 
 def beside_a_stream(*, late_ms: int, round_trip_ms: int | None, address: str = "10.0.0.1", downloads: bool = False) -> str:
-    """Captured at the server: a client sends the next question when it has the answer to the last one.
+    """Return a capture at the server. A client sends the next question when it has the answer to the last one.
 
     At the same time, `address` uploads or downloads.
     """
@@ -116,12 +116,15 @@ def beside_a_stream(*, late_ms: int, round_trip_ms: int | None, address: str = "
 def asked(
     tmp_path: Path, *, late_ms: int, round_trip_ms: int | None, address: str = "10.0.0.1", downloads: bool = False
 ) -> dict[str, float]:
-    """The ledger of the client in `beside_a_stream`."""
+    """Return the ledger of the client in `beside_a_stream`."""
     return lasted(tmp_path, beside_a_stream(late_ms=late_ms, round_trip_ms=round_trip_ms, address=address, downloads=downloads))
 
 
 def served(tmp_path: Path, *, late_ms: int, round_trip_ms: int | None) -> dict[str, float]:
-    """Captured at the client: a server answers requests, while the client downloads from this server."""
+    """Return the ledger of a server, captured at the client.
+
+    The server answers requests, while the client downloads from this server.
+    """
     lines = opened("C", "S", 0, at_server=False) + turns("S", "C", late_ms=late_ms, far_begins=False)
     if round_trip_ms is not None:
         lines += ["host D 10.0.0.1:40001 isn 9000", "host T 10.0.0.2:80 isn 7000"]

@@ -24,7 +24,7 @@ LONG_WAITS = "pl.col('wait_ns') > 30_000_000"
 
 
 def rule(cause: str = "application", holds: str = LONG_WAITS, finding: str = "application-limited") -> str:
-    """The source text of a module that defines a rule."""
+    """Return the source text of a module that defines a rule."""
     words = "title='The backup paused {times}, {cost} in all', mechanism='{median} each.', limits='None.', remedy=('wait',)"
     return (
         f"{HEAD}RULE = Rule(cause={cause!r}, holds={holds}, confidence=Confidence.CONSISTENT, proof=(proof.IN_FLIGHT,), refuted_by='x',"
@@ -33,7 +33,7 @@ def rule(cause: str = "application", holds: str = LONG_WAITS, finding: str = "ap
 
 
 def analyzed(tmp_path: Path, module: str, value: str = "house:RULE") -> subprocess.CompletedProcess[str]:
-    """The result of `analyze --json -` with an installed package that contains `module`.
+    """Return the result of `analyze --json -` with an installed package that contains `module`.
 
     The module and its metadata are on the path, as pip writes them.
     """
@@ -54,7 +54,10 @@ def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def test_a_rule_of_others_has_its_waits_whatever_the_engine_says_and_its_words_are_reported(tmp_path: Path) -> None:
-    """By our rules, all eleven waits of 44 ms are Nagle's. The package's rule replaces their cause and their words in the report."""
+    """By our rules, eleven waits of 44 ms have the cause Nagle's algorithm.
+
+    The package's rule gives these waits another cause, and the report describes them with the words of the package.
+    """
     found = document(analyzed(tmp_path, rule()))
     sent = found["connections"][0]["client_to_server"]["ledger_s"]
     assert sent["nagle-delayed-ack"] == 0

@@ -22,9 +22,9 @@ LONGER_MS = 2 * (MESSAGE_US - SYN_US) / 1000
 
 
 def exchanges() -> tuple[str, float, int]:
-    """Exchanges in which each question is sent as soon as the previous answer has arrived.
+    """Return exchanges in which each question is sent as soon as the previous answer has arrived.
 
-    Also returns the time of the last answer (µs) and the bytes per direction.
+    Also return the time of the last answer (µs) and the bytes per direction.
     """
     at_us = PATH_US + 2 * SYN_US
     lines = [

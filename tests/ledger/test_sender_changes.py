@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def question(start_ms: int, seq: int, answered: int, first: int, second: int, *, waits: bool) -> Iterator[str]:
-    """A message in two pieces, and its answer of 10 bytes.
+    """Yield a message in two pieces, and its answer of 10 bytes.
 
-    If `waits`, the second piece is sent when the delayed ACK of the first arrives.
+    If `waits` is true, the second piece is sent when the delayed ACK of the first arrives.
     """
     asked, end = start_ms / 1000, seq + first + second
     second_at = asked + 0.0601 if waits else asked + 0.0001
@@ -36,7 +36,10 @@ def question(start_ms: int, seq: int, answered: int, first: int, second: int, *,
 
 
 def questions(pieces: tuple[int, int], waits: list[bool]) -> str:
-    """Messages in two `pieces`, one message every 100 ms. `waits` says for each message whether its second piece waits."""
+    """Return messages in two `pieces`, one message every 100 ms.
+
+    `waits` says for each message whether its second piece waits.
+    """
     lines: list[str] = []
     seq, answered = 1, 1
     for place, wait in enumerate(waits):
@@ -94,7 +97,10 @@ def test_an_ack_lets_nothing_go_where_small_segments_pass_and_no_window_or_buffe
 
 
 def test_a_bsd_sender_holds_a_small_segment_behind_a_full_one(tmp_path: Path) -> None:
-    """1,460 + 100 bytes: Linux sends the 100 bytes at once (Minshall); BSD delays them while any data is unacknowledged (RFC 896)."""
+    """Each message has 1,460 + 100 bytes.
+
+    Linux sends the 100 bytes at once (Minshall). BSD delays them while any data are unacknowledged (RFC 896).
+    """
     found = tables(tmp_path, questions((1460, 100), [True] * 3))
     assert nagle_ms(found) == [pytest.approx(60.1)] * 3
     assert confidences(found)["nagle-delayed-ack"] == "proved"
@@ -113,7 +119,7 @@ def test_a_sender_that_once_let_a_small_segment_pass_a_full_one_is_no_bsd(tmp_pa
 
 
 def _moved(text: str, client: int, server: int) -> str:
-    """The lines of an exchange with higher sequence numbers: the client's by `client` bytes, the server's by `server`."""
+    """Return the lines of an exchange with higher sequence numbers: the client's by `client` bytes, the server's by `server`."""
     lines = []
     for line in text.splitlines():
         words = line.split()
@@ -127,7 +133,7 @@ def _moved(text: str, client: int, server: int) -> str:
 
 
 def rounds(start_ms: float, seq: int, flight: int, count: int, *, window: int) -> Iterator[str]:
-    """`count` flights of `flight` full segments. The ACK of each flight releases the next one."""
+    """Yield `count` flights of `flight` full segments. The ACK of each flight releases the next one."""
     for place in range(count):
         at = (start_ms + 20.1 * place) / 1000
         for _ in range(flight):
@@ -254,7 +260,7 @@ def test_without_an_ack_for_a_round_trip_no_queue_held_the_sender(tmp_path: Path
 def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is_off(tmp_path: Path) -> None:
     """IRIX rounds an MSS of 4,312 down to 4,096. So frame 7 is full, and Nagle's algorithm does not delay it.
 
-    The 2,500 bytes of frame 6 are still in flight at that time. Three tails wait for the ACK of 8,192 bytes each.
+    The 2,500 bytes of frame 6 are still in flight at that time. Three times, a small segment waits for the ACK of 8,192 bytes.
     """
     lines = [
         "0.0000 C > S S  0:0(0)       win 32768 <mss 4312>",

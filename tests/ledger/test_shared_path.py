@@ -24,12 +24,12 @@ OPENED = f"""
 
 
 def data(at_ms: float, first: int, count: int) -> str:
-    """`count` full segments of the client, 1 µs apart. The first one is segment number `first`, counted from 0."""
+    """Return `count` full segments of the client, 1 µs apart. The first one is segment number `first`, counted from 0."""
     return "\n".join(f"{at_ms + n / 1000:.3f}ms C > S . {1 + MSS * (first + n)}:{1 + MSS * (first + n + 1)} ack 1" for n in range(count))
 
 
 def acks(at_ms: float, first: int, count: int, apart_ms: float = 1.2) -> str:
-    """The server's ACKs of `count` segments, beginning with number `first`. Each segment has its own ACK."""
+    """Return the server's ACKs of `count` segments, beginning with number `first`. Each segment has its own ACK."""
     return "\n".join(f"{at_ms + n * apart_ms:.3f}ms S > C . ack {1 + MSS * (first + n + 1)} win 4000" for n in range(count))
 
 
@@ -69,7 +69,10 @@ def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delay
 
 
 def probed(*, held_ms: float, lost: bool = False) -> str:
-    """Ten segments are sent, and no ACK arrives. An eleventh segment is sent after `held_ms`. The first RTT sample is 20 ms."""
+    """Return ten segments whose ACKs arrive late. An eleventh segment is sent after `held_ms`, before any ACK.
+
+    The first RTT sample is 20 ms.
+    """
     probe, late = 40 + held_ms, 40 + held_ms + 15
     again = [data(late + 5, 4, 1), acks(late + 25, 10, 1)]
     answered = [acks(late, 0, 4), *again] if lost else [acks(late, 0, 11)]
@@ -98,9 +101,10 @@ def test_what_leaves_at_another_time_or_beside_a_loss_is_no_such_probe(tmp_path:
 
 
 def probed_behind_a_growing_queue(held_ms: float) -> str:
-    """The handshake takes 20 ms. The first ACK of ten segments takes 100 ms, so the smoothed RTT is 30 ms (RFC 6298, 2.3).
+    """Return an exchange whose smoothed RTT is 30 ms (RFC 6298, 2.3).
 
-    This ACK releases two segments. Then only a D-SACK arrives, which acknowledges no new data. One more segment is sent after `held_ms`.
+    The handshake takes 20 ms, and the first ACK of ten segments takes 100 ms. This ACK releases two segments. Then only a D-SACK arrives,
+    which acknowledges no new data. One more segment is sent after `held_ms`.
     """
     probe = 140.02 + held_ms
     dsack = f"170ms S > C . ack {1 + MSS} win 4000 <sack 1:{1 + MSS}>"
@@ -143,13 +147,16 @@ STAMPED_BYTES = MSS - 12
 
 
 def stamped(at_ms: int, *numbers: int) -> str:
-    """Full segments of the client with these numbers, 1 µs apart, with timestamps of its millisecond clock."""
+    """Return full segments of the client with these numbers, 1 µs apart, with timestamps of its millisecond clock."""
     places = ((at_ms + n / 1000, 1 + STAMPED_BYTES * number) for n, number in enumerate(numbers))
     return "\n".join(f"{ms:.3f}ms C > S . {at}:{at + STAMPED_BYTES} ack 1 win 502 <TS val {1000 + at_ms} ecr 5000>" for ms, at in places)
 
 
 def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int = 4_000) -> str:
-    """An ACK of all bytes before segment number `behind`. It echoes the timestamp that the client's clock had at `echo_ms`."""
+    """Return an ACK of all bytes before segment number `behind`.
+
+    The ACK echoes the timestamp that the client's clock had at `echo_ms`.
+    """
     clock = 5000 + int(at_ms)
     return f"{at_ms:.3f}ms S > C . ack {1 + STAMPED_BYTES * behind} win {window} <TS val {clock} ecr {1000 + echo_ms}{more}>"
 
@@ -176,7 +183,7 @@ def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_go
 
 
 def timed_out(*, lost: bool, window: int = 4_000) -> str:
-    """Ten segments are sent at 40 ms, and a timer retransmits the first at 340 ms.
+    """Return ten segments that are sent at 40 ms. A timer retransmits the first of them at 340 ms.
 
     From 400 ms on, an ACK arrives every 10 ms and releases two segments. The ACKs are for the originals, which arrived late. If `lost` is
     true, the first original was lost, and the first ACK is for its retransmission.
@@ -247,7 +254,7 @@ def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_i
 
 
 def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_it_stood_in_a_queue(tmp_path: Path) -> None:
-    """Captured at the receiver: 2,800 segments were sent 0.4 ms apart, but arrive 1 ms apart.
+    """The capture is made at the receiver. 2,800 segments are sent 0.4 ms apart, but arrive 1 ms apart.
 
     The last 1,700 ACKs cause no segment in the capture.
     """
@@ -272,7 +279,7 @@ def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_i
 
 
 def at_receiver(*, queued: bool) -> str:
-    """Flights of four segments fill the window; the segments are 3 ms apart.
+    """Return flights of four segments that fill the window. The segments are 3 ms apart.
 
     From the second flight on, the segments arrive 60 ms later than the path explains. If `queued` is true, an ACK makes room, and a segment
     is sent at once. It echoes the timestamp of this ACK and then waits in a queue. Otherwise the application wrote late, and all segments
@@ -333,9 +340,10 @@ def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_
 
 
 def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_its_sender(tmp_path: Path) -> None:
-    """Captured at the receiver, with an RTT of 100 ms. Each flight fills the window and waits in a queue that grows by 10 ms.
+    """The capture is made at the receiver, and the RTT is 100 ms.
 
-    The sender waits 100, 110, 120 and 130 ms for the ACKs of its flights. In this capture, each of these waits looks 10 ms longer.
+    Each flight fills the window and waits in a queue that grows by 10 ms. The sender waits 100, 110, 120 and 130 ms for the ACKs of its
+    flights. In this capture, each of these waits looks 10 ms longer.
     """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 1000 ecr 0>",
@@ -359,7 +367,7 @@ QUESTIONS = 6
 
 
 def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
-    """Questions captured at the server, which needs 100 ms for each answer. The last question has no answer.
+    """Return questions captured at the server, which needs 100 ms for each answer. The last question has no answer.
 
     Each direction takes 10 ms. From the second question on, questions also wait in a queue, and the client thinks before each one. The
     client's timestamp clock is 1,010 ms ahead of the capture's, and slow by `slow_ppm` parts per million.

@@ -23,14 +23,14 @@ OPENED = """
 
 
 def found(tmp_path: Path, text: str) -> list[dict[str, Any]]:
-    """The stalls of the client's direction, in order of time."""
+    """Return the stalls of the client's direction, in order of time."""
     tables = judged_text(tmp_path, OPENED + text)
     rows = stalls.stalls(tables.ledger).filter(pl.col("from_client")).collect().sort("start_ns")
     return list(rows.iter_rows(named=True))
 
 
 def waits_for_acks(late_ms: list[float]) -> str:
-    """Every 0.5 s, the client makes two writes of 100 bytes.
+    """Return two writes of 100 bytes that the client makes every 0.5 s.
 
     The second write waits for the ACK of the first, which arrives after 20 ms plus the given delay.
     """

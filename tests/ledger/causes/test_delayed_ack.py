@@ -28,7 +28,7 @@ ASKED = "mss 1460, sackOK, TS val 1 ecr 0, nop, wscale 7"
 
 
 def opened(client: str, server: str, *, at_client: bool = True) -> str:
-    """A handshake with these SYN options and TTLs of client and server, captured at the client or at the server."""
+    """Return a handshake with these SYN options and TTLs of client and server, captured at the client or at the server."""
     return f"""
         0.0000 C > S S  0:0(0)       win 65535 <{client}
         {"0.0010" if at_client else "0.0000"} S > C S. 0:0(0) ack 1 win 65535 <{server}
@@ -37,9 +37,9 @@ def opened(client: str, server: str, *, at_client: bool = True) -> str:
 
 
 def held(count: int = 5, *, client_sends: bool = True) -> str:
-    """Each request is two writes of 100 bytes. The second waits for a delayed ACK of the first. Each answer has 50 bytes.
+    """Return requests of two writes of 100 bytes, and an answer of 50 bytes to each request.
 
-    If `client_sends` is false, the server sends the requests.
+    The second write waits for a delayed ACK of the first. If `client_sends` is false, the server sends the requests.
     """
     sender, receiver = ("C", "S") if client_sends else ("S", "C")
     lines, seq, got = [], 1, 1
@@ -119,7 +119,7 @@ def test_every_family_that_a_syn_shows_has_a_switch_of_its_own_words() -> None:
 
 
 def answers_behind_late_acks(count: int) -> str:
-    """Answers of 4,920 bytes, captured at the client. The client delays the last ACK of each answer by 38 ms.
+    """Return answers of 4,920 bytes, captured at the client. The client delays the last ACK of each answer by 38 ms.
 
     The next answer begins 0.18 to 0.21 ms after that ACK. The server's send buffer has room for the next answer only after everything is
     ACKed. The client's timer sends an ACK every 40 ms, so the answers are evenly spaced, too.

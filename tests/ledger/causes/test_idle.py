@@ -22,7 +22,7 @@ OPENED = """
 
 
 def page(items: int, think_ms: float = 30) -> str:
-    """A page of `items` requests, one after the other. Each request has 200 bytes, each answer 1,000.
+    """Return `items` requests of a page, one after the other. Each request has 200 bytes, each answer 1,000.
 
     The server needs 5 ms per answer.
     """

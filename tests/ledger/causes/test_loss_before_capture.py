@@ -24,7 +24,7 @@ EXCHANGES, LATE = 30, 20
 
 
 def questions(late_ms: float, left_out: int) -> str:
-    """The client sends a question when it receives the previous answer.
+    """Return questions and answers. The client sends a question when it receives the previous answer.
 
     One question is sent `late_ms` late, and `left_out` IP IDs before it are missing.
     """

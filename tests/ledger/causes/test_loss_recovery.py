@@ -30,7 +30,7 @@ def opened(window: int = 60_000) -> str:
 
 
 def flight(at_s: float, first: int, count: int) -> str:
-    """`count` full segments of the connection, beginning with segment number `first`."""
+    """Return `count` full segments of the connection, beginning with segment number `first`."""
     starts = [1 + (first + place) * MSS for place in range(count)]
     return "\n".join(f"{at_s:.4f} C > S . {start}:{start + MSS} ack 1" for start in starts)
 
@@ -40,7 +40,7 @@ def acked(at_s: float, count: int, window: int = 60_000) -> str:
 
 
 def repaired_by_the_timer(acked_s: float = 1.08) -> str:
-    """Two segments are sent at 40 ms. The first segment is lost and retransmitted at 1.06 s.
+    """Return two segments that are sent at 40 ms. The first segment is lost and retransmitted at 1.06 s.
 
     The ACK of the retransmission releases the third segment 0.1 ms later.
     """
@@ -49,7 +49,10 @@ def repaired_by_the_timer(acked_s: float = 1.08) -> str:
 
 
 def repaired_fast(count: int, window: int = 60_000) -> str:
-    """`count` segments are sent at 40 ms. The first segment is lost and retransmitted at 60.1 ms, and the ACK arrives at 80.1 ms."""
+    """Return `count` segments that are sent at 40 ms.
+
+    The first segment is lost and retransmitted at 60.1 ms. The ACK of the retransmission arrives at 80.1 ms.
+    """
     duplicates = [acked(0.06, 0, window)] * 4
     return "\n".join([opened(window), flight(0.04, 0, count), *duplicates, flight(0.0601, 0, 1), acked(0.0801, count, window)])
 

@@ -24,12 +24,12 @@ OPENED = f"""
 
 
 def at(number: int) -> int:
-    """The sequence number of the first byte of a segment."""
+    """Return the sequence number of the first byte of a segment."""
     return 1 + MSS * number
 
 
 def data(at_ms: float, *numbers: int, last_bytes: int = MSS) -> str:
-    """Segments of the client, 10 µs apart. All are full, except that the last one has `last_bytes`."""
+    """Return segments of the client, 10 µs apart. All are full, except that the last one has `last_bytes`."""
     sizes = [MSS] * (len(numbers) - 1) + [last_bytes]
     return "\n".join(
         f"{at_ms + n / 100:.3f}ms C > S . {at(number)}:{at(number) + size} ack 1"
@@ -38,12 +38,15 @@ def data(at_ms: float, *numbers: int, last_bytes: int = MSS) -> str:
 
 
 def acks(at_ms: float, *numbers: int) -> str:
-    """For each of `numbers`, an ACK of all segments before it. The ACKs are 10 µs apart."""
+    """Return an ACK for each number in `numbers`. It acknowledges all segments before this number.
+
+    The ACKs are 10 µs apart.
+    """
     return "\n".join(f"{at_ms + n / 100:.3f}ms S > C . ack {at(number)} win 4000" for n, number in enumerate(numbers))
 
 
 def missing(at_ms: float, number: int, count: int) -> str:
-    """`count` duplicate ACKs, 10 µs apart. Segment `number` is missing, but later segments have arrived."""
+    """Return `count` duplicate ACKs, 10 µs apart. Segment `number` is missing, but later segments have arrived."""
     return "\n".join(
         f"{at_ms + n / 100:.3f}ms S > C . ack {at(number)} win 4000 <sack {at(number + 1)}:{at(number + 2 + n)}>" for n in range(count)
     )
@@ -56,7 +59,7 @@ def reported(tmp_path: Path, *lines: str, opened: str = OPENED) -> dict[str, flo
 def test_until_duplicate_acks_signalled_the_loss_the_flight_was_slow_starts(tmp_path: Path) -> None:
     """The last segment of the flight is sent at 40.09 ms. The third duplicate ACK arrives at 60.02 ms.
 
-    The retransmission is sent at 65 ms. Its ACK releases new data at 85 ms.
+    Until then, slow start limits the sender. The retransmission is sent at 65 ms. Its ACK releases new data at 85 ms.
     """
     lines = [data(40, *range(10)), missing(60, 0, 9), data(65, 0), acks(85, 10), data(85.01, *range(10, 16)), acks(105.1, 16)]
     found = reported(tmp_path, *lines)

@@ -33,9 +33,9 @@ LATE_MS = 60
 
 
 def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: int = 0, late_ms: int = LATE_MS) -> str:
-    """Every 100 ms, the client sends two pieces: the second one when the delayed ACK of the first arrives. The server answers.
+    """Return exchanges. Every 100 ms, the client sends two pieces, and the server answers.
 
-    The client first sends `before` bytes at once.
+    The second piece is sent when the delayed ACK of the first arrives. Before these exchanges, the client sends `before` bytes at once.
     """
     lines, seq, got = [OPENED], 1, 1
     if before:
@@ -102,7 +102,7 @@ SEGMENT = 1_460
 
 
 def flights(sizes: list[list[int]], rtt_ms: float = 20.0, mss: int = SEGMENT) -> str:
-    """One flight for each list of segment sizes. Each is sent 0.1 ms after the ACK of the previous flight.
+    """Return one flight for each list of segment sizes. Each is sent 0.1 ms after the ACK of the previous flight.
 
     Each flight has one ACK, after one RTT.
     """
@@ -117,7 +117,7 @@ def flights(sizes: list[list[int]], rtt_ms: float = 20.0, mss: int = SEGMENT) ->
 
 
 def held_ms(tmp_path: Path, text: str) -> dict[str, float]:
-    """Milliseconds of each cause of the client's waits that ended with a segment.
+    """Return the milliseconds of each cause of the client's waits that ended with a segment.
 
     The last wait is omitted, because the capture ends within it.
     """
@@ -133,8 +133,8 @@ def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer
     """The application writes 8,192 bytes at a time into a send buffer of 4,096 bytes.
 
     So two flights alternate: 1,460 + 1,460 + 1,176 bytes, and 1,176 + 1,460 + 1,460 bytes. Nagle's algorithm does not delay full segments.
-    Three flights that begin with a full segment wait for the ACK of 4,096 bytes. So the buffer has 4,096 bytes, and the 1,176 bytes were
-    not in it yet. Two such flights may be chance. Then six waits of a small segment behind a small one have the cause Nagle's algorithm.
+    So a flight that begins with a full segment waited for room in the send buffer. Three such flights show that the send buffer has 4,096
+    bytes. Two such flights may be chance, so six waits have the cause Nagle's algorithm.
     """
     small_first, full_first = [1_176, SEGMENT, SEGMENT], [SEGMENT, SEGMENT, 1_176]
     sizes = [full_first] + [small_first, full_first] * full_ones + [small_first] * (6 - full_ones)
@@ -172,9 +172,8 @@ def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp
 def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: Path, sizes: list[int], told_ms: dict[str, float]) -> None:
     """An application that keeps writing soon fills a full segment, which Nagle's algorithm does not delay.
 
-    So a small segment that is sent alone after another one was written after the ACK arrived. Nothing shows yet when the second segment of
-    the connection was written. Fewer than 2,048 bytes fill no buffer. A sender that delays segments of such a size delays larger small
-    segments, too.
+    So if a small segment is sent alone after another small one, the application wrote it after the ACK arrived. Fewer than 2,048 bytes fill
+    no send buffer. If such small segments wait for ACKs, Nagle's algorithm is on, and delays larger small segments, too.
     """
     reported = held_ms(tmp_path, flights([[size] for size in sizes], mss=MSS))
     assert {cause: reported.get(cause, 0.0) for cause in ("nagle", "send-buffer", "unknown")} == pytest.approx(

@@ -22,7 +22,7 @@ REACTION_MS, NEXT_PART_MS = 0.05, 0.08
 
 
 def exchange(*, waits: bool, at_server: bool, parts: int = 2) -> str:
-    """The client sends one small segment at a time, and the server answers it in `parts`.
+    """Return an exchange. The client sends one small segment at a time, and the server answers it in `parts`.
 
     The client sends the next segment after the first part of the answer. If `waits` is true, it sends after the last part.
     """

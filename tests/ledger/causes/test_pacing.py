@@ -20,7 +20,10 @@ FIRST_MS = 40.0
 
 
 def bursts(count: int, every_ms: float, acked_after_ms: float, *, tail: int = 0, options: str = ", sackOK") -> str:
-    """Captured at the sender: `count` bursts of two full segments, and of a small one if `tail` is not 0. Each burst has one ACK."""
+    """Return `count` bursts, captured at the sender. Each burst has one ACK.
+
+    A burst has two full segments. If `tail` is not 0, a small segment of `tail` bytes follows them.
+    """
     whole = 2 * SIZE + tail
     lines: list[tuple[float, str]] = []
     for number in range(count):

@@ -21,7 +21,7 @@ MSS = 1_460
 
 
 def at_sender(window: int) -> str:
-    """The client sends a flight of six segments.
+    """Return a flight of six segments that the client sends, and what follows.
 
     The ACKs of this flight make room for one more segment than the client sends, and the last ACK is delayed by 30 ms. Windows are written
     in units of 128 bytes. If `window` is 69 (8,832 bytes), there is room for 1,584 bytes from 0.0606 s on.
@@ -59,7 +59,7 @@ def test_beside_a_large_window_it_is_the_delayed_ack_that_is_waited_for(tmp_path
 
 
 def at_receiver(first_window: int, end: int) -> str:
-    """The first flight ends at byte `end`, and its ACKs leave room for 460 bytes.
+    """Return an exchange. The first flight ends at byte `end`, and its ACKs leave room for 460 bytes.
 
     The client sends 460 bytes at 0.3002 s, before the window update reaches it. They are captured when they arrive, after the one-way
     delay.
@@ -217,9 +217,10 @@ def test_a_window_that_opened_long_before_a_segment_left_did_not_hold_it(tmp_pat
 
 
 def through_a_queue(*, resent: int | None) -> str:
-    """Captured at the receiver: a flight of 20 segments passes a path that takes 10 ms per segment. Segment `resent` arrives twice.
+    """Return a capture at the receiver. A flight of 20 segments passes a path that takes 10 ms per segment.
 
-    The ACK of segment n - 20 reaches the sender 10 ms after it was sent. It releases segment n, which echoes the timestamp of this ACK.
+    Segment `resent` arrives twice. The ACK of segment n - 20 reaches the sender 10 ms after it was sent. It releases segment n, which
+    echoes the timestamp of this ACK.
     """
     lines = [
         "0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7, TS val 1000 ecr 0>",
@@ -262,9 +263,10 @@ def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
 
 
 def pieces(size: int, *, between_ms: float) -> str:
-    """Ten requests of two pieces, and their answers. The first piece has 13 bytes; the second follows `between_ms` later.
+    """Return ten requests of two pieces, and their answers.
 
-    The first piece is acknowledged by itself 45 ms after it was sent. The MSS is 1,460 bytes.
+    The first piece has 13 bytes. The second follows `between_ms` later. The ACK of the first piece arrives 45 ms after the piece. The MSS
+    is 1,460 bytes.
     """
     lines = ["0 C > S S 0:0(0) win 64240 <mss 1460>", "0.005 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "0.005 C > S . ack 1 win 64240"]
     for n in range(10):
@@ -293,7 +295,7 @@ def test_a_piece_that_leaves_at_once_was_not_held_by_nagle(tmp_path: Path, size:
 
 
 def both_ways(flight: int, *, queued: bool) -> str:
-    """The client sends a flight. The ACK of its first segment arrives 70 ms later.
+    """Return a flight of the client. The ACK of its first segment arrives 70 ms later.
 
     If `queued` is true, the server's data arrive in between, with old ACK numbers.
     """

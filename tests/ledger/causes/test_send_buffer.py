@@ -25,7 +25,7 @@ ROUND_MS = 20.1
 
 
 def opened(*, old: bool, window: int, mss: int = MSS) -> str:
-    """The handshake; the first data is sent at 40 ms. Window scaling is off."""
+    """Return the handshake. The first data are sent at 40 ms. Window scaling is off."""
     options = f"<mss {mss}>" if old else f"<mss {mss}, sackOK>"
     return f"""
         0.0000 C > S S  0:0(0)        win 65535 {options}
@@ -35,7 +35,7 @@ def opened(*, old: bool, window: int, mss: int = MSS) -> str:
 
 
 def flights(sizes: Sequence[Sequence[int]], window: int, seq: int = 1, from_s: float = 0.04) -> str:
-    """One flight for each list of segment sizes. The ACK of a whole flight releases the next one."""
+    """Return one flight for each list of segment sizes. The ACK of a whole flight releases the next one."""
     lines = []
     for place, flight in enumerate(sizes):
         at_s = from_s + place * ROUND_MS / 1000
@@ -52,10 +52,10 @@ def full(count: int) -> list[int]:
 
 @pytest.mark.parametrize(("pause_s", "held"), [(0.1, 2), (0.3, 1)])
 def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, pause_s: float, held: int) -> None:
-    """Flights of 1, 2 and 4 segments; after a pause, 2, 4 and 1. Slow start explains only the first flight of 4.
+    """The flights have 1, 2 and 4 segments. After a pause, they have 2, 4 and 1.
 
-    The first flight after the pause is no larger than the last one before it. If the pause is longer than the retransmission timeout, slow
-    start may explain the second flight of 4 as well (RFC 5681, 4.1).
+    Slow start explains only the first flight of 4. The first flight after the pause is no larger than the last one before it. If the pause
+    is longer than the retransmission timeout, slow start may explain the second flight of 4 as well (RFC 5681, 4.1).
     """
     begun = flights([full(1), full(2), full(4)], 65_535)
     again = flights([full(2), full(4), full(1)], 65_535, seq=1 + 7 * MSS, from_s=0.1002 + pause_s)
@@ -160,7 +160,10 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
 
 
 def drained(sizes: Sequence[int], *, acked_in_turn: bool, rounds: int = 9) -> str:
-    """Each segment of a flight takes 40 ms at the bottleneck. The ACK of its last segment releases the next flight."""
+    """Return flights. Each segment of a flight takes 40 ms at the bottleneck.
+
+    The ACK of a flight's last segment releases the next flight.
+    """
     lines, seq = [], 1
     for at_s in (0.04 + place * (0.0201 + 0.04 * len(sizes)) for place in range(rounds)):
         for passed, size in enumerate(sizes, 1):
@@ -230,7 +233,7 @@ def test_flights_that_grow_through_a_later_plateau_do_not_stand_on_it(tmp_path: 
 def test_an_old_sender_whose_flight_did_not_grow_is_not_in_slow_start_however_few_they_are(
     tmp_path: Path, *, old: bool, rounds: int
 ) -> None:
-    """Three flights of three segments.
+    """There are three flights of three segments.
 
     The congestion window of a newer sender may stop growing without a loss (RFC 9406), so the cause is unknown.
     """
@@ -262,7 +265,7 @@ def test_a_window_with_room_for_one_more_segment_holds_newer_senders_alone(tmp_p
 
 
 def messages(tail: int, *, window: int, room_first: bool) -> str:
-    """Messages of three full segments and a small one; the window has room for two segments.
+    """Return messages of three full segments and a small one. The window has room for two segments.
 
     A segment is sent 0.1 ms after an ACK makes room for it.
     """
@@ -285,7 +288,10 @@ def messages(tail: int, *, window: int, room_first: bool) -> str:
 
 
 def test_a_small_segment_that_let_room_pass_was_held_by_nagle(tmp_path: Path) -> None:
-    """The ACK at 22 ms makes room for a full segment. The 500 bytes are sent 18.1 ms later, with the ACK of all data."""
+    """The ACK at 22 ms makes room for a full segment.
+
+    But the 500 bytes are sent only 18.1 ms later, when the ACK of all data arrives.
+    """
     window = 2 * MSS
     reported = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=True))
     assert reported["nagle"] == pytest.approx(4 * ROUND_MS, abs=0.1)
@@ -311,7 +317,7 @@ def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tm
 
 
 def halves(window: int) -> str:
-    """Every 30.1 ms, 600 bytes are sent, and 8,300 bytes 10 ms later. There are six such rounds.
+    """Return six rounds. Every 30.1 ms, 600 bytes are sent, and 8,300 bytes 10 ms later.
 
     The 600 bytes are not acknowledged when the 8,300 bytes are sent. The ACK of both releases the next 600 bytes.
     """
@@ -445,9 +451,9 @@ def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) 
 
 
 def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool) -> str:
-    """Every 100 ms, several segments are sent, singly or as one super-segment (offload).
+    """Return `writes`, one every 100 ms, and a small segment of `tail` bytes after each of them.
 
-    The ACK of all these segments releases a small tail.
+    The ACK of a whole write releases the small segment. If `joined` is true, the capture shows a write as one super-segment (offload).
     """
     lines, seq = [opened(old=False, window=65_535)], 1
     for at_ms, write in zip(range(100, 10_000, 100), writes, strict=False):
@@ -463,9 +469,9 @@ def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool
 
 @pytest.mark.parametrize("joined", [True, False])
 def test_the_small_tail_of_segments_that_a_card_cuts_holds_the_next_small_one_as_any_other(tmp_path: Path, *, joined: bool) -> None:
-    """After 3 × 1,460 + 400 bytes, Nagle's algorithm delays another 100 bytes for one RTT.
+    """The first write has three full segments. Six more writes have three full segments and a small one of 400 bytes.
 
-    The first write has only whole segments. Six writes with a tail of 400 bytes follow.
+    After each of these six writes, Nagle's algorithm delays another 100 bytes for one RTT.
     """
     text = writes_and_tails([full(3), *[[*full(3), 400]] * 6], 100, joined=joined)
     assert lasted(tmp_path, text)["nagle"] == pytest.approx(6 * ROUND_MS, abs=0.1)
@@ -474,7 +480,7 @@ def test_the_small_tail_of_segments_that_a_card_cuts_holds_the_next_small_one_as
 def test_segments_of_a_path_that_takes_less_than_the_mss_have_no_small_tail_where_a_card_cuts_them(tmp_path: Path) -> None:
     """One or two segments of 1,400 bytes are sent, and two more after their ACK.
 
-    No segment has the full MSS, so 2,800 bytes are not a full segment with a tail.
+    No segment has the full MSS, so 2,800 bytes are not a full segment and a small one.
     """
     assert "nagle" not in lasted(tmp_path, writes_and_tails([[1400], *[[1400, 1400]] * 6], 2800, joined=True))
 

@@ -22,7 +22,7 @@ ROUND_MS = 20.1
 
 
 def opened(options: str = f"mss {MSS}") -> str:
-    """The handshake; the first data is sent at 40 ms."""
+    """Return the handshake. The first data are sent at 40 ms."""
     return f"""
         0.0000 C > S S  0:0(0)        win 65535 <{options}>
         0.0200 S > C S. 0:0(0) ack 1  win 60000 <{options}>
@@ -31,7 +31,10 @@ def opened(options: str = f"mss {MSS}") -> str:
 
 
 def flights(sizes: Sequence[Sequence[int]], pushed: Sequence[int], seq: int = 1, from_s: float = 0.04) -> str:
-    """One flight for each list of segment sizes, released by the ACK of the previous flight. Flights in `pushed` end with PSH."""
+    """Return one flight for each list of segment sizes. The ACK of a flight releases the next one.
+
+    Flights in `pushed` end with PSH.
+    """
     lines = []
     for place, flight in enumerate(sizes):
         at_s = from_s + place * ROUND_MS / 1000
@@ -43,7 +46,7 @@ def flights(sizes: Sequence[Sequence[int]], pushed: Sequence[int], seq: int = 1,
 
 
 def rest_after_100_ms(first: str, rest: int) -> str:
-    """A full segment is ACKed after one RTT. 80 ms later, the rest of its write or a new write is sent."""
+    """Return a full segment, its ACK after one RTT, and the rest of its write or a new write 80 ms later."""
     return f"""
         0.0400 C > S {first} 1:{1 + MSS}             ack 1
         0.0600 S > C .                               ack {1 + MSS} win 60000
@@ -102,7 +105,10 @@ def behind_room_for_1176(last_bytes: int) -> str:
 
 
 def lost_first() -> str:
-    """Four segments are sent at 40 ms. The first segment is lost and retransmitted, and all four are acknowledged at 80.1 ms."""
+    """Return four segments that are sent at 40 ms.
+
+    The first segment is lost and retransmitted, and all four are acknowledged at 80.1 ms.
+    """
     sent = "\n".join(f"0.0400 C > S . {1 + place * MSS}:{1 + (place + 1) * MSS} ack 1" for place in range(4))
     again = f"0.0601 C > S . 1:{1 + MSS} ack 1\n0.0801 S > C . ack {1 + 4 * MSS} win 60000\n"
     return opened() + sent + "\n" + "0.0600 S > C . ack 1 win 60000\n" * 4 + again

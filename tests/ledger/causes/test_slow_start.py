@@ -21,22 +21,22 @@ MSS = 1_460
 
 
 def lasted(tmp_path: Path, lines: list[str]) -> dict[str, float]:
-    """The milliseconds of each cause (`ledgers.lasted`) in an exchange of these lines."""
+    """Return the milliseconds of each cause (`ledgers.lasted`) in an exchange of these lines."""
     return ledgers.lasted(tmp_path, "\n".join(lines))
 
 
 def data(at_ms: float, first: int, count: int) -> list[str]:
-    """`count` full segments of the client, 1 µs apart. The first one is segment number `first`, counted from 0."""
+    """Return `count` full segments of the client, 1 µs apart. The first one is segment number `first`, counted from 0."""
     return [f"{at_ms + n / 1000:.3f}ms C > S . {1 + MSS * (first + n)}:{1 + MSS * (first + n + 1)} ack 1" for n in range(count)]
 
 
 def ack(at_ms: float, segments: int, window: int) -> list[str]:
-    """The server's ACK of the first `segments` segments. The offered window has room for `window` more segments."""
+    """Return the server's ACK of the first `segments` segments. The offered window has room for `window` more segments."""
     return [f"{at_ms:.3f}ms S > C . ack {1 + MSS * segments} win {MSS * window}"]
 
 
 def at_sender(last_window: int) -> list[str]:
-    """14 segments fill the window.
+    """Return an exchange in which 14 segments fill the window.
 
     Then an ACK of three segments makes room for three more. But the client sends nothing until the next ACK, 19.6 ms later.
     """
@@ -68,7 +68,7 @@ def test_a_window_that_opens_beyond_the_flight_leaves_it_to_slow_start(tmp_path:
 
 
 def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> list[str]:
-    """Flights with these numbers of segments, one flight per RTT. Each segment is acknowledged at once."""
+    """Return flights with these numbers of segments, one flight per RTT. Each segment is acknowledged at once."""
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
         f"0.001ms S > C S. 0:0(0) ack 1 win {window * MSS} <mss {MSS}, sackOK>",
@@ -168,7 +168,10 @@ def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_t
 
 
 def after_a_pause(first_flight: int, resent: str) -> list[str]:
-    """Four segments are sent, and one is retransmitted. The window is zero for half a second. Then two flights are sent 20 ms apart."""
+    """Return four segments, of which one is retransmitted, and two flights that are sent 20 ms apart.
+
+    Between the four segments and the flights, the window is zero for half a second.
+    """
     came = {"needlessly": [0, 1, 2, 3, 3], "after a loss": [0, 2, 3, 1]}[resent]
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
@@ -208,7 +211,10 @@ def test_it_is_the_congestion_windows_after_a_loss_and_with_less_than_an_initial
 
 
 def trains(window: int) -> str:
-    """Captured at the receiver: in each RTT of 20 ms, a train of 30 segments, 80 µs apart. The timestamp clock ticks every millisecond."""
+    """Return a capture at the receiver. In each RTT of 20 ms, 30 segments (a train) arrive 80 µs apart.
+
+    The timestamp clock ticks every millisecond.
+    """
     size = MSS - 12
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def requests(options: str, timer_ms: int) -> str:
-    """Three requests, each retransmitted by the timer.
+    """Return three requests, each retransmitted by the timer.
 
     1 ms after the retransmission, the server's answer arrives and acknowledges the request.
     """

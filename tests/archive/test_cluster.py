@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CAPTURES = 10
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
-"""Dask leaves open sockets to the garbage collector, so the filter is needed. open sockets to the garbage collector."""
+"""Dask leaves open sockets to the garbage collector, so the filter is needed."""
 
 
 @pytest.fixture(scope="module")

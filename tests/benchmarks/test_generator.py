@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 GENERATOR = ROOT / "benchmarks" / "traffic" / "make_captures.py"
 DIVISOR = 500
-"""The full captures have 10 million packets; divided by 500, they have 20,000."""
+"""The full captures have 10 million packets. The tests use captures of 10 million / 500 = 20,000 packets."""
 NAMES = (f"mixed-96-{DIVISOR}th", f"full-{DIVISOR}th", f"single-96-{DIVISOR}th", f"short-96-{DIVISOR}th")
 LOSSY_NAMES = NAMES[:3]
 FIN, SYN = 1, 2

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 VERSION = "4.14.1"
 ADDRESS = f"https://registry.npmjs.org/axe-core/-/axe-core-{VERSION}.tgz"
 SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
-"""The registry's `dist.integrity` of this version."""
+"""The hash of this version, which the registry publishes as `dist.integrity`."""
 
 MAX_BYTES = 20_000_000
 """Maximum size of the download; the tarball has 3 MB."""

@@ -48,7 +48,10 @@ SAID = """() => {
     const button = document.querySelector('#list td .copy');
     new MutationObserver(() => window.said.push(button.textContent)).observe(button, {childList: true});
 }"""
-"""Records each text of the button. The text after copying is shown for only two seconds, so a test on a busy machine can miss it."""
+"""Records each text that the copy button shows.
+
+The text after copying is shown for only two seconds, so a test on a busy machine could miss it.
+"""
 
 DRAWN = "document.querySelector('#figures').ariaBusy === 'false' && document.querySelector('#figures .plot.js-plotly-plot')"
 
@@ -188,7 +191,7 @@ BARS = """() => [...document.querySelectorAll('#list tbody tr[aria-rowindex]')].
     const [whole, part] = [lane.getBoundingClientRect(), bar.getBoundingClientRect()];
     return [(part.left - whole.left) / whole.width, (part.right - whole.left) / whole.width, getComputedStyle(bar).backgroundColor];
 })"""
-"""For each row: where its bar begins and ends (as shares of the column's width), and the colour of the bar."""
+"""Returns, for each row, where its bar begins and ends (as shares of the column's width), and the colour of the bar."""
 
 
 @pytest.mark.parametrize("zoom_s", [None, (0.04, 0.1)], ids=["whole capture", "zoomed"])
@@ -260,7 +263,10 @@ MILLION = """async () => {
     });
     new Sheet({holder, label: 'A million rows', columns: [{name: 'number', label: 'number', kind: 'integer'}], rows});
 }"""
-"""Shows a table of 30 million pixels in height. Each row shows its own number. The browser itself scrolls less than this height."""
+"""Shows a table with a height of 30 million pixels. Each row shows its number.
+
+A browser cannot scroll an element of this height.
+"""
 
 IN_SIGHT = """() => {
     const [box, head] = [document.querySelector('#million .sheet'), document.querySelector('#million th')];

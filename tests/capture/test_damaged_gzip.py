@@ -28,7 +28,7 @@ PARTS = [gzip.compress(PLAIN[place : place + 20_000], mtime=0) for place in rang
 MIDDLE = len(PARTS[1]) // 2
 
 SURE = 50
-"""The minimum number of frames before the damage in each file."""
+"""At least this many frames come before the damage in each file."""
 
 
 def damaged(part: bytes, place: int, count: int = 4) -> bytes:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ORIGINAL = ROOT / "captures" / "ethernet-reordering.pcapng"
 
 ETHERNET, WIFI, TUNNEL, EVENT, INFORMATION = 1, 6, 7, 0xFFE0, 0xFFFB
-"""Network types of records: three of packets, and two of records that Network Monitor adds."""
+"""Network types of records. The first three are types of packets, the last two of records that Network Monitor adds."""
 
 HEADER_BYTES, RECORD = 128, struct.Struct("<QII")
 """Size of the file header, and the header of a record: time since the start in µs, length, and captured length."""
@@ -90,7 +90,7 @@ def write(path: Path, packets: list[Packet]) -> Path:
 
 
 INFO = Packet(0, INFORMATION, struct.pack("<HI", 1, 0) + bytes(40))
-"""Network Monitor 3 first writes a record with its adapters."""
+"""A record with the adapters, which Network Monitor 3 writes before the first packet."""
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ TRUTH = scenarios()
 ONE = [name for name, made in TRUTH.items() if made["connections_ended"] == 1]
 HELD = [name for name in ONE if "nagle-on" in name]
 SMALL_WRITES = [name for name in ONE if "nagle-off" in name or "small-send-buffer" in name or name == "loopback-loss"]
-"""Captures of schedules that write less than the MSS while a small write is unacknowledged."""
+"""Captures in which the application writes less than the MSS while an earlier small write is unacknowledged."""
 
 HANDSHAKE = """
     0.000 C > S S  0:0(0)        win 16384 <mss 1460>

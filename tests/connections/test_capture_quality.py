@@ -35,7 +35,7 @@ TRANSFER = """
 
 
 INTERFACE_STATISTICS, ISB_IFDROP = 5, 5
-"""Block and option of pcapng (draft-ietf-opsawg-pcapng, 4.6)."""
+"""Type of a block of pcapng, and code of an option of this block (draft-ietf-opsawg-pcapng, 4.6)."""
 
 
 def quality_of(path: Path) -> capture_quality.CaptureQuality:

@@ -28,7 +28,7 @@ OPENED = """
     0.060 C > S  .   201:1661   ack 1
     0.060 C > S  .   1661:3121  ack 1
 """
-"""A request of 200 bytes arrives, but the next two full segments do not."""
+"""A handshake, a request of 200 bytes that arrives, and two full segments that do not arrive."""
 
 BLACK_HOLE = (
     OPENED

@@ -30,10 +30,10 @@ SHORT = [
     "questions, 100 ms of thought, beside a bulk of 1,000,000 B, 5 Mb/s, endless queue, 20 ms",
     "3 connections of a browser, server thinks 50 ms, client 50 ms, 15 ms, questions in two pieces without NODELAY",
 ]
-"""One transfer of most kinds, two that change while they run, and three with parallel connections."""
+"""The transfers that the tests make: one of most kinds, two whose cause changes, and three with parallel connections."""
 
 ATTEMPTS = 3
-"""Attempts per transfer. A busy machine may delay packets, and this delay counts as network."""
+"""Attempts per transfer. More than one is needed because a busy machine may delay packets, and this delay counts as network."""
 
 
 def test_there_are_at_least_sixty_transfers_and_ten_change_under_way() -> None:

@@ -36,12 +36,12 @@ OTHERS = {
     "zeek-zeek__reassembly.pcap": "an upload to a server that has closed its side long before",
     "zeek-zeek__socks.pcap": "a FIN that nobody answers, sent again for four minutes",
 }
-"""Maps each capture to what it shows."""
+"""Maps the name of each capture to a description of what it shows."""
 
 PATHS = [*sorted(CAPTURES.glob("*.pcap*")), *(needs.SHARED / name for name in OTHERS)]
 
 SNAPLEN = 96
-"""A snaplen that keeps the headers of TCP with all options, over IPv6 and Ethernet."""
+"""A snaplen (bytes) that keeps the Ethernet, IPv6 and TCP headers with all options."""
 LATER_NS = 86_400_123_456_789
 
 

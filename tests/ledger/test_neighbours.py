@@ -29,9 +29,9 @@ FIRST_MS = 200 - 20
 """Time from the handshake to the client's first question."""
 BEGIN_MS, END_MS, EVERY_MS = 40, 2_200, 5
 SHORT_MS = 10 + 2 + 1
-"""The measured queue may be too short.
+"""The ledger's queueing delay may be this much too short.
 
-The error is at most the time since the last packet that shows the queue (one per 10 ms is used) plus two timestamp ticks.
+A packet shows the queue every 10 ms. The error is at most these 10 ms, plus two ticks of the timestamp clock, plus 1 ms.
 """
 OTHER_HOST = "10.0.0.9"
 

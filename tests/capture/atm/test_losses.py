@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 HEADER_COLUMNS = ("conn", "from_client", "seq", "ack", "payload_bytes", "flags", "ip_id", "ttl")
-"""Contents of the first cell, for IPv4 after LLC/SNAP: 20 bytes of IP header and 20 bytes of TCP header, without options."""
+"""The columns whose values are in the first cell: it has LLC/SNAP, an IPv4 header of 20 bytes and a TCP header of 20 bytes."""
 
 
 def read_without(cell: int, name: str = LOSSY) -> engine.Read:
@@ -148,7 +148,7 @@ def with_flipped_bit(path: Path, record: int, at: int) -> Path:
 
 
 ERF_ATM_BYTES = 20
-"""ERF header and ATM header."""
+"""Length of the ERF header and the ATM header of a cell."""
 
 
 def test_a_wrong_bit_in_the_payload_damages_its_segment(converted: Callable[[str, AtmForm], Conversion]) -> None:

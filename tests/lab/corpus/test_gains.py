@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 S = 1_000_000_000
 FULL, ROUNDS = 1_434, 100
-"""Data bytes of a full segment, and the number of RTTs. With the headers that the relay carries, a frame has 1,500 bytes."""
+"""Data bytes of a full segment, and the number of RTTs.
+
+With the headers that the relay carries, a frame has 1,500 bytes.
+"""
 
 
 def gain(gain_s: float, free_s: float, *, cost_s: float = 2.0, is_headline: bool = False) -> Gain:

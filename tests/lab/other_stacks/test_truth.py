@@ -15,7 +15,7 @@ from tcptrace_lab.lab.other_stacks.truth import events
 from tcptrace_lab.text.numbers import NS_PER_MS
 
 ISS = (1 << 32) - 1_000
-"""Sequence numbers wrap during the transfer."""
+"""The initial sequence number, chosen so that sequence numbers wrap during the transfer."""
 MSS, WINDOW = 1_000, 10_000
 END_MS = 400
 

@@ -29,7 +29,7 @@ OPENED = f"""
     0.0010 C > S .         ack 1 win 65535
     """
 LATE_MS = 60
-"""How late (ms) each ACK is for which a segment waits."""
+"""Delay (ms) of each ACK for which a segment waits."""
 
 
 def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: int = 0, late_ms: int = LATE_MS) -> str:

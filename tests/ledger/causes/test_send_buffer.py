@@ -64,7 +64,7 @@ def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, p
 
 
 LOW = [[MSS, 1300]] * 9
-"""Nine flights of 2,760 bytes, as from a send buffer of that size: a full segment and the rest."""
+"""Nine flights of a full segment and 1,300 bytes. A send buffer of 2,760 bytes would cause such flights."""
 
 
 def test_flights_below_two_segments_that_never_grow_are_a_full_buffers(tmp_path: Path) -> None:

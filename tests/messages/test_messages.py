@@ -1,4 +1,4 @@
-"""Application messages in exchanges written by hand. The messages and their times are known."""
+"""Application messages are found in exchanges written by hand."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MS = 1_000_000
-"""Nanoseconds in a millisecond."""
-
 
 OPENED = """
     0.000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
@@ -93,9 +91,9 @@ def found_in(path: Path) -> pl.DataFrame:
 
 
 def test_a_message_that_nagle_holds_is_one_and_its_stall_is_reported(tmp_path: Path) -> None:
-    """A message of 5,000 bytes is written as 4,096 and 904 bytes.
+    """The client writes 4,096 bytes and then 904 bytes.
 
-    The first write is sent in 1460, 1460 and 1176 bytes. The second write waits 40 ms for the delayed ACK.
+    TCP sends the first write as 1,460, 1,460 and 1,176 bytes. Nagle's algorithm delays the second write until the delayed ACK, 40 ms later.
     """
     exchange = """
         +10ms C > S .  {a}:{b}    ack {k}
@@ -125,7 +123,10 @@ def test_a_message_that_nagle_holds_is_one_and_its_stall_is_reported(tmp_path: P
 def test_a_wait_of_nagle_that_outlasts_the_round_trip_but_is_no_stall_is_distinguished(
     tmp_path: Path, late_ms: float, held_ms: float
 ) -> None:
-    """904 bytes wait for the ACK of 1,176 bytes. The ACK comes after one RTT (1 ms) or 5 ms later. A stall lasts at least 10 ms."""
+    """Nagle's algorithm delays 904 bytes until the ACK of the 1,176 bytes before them.
+
+    The ACK comes after 0.4 ms or 5 ms. A stall lasts at least 10 ms.
+    """
     exchange = """
         +10ms C > S .  {a}:{b}    ack {k}
         +0us  C > S .  {b}:{c}    ack {k}
@@ -160,7 +161,7 @@ def test_a_pause_of_the_program_ends_a_message(tmp_path: Path) -> None:
 
 
 def test_pieces_written_at_once_are_one_message_of_several_writes(tmp_path: Path) -> None:
-    """With Nagle's algorithm off, three writes of 500 bytes are sent one after the other."""
+    """Nagle's algorithm is off. The client writes 500 bytes three times without a pause."""
     table = found(
         tmp_path,
         """
@@ -175,7 +176,7 @@ def test_pieces_written_at_once_are_one_message_of_several_writes(tmp_path: Path
 
 
 def test_a_super_segment_counts_its_small_end_as_the_end_of_a_write(tmp_path: Path) -> None:
-    """With TSO, the capture has two packets of 4,096 bytes."""
+    """The capture was made on a host with TSO, so it has packets of 4,096 bytes."""
     table = found(
         tmp_path,
         """
@@ -223,7 +224,6 @@ def test_bytes_that_arrive_out_of_order_belong_to_one_message(tmp_path: Path) ->
 
 
 def test_pipelined_requests_are_not_guessed_apart(tmp_path: Path) -> None:
-    """The second request is sent before the end of the first answer is ACKed. It is unknown which answer belongs to which request."""
     table = found(
         tmp_path,
         """
@@ -284,7 +284,10 @@ def test_bytes_that_the_capture_misses_make_a_message_of_unknown_size(tmp_path: 
 
 
 def test_at_the_receiver_the_messages_are_the_same(tmp_path: Path) -> None:
-    """All times are the server's: packets of the client appear 10 ms later than at the client, packets of the server 10 ms earlier."""
+    """The exchange is captured at the server.
+
+    Packets of the client have times 10 ms later than at the client, and packets of the server 10 ms earlier.
+    """
     table = found(
         tmp_path,
         """

@@ -1,6 +1,6 @@
-"""`tcptrace-lab predict` agrees with Comer and Lin's table of buffers and with Liu's ranges.
+"""The predictions of `tcptrace-lab predict` agree with Comer and Lin's table of buffers and with Liu's ranges.
 
-`predict` can also take its parameters from a capture.
+The parameters come from the command line or from a capture.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMER_LIN_SLOW = [
     *((20, receive) for receive in (40, 44, 48, 51)),
     *((24, receive) for receive in (48, 51)),
 ]
-"""Send and receive buffers (KB) of the cells below 2 Mb/s in Comer and Lin's Table 2."""
+"""The pairs of send and receive buffers (KB) for which Comer and Lin's Table 2 has a rate below 2 Mb/s."""
 
 
 def predicted(*arguments: str | Path) -> dict[str, Any]:
@@ -57,7 +57,10 @@ def test_liu_s_atm_ranges_as_json() -> None:
 
 
 def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
-    """The condition for a deadlock is necessary, not sufficient: it holds for every slow cell, and for only six of the 86 fast cells."""
+    """In Comer and Lin's table, 14 cells of 100 are slow.
+
+    The model predicts a possible deadlock for all of them, and for at most six others.
+    """
     cells = predicted(*ATM, "--grid", "16K:51K:4K", "--sizes", "1:1K")["grid"]
     can = {(cell["send_buffer_bytes"] // K, cell["receive_buffer_bytes"] // K) for cell in cells if cell["deadlock_possible"]}
     assert len(cells) == 100
@@ -66,9 +69,9 @@ def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
 
 
 def test_law_s_buffers_lock_as_irix_has_them_in_force() -> None:
-    """In IRIX, a buffer of 4 KB has room for 2,920 bytes, one of 5 KB for 4,380 bytes.
+    """IRIX rounds a buffer of 4 KB to 2,920 bytes, and one of 5 KB to 4,380 bytes.
 
-    A buffer of 5 KB allows a deadlock only if writes leave part of it unused.
+    With 5 KB, a deadlock needs writes that leave part of the buffer unused.
     """
     law = ("--stack", "irix6.2", "--mss", "1460", "--copy", "1K", "--sizes", "1:1K")
     four, five = (predicted(*law, "--send-buffer", size, "--receive-buffer", size) for size in ("4K", "5K"))
@@ -106,7 +109,10 @@ def test_what_a_capture_shows_is_taken_from_it(tmp_path: Path) -> None:
 
 
 def swept_capture(path: Path, stack: str) -> Path:
-    """Write a capture of echoed messages of many sizes over Ethernet. Both hosts have this stack and buffers of 16 KB."""
+    """Write a capture of echoed messages of many sizes over Ethernet.
+
+    Both hosts have this stack and buffers of 16 KB.
+    """
     sizes = range(500, 30_000, 700)
     asks = tuple(step for size in sizes for step in (Write(size), Read(size)))
     echoes = tuple(step for size in sizes for step in (Read(size), Write(size)))
@@ -120,10 +126,7 @@ def swept_capture(path: Path, stack: str) -> Path:
 
 @pytest.mark.parametrize(("stack", "copy"), [("sunos4", 4096), ("bsd4.4", 2048)])
 def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes(tmp_path: Path, stack: str, copy: int) -> None:
-    """Two segments of 1,460 bytes are less than 35% of 16 KB, and less than half. So the receivers of both stacks send ACKs alike.
-
-    The senders' pieces differ in size.
-    """
+    """The two stacks send the same ACKs in this sweep. Their senders copy writes in pieces of different sizes."""
     capture = swept_capture(tmp_path / "sweep.pcap", stack)
     document = predicted("--from", capture)
     assert (document["stack"]["name"], document["parameters"]["copy_bytes"]) == (stack, copy)

@@ -1,4 +1,7 @@
-"""Slow message sizes in captures built by hand: size sweeps with known stalls, and size sweeps that only look slow."""
+"""Slow message sizes are found in captures built by hand.
+
+Some captures have known stalls, others have messages that only look slow.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,10 @@ def test_a_sweep_shows_the_range_that_stalls(tmp_path: Path) -> None:
 def test_sizes_that_were_sent_in_one_stretch_of_time_may_have_stalled_by_the_time(
     tmp_path: Path, messages: list[Message], confidence: str
 ) -> None:
-    """The sizes are swept upwards once. A receiver that is busy for a while would look the same."""
+    """If the sizes are sent upwards once, a receiver that is busy for a while looks like a slow range.
+
+    The other orders exclude this cause.
+    """
     analysis = analyzed(tmp_path, exchange(messages))
     (finding,) = [finding for finding in analysis.findings if finding.id == "anomalous-message-sizes"]
     assert str(finding.confidence) == confidence
@@ -66,9 +72,9 @@ def test_sizes_that_were_sent_in_one_stretch_of_time_may_have_stalled_by_the_tim
 
 
 def test_waits_of_a_timer_that_always_comes_soon_show_the_range(tmp_path: Path) -> None:
-    """Both hosts' timers expire 6 ms apart, so no wait is long enough for a stall.
+    """The delayed ACK always comes after 6 ms, which is too short for a stall.
 
-    Nagle's algorithm delays messages of some sizes. Only these wait.
+    Only messages in the slow range wait for it.
     """
     messages = [Message(size, held_ms=6.0 if SLOW[0] <= size <= SLOW[1] else 0.0) for size in SIZES]
     analysis = analyzed(tmp_path, exchange(shuffled(messages)))
@@ -79,14 +85,14 @@ def test_waits_of_a_timer_that_always_comes_soon_show_the_range(tmp_path: Path) 
 
 
 def test_a_timer_that_comes_at_any_time_shows_the_range_though_some_waits_are_short(tmp_path: Path) -> None:
-    """With a heartbeat of 40 ms, a quarter of the waits is too short for a stall. One of them is that of the smallest slow size."""
+    """In the slow range, messages wait 4, 14, 25 or 36 ms. Waits of 4 ms are too short for a stall."""
     waits_ms = dict(zip((size for size in SIZES if SLOW[0] <= size <= SLOW[1]), cycle((4.0, 14.0, 25.0, 36.0)), strict=False))
     messages = [Message(size, held_ms=waits_ms.get(size, 0.0)) for size in SIZES]
     assert measured(analyzed(tmp_path, exchange(shuffled(messages)))) == [(4200, 5550)]
 
 
 def test_a_busy_receiver_whose_acks_are_a_little_late_at_any_size_hides_no_range_and_makes_none(tmp_path: Path) -> None:
-    """Every third message of several writes waits 6 ms. In one range of sizes, messages wait 40 ms."""
+    """A third of the messages waits 6 ms. In the second case, messages of one range of sizes wait 40 ms."""
     sizes = range(PIECE + 4, 16_000, 110)
 
     def late_ms(place: int, size: int, slow_ms: float) -> float:
@@ -99,7 +105,10 @@ def test_a_busy_receiver_whose_acks_are_a_little_late_at_any_size_hides_no_range
 
 
 def test_the_longer_waits_of_larger_messages_do_not_hide_where_waiting_begins(tmp_path: Path) -> None:
-    """All messages of two or more pieces wait: 40 ms above 9,000 bytes, 6 ms below. A few messages below 9,000 bytes stall, too."""
+    """Messages of at least two pieces wait. Above 9,000 bytes, each waits 40 ms.
+
+    Up to 9,000 bytes, one message in seven waits 40 ms, the others 6 ms.
+    """
     sizes = range(3700, 16_000, 110)
     messages = [
         Message(size, held_ms=0.0 if size <= PIECE else 40.0 if size > 9000 or place % 7 == 0 else 6.0) for place, size in enumerate(sizes)
@@ -133,7 +142,7 @@ def test_the_json_holds_measured_ranges_and_parameters(tmp_path: Path) -> None:
 
 
 def test_many_short_connections_of_a_pair_are_one_group(tmp_path: Path) -> None:
-    """Each connection has only two requests. All connections together show the slow ranges."""
+    """Each connection has only two requests."""
     messages = shuffled(swept(range(300, 9000, 300)) * 2)
     hosts = "\n".join(f"host X{n} 10.0.0.1:{41000 + n} isn {n}" for n in range(len(messages) // 2))
     text = hosts + "".join("\n" + exchange(messages[2 * n : 2 * n + 2], f"X{n}") for n in range(len(messages) // 2))
@@ -145,7 +154,7 @@ def test_many_short_connections_of_a_pair_are_one_group(tmp_path: Path) -> None:
 
 
 def test_bigger_messages_that_take_longer_are_no_finding(tmp_path: Path) -> None:
-    """The application writes a segment every 2 ms, and a few messages of any size stall."""
+    """The application writes one segment every 2 ms, so larger messages take longer. A few messages of any size stall."""
     held = random.Random(5).sample(range(len(SIZES)), 6)  # noqa: S311
     messages = [Message(size, held_ms=40.0 if place in held and size > PIECE else 0.0, segment_us=2000) for place, size in enumerate(SIZES)]
     assert "anomalous-message-sizes" not in named(analyzed(tmp_path, exchange(shuffled(messages))))
@@ -161,13 +170,13 @@ def test_a_few_messages_are_no_finding(tmp_path: Path) -> None:
 
 
 def test_thinking_before_messages_of_some_sizes_is_no_finding(tmp_path: Path) -> None:
-    """The client's application pauses 50 ms before each message of the range. The pause is not part of the message, so no size is slow."""
+    """The application waits 50 ms before it writes a message of these sizes. TCP delays no message."""
     messages = [Message(size, think_ms=50.0 if SLOW[0] <= size <= SLOW[1] else 2.0) for size in SIZES]
     assert measured(analyzed(tmp_path, exchange(shuffled(messages)))) == []
 
 
 def test_a_program_that_pauses_within_messages_of_some_sizes_is_no_finding(tmp_path: Path) -> None:
-    """The bytes written after a pause of 50 ms are another message. TCP delayed nothing."""
+    """The application waits 50 ms between two writes, so the second write is a message of its own. TCP delays nothing."""
     messages = [Message(size, pause_ms=50.0 if SLOW[0] <= size <= SLOW[1] else 0.0) for size in SIZES]
     analysis = analyzed(tmp_path, exchange(shuffled(messages)))
     assert "anomalous-message-sizes" not in named(analysis)

@@ -1,4 +1,7 @@
-"""Sweeps of message sizes, by modelled hosts and by this machine's kernel. They show exactly the slow ranges that the rules predict."""
+"""Sweeps of message sizes stall exactly in the ranges that the rules predict.
+
+Modelled hosts and this machine's kernel make the sweeps.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,20 @@ ETHERNET = [(4 * K + 1, 4 * K + 1459), *((4 * K + (2 * n + 1) * 1460 + 1, 4 * K 
 """Ranges of message sizes that stall over Ethernet, according to the published formula."""
 
 SWEEPS = 8
-"""Maximum number of sweeps of this kernel until one stalls. In some connections, the receiver acknowledges everything at once."""
+"""Maximum number of sweeps by this kernel until one stalls.
+
+In some connections, the receiver acknowledges every segment at once, and nothing stalls.
+"""
 
 STEP = 330
-"""Bytes from one message size to the next, which gives three messages per KB."""
+"""The difference (bytes) between consecutive message sizes."""
 
 
 def simulated(folder: Path, sizes: Sequence[int], *options: str) -> Analysis:
-    """Return the analysis of a sweep of echoed messages between two SunOS hosts with buffers of 16 KB, captured at the client."""
+    """Return the analysis of a sweep of echoed messages, captured at the client.
+
+    Both hosts run SunOS with buffers of 16 KB.
+    """
     asks = "; ".join(f"write {size}; read {size}" for size in sizes)
     echoes = "; ".join(f"read {size}; write {size}" for size in sizes)
     setting, capture = folder / "sweep.toml", folder / "sweep.pcap"
@@ -82,10 +91,10 @@ def test_without_nagles_algorithm_the_sweep_shows_nothing(tmp_path: Path) -> Non
 
 
 def test_a_header_before_a_body_does_not_show_the_size_of_pieces(tmp_path: Path) -> None:
-    """The application writes 100 bytes and then the rest.
+    """The application writes a header of 100 bytes and then the body.
 
-    If the rest is smaller than a segment, it waits for the ACK of the 100 bytes. If the application wrote in pieces of 100 bytes, larger
-    messages would stall, too.
+    A body smaller than a segment waits for the ACK of the header. Larger bodies do not wait, so the application does not write in pieces of
+    100 bytes.
     """
     sizes = swept(17_000)
     capture = tmp_path / "header.pcap"
@@ -96,16 +105,16 @@ def test_a_header_before_a_body_does_not_show_the_size_of_pieces(tmp_path: Path)
     done = tcptrace_lab("simulate", "--stack", "linux", "--client", client, "--server", server, "--delay", "20us", "-o", capture)
     assert done.returncode == 0, done.stderr.decode()
     group = of(analyze(capture), from_client=True)
-    assert [(one.from_bytes, one.to_bytes) for one in group.measured] == [(250, 1240)]  # sizes 150, 480, 810, 1140 plus the header
+    assert [(one.from_bytes, one.to_bytes) for one in group.measured] == [(250, 1240)]  # sizes 150 to 1140, plus the header of 100
     assert (group.parameters.copy_bytes, group.predicted) == (None, ())
 
 
 @pytest.mark.live
 def test_this_kernel_stalls_at_the_sizes_that_the_rules_of_linux_predict(tmp_path: Path) -> None:
-    """Pieces of 4 KB are sent. The MTU is 1500, so the MSS is 1448 with timestamps.
+    """The application writes pieces of 4 KB. The MSS is 1448.
 
-    Which ranges of sizes stall depends on when the receiver reads. In a slow range, some messages do not stall, because the receiver sends
-    some ACKs at once.
+    Which ranges stall depends on when the receiver reads. Within a slow range, some messages do not stall, because the receiver sends some
+    ACKs at once.
     """
     rules = predicted_ranges(STACKS["linux"], Settings(1448, 4 << 20, 4 << 20, 4096), 1, 17_000)
     found = []

@@ -1,4 +1,4 @@
-"""Slow ranges of sizes in artificial message times. Exactly the inserted ranges are found."""
+"""Slow ranges of sizes are found in artificial message times."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def within(sizes: NDArray[np.int64], *ranges: tuple[int, int]) -> NDArray[np.boo
 def reported(
     sizes: NDArray[np.int64], stalled: NDArray[np.bool_], extra_ns: float = 40 * MS, per_byte_ns: float = 80
 ) -> tuple[SlowRange, ...]:
-    """Return the slow ranges of messages whose time grows linearly with their size, plus jitter and stalls."""
+    """Return the slow ranges of the messages.
+
+    The time of a message grows linearly with its size. Random jitter and the stalls are added.
+    """
     jitter = np.random.default_rng(1).exponential(50_000, sizes.size)
     held_ns = (stalled * extra_ns).astype(np.int64)
     return slow_ranges(sizes, (sizes * per_byte_ns + jitter).astype(np.int64) + held_ns, held_ns, Look(stalled, STALL_NS))
@@ -44,9 +47,9 @@ def reported(
 
 @pytest.mark.parametrize("step", [97, 341])
 def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
-    """The slow ranges of TCP over ATM are found with 3 and with 10 messages per KB.
+    """The messages have the slow ranges of TCP over ATM, with 3 or 10 messages per KB.
 
-    A found range begins and ends at a size that was sent.
+    A reported range begins and ends at a size that was sent.
     """
     put_in = [(4 * K + 1, 12 * K - 1), (16 * K + 1, 24 * K - 1), (28 * K + 1, 36 * K - 1)]
     sizes = swept(step)
@@ -62,7 +65,10 @@ def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
 
 
 def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() -> None:
-    """Every second band of 1,460 bytes stalls, as on Ethernet. Each band has four or five messages."""
+    """The sizes are divided into bands of 1,460 bytes, and every second band stalls, as on Ethernet.
+
+    Each band has four or five messages.
+    """
     put_in = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
     sizes = swept(330, 30 * K)
     found = reported(sizes, within(sizes, *put_in))
@@ -72,7 +78,7 @@ def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() 
 
 
 def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall() -> None:
-    """If the timer expires at once, a message is released without a stall.
+    """If the delayed-ACK timer expires at once, the message does not stall.
 
     No band of four or five messages is conclusive alone, but all bands have the same share of stalls.
     """
@@ -92,13 +98,13 @@ def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall()
 
 def test_bigger_is_slower_is_no_range() -> None:
     sizes = swept(100)
-    times = (sizes * 20_000).astype(np.int64)  # up to 0.65 s
+    times = (sizes * 20_000).astype(np.int64)  # longest message: 0.65 s
     assert slow_ranges(sizes, times, np.zeros_like(times), Look(np.zeros(sizes.size, np.bool_), STALL_NS)) == ()
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
-    """Packet losses cause stalls. More of the large messages stall, because each byte has the same chance to be lost."""
+    """The stalls come from packet loss. Every byte has the same probability of loss, so larger messages stall more often."""
     sizes = swept(100)
     stalled = np.random.default_rng(seed).random(sizes.size) < sizes / sizes.max() * 0.95
     assert reported(sizes, stalled, 200 * MS) == ()
@@ -106,7 +112,7 @@ def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
 
 @pytest.mark.parametrize("most", [0.5, 0.7, 1.0])
 def test_hardly_a_trend_over_few_sizes_is_taken_for_a_range(most: float) -> None:
-    """Each KB has three messages, as in a sparse sweep. The share of stalls grows evenly from none to `most`."""
+    """The share of messages that stall grows evenly with size, from 0 to `most`. Each KB has three messages."""
     sizes = np.arange(150, 30_000, 330)
     chance = most * (sizes - sizes[0]) / (sizes[-1] - sizes[0])
     taken = [reported(sizes, np.random.default_rng(seed).random(sizes.size) < chance, 100 * MS) != () for seed in range(100)]
@@ -139,9 +145,9 @@ def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> 
 
 
 def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its_first_messages_does_not_stall() -> None:
-    """The timer expires at once for one message of twenty, which therefore does not stall.
+    """For one message in twenty, the delayed-ACK timer expires at once, so the message does not stall.
 
-    Without other ranges, these stalls may be a trend. Beside ranges with both ends, they are a range.
+    Stalls up to the largest size could be a trend. They count as a range if other ranges have both ends.
     """
     bands = [(4000, 8000), (12_000, 16_000), (20_000, 24_000), (28_000, 30_000)]
     sizes = np.arange(150, 30_000, 330)
@@ -153,7 +159,7 @@ def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its
 
 
 def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
-    """A stack copies messages in pieces of 2 KB, and the receiver ACKs no piece at once. All messages larger than one piece stall."""
+    """The stack copies messages in pieces of 2 KB. All messages larger than one piece stall."""
     sizes = np.arange(480, 30_000, 330)
     (one,) = reported(sizes, within(sizes, (2049, 30_000)))
     assert (one.min_from_bytes, one.from_bytes, one.to_bytes, one.max_to_bytes) == (1801, 2130, 29_850, None)
@@ -161,15 +167,18 @@ def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
 
 
 def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
-    """Answers have some hundred bytes or 100 kB, and the large ones stall. Sizes in between may stall gradually more often."""
+    """Messages have some hundred bytes or 100 kB, and the large ones stall.
+
+    Between these sizes, the share of stalls may grow gradually.
+    """
     sizes = np.append(np.arange(100, 300, 20), np.arange(98_000, 99_000, 50))
     assert reported(sizes, within(sizes, (98_000, 99_000))) == ()
 
 
 def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
-    """By chance, three normal messages of twenty are at one end in 2 of 1,140 cases, which is too often.
+    """Only the three smallest messages do not stall.
 
-    By chance, three normal messages of forty are at one end in one of 4,940 cases.
+    Three random messages of twenty are all at the same end in 2 of 1,140 cases, which is too often. Three of forty are in 2 of 9,880 cases.
     """
     few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
     assert reported(few, few > 1200) == ()
@@ -177,7 +186,7 @@ def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> Non
 
 
 def test_sizes_that_stall_less_than_half_as_often_belong_to_no_range_beside_them() -> None:
-    """All messages of a range stall. Above the range, a third of the messages of any size stall, for an unknown reason."""
+    """From 4,000 to 12,000 bytes, all messages stall. Above, one message in three stalls."""
     sizes = np.arange(150, 30_000, 110)
     stalled = within(sizes, (4000, 12_000))
     stalled |= (sizes > 12_000) & (np.arange(sizes.size) % 3 == 2)
@@ -199,7 +208,6 @@ def test_a_range_of_which_most_but_not_all_stall_is_found_with_its_share() -> No
 
 
 def test_stalls_that_cost_nothing_are_no_range() -> None:
-    """Stalls count only if the messages take longer."""
     sizes = swept(200)
     assert reported(sizes, within(sizes, (8000, 12000)), extra_ns=2 * MS) == ()
 
@@ -219,15 +227,15 @@ def test_any_messages_give_ranges_that_do_not_overlap(messages: list[tuple[int, 
 
 
 def test_many_sizes_take_bounded_time() -> None:
-    """There is one message of every size from 1 byte to 64 KB. Stalls are random, which gives the maximum number of blocks."""
+    """The messages have every size from 1 byte to 64 KB. Random stalls give the largest number of blocks."""
     sizes = np.arange(1, 64 * K)
     assert reported(sizes, np.random.default_rng(3).random(sizes.size) < 0.5) == ()
 
 
 def test_intervals_are_those_of_the_textbook() -> None:
-    """By hand, Wilson's interval for 8 of 10 is 0.490 to 0.943 (Newcombe 1998, method 3).
+    """Wilson's interval for 8 successes in 10 trials is 0.490 to 0.943 (Newcombe 1998, method 3).
 
-    The interval of the median of 1 to 100 goes from the 40th or 41st value to the 60th or 61st.
+    The interval of the median of 1 to 100 begins at 40 or 41 and ends at 60 or 61.
     """
     assert list(wilson(8, 10)) == pytest.approx([0.4902, 0.9433], abs=1e-3)
     low, high = median_interval(np.arange(1.0, 101.0))
@@ -236,14 +244,17 @@ def test_intervals_are_those_of_the_textbook() -> None:
 
 
 def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
-    """11 of 25 messages stall, side by side: 2 runs. 13.32 runs are expected, with a standard deviation of 2.41."""
+    """11 messages of 25 stall. They are side by side, so there are 2 runs.
+
+    The expected number of runs is 13.32, with a standard deviation of 2.41.
+    """
     together = np.array([True] * 11 + [False] * 14)
     assert runs_z(together) == pytest.approx((2 - 13.32) / 2.413, abs=0.01)
 
 
 @pytest.mark.parametrize(("ones", "zeros"), [(3, 7), (5, 5), (1, 9)])
 def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zeros: int) -> None:
-    """If there are fewer runs than the mean, the probability is the share of arrangements that have no more runs."""
+    """The expected probability is the share of all arrangements that have at most as many runs."""
     count = ones + zeros
     ways = [np.isin(np.arange(count), places) for places in combinations(range(count), ones)]
     runs = [int((way[1:] != way[:-1]).sum()) + 1 for way in ways]
@@ -253,7 +264,10 @@ def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zero
 
 
 def test_the_look_comes_first_in_which_stalls_stand_together_by_size() -> None:
-    """Short waits in the gaps of a slow range belong to the range. Short waits at any size are jitter of the hosts and the path."""
+    """If short waits occur only in the slow range, short waits are the clearest sign.
+
+    If they occur at any size, they are jitter.
+    """
     sizes = np.arange(150, 30_000, 330)
     chance = np.random.default_rng(4).random(sizes.size)
     in_range = within(sizes, (4097, 12_000))
@@ -263,9 +277,9 @@ def test_the_look_comes_first_in_which_stalls_stand_together_by_size() -> None:
 
 
 def test_chance_is_reckoned_from_samples() -> None:
-    """By hand, from Jeffreys' prior: the chance of 3 of 3 after 0 of 10 is the third moment of Beta(1/2, 21/2).
+    """The prior is that of Jeffreys. The probability of 3 of 3 after 0 of 10 is the third moment of Beta(1/2, 21/2).
 
-    The chances of all outcomes add up to 1.
+    The probabilities of all outcomes add up to 1.
     """
     assert predictive_tail(3, 3, 0, 10) == pytest.approx(0.5 * 1.5 * 2.5 / (11 * 12 * 13))
     assert predictive_tail(0, 7, 2, 30) == pytest.approx(1)
@@ -277,7 +291,7 @@ def test_chance_is_reckoned_from_samples() -> None:
     st.floats(0, 4),
 )
 def test_the_cheapest_states_are_those_that_trying_all_of_them_finds(blocks: list[tuple[float, float, int]], price: float) -> None:
-    """Every part, except the first and the last, must have at least three messages."""
+    """Inner parts must have at least three messages."""
 
     def cost(states: tuple[bool, ...]) -> float:
         runs = [[place for place, _ in run] for _, run in groupby(enumerate(states), key=lambda one: one[1])]

@@ -1,4 +1,7 @@
-"""Message sizes in several captures of one pair of hosts: no single capture shows the stalls, but all captures together do."""
+"""Message sizes of several captures of one pair of hosts are analyzed together.
+
+No single capture shows the stalls, but all captures together do.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ HOUR_S = 3600
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A sweep in six captures. Each capture has every sixth of the shuffled sizes, with the same addresses, ports and times."""
+    """One sweep, divided into six captures.
+
+    Each capture has every sixth of the shuffled sizes. The addresses, ports and times are equal in all captures.
+    """
     folder = tmp_path_factory.mktemp("captures")
     sizes = random.Random(3).sample(SIZES, len(SIZES))  # noqa: S311  (random order, not a secret)
     return [captured(folder / f"{number}.pcap", sizes[number::CAPTURES]) for number in range(CAPTURES)]

@@ -1,7 +1,7 @@
-"""MultiQC itself reads our files, with our plugin.
+"""MultiQC reads our files with our plugin.
 
-Pytest does not collect a file with this name, so other jobs need not install MultiQC and its many packages. The nightly job installs
-MultiQC beside this package and runs `pytest tests/outputs/multiqc_itself.py`.
+Only the nightly job installs MultiQC, because it needs many packages. Pytest does not collect a file with this name: the job runs `pytest
+tests/outputs/multiqc_itself.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""According to tshark, the annotated copy has the same packets as the capture. Comments are at the frames that findings and waits name."""
+"""The annotated copy has the packets of the capture. Comments are at the frames that findings and waits name.
+
+tshark reads the copy.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,7 @@ def as_pcap_of_the_other_byte_order(folder: Path) -> Path:
 
 
 def as_pcap_with_a_frame_check_sequence(folder: Path) -> Path:
-    """By the file header, each frame ends with an FCS of 4 bytes: the header has a length of 2 units of 2 bytes, and a flag."""
+    """Write a pcap file whose header says that each frame ends with an FCS of 4 bytes."""
     data = bytearray(as_pcap(folder).read_bytes())
     data[20:24] = struct.pack("<I", 1 | 0x0400_0000 | 2 << 28)
     (folder / "fcs.pcap").write_bytes(data)
@@ -134,7 +137,10 @@ def as_snoop(folder: Path) -> Path:
 
 
 def as_erf(folder: Path) -> Path:
-    """Write an ERF file with records of type 2 (Ethernet), without padding. The times are in units of 2^-32 s."""
+    """Write an ERF file with records of type 2 (Ethernet), without padding.
+
+    ERF times are in units of 2^-32 s.
+    """
     records = b""
     for ts_ns, original, data in pcap_records(as_pcap(folder).read_bytes()):
         time = (ts_ns << 32) // 10**9
@@ -184,7 +190,7 @@ def test_what_lz4_and_zstd_and_xz_hold_is_copied(tmp_path: Path) -> None:
 
 
 def test_a_wait_is_reported_with_its_length_its_cause_and_the_frame_before(tmp_path: Path) -> None:
-    """By hand: the write in frame 4 is acknowledged after 60 ms instead of 20 ms. The ACK releases frame 6, 60.1 ms after frame 4."""
+    """The data in frame 4 are acknowledged after 60 ms. The ACK releases frame 6, which is sent 60.1 ms after frame 4."""
     path = packets.capture(tmp_path / "in.pcap", LATE_ACK)
     found = comments(annotated(path, tmp_path))
     proof = (
@@ -217,7 +223,7 @@ def test_a_finding_is_reported_in_full_at_its_first_frame_and_named_at_the_other
 
 
 def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
-    """If there are three or more waits of this kind, each of them is proved (docs/how-it-decides.md, 2.4).
+    """At least three waits show this finding, so each of them is proved (docs/how-it-decides.md, 2.4).
 
     Waits with other causes keep their confidence.
     """
@@ -231,7 +237,10 @@ def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
 
 
 def test_comments_and_options_that_were_there_stay_and_so_do_interfaces_and_names(tmp_path: Path) -> None:
-    """The capture has two interfaces of different link types, a comment of the user, and a section that states its length."""
+    """The capture has a comment of the user and two interfaces with different link types.
+
+    Its section header contains the section's length.
+    """
     one, two = CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "cooked-bulk.pcapng"
     subprocess.run(
         [needs.program("mergecap"), "-F", "pcapng", "-w", tmp_path / "merged.pcapng", one, two], capture_output=True, timeout=60, check=True

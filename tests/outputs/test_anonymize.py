@@ -1,4 +1,7 @@
-"""`--anonymize`: no output contains an address or a name of the capture, pseudonyms are consistent, and the answer stays the same."""
+"""With `--anonymize`, no output contains an address or a name of the capture.
+
+Pseudonyms are consistent, and the verdict stays the same.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A capture that contains host names. The names of its folder and file contain host names, too."""
+    """A capture that contains host names. Its file name and the name of its folder contain host names, too."""
     folder = tmp_path / "198.51.100.77" / NAMES[0]
     folder.mkdir(parents=True)
     return write(folder / f"{NAMES[1]}-203.0.113.45.pcapng")
@@ -134,7 +137,7 @@ def test_without_the_option_the_outputs_do_hold_them(hostile: Path, tmp_path: Pa
 
 
 def test_the_reproducer_names_nobody(tmp_path: Path) -> None:
-    """The reproducer uses addresses of RFC 5737 for its own network. Any other name would come from the capture."""
+    """The reproducer runs in a network of its own with addresses of RFC 5737."""
     path = tmp_path / f"{NAMES[1]}.pcapng"
     path.write_bytes((CAPTURES / "ethernet-nagle-on.pcapng").read_bytes())
     found, _ = modelled(analyze(path, anonymizer=Anonymizer()))
@@ -144,7 +147,7 @@ def test_the_reproducer_names_nobody(tmp_path: Path) -> None:
 
 
 def test_a_comparison_holds_no_address_and_no_name(hostile: Path, tmp_path: Path) -> None:
-    """The four outputs of `compare` are the page, the JSON, the Markdown and the terminal."""
+    """`compare` writes a page, JSON, Markdown and terminal output."""
     out = {"-o": tmp_path / "c.html", "--json": tmp_path / "c.json", "--markdown": tmp_path / "c.md"}
     options = [part for option, path in out.items() for part in (option, str(path))]
     done = tcptrace_lab("compare", str(hostile), str(hostile), *options, "--anonymize-key", "k")
@@ -155,7 +158,10 @@ def test_a_comparison_holds_no_address_and_no_name(hostile: Path, tmp_path: Path
 
 @pytest.fixture
 def stalled(tmp_path: Path) -> Path:
-    """A capture with a stall that the models reproduce. The hosts' addresses are in `SECRETS`, and the file name contains host names."""
+    """A capture with a stall that the models reproduce.
+
+    The addresses of its hosts are in `SECRETS`. The file name contains host names.
+    """
     data = (CAPTURES / "ethernet-nagle-on.pcapng").read_bytes()
     for old, new in zip(("192.0.2.1", "192.0.2.2"), SECRETS, strict=False):
         data = data.replace(ipaddress.ip_address(old).packed, ipaddress.ip_address(new).packed)
@@ -190,7 +196,7 @@ def test_no_output_of_replay_holds_an_address_or_a_name(stalled: Path, tmp_path:
 
 @pytest.mark.live
 def test_a_replayed_transfer_names_nobody(stalled: Path, tmp_path: Path) -> None:
-    """The JSON and the page name hosts by pseudonyms. The captures in the folder are those of the replay."""
+    """The JSON and the page name hosts by pseudonyms. The folder has the captures of the replay, not those of the user."""
     needs.root()
     work = tmp_path / "work"
     work.mkdir()

@@ -1,6 +1,6 @@
-"""`batch --anonymize`: no file of an archive contains an address or a name of the captures.
+"""With `batch --anonymize`, no file of an archive contains an address or a name of the captures.
 
-Another run can continue only with the same key.
+A later run can continue the archive only with the key of the first run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def named(tmp_path: Path) -> Path:
-    """A folder of files that name hosts.
+    """A folder of files whose names contain host names.
 
     The files are a capture, its copy, a truncated capture, an unreadable file, a file that is not a capture, and a note.
     """
@@ -40,7 +40,7 @@ def named(tmp_path: Path) -> Path:
 
 
 def run(named: Path, work: Path, *options: str) -> tuple[int, dict[str, bytes]]:
-    """Run `batch` into `archive`. Return the exit code and all outputs."""
+    """Run `batch` and write to `archive`. Return the exit code and all outputs."""
     done = new_process("batch", named, "-o", "archive", "--jobs", "1", *options, folder=work)
     return done.returncode, written(work) | {"stdout": done.stdout, "stderr": done.stderr}
 

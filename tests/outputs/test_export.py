@@ -169,7 +169,7 @@ def test_a_capture_read_in_part_is_exported_in_part(path: Path, tmp_path: Path) 
 
 
 def test_the_exported_ledger_sums_to_the_exported_accounts_and_to_each_directions_life(path: Path) -> None:
-    """Each direction lasts from the first frame (0.000 s) to the last frame (0.341 s)."""
+    """Each direction begins with the first frame (0.000 s) and ends with the last frame (0.341 s)."""
     intervals, sums = (
         pl.read_ndjson(io.BytesIO(tcptrace_lab("export", path, "--table", table, "--format", "ndjson").stdout))
         for table in ("ledger", "accounts")
@@ -183,7 +183,6 @@ def test_the_exported_ledger_sums_to_the_exported_accounts_and_to_each_direction
 
 
 def test_the_ledger_of_a_capture_that_is_read_again_is_that_of_one_that_is_kept(tmp_path: Path) -> None:
-    """The test compares the whole ledger, and the ledger of some of the connections."""
     hosts = "\n".join(f"host H{number} 10.0.1.{number}:50000" for number in range(5))
     data = "\n".join(f"{number} H{number} > S P. 1:11 ack 1\n+10ms S > H{number} P. 1:11 ack 11" for number in range(5))
     path = packets.capture(tmp_path / "many.pcap", f"{hosts}\n{data}")

@@ -1,4 +1,7 @@
-"""The published JSON is valid against its schema for every kind of capture, and equals hand calculations and tshark."""
+"""The JSON of every kind of capture is valid against the published schema.
+
+Its values equal hand calculations and tshark's values.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ SHARED = [
     "the-tcpdump-group-tcpdump__empty.pcapng",
     "seladb-PcapPlusPlus__microsecs_big_endian.pcap",
 ]
-"""The captures have stalls, a snaplen, zero windows, IPv6, many connections, reordering, no packets, or an unknown link type."""
+"""The captures have different properties.
+
+They have stalls, packets truncated by snaplen, zero windows, IPv6, many connections, reordering, no packets, or an unknown link type.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +256,7 @@ def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Pat
 
 
 def test_the_causes_of_the_engine_are_those_of_the_schema_in_the_same_order(path: Path) -> None:
-    """Tables store each cause as a code, and accounts have one column for each cause."""
+    """Tables store a cause as a code. Accounts have one column for each cause."""
     engine = _core.Engine([str(path)], ledger=(), worth=())
     (pulled,) = reread.pulled_all(engine)
     assert tuple(pulled.accounts.columns) == schema.ACCOUNTS.names

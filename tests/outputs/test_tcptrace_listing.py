@@ -1,4 +1,4 @@
-"""The long listing in tcptrace's form equals that of tcptrace 6.6.7, line by line."""
+"""The long listing in tcptrace's form equals the listing of tcptrace 6.6.7."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIELD = re.compile(r"     (?P<label>\S.{0,17}?): *(?P<value>\S+) (?P<unit>bytes|pkts|times|segs|secs|ms|Bps|) *(?=     |$)")
-"""One figure of one direction in the listing: label, value and unit, with the spaces that tcptrace prints."""
+"""One value of one direction in the listing: label, value and unit, with the spaces that tcptrace prints."""
 
 ONLY_THEIRS = re.compile(
     r"\d+ arg|Ostermann's|elapsed wallclock|\t  (?:For the following|multiply-|considered|of a segment)|       \*\*|no traced"
@@ -28,7 +28,7 @@ ONLY_THEIRS = re.compile(
 ONLY_OURS = re.compile(r"\t  (?:The next 5|their times)|       \*\*")
 
 NOT_LISTED_ALIKE = {"hardware dups", "ambiguous acks", "RTT min (last)", "RTT max (last)", "RTT avg (last)", "RTT sdv (last)"}
-"""Labels that are listed only if their count is not 0. `tcptrace_rules` compares the values."""
+"""Labels that are listed only if their count is not 0. `tcptrace_rules` compares their values."""
 
 
 def _ours(capture: Path) -> list[str]:
@@ -48,7 +48,7 @@ def _labels(line: str) -> list[str]:
 
 @pytest.mark.parametrize("capture", [path for path in drawn_alike() if path.name not in OTHERWISE], ids=lambda path: path.name)
 def test_lines_stand_as_in_tcptraces_listing(capture: Path, tmp_path: Path) -> None:
-    """Each label occurs twice. The labels, the lines above them and their order are equal.
+    """The listings have equal labels in equal order, and equal lines above them.
 
     Two differences are allowed: tcptrace does not count packets other than IP, and its times may be 1 µs short.
     """
@@ -71,7 +71,7 @@ def _shape(line: str) -> str:
 
 
 def test_figures_are_those_of_tcptrace_where_both_mean_the_same(tmp_path: Path) -> None:
-    """The listing of one of our captures has all figures that `tcptrace_rules` calls the same. Their values are those of tcptrace."""
+    """The values that `tcptrace_rules` calls the same equal those of tcptrace."""
     capture = next(path for path in drawn_alike() if path.name.startswith("ethernet-two-way."))
     copy = tcptrace.readable(capture, tmp_path)
     assert copy is not None

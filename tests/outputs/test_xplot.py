@@ -1,8 +1,10 @@
-"""The xplot files equal those that tcptrace 6.6.7 writes with `-S` and `-F`, line by line, and follow xplot's grammar.
+"""The xplot files equal those of tcptrace 6.6.7 (options `-S` and `-F`), line by line, and follow xplot's grammar.
 
-Where `golden/tcptrace-deviations.tsv` shows that both programs read a capture in the same way, the time-sequence and segment-size graphs
-must be equal. Exceptions are titles (IPv6 addresses), the places of labels, and the marks of third duplicate ACKs, which tcptrace counts
-differently. The files of `-T`, `-R` and `-N` must have equal points, except for the deviations of tcptrace that each test names.
+`golden/tcptrace-deviations.tsv` lists the captures that both programs read differently. For all other captures, the time-sequence and
+segment-size graphs must be equal. The tests ignore titles (IPv6 addresses), the places of labels, and the marks of third duplicate ACKs,
+which tcptrace counts differently.
+
+The files of `-T`, `-R` and `-N` must have equal points, except for the deviations of tcptrace that each function names.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ MARKS = "dot|diamond|box|plus|[udlrhv]arrow|[udlrhv]tick"
 COLOURS = "white|green|red|blue|yellow|purple|orange|magenta|pink"
 TIME = r"-?\d+\.\d{6}"
 COMMAND = re.compile(rf"(?:{COLOURS}|go|line {TIME} -?\d+ {TIME} -?\d+|(?:{MARKS}|(?P<text>[ablr]text)) {TIME} -?\d+(?: (?:{COLOURS}))?)")
-"""The commands of xplot that tcptrace uses. The line after a text command contains the text."""
+"""The commands of xplot that tcptrace uses. The line after a text command is its text."""
 
 
 def _drawn(capture: Path, folder: Path) -> Path:
@@ -66,7 +68,7 @@ def test_graphs_equal_tcptraces(capture: Path, tmp_path: Path) -> None:
 
 
 Points = dict[str, list[tuple[str, int]]]
-"""Maps each colour to the dots of its curve, in order. A dot has a time and a value."""
+"""The dots of each colour, in order. A dot has a time and a value."""
 
 OVERFLOWN = 1 << 31
 """The number that tcptrace prints for a rate that overflows its 32-bit integer."""
@@ -87,7 +89,7 @@ def _points(path: Path) -> Points:
 def _same_rate(ours: int, theirs: int) -> bool:
     """Return whether two rates are equal, apart from rounding.
 
-    Tcptrace divides by a floating-point number of seconds, so its rate can be truncated to the next lower integer.
+    Tcptrace divides by seconds in floating point, so its rate can be too low by one.
     """
     return ours - theirs in {0, 1} or (theirs == OVERFLOWN <= ours)
 
@@ -102,7 +104,7 @@ def _rates_differ(ours: Points, theirs: Points) -> bool:
 
 
 def _round_trips_differ(ours: Points, theirs: Points) -> bool:
-    """Compare round trips. Tcptrace omits those of at most 1 µs."""
+    """Compare the RTT samples. Tcptrace omits samples of at most 1 µs."""
     left = list(theirs.get("red", []))
     for point in ours.get("red", []):
         if left and left[0] == point:
@@ -130,10 +132,10 @@ def _flights_differ(ours: Points, theirs: Points) -> bool:
 
 
 CURVES: Mapping[str, Callable[[Points, Points], bool]] = {"tput": _rates_differ, "rtt": _round_trips_differ, "owin": _flights_differ}
-"""Maps each graph to a function. It returns whether the points differ by more than tcptrace's known deviations."""
+"""For each graph, the function that returns whether the points differ by more than tcptrace's known deviations."""
 
 UNSEEN = {"zeek-zeek__mixed-vlan-mpls.pcap"}
-"""Captures whose first connection tcptrace does not see."""
+"""Captures in which tcptrace does not see the first connection."""
 
 
 @pytest.mark.parametrize("capture", needs.each(path for path in drawn_alike() if path.name not in UNSEEN))
@@ -150,7 +152,7 @@ def test_points_of_rates_round_trips_and_flights_are_tcptraces(capture: Path, tm
 
 
 def _commands(text: str) -> Iterator[str]:
-    """Yield the commands after the header of an xplot file, without the words of labels."""
+    """Yield the commands after the header of an xplot file. The texts of labels are left out."""
     lines = iter(text.splitlines())
     head = [next(lines) for _ in range(7)]
     assert head[0] in {"timeval double", "timeval signed"}

@@ -1,8 +1,8 @@
-"""The memory of `analyze --pair` is compared with that of `analyze` on the same two captures.
+"""`analyze --pair` needs at most the promised memory more than `analyze` on the same two captures.
 
 Resident memory varies by some megabytes between runs, so a fixed limit would fail by chance or prove nothing. The test measures the memory
-for the same packets with and without `--pair`, and compares the difference with the promised memory of a pair (`pair.packets`). Both runs
-load the code of `--pair` (with NumPy), which needs the same memory for any number of segments.
+with and without `--pair`. The difference must be less than the promised memory of a pair (`pair.packets`). Both runs load the code of
+`--pair` (with NumPy), which needs the same memory for any number of segments.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 SEGMENTS = 120_000
 """Number of segments in each capture.
 
-With so many segments, half a kB per segment exceeds the noise of a run, and all segments still fit in memory.
+With this number, half a kB per segment is more than the variation between runs. All segments fit in memory.
 """
 
 PROMISED_BYTES = 1_050_000_000 / MAX_PACKETS
-"""The memory limit of `analyze --pair` in bytes, per segment of each capture.
+"""The memory limit of `analyze --pair` (bytes), divided by the maximum number of segments in a capture.
 
-The limit also covers the analyses of both captures, so the pairing alone needs far less.
+The limit includes the analyses of both captures, so the pairing alone needs far less.
 """
 
 DATA_BYTES, HEADERS_BYTES, WAY_US = 1_000, 54, 5_000
@@ -46,7 +46,7 @@ code = run(sys.argv[1:])
 with open("/proc/self/status", encoding="ascii") as status:
     print(code, next(line.split()[1] for line in status if line.startswith("VmHWM:")))
 """
-"""Prints the maximum resident memory since the process began its program.
+"""A program that prints its maximum resident memory.
 
 `getrusage` would not do: after a fork, a child may report the memory of its parent. Like the console script, the program limits memory
 before it loads a library. Without the limit, pages that one step freed would stay in memory during the next step.
@@ -54,9 +54,10 @@ before it loads a library. Without the limit, pages that one step freed would st
 
 
 def exchange(segments: int) -> Iterator[tuple[int, bool, int, int, int, int]]:
-    """Yield segments: time at the client (µs), whether the client sent it, sequence number, ACK number, flags, bytes of data.
+    """Yield one tuple per segment.
 
-    Every second segment is acknowledged.
+    The tuple has the time at the client (µs), whether the client sent it, sequence number, ACK number, flags, and bytes of data. The server
+    acknowledges every second segment.
     """
     yield 0, True, 0, 0, 0x02, 0
     yield 2 * WAY_US, False, 0, 1, 0x12, 0
@@ -69,7 +70,7 @@ def exchange(segments: int) -> Iterator[tuple[int, bool, int, int, int, int]]:
 
 
 def captured(path: Path, *, at_server: bool) -> Path:
-    """Write the capture of the exchange at one host. At the server, a thousandth of the data is missing."""
+    """Write the capture of the exchange at one host. One data segment in 1,000 does not reach the server."""
     packets = []
     for number, (ts_us, from_client, seq, ack, flags, data) in enumerate(exchange(SEGMENTS)):
         if at_server and data and number % 1_000 == 0:
@@ -87,9 +88,9 @@ def captured(path: Path, *, at_server: bool) -> Path:
 
 
 def peak_bytes(folder: Path, *arguments: str | Path) -> int:
-    """Return the peak memory of `analyze` with these arguments, in a new process.
+    """Run `analyze` with these arguments in a new process, and return its peak memory.
 
-    That process lacks the environment variables that Polars set in this process.
+    The environment of the new process lacks the variables that Polars set in this process.
     """
     environment = {name: value for name, value in os.environ.items() if name not in memory.SETTINGS}
     command = [sys.executable, "-c", PEAK, "analyze", "--quiet", "-o", str(folder / "report.html"), *map(str, arguments)]

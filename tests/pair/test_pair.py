@@ -1,7 +1,7 @@
-"""Two captures of one transfer: packets are matched despite NAT, retransmits and copies. The pair shows losses, clocks and host delays.
+"""Two captures of one transfer are matched despite NAT, retransmits and copies, and show losses, clocks and host delays.
 
-Each exchange is written by hand, with what the path does to each packet. Two captures are made from it. Expected values follow from the
-exchange. Each committed pair of captures has the log of its path in a JSON file beside it.
+Each exchange is written by hand, with what the path does to each packet. Both captures are made from the exchange, so the expected values
+follow from it. Each committed pair of captures has the log of its path in a JSON file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HANDSHAKE = """
     0.010 10ms S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK, wscale 7>
     0.020 10ms C > S .  1:1 ack 1 win 502
 """
-"""Both directions of the path take 10 ms."""
+"""The path takes 10 ms in each direction."""
 
 NAT = "host C 203.0.113.9:61000 isn 1000\nhost S 198.51.100.7:80 isn 5000\n"
 
@@ -111,7 +111,7 @@ def test_order_of_the_captures_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_ack_delay_of_the_host_is_kept_apart_from_the_path(tmp_path: Path) -> None:
-    """The server delays its ACK by 40 ms. The path always takes 10 ms in each direction."""
+    """The path takes 10 ms in each direction. The server delays its ACK by 40 ms."""
     text = """
     0.100 10ms C > S P. 1:101 ack 1 win 502
     0.150 10ms S > C .  1:1 ack 101 win 501
@@ -146,9 +146,9 @@ def test_lost_original_is_distinguished_from_its_resend_by_ip_identification(tmp
 
 @pytest.mark.parametrize(("fates", "lost_frame"), [(("lost", "10ms"), 4), (("10ms", "lost"), 7)])
 def test_without_marks_time_shows_which_of_two_like_packets_was_lost(fates: tuple[str, str], lost_frame: int, tmp_path: Path) -> None:
-    """The segments have no timestamps, and the path rewrites the IP IDs to 0.
+    """The segments have no timestamps, and the path sets the IP IDs to 0.
 
-    So the retransmit has the same headers as the original.
+    The retransmit therefore has the headers of the original.
     """
     text = LOSS.replace("0.100 lost", f"0.100 {fates[0]}").replace("0.122 10ms", f"0.122 {fates[1]}")
     client, server = two(tmp_path, HANDSHAKE + "".join(line.split("{")[0] + "{id 0}\n" for line in text.strip().splitlines()))
@@ -158,14 +158,14 @@ def test_without_marks_time_shows_which_of_two_like_packets_was_lost(fates: tupl
 
 
 def test_identifications_that_the_path_rewrites_do_not_mislead(tmp_path: Path) -> None:
-    """A NAT gives packets new IP IDs. No ID is equal in both captures, but all packets are matched."""
+    """A NAT changes all IP IDs, so no ID is equal in both captures. All packets are still matched."""
     client, server = two(tmp_path, HANDSHAKE + BULK)
     rewritten = packets.capture(tmp_path / "renumbered.pcap", renumbered(server))
     assert kinds(reported(pair(client, rewritten))["client_to_server"]) == {"matched": 5}
 
 
 def renumbered(path: Path) -> str:
-    """Return the exchange of `BULK` as the server sees it, with other IP identifications."""
+    """Return the exchange of `BULK` with the IP IDs that the server sees."""
     assert path.exists()
     moved: list[tuple[float, str]] = []
     for line in filter(None, (line.strip() for line in (HANDSHAKE + BULK).splitlines())):
@@ -183,21 +183,21 @@ def test_second_copy_made_by_the_path_is_a_copy_not_a_packet(tmp_path: Path) -> 
 
 
 def test_packet_overtaken_on_the_path_is_reordered_once(tmp_path: Path) -> None:
-    """By RFC 4737, 3.3, the packet that arrives late is reordered, not the two packets that overtook it."""
+    """RFC 4737, 3.3: the late packet is reordered. The two packets that overtook it are not."""
     there = reported(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.100 11ms", "0.100 15ms"))))["client_to_server"]
     assert kinds(there) == {"matched": 5, "reordered": 1}
     assert there["one_way_delay_ms"]["max"] == 15.0
 
 
 def test_packet_that_the_receivers_capture_missed_is_not_lost(tmp_path: Path) -> None:
-    """The packet's bytes were ACKed, and no other packet carried them."""
+    """The receiver ACKed the packet's bytes, and no other packet carried them."""
     there = reported(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 missed"))))["client_to_server"]
     assert kinds(there) == {"matched": 4, "not_captured": 1}
     assert there["not_captured_frames"] == [5]
 
 
 def test_an_ack_is_not_surely_lost_where_the_receivers_capture_missed_others(tmp_path: Path) -> None:
-    """An ACK is not acknowledged itself. If one is missing, it was lost, or the capture missed it as it missed the data."""
+    """Nothing acknowledges an ACK. If the receiver's capture missed data packets, it may have missed an ACK, too."""
     ack = "    0.1015 missed C > S . 2921:2921 ack 1 win 503 {id 13}\n"
     whole, missing = (
         reported(pair(*two(tmp_path, HANDSHAKE + ack + BULK.replace("0.101 11ms", fate))))["client_to_server"]
@@ -229,7 +229,7 @@ def test_what_was_sent_after_the_other_capture_ended_is_not_lost(tmp_path: Path)
 def test_captures_that_begin_in_mid_stream_at_different_places_are_laid_on_one_another(tmp_path: Path) -> None:
     """Without SYNs, each capture counts stream bytes from its first segment.
 
-    Byte 1 of the server's capture is byte 1461 of the client's.
+    Byte 1 of the server's capture is byte 1461 of the client's capture.
     """
     late = "\n".join(BULK.strip().splitlines()[1:])
     client = two(tmp_path, BULK)[0].rename(tmp_path / "whole.pcap")
@@ -241,7 +241,7 @@ def test_captures_that_begin_in_mid_stream_at_different_places_are_laid_on_one_a
 
 
 def test_segments_that_offload_joined_count_as_the_packets_of_the_wire(tmp_path: Path) -> None:
-    """The client's network card cuts a segment of 4,380 bytes into three packets. The second packet is lost."""
+    """The client's network card divides a segment of 4,380 bytes into three packets. The second packet is lost."""
     lost = BULK.replace("0.101 11ms", "0.101 lost").replace("ack 2921", "ack 1461")
     lost = lost.replace("ack 4381 win 501", "ack 1461 win 501 <sack 2921:4381>")
     _, server = two(tmp_path, HANDSHAKE + lost)
@@ -265,7 +265,7 @@ def committed(request: pytest.FixtureRequest) -> tuple[Path, Path, dict[str, Any
 
 
 def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, dict[str, Any]]) -> None:
-    """The log counts the client's packets from 0, in the order of the client's capture."""
+    """The log of the path counts the client's packets from 0, in the order of the client's capture."""
     client, server, beside = committed
     found = reported(pair(client, server))
     log = (beside["relay"] or {"forward": {"log": {"lost_indexes": []}}})["forward"]["log"]["lost_indexes"]
@@ -276,7 +276,7 @@ def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, 
 
 
 def test_the_first_screen_of_the_report_says_what_the_pair_found(committed: tuple[Path, Path, dict[str, Any]]) -> None:
-    """The losses are those of the path's log. If no packets queue on the path, the delay is that of the path alone."""
+    """The page shows the losses of the path's log. If no packets queue, the page shows the delay of the path."""
     client, server, beside = committed
     first, second = analyze(client), analyze(server)
     page = data(first, pair_captures(first, second))
@@ -314,7 +314,7 @@ def test_clock_that_is_ahead_is_found_to_be(committed: tuple[Path, Path, dict[st
 
 @pytest.mark.parametrize("drift", [300e-6, -700e-6])
 def test_clock_that_drifts_is_found_to_drift(drift: float, tmp_path: Path) -> None:
-    """The timestamps are rewritten exactly, in nanoseconds.
+    """The test rewrites the timestamps in nanoseconds.
 
     The exchange has almost no path delay, so half a second is enough to show the drift.
     """
@@ -387,9 +387,9 @@ def test_report_of_a_pair_draws_delays_and_losses(tmp_path: Path) -> None:
 
 
 def test_the_ladder_of_a_pair_leads_each_packet_from_its_sender_to_its_receiver(tmp_path: Path) -> None:
-    """The times, sizes and frames are those of `HANDSHAKE` and `LOSS`.
+    """The expected times, sizes and frames are those of `HANDSHAKE` and `LOSS`.
 
-    Each packet takes 10 ms, except the one sent at 0.1 s, which is lost and has a cross.
+    Each packet takes 10 ms. The packet sent at 0.1 s is lost and has a cross.
     """
     client, server = two(tmp_path, HANDSHAKE + LOSS)
     section = data(analyze(client), pair_captures(analyze(client), analyze(server)))["pair"]
@@ -409,7 +409,7 @@ def test_the_ladder_of_a_pair_leads_each_packet_from_its_sender_to_its_receiver(
 
 
 def test_a_long_ladder_has_consecutive_packets_around_the_first_loss() -> None:
-    """The ladder must not skip packets, because a skipped packet would look lost."""
+    """The ladder must not omit packets, because an omitted packet would look lost."""
     count, first_lost = 3 * pair_ladder.PACKETS, 2 * pair_ladder.PACKETS
     fates = ["lost" if place == first_lost else "matched" for place in range(count)]
     delays = [None if fate == "lost" else 10 for fate in fates]

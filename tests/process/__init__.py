@@ -1,1 +1,1 @@
-"""The process: its temporary files."""
+"""Tests of temporary files."""

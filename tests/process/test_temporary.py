@@ -1,6 +1,6 @@
-"""A temporary folder is removed when its process ends or is interrupted.
+"""A process removes its temporary folder when it ends or is interrupted.
 
-The folder of a killed process is removed when the next process makes a temporary folder.
+If a process is killed, the next process with a temporary folder removes its folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 LITTLE_BYTES = 2_000
-"""Maximum file size (bytes): enough for the lock of a folder, too little for a capture."""
+"""A limit on file sizes (bytes). The lock file of a folder fits, a capture does not."""
 
 MAKES_ONE = """
 from pathlib import Path
@@ -61,14 +61,14 @@ def made(process: subprocess.Popen[str]) -> Path:
 
 @contextlib.contextmanager
 def another() -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Yield another process and its temporary folder. The process ends with the `with` block."""
+    """Yield another process and its temporary folder. The process ends at the end of the `with` block."""
     with started() as process:
         yield process, made(process)
         process.communicate("\n", timeout=TIME_LIMIT_S)
 
 
 def killed(count: int) -> list[Path]:
-    """Return the folders of `count` processes. The processes ran at the same time and were killed."""
+    """Run `count` processes at the same time and kill them. Return their temporary folders."""
     with contextlib.ExitStack() as stack:
         all_of_them = [stack.enter_context(another()) for _ in range(count)]
         for process, _ in all_of_them:
@@ -99,7 +99,7 @@ def test_a_folder_stays_while_its_process_lives(place: Path) -> None:
 
 
 def test_a_folder_stays_while_a_child_of_a_killed_process_lives(place: Path) -> None:
-    """The child of the killed process may still use the folder."""
+    """The child may still use the folder."""
     forking = MAKES_ONE.replace("    print(", "    import os\n    if os.fork():\n        os.kill(os.getpid(), 9)\n    print(")
     with subprocess.Popen([sys.executable, "-c", forking], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -112,7 +112,10 @@ def test_a_folder_stays_while_a_child_of_a_killed_process_lives(place: Path) -> 
 
 
 def test_folders_that_nobody_locks_but_that_are_not_ours_stay(place: Path) -> None:
-    """Five entries stay: a user's folder, a copied and a renamed folder of ours, a folder that is just being made, and a file."""
+    """These entries must stay.
+
+    They are a folder of the user, a copied folder of ours, a renamed folder of ours, a folder that is being made, and a file.
+    """
     (left,) = killed(1)
     mine, copied, renamed, begun = (place / f"{temporary.PREFIX}{name}" for name in ("captures", "copied", "renamed", "begun"))
     mine.mkdir()
@@ -128,7 +131,7 @@ def test_folders_that_nobody_locks_but_that_are_not_ours_stay(place: Path) -> No
 
 
 def test_links_are_not_followed(place: Path, tmp_path: Path) -> None:
-    """Symbolic links are never followed: as a folder, as a lock file, or within a folder that is removed."""
+    """The symbolic links are a folder, a lock file, and an entry in a folder that is removed."""
     (left,) = killed(1)
     precious = tmp_path / "precious"
     precious.mkdir()
@@ -152,7 +155,7 @@ def test_links_are_not_followed(place: Path, tmp_path: Path) -> None:
 
 
 def test_what_another_user_left_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root could remove the folder of another user."""
+    """Root has the permission to remove another user's folder, but must not do it."""
     left = killed(1)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     temporary.clear(str(place))
@@ -160,7 +163,7 @@ def test_what_another_user_left_stays(place: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_many_that_clear_at_once_remove_what_is_left_and_nothing_else(place: Path) -> None:
-    """Each process keeps its own folder until all processes have made their folders."""
+    """Each process keeps its folder until all processes have made theirs."""
     left = killed(3)
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(started()) for _ in range(6)]

@@ -1,1 +1,1 @@
-"""Transfers made again."""
+"""Tests of replayed transfers."""

@@ -1,4 +1,7 @@
-"""Frames of captures are sent to private interfaces: all frames, in order and on time. Other interfaces are refused."""
+"""Frames of captures are sent to private interfaces: all frames, in order and on time.
+
+Other interfaces are refused.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,14 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 3
 OURS = "tcp[tcpflags] & tcp-rst == 0"
-"""A filter without RSTs: the receiving kernel has no such connections and answers with RSTs."""
+"""A filter that excludes RSTs. The receiving kernel has no such connections, so it answers with RSTs."""
 
 
 def replayed(path: Path, out: Path, speed: float = 1.0, loops: int = 1, mtu: int = 9_188) -> Sent:
-    """Send a capture from one network namespace to another and capture it there. A `speed` of 0 sends all frames at once."""
+    """Send a capture from one network namespace to another and capture it there.
+
+    If `speed` is 0, all frames are sent at once.
+    """
     with (
         Medium("veth", mtu).network() as network,
         capturing(network.points["server"], out, snaplen_bytes=65_535, capture_filter=OURS) as capture,
@@ -87,8 +93,8 @@ def test_frames_that_the_interface_refuses_are_counted_and_the_others_go(tmp_pat
             writer.write(data)
     with Medium("veth", 1_500).network() as network, network.client.entered():
         done = send(Plan(str(tmp_path / "some.pcap"), "eth0", Pace(0)))
-    # 1,600 bytes do not fit into the MTU of 1,500, and 5 bytes are not an Ethernet header. 14 bytes are a header without payload, which is
-    # allowed (packet(7)).
+    # A frame of 1,600 bytes exceeds the MTU of 1,500, and 5 bytes are less than an Ethernet header. A frame may have 14 bytes, a header
+    # without payload (packet(7)).
     assert (done.frames, done.octets, done.refused) == (4, 4 * 14 + 180, 2)
 
 
@@ -122,7 +128,7 @@ def test_nothing_stays_behind_when_sending_is_ended_in_the_middle(number: signal
             while received(network) < 200:  # the third loop has begun
                 assert sending.poll() is None, sending.communicate()
                 os.sched_yield()
-            assert list(tmp_path.iterdir()) == []  # the command's temporary file has no name
+            assert list(tmp_path.iterdir()) == []  # the temporary file of the command has no directory entry
             assert Path(f"/proc/{sending.pid}/task/{sending.pid}/children").read_text() == ""
             sending.send_signal(number)
             _, words = sending.communicate(timeout=TIME_LIMIT_S)
@@ -190,7 +196,7 @@ def test_packets_without_a_destination_are_refused_in_one_line(pace: str, tmp_pa
     with short.open("wb") as out, (CAPTURES / "ethernet-nagle-on.pcapng").open("rb") as file:
         writer = dpkt.pcap.Writer(out, snaplen=30)
         for at_s, frame in dpkt.pcapng.Reader(file):
-            writer.writepkt_time(frame[:30], at_s)  # 14 bytes of Ethernet and 16 of IP; the IP destination is cut off
+            writer.writepkt_time(frame[:30], at_s)  # 14 bytes of Ethernet and 16 of IP, so the IP destination is missing
     done = tcptrace_lab("replay", "packets", short, "-i", "lo", pace)
     assert done.returncode == 3
     assert "frame 1 is truncated before its IP destination address" in only_line(done.stderr)
@@ -202,7 +208,7 @@ def test_a_dry_run_says_what_would_be_sent() -> None:
 
 
 def test_a_dry_run_writes_what_would_be_sent_as_json() -> None:
-    """The capture lasts 0.527 s, as Wireshark's capinfos prints."""
+    """By Wireshark's capinfos, the capture lasts 0.527 s."""
     done = tcptrace_lab(
         "replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--dry-run", "--loop", "3", "--json", "-", "-q"
     )
@@ -238,7 +244,7 @@ def test_a_compressed_capture_has_the_frames_of_the_plain_one(tmp_path: Path) ->
 
 
 def _pcap(*records: bytes, link: int = 1) -> bytes:
-    """Return a pcap file of whole Ethernet frames (or frames of another link type), one second apart."""
+    """Return a pcap file with these frames, one per second. Link type 1 is Ethernet."""
     header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, link)
     return header + b"".join(struct.pack("<IIII", at, 0, len(data), len(data)) + data for at, data in enumerate(records))
 
@@ -272,13 +278,13 @@ def test_the_frames_before_the_damage_can_be_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("link", [101, 228, 0x3000_0000 | 228])
 def test_bare_ip_packets_are_known_by_any_of_their_link_types(link: int, tmp_path: Path) -> None:
-    """In a pcap header, the bits above the link type state the length of the frame check sequence."""
+    """The upper bits of the link-type field contain the length of the frame check sequence."""
     (tmp_path / "raw.pcap").write_bytes(_pcap(b"\x45" + bytes(19), link=link))
     assert list(frames(str(tmp_path / "raw.pcap"), None, "")) == [Frame(1, 0, b"\x45" + bytes(19), has_link=False)]
 
 
 def test_only_packets_that_are_longer_than_the_mtu_are_taken_apart() -> None:
-    """A packet that was truncated by the snaplen cannot be split for a smaller MTU, because its checksums cannot be recomputed."""
+    """A packet that was truncated by the snaplen cannot be split, because its checksums cannot be recomputed."""
     packet = bytes(IP(src="192.0.2.1", dst="192.0.2.2") / TCP() / bytes(100))[:60]
     assert rewritten(Frame(1, 0, packet, has_link=False), Rewrite(mtu_bytes=140), ethernet=False) == packet
     with pytest.raises(CaptureInsufficient, match="is truncated"):

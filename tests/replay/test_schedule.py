@@ -1,4 +1,4 @@
-"""The schedule that is reconstructed from a capture equals the schedule with which the capture was made."""
+"""The schedule reconstructed from a capture equals the schedule that made the capture."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_slow_reader_pauses_in_all_as_long_as_it_slept(stem: str) -> None:
     slept_s = program["pause_s"] * program["total_bytes"] / program["read_bytes"]
     found = thoughts_s(schedule_of(stem).server, 0.1)
     assert sum(found) <= slept_s * 1.02
-    assert sum(found) >= slept_s - program["pause_s"] * 1.02  # no window shows the last pause if all data have arrived before it
+    assert sum(found) >= slept_s - program["pause_s"] * 1.02  # if all data have arrived before the last pause, no window shows it
 
 
 @pytest.mark.parametrize("stem", [path.name for path in SCENARIOS if "small-send-buffer" in path.name and "loopback" not in path.name])

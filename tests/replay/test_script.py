@@ -1,4 +1,4 @@
-"""Minimal reproducers: the reduced schedule still stalls, no step can be removed, and the generated script does what it says."""
+"""Minimal reproducers still show the stall, and every step is necessary. The generated script does what it says."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ REMEDIES = {
     "ethernet-small-receive-window.pcapng": "--receive-buffer 4194304",
     "ethernet-application-limited.pcapng": "--no-thinking",
 }
-"""Maps one capture of each kind to the option that fixes its stall, according to `captures/README.md`."""
+"""For each kind of stall, one capture and the option that fixes it, according to `captures/README.md`."""
 
 ATTEMPTS = 3
-"""Attempts per test, because a busy machine may delay packets."""
+"""Attempts per test. A busy machine may delay packets."""
 
 
 @functools.cache
@@ -64,9 +64,9 @@ def made(name: str) -> Reproducer:
 
 
 def stalled_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
-    """Return how long (ns) the stall's causes delayed a sender with data to send, according to the model's own ledger.
+    """Return how long (ns) the stall's causes delayed a sender with data to send, or None if a program hangs.
 
-    Return None if a program hangs.
+    The wait comes from the ledger of the model.
     """
     run = simulate(setting(schedule, replace(fit, extra_ns=40_000) if schedule.path.loopback else fit), truth=True)
     if not (run.client.done and run.server.done):
@@ -80,7 +80,7 @@ def stalled_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
 def without(schedule: Schedule, is_client: bool, number: int) -> Schedule:  # noqa: FBT001  (of which end)
     """Return the schedule without one step.
 
-    After a removed write, the reads that received its bytes become shorter.
+    If the step is a write, the reads of its bytes become shorter.
     """
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     by_write = {
@@ -137,7 +137,7 @@ def test_no_step_of_what_is_left_can_be_left_out(name: str) -> None:
     for is_client, end in ((True, one.schedule.client), (False, one.schedule.server)):
         for number, step in enumerate(end.tasks[0]):
             if isinstance(step, Read) and step.size_bytes:
-                continue  # reads follow from the writes
+                continue  # the writes determine the reads
             smaller = without(one.schedule, is_client, number)
             held = [stalled_ns(one, smaller, fit) for fit in question.fits]
             shown = question.shows(smaller)
@@ -159,7 +159,10 @@ def _is_nothing(one: Reproducer, schedule: Schedule) -> bool:
 
 
 def test_twelve_questions_in_two_writes_become_one_and_a_warm_up_over_loopback() -> None:
-    """Linux acknowledges the first data at once (TCP_MAX_QUICKACKS), so one exchange must precede the one that stalls."""
+    """Linux acknowledges the first data segments at once (TCP_MAX_QUICKACKS).
+
+    The reproducer therefore needs one exchange before the one that stalls.
+    """
     one = made("ethernet-nagle-on.pcapng")
     assert one.shrunk is not None
     assert (one.shrunk.before.writes, one.shrunk.before.written_bytes) == (36, 3_600)
@@ -178,7 +181,7 @@ def test_shrinking_is_the_same_every_time() -> None:
 
 
 class Asked:
-    """An oracle that shows the stall if the client's schedule has certain writes, each with a minimum size."""
+    """An oracle that reports a stall if the client makes certain writes of at least certain sizes."""
 
     def __init__(self, least: dict[int, int]) -> None:
         self.least, self.runs = least, 0
@@ -191,7 +194,7 @@ class Asked:
 
 
 def conversation(count: int) -> Schedule:
-    """Return a schedule where the client writes 1001, 1002, … bytes and the server answers each write with one byte."""
+    """Return a schedule in which the client writes 1001, 1002, … bytes. The server answers each write with one byte."""
     client = tuple(step for number in range(count) for step in (Write(1_001 + number), Think(7), Read(1)))
     server = tuple(step for number in range(count) for step in (Read(1_001 + number), Write(1)))
     return Schedule(End((client,)), End((server,)), Between())
@@ -226,7 +229,7 @@ def test_a_smaller_write_takes_its_last_bytes_from_the_reads_that_had_them() -> 
 
 
 def parts(text: str) -> list[str]:
-    """Return the syntax trees of a program's statements, without positions and comments."""
+    """Return the syntax tree of each statement of a program, without positions and comments."""
     return [ast.dump(node) for node in ast.parse(text, feature_version=(3, 8)).body]
 
 
@@ -336,7 +339,7 @@ def test_an_interrupted_program_leaves_no_word_and_no_relay_behind() -> None:
         os.killpg(process.pid, signal.SIGINT)  # a terminal sends Ctrl-C to the process group
         _, words = process.communicate(timeout=30)
     assert (process.returncode, words) == (130, "")
-    with pytest.raises(ProcessLookupError):  # the relay was in this process group, too
+    with pytest.raises(ProcessLookupError):  # the signal also ended the relay, which is in the process group
         os.killpg(process.pid, 0)
 
 
@@ -364,7 +367,10 @@ def test_a_server_that_is_not_there_is_one_line_and_no_traceback(tmp_path: Path)
 
 @pytest.mark.parametrize("name", REMEDIES)
 def test_the_packetdrill_script_adds_up(name: str) -> None:
-    """The script sends all bytes of the schedule once and in order. It sends them after their write, and within the advertised window."""
+    """The script sends all bytes of the schedule once and in order.
+
+    It sends them after they were written and within the advertised window.
+    """
     one = made(name)
     script = packetdrill.read(one.packetdrill())
     is_client = DIRECTIONS[one.stall.direction]
@@ -398,7 +404,7 @@ def test_the_packetdrill_script_adds_up(name: str) -> None:
             case _:
                 pass
     assert written == sent == acked
-    # The shortened pause of 150 ms ends before the kernel probes the window, so half as much data shows the stall.
+    # The script of a slow reader pauses for 150 ms, which ends before the kernel probes the window. Half as much data shows the stall.
     assert written == own.written_bytes // (2 if "slow-reader" in name else 1)
     assert (came, read) == (other.written_bytes,) * 2
 
@@ -414,14 +420,14 @@ def test_the_packetdrill_script_has_the_wait(name: str) -> None:
 
 
 PLAYED = [name for name in REMEDIES if name != "ethernet-small-send-buffer.pcapng"]
-"""In the omitted capture, the sender makes a hundred calls, each on time to the millisecond.
+"""In the omitted capture, the sender makes a hundred calls at intervals that must be exact to the millisecond.
 
-On a busy machine, the player in Python cannot keep these times.
+On a busy machine, the player in Python is not exact enough.
 """
 
 
 def played(script: Path) -> subprocess.CompletedProcess[str]:
-    """Run the script with the small packetdrill player, in its own network namespace."""
+    """Run the script with the packetdrill player of the tests, in a new network namespace."""
     command = ["unshare", "--net", sys.executable, packetdrill.__file__, str(script)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
@@ -431,7 +437,7 @@ def played(script: Path) -> subprocess.CompletedProcess[str]:
 def test_this_machine_s_kernel_does_what_the_packetdrill_script_says(name: str, tmp_path: Path) -> None:
     place = tmp_path / "reproduce.pkt"
     place.write_text(made(name).packetdrill())
-    for _ in range(2 * ATTEMPTS):  # if the player is 200 ms late, the kernel retransmits
+    for _ in range(2 * ATTEMPTS):  # if the player is 200 ms late, the kernel retransmits and the attempt fails
         done = played(place)
         if done.returncode == 0:
             return

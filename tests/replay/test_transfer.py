@@ -1,6 +1,6 @@
 """A replayed transfer stalls like the original, and the remedy of the finding removes the stall.
 
-An aborted replay leaves no processes, network namespaces or files behind.
+An interrupted replay removes its processes, network namespaces and files.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ STALLS = {
     "ethernet-tail-loss.pcapng": "loss",
     "ethernet-application-limited.pcapng": "application",
 }
-"""Maps each capture to its family of causes (`side_by_side.FAMILIES`), according to `captures/README.md`."""
+"""For each capture, its family of causes (`side_by_side.FAMILIES`), according to `captures/README.md`."""
 
 ATTEMPTS = 3
-"""Attempts per test, because a busy machine may delay packets."""
+"""Attempts per test. A busy machine may delay packets."""
 
 
 @pytest.mark.live
@@ -117,7 +117,7 @@ def test_the_command_lays_original_replay_and_cure_side_by_side(tmp_path: Path) 
     assert "fixed it" in page
     shown = [one["capture"] for one in (laid["original"], *laid["replays"])]
     assert all(html.escape(path) in page for path in shown)
-    assert re.search(r"C is \d+% faster: ", page)  # as `compare` says for the same captures
+    assert re.search(r"C is \d+% faster: ", page)  # `compare` says the same
     nagle = sum(laid["replays"][1]["ledger_s"]["client_to_server"].get(cause, 0) for cause in ("nagle", "nagle-delayed-ack"))
     assert nagle < 0.1 * laid["stall"]["original_stalled_s"]
 
@@ -185,7 +185,7 @@ def test_an_end_that_closes_too_soon_is_reported_with_what_is_missing() -> None:
 
 
 def namespaces(processes: set[int] | None = None) -> set[str]:
-    """Return every network namespace of these processes, or of all processes on this machine."""
+    """Return the network namespaces of these processes, or of all processes if none are given."""
     found = set()
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and (processes is None or int(process.name) in processes):
@@ -231,7 +231,7 @@ def test_nothing_stays_behind_an_abort(number: signal.Signals, code: int, tmp_pa
     assert b"Traceback" not in words
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in dumpcap), "dumpcap is still there")
     until(lambda: not namespaces() & private, "a namespace is still there")
-    if number == signal.SIGKILL:  # the next command with a temporary folder removes what SIGKILL left
+    if number == signal.SIGKILL:  # after SIGKILL, the next command with a temporary folder removes the rest
         temporary.clear(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
@@ -245,9 +245,9 @@ def test_a_transfer_that_is_given_up_leaves_no_part_of_a_capture(tmp_path: Path)
 
 
 def test_a_longer_or_slower_path_is_given_more_time() -> None:
-    """The time limit of a replay depends on the path.
+    """12 exchanges over a path with 1 s of delay per direction take 24 s. 400,000 bytes at 10 kb/s take 320 s.
 
-    12 exchanges with 1 s of delay per direction take 24 s, and 400,000 bytes at 10 kb/s take 320 s.
+    The time limit must be longer.
     """
     questions = reconstruct(gather([str(CAPTURES / "ethernet-nagle-on.pcapng")]))
     assert patience_s(Changes(delay_ns=10**9).applied(questions)) > 24
@@ -257,7 +257,7 @@ def test_a_longer_or_slower_path_is_given_more_time() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_that_waits_is_ended_at_once_and_its_port_is_free(number: signal.Signals, tmp_path: Path) -> None:
-    """The test uses reno, the congestion control that every kernel allows to every user."""
+    """The test uses the congestion control reno, which every user may set."""
     command = [sys.executable, "-m", "tcptrace_lab", "replay", "transfer", str(CAPTURES / "ethernet-nagle-on.pcapng")]
     with subprocess.Popen(
         [*command, "--serve", "127.0.0.1:0", "--congestion", "reno"], stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}

@@ -1,7 +1,4 @@
-"""A model's prediction for a change is compared with captures of the same schedule, with and without the change.
-
-Some changes are refused.
-"""
+"""A model's prediction for a change is compared with captures of the same schedule, with and without the change."""
 
 from __future__ import annotations
 
@@ -48,8 +45,8 @@ def test_nodelay_takes_as_long_as_the_capture_of_the_same_schedule_with_it(mediu
 def test_twice_the_send_bound_takes_half_of_the_rounds() -> None:
     found = foretold("ethernet-small-send-buffer.pcapng", Changes(send_buffer_bytes=32_768))
     (one,) = found.predictions
-    # 200,000 bytes take 13 rounds of 20.4 ms with a buffer of 16,384 bytes, and 7 rounds with 32,768. The handshake, the start and the end
-    # stay the same.
+    # A round takes 20.4 ms. With a buffer of 16,384 bytes, 200,000 bytes take 13 rounds, with 32,768 bytes 7 rounds. The rest takes the
+    # same time.
     assert one.saved_s == pytest.approx(6 * 0.0204, rel=0.2)
 
 
@@ -74,9 +71,9 @@ def test_a_model_that_takes_longer_with_a_larger_buffer_predicts_nothing(monkeyp
 
 
 def test_a_transfer_that_no_model_makes_again_is_refused_with_by_how_much() -> None:
-    """The models' paths do not reorder packets.
+    """The path of the capture reorders packets, which the models' paths do not.
 
-    A modelled old stack takes about as long as the capture, but has waits that the capture does not have.
+    The best model, an old stack, takes about as long as the capture, but has other waits.
     """
     with pytest.raises(CaptureInsufficient) as refused:
         foretold("ethernet-reordering-at-server.pcapng", Changes(nodelay=True))
@@ -95,8 +92,8 @@ def test_ends_that_send_at_once_are_refused() -> None:
     ("asked", "mss", "least", "most"), [(8_192, 1_448, 10_136, 11_584), (16_384, 1_448, 20_272, 21_720), (65_536, 9_128, 82_152, 100_408)]
 )
 def test_a_receive_buffer_takes_what_linux_offered_of_it(asked: int, mss: int, least: int, most: int) -> None:
-    # `least` is the largest window of ethernet-small-receive-window, ethernet-slow-reader and atm9180-slow-reader, in whole segments.
-    # `most` is one or two segments more.
+    # `least` is the capture's largest window, in whole segments. `most` is one or two segments more. The captures are
+    # ethernet-small-receive-window, ethernet-slow-reader and atm9180-slow-reader.
     assert least <= capacity_bytes(asked, mss) < most
 
 

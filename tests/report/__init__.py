@@ -1,1 +1,1 @@
-"""The report, without a browser."""
+"""Tests of the report without a browser."""

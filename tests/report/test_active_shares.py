@@ -1,4 +1,4 @@
-"""The bar of a direction shows its whole life. But shares are of the active time, so idle time has no share."""
+"""The bar of a direction shows its whole life. Shares are shares of the active time, so idle time has none."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ S = 1_000_000_000
 
 
 def test_idle_time_is_shown_without_a_share_and_in_no_share() -> None:
-    """45 s are active and 65 s are idle.
+    """The direction is active for 45 s and idle for 65 s.
 
-    The peer has 36 s: 80% of the active time, and 33% of the bar's width. The network has 9 s: 20% of the active time, and 8% of the width.
+    The peer has 36 s: 80% of the active time and 33% of the bar. The network has 9 s: 20% of the active time and 8% of the bar.
     """
     account = {f"{side}_{cause.replace('-', '_')}_ns": 0 for side in schema.SIDES for cause in schema.CAUSES}
     account |= {"client_idle_ns": 65 * S, "client_peer_ns": 36 * S, "client_network_ns": 9 * S}

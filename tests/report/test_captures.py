@@ -1,4 +1,4 @@
-"""The report's own arithmetic agrees with the engine's, on every capture of the project."""
+"""Values that the report calculates agree with those of the engine, on every capture of the project."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CAPTURES = sorted(path for path in ROOT.joinpath("captures").iterdir() if ".pcap
 
 
 SENDER_MARKS = {*schema.KINDS} - {"duplicate_ack"}
-"""Marks of figures that are kinds of the sender's segments."""
+"""The kinds of a sender's segments that figures mark."""
 
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
 def test_figures_add_up_to_the_table(capture: Path) -> None:
-    """The throughput adds up to the unique bytes, and the peaks of the flight are those in the table.
+    """The sum of the throughput is the number of unique bytes. The peak of the flight is that of the table.
 
     Every data segment is drawn, and every retransmit is marked.
     """
@@ -53,14 +53,11 @@ def test_figures_add_up_to_the_table(capture: Path) -> None:
 
 
 SMALL_PAGE_BYTES = 700_000
-"""Maximum size of the report of a small capture. Compressed Plotly is three quarters of the report."""
+"""Maximum size (bytes) of the report of a small capture. Compressed Plotly is three quarters of the report."""
 
 
 @pytest.mark.parametrize("name", ["ethernet-random-loss", "ethernet-reordering-at-server", "ethernet-short-connections"])
 def test_the_report_of_a_small_capture_is_small(name: str) -> None:
-    """These captures have the largest reports.
-
-    One has 669 packets, one the most marks, and one three connections with figures.
-    """
+    """Among small captures, these have the largest reports."""
     page = report.render(report.data(analyze(ROOT / "captures" / f"{name}.pcapng")))
     assert len(page.encode()) <= SMALL_PAGE_BYTES

@@ -1,4 +1,4 @@
-"""The data of the report page: which connections and which numbers it has, and what is omitted."""
+"""The data of the report page has the right connections and numbers, and states what is omitted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def facts(values: list[Value]) -> dict[str, Any]:
-    """Return the values by their labels."""
+    """Map the label of each value to its contents."""
     return {value["label"]: value["value"] for value in values}
 
 
@@ -73,7 +73,7 @@ def test_connection_row_has_the_numbers_of_the_table() -> None:
         "server_bytes": 0,
         "resent": 1,
         "initial_rtt_ns": None,
-        "rtt_min_ns": None,  # the client sends no ACKs, so the RTT to it is unknown
+        "rtt_min_ns": None,  # the client sends no ACKs, so the RTT from the capture point to the client is unknown
         "throughput_bps": pytest.approx(10_000 * 8 / 0.090),
         "closed_by": "still open",
         "findings": "",
@@ -212,7 +212,7 @@ def test_what_is_left_away_is_said() -> None:
 
 
 def test_runs_of_segments_lose_no_byte() -> None:
-    """A stroke merges several segments. All strokes together contain every new segment and all its bytes."""
+    """A stroke of a figure merges several segments. All strokes together contain every new byte."""
     figure = report.data(storm(40_000))["drawn"][0]["figures"][0]["figure"]
     strokes = next(trace for trace in figure["data"] if trace["name"].startswith("data"))
     runs = strokes["customdata"][::3]
@@ -222,7 +222,7 @@ def test_runs_of_segments_lose_no_byte() -> None:
 
 
 def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speaks_of() -> None:
-    """The server sends and waits, so the server comes first, as in the name of its direction."""
+    """The server sends the data and waits, so the first screen names the server before the client."""
     account = {column.name: 0 if column.dtype == "Int64" else None for column in schema.ACCOUNTS} | {
         "conn": 0,
         "server_receiver_window_ns": 9 * MS,

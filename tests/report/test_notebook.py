@@ -33,7 +33,7 @@ class Tags(html.parser.HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Record the tag. A tag must not make a request."""
+        """Record the tag. The tag must not load anything."""
         self.names.append(tag)
         if tag != "br":
             self.open.append(tag)
@@ -72,7 +72,7 @@ def test_a_capture_with_nothing_in_it_shows_itself_too(tmp_path: Path, text: str
 
 @pytest.mark.parametrize("name", ["time-sequence", "flight", "rtt", "throughput"])
 def test_figures_are_objects_of_plotly(tmp_path: Path, name: str) -> None:
-    """The server sends most of the data: 4,380 bytes in three segments, one of which is sent twice."""
+    """The server sends 4,380 bytes in three segments, one of which is sent twice. This is more than the client sends."""
     figure = analyze(packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)).figure(name)
     assert isinstance(figure, go.Figure)
     assert len(figure.data) > 0
@@ -80,7 +80,10 @@ def test_figures_are_objects_of_plotly(tmp_path: Path, name: str) -> None:
 
 
 def test_the_figure_is_of_the_direction_that_was_asked_for(tmp_path: Path) -> None:
-    """The client's request is one stroke of 100 bytes. The server's answer ends at offset 4,381."""
+    """The figure of the client's direction has one stroke of 100 bytes.
+
+    The figure of the server's direction ends at offset 4,381.
+    """
     analysis = analyze(packets.capture(tmp_path / "transfer.pcap", transfer.TEXT))
 
     def last_byte(*, from_client: bool | None) -> int:
@@ -98,7 +101,7 @@ def test_what_is_not_there_is_reported_with_what_is(slow: Analysis) -> None:
 
 
 def test_without_plotly_a_figure_says_what_to_install(slow: Analysis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)  # an import of it raises
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)  # importing this module now raises an error
     with pytest.raises(MissingTool) as refused:
         slow.figure("rtt")
     assert str(refused.value) == "not installed: plotly; pip install 'tcptrace-lab[notebook]'"

@@ -1,4 +1,4 @@
-"""The RTT of a connection is that of its path, at whatever point it was captured.
+"""The RTT of a connection is that of the whole path, at any capture point.
 
 Expected values come from tshark or from hand calculation.
 """
@@ -23,7 +23,7 @@ MS = 1_000_000
 def download(to_server_ms: float, to_client_ms: float) -> str:
     """Return a download over a path with an RTT of 90 ms, captured between the hosts.
 
-    In the handshake, the server answers 4 ms later than the path explains, the client 2 ms later.
+    During the handshake, the server answers 4 ms late, and the client 2 ms late.
     """
     moments = [
         (0.0, "C > S S 0:0(0) win 64240 <mss 1460>"),
@@ -50,7 +50,7 @@ def test_the_rtt_is_that_of_the_path_at_both_ends_and_between(to_server_ms: floa
 
 
 def test_a_window_probe_is_no_round_trip(tmp_path: Path) -> None:
-    """The client ACKs the data after 29 µs. The server's next segments are window probes, sent after 3.4 s and 6.8 s."""
+    """The ACK of the data takes 29 µs. The window probes 3.4 s and 6.8 s later must not count as RTT samples."""
     text = """
     0.000000 S > C  P. 1:1345 ack 1 win 108
     0.000029 C > S  .  ack 1345 win 0

@@ -1,4 +1,7 @@
-"""The figures of pairs, predictions and experiments are read back and compared with tshark, a published rule, and a hand calculation."""
+"""The figures of pairs, predictions and experiments are read back.
+
+The values are compared with tshark, a published rule, and a hand calculation.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ if TYPE_CHECKING:
 SENDER, RECEIVER = CAPTURES / "ethernet-loss.pcapng", CAPTURES / "ethernet-loss-at-server.pcapng"
 FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "ip.id", "tcp.len", "tcp.seq", "tcp.ack", "tcp.options.timestamp.tsval")
 T_OF_2 = 4.303
-"""The value of Student's t for 95% and two degrees of freedom, from a table."""
+"""The 95% quantile of Student's t with two degrees of freedom, from a table (two-sided)."""
 
 
 def by_tshark(path: Path) -> dict[tuple[str, ...], tuple[int, int]]:
-    """Return the frame number and the time of each packet. The fields that identify the packet are the key."""
+    """Map the fields that identify a packet to its frame number and time."""
     return {
         tuple(row[name] for name in FIELDS[2:]): (int(row["frame.number"]), tshark.time_ns(row["frame.time_epoch"]) or 0)
         for row in tshark.frames(path, FIELDS)
@@ -50,8 +53,7 @@ def pair() -> Mapping[str, Any]:
 def test_delays_and_losses_of_a_pair_are_the_differences_that_tshark_sees(pair: Mapping[str, Any]) -> None:
     """A packet that tshark sees only at its sender is lost.
 
-    All packets have the same estimated clock offset, with opposite signs in the two directions. Both captures were made on one machine, so
-    the clock offset is nearly 0.
+    Both captures were made on one machine, so the estimated clock offset is nearly 0. The offset has opposite signs in the two directions.
     """
     offsets = []
     at_client, at_server = by_tshark(SENDER), by_tshark(RECEIVER)
@@ -75,9 +77,9 @@ def test_delays_and_losses_of_a_pair_are_the_differences_that_tshark_sees(pair: 
 
 
 def test_the_sizes_that_a_prediction_draws_as_stalling_are_those_of_the_paper() -> None:
-    """According to Liu and others, sizes from (12n+4)K+1 to 12(n+1)K-1 are slow for ATM with buffers of 16 KB.
+    """According to Liu et al., sizes from (12n+4)K+1 to 12(n+1)K-1 are slow over ATM with buffers of 16 KB.
 
-    Of each 12K sizes, 8K-1 stall.
+    So 8K-1 of every 12K sizes stall.
     """
     k = 1024
     asked = prediction.Asked(stack="sunos4", mss_bytes=9148, send_buffer_bytes=16 * k, receive_buffer_bytes=16 * k)
@@ -96,7 +98,10 @@ def test_the_sizes_that_a_prediction_draws_as_stalling_are_those_of_the_paper() 
 
 
 def measured(elapsed_ms: tuple[float, ...]) -> Mapping[str, Any]:
-    """Return the results of an experiment. At each of its four points, the transfers of 40,960 bytes took these times."""
+    """Return the results of an experiment with four points.
+
+    At each point, the transfers of 40,960 bytes took these times.
+    """
     declared = experiment_file.parse("writes.toml", experiment.TEXT, short=False)
     count = len(elapsed_ms)
     runs = []
@@ -108,7 +113,10 @@ def measured(elapsed_ms: tuple[float, ...]) -> Mapping[str, Any]:
 
 
 def test_the_lines_of_an_experiment_are_means_and_their_intervals() -> None:
-    """By hand: each point is the mean of three rates. Its interval is Student's t times the standard deviation divided by √3."""
+    """Each point is the mean of three rates.
+
+    Its interval is Student's t times the standard deviation, divided by √3.
+    """
     elapsed_ms = (8.0, 10.0, 12.8)
     lines, *_ = experiment_page.data(measured(elapsed_ms))["drawn"]
     drawn = [point for trace in lines["figure"]["data"] for point in zip(trace["x"], trace["y"], trace["error_y"]["array"], strict=True)]
@@ -121,7 +129,7 @@ def test_the_lines_of_an_experiment_are_means_and_their_intervals() -> None:
 
 
 def test_the_grid_of_an_experiment_is_shaded_from_its_best_to_its_worst_cell() -> None:
-    """The latencies are 1, 2, 3 and 4 times 10 ms. If all cells are equal, no cell is worse than another."""
+    """The latencies of the cells are 10, 20, 30 and 40 ms, or all equal. If they are equal, no cell is shaded as worse."""
     (grid,) = (one["grid"] for one in experiment_page.data(measured((10.0,)))["drawn"] if one.get("grid"))
     cells = [(cell["text"], cell["share"]) for row in grid["rows"] for cell in row["cells"]]
     assert sorted(cells) == [("10 ms", 0.0), ("20 ms", pytest.approx(1 / 3)), ("30 ms", pytest.approx(2 / 3)), ("40 ms", 1.0)]

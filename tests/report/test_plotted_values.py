@@ -1,4 +1,7 @@
-"""The values that figures plot are compared with tshark's. Values that tshark does not have are compared with the kernel's."""
+"""The values in figures equal those of tshark.
+
+Values that tshark does not have are compared with those of the kernel.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 US = 1e-6
-"""Tolerance of plotted times (s), which are rounded to the microseconds of the capture's clock."""
+"""Tolerance of plotted times (s). The clock of the capture has microseconds."""
 
 FIELDS = (
     *("frame.number", "frame.time_epoch", "tcp.dstport", "tcp.len", "tcp.seq", "tcp.window_size", "tcp.ack", "tcp.options.sack_le"),
@@ -28,7 +31,10 @@ FIELDS = (
 
 
 class Seen(NamedTuple):
-    """One frame, as tshark sees it. `t_s` is the time since the first frame. Values that tshark does not have are None."""
+    """One frame, as tshark sees it.
+
+    `t_s` is the time since the first frame. Values that tshark does not have are None.
+    """
 
     t_s: float
     from_client: bool
@@ -71,7 +77,7 @@ def report_of(name: str) -> Mapping[str, Any]:
 
 
 def look(name: str, finding_id: str, key: str) -> dict[str, Any]:
-    """Return the figure that shows a finding best."""
+    """Return the figure that shows this finding best."""
     found = next(one["zoom"]["look"] for one in report_of(name)["findings"] if one["id"] == finding_id)
     assert found["key"] == key
     return dict(found["figure"])
@@ -97,9 +103,9 @@ def connection_figure(name: str, key: str) -> dict[str, Any]:
     ],
 )
 def test_flight_and_window_are_those_of_tshark(name: str, finding_id: str) -> None:
-    """Bytes in flight are compared at frames with data. Frames after SACK blocks are left out, because tshark subtracts the blocks' bytes.
+    """Bytes in flight are compared at frames with data, windows at ACKs.
 
-    Windows are compared at ACKs.
+    Frames after SACK blocks are left out, because tshark subtracts the SACKed bytes.
     """
     seen, figure = by_tshark(name), look(name, finding_id, "flight")
     in_flight = trace(figure, "bytes in flight")
@@ -120,9 +126,9 @@ def test_flight_and_window_are_those_of_tshark(name: str, finding_id: str) -> No
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-queue-overflow"])
 def test_estimates_of_the_sender_are_those_of_its_kernel(name: str) -> None:
-    """The expected values are `tcpi_snd_ssthresh` and `tcpi_snd_cwnd` of the sender, in segments of `tcpi_snd_mss`.
+    """The expected values are `tcpi_snd_ssthresh` and `tcpi_snd_cwnd` of the sender's kernel.
 
-    The kernel's values were read when all data was ACKed.
+    The kernel counts them in segments of `tcpi_snd_mss`. The values were read after all data had been ACKed.
     """
     (connection,) = json.loads((CAPTURES / f"{name}.json").read_text())["connections"]
     kernel = connection["client"]["tcp_info"]
@@ -135,7 +141,7 @@ def test_estimates_of_the_sender_are_those_of_its_kernel(name: str) -> None:
 
 
 def test_a_sawtooth_is_seen() -> None:
-    """After each loss, the congestion window is below its earlier peak. Its size is known between two recoveries."""
+    """The figure shows the congestion window between two recoveries. After each loss, the window is below its earlier peak."""
     window = trace(look("ethernet-queue-overflow", "loss", "flight"), "congestion window")["y"]
     teeth = [list(part) for is_known, part in groupby(window, key=lambda y: y is not None) if is_known]
     assert len(teeth) >= 3
@@ -183,7 +189,7 @@ def test_the_ladder_has_the_exchange_of_tshark() -> None:
 
 
 def test_writes_are_the_data_of_tshark() -> None:
-    """According to `schedule` in the capture's JSON, the server made 16 writes of 20,000 bytes with pauses of 50 ms."""
+    """The server wrote 20,000 bytes 16 times, with pauses of 50 ms (`schedule` in the capture's JSON)."""
     schedule = json.loads((CAPTURES / "ethernet-application-limited.json").read_text())["schedule"]
     seen = by_tshark("ethernet-application-limited")
     stems = trace(look("ethernet-application-limited", "application-limited", "writes"), "written")
@@ -196,7 +202,10 @@ def test_writes_are_the_data_of_tshark() -> None:
 
 
 def test_sack_blocks_and_duplicate_acks_are_those_of_tshark() -> None:
-    """A duplicate ACK repeats the last ACK number and has SACK blocks (RFC 6675, 2). tshark also requires an equal window."""
+    """A duplicate ACK repeats the last ACK number and has SACK blocks (RFC 6675, 2).
+
+    tshark also requires that the window is the same.
+    """
     seen, figure = by_tshark("ethernet-loss"), connection_figure("ethernet-loss", "time-sequence")
     blocks = trace(figure, "SACK block")
     drawn = {
@@ -212,7 +221,10 @@ def test_sack_blocks_and_duplicate_acks_are_those_of_tshark() -> None:
 
 
 def strokes(figure: Mapping[str, Any]) -> set[tuple[int, int, int]]:
-    """Return (frame, first byte, end) of each data segment in a sequence graph. A segment is a stroke of `data` or a mark."""
+    """Return (frame, first byte, end) of each data segment in a sequence graph.
+
+    The graph draws a segment in the line `data` or as a mark.
+    """
     data = trace(figure, "data")
     drawn = {
         (frame, low, high)
@@ -244,9 +256,9 @@ def test_the_sequence_graph_has_the_data_acks_and_window_of_tshark(name: str) ->
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-bottleneck"])
 def test_round_trips_are_those_of_tshark(name: str) -> None:
-    """All RTT samples of the figure are also tshark's.
+    """The figure has only RTT samples that tshark has, too.
 
-    tshark also has samples after a retransmit, which Karn's rule excludes from the figure.
+    tshark has more: Karn's rule excludes samples after a retransmit from the figure.
     """
     seen, samples = by_tshark(name), trace(connection_figure(name, "rtt"), "round-trip time")
     assert len(samples["x"]) > 100
@@ -266,9 +278,9 @@ def test_segment_sizes_are_those_of_tshark(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-two-way"])
 def test_throughput_is_the_new_data_of_tshark_in_each_bin(name: str) -> None:
-    """New data are the bytes beyond the highest sequence number so far.
+    """New data are bytes beyond the highest sequence number so far.
 
-    Both captures are from the sender, so no data were lost before the capture point.
+    Both captures were made at the sender, so they miss no data that were lost on the path.
     """
     seen, figure = by_tshark(name), connection_figure(name, "throughput")
     for line, from_client in (("client", True), ("server", False)):

@@ -1,4 +1,7 @@
-"""The footer of a report states where the report comes from. The facts on a connection agree with tshark."""
+"""The footer of a report states where the report comes from.
+
+The facts about a connection agree with tshark.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,10 @@ def test_every_cause_is_in_one_term_of_rfc_4898_or_outside() -> None:
 
 
 def test_the_terms_of_rfc_4898_are_sums_of_the_ledger() -> None:
-    """By hand: windows take 5 + 7, congestion takes 1 + 2 + 3. The rest, except for the handshake, is the sender's."""
+    """The receive window limits the sender for 5 + 7 ns, congestion for 1 + 2 + 3 ns.
+
+    The sender itself is the limit for the rest of the time, except for the handshake.
+    """
     account: dict[str, int | None] = {f"client_{cause.replace('-', '_')}_ns": 0 for cause in schema.CAUSES}
     account |= {"client_receiver_window_ns": 5, "client_zero_window_ns": 7, "client_timeout_ns": 1, "client_network_ns": 2}
     account |= {
@@ -74,7 +80,10 @@ def tshark(shown: str, field: str) -> list[float]:
 
 
 def test_segments_retransmits_and_median_rtt_are_those_of_tshark() -> None:
-    """A retransmit repeats a sequence number that was sent before. tshark calls one of the three retransmits out of order."""
+    """A data segment is a retransmit if its sequence number was sent before.
+
+    tshark calls one of the three retransmits out of order.
+    """
     row = analyze(LOSS).connections.collect().row(0, named=True)
     from_client = "tcp.srcport == 40001"
     sent = len(tshark(f"{from_client} && (tcp.len > 0 || tcp.flags.syn == 1 || tcp.flags.fin == 1)", "frame.number"))
@@ -89,7 +98,10 @@ def test_segments_retransmits_and_median_rtt_are_those_of_tshark() -> None:
 
 
 def test_retransmits_are_no_losses_and_those_without_their_original_are_counted_apart(tmp_path: Path) -> None:
-    """One segment is sent four times, once spuriously. Another segment fills a hole that tshark shows as a lost segment."""
+    """One segment is sent four times, the last time spuriously.
+
+    Another segment is a retransmit whose original the capture does not have.
+    """
     text = """
     0.000 C > S S 0:0(0) win 64240 <mss 1000,nop,nop,sackOK>
     0.020 S > C S. 0:0(0) ack 1 win 64240 <mss 1000,nop,nop,sackOK>

@@ -1,4 +1,7 @@
-"""Segments become lines and marks of figures. Expected values follow from the exchange. Segments are read at once or in slices."""
+"""Segments become lines and marks of figures.
+
+Expected values follow from the exchange.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def upload(made: HandMade, room: selection.Room = selection.ALONE) -> Direction:
 
 
 def steps(direction: Direction, line: str) -> list[tuple[float, int]]:
-    """Return a line of a figure as points (milliseconds, value)."""
+    """Return one line of a figure as points (milliseconds, value)."""
     return [(t_ns / MS, y) for t_ns, y, _ in direction.lines[line].rows()]
 
 
@@ -42,7 +45,10 @@ def test_ack_line_rises_only_when_new_data_is_acknowledged() -> None:
 
 
 def test_flight_rises_with_data_and_falls_with_acks() -> None:
-    """By hand: from 70 ms on, a segment is sent every 10 ms. Nothing is ACKed until the retransmitted segment fills the hole."""
+    """From 70 ms on, a segment is sent every 10 ms.
+
+    No new data are ACKed until the retransmit fills the hole.
+    """
     flight = dict(steps(upload(analysis(lossy_upload())), "flight"))
     assert (flight[30], flight[40], flight[80], flight[120], flight[141]) == (1000, 2000, 3000, 7000, 0)
     assert flight[160] == 1, "a FIN takes one offset"
@@ -114,7 +120,7 @@ def test_throughput_bins_are_round_and_few() -> None:
 
 @pytest.mark.parametrize("slice_rows", [1, 2, 7, 25])
 def test_slices_change_nothing(monkeypatch: pytest.MonkeyPatch, slice_rows: int) -> None:
-    """The state is carried from slice to slice. So interleaved connections have the same figures as if all segments were read at once."""
+    """The exchange has interleaved connections. Figures are equal if segments are read in slices or at once."""
     first, second = lossy_upload(), lossy_upload(conn=1)
     for place, row in enumerate(first.rows):
         row["frame"] = 2 * place + 1
@@ -157,7 +163,7 @@ def test_segments_without_a_time_are_left_out_of_the_pictures() -> None:
 
 
 def test_a_resent_segment_that_the_capture_had_not_seen_counts_as_new_payload() -> None:
-    """Captured at the receiver: offsets 1001 to 2000 were lost before the capture point.
+    """The exchange is captured at the receiver. Offsets 1001 to 2000 were lost before the capture point.
 
     The first half of these bytes is retransmitted twice.
     """

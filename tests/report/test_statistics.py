@@ -1,4 +1,7 @@
-"""The report and the JSON have all statistics of a connection. The numbers are those of the table, and the words those of the schema."""
+"""The report and the JSON have all statistics of a connection.
+
+Their numbers are those of the table, and their descriptions those of the schema.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def _as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(folder: Path, *, trim_blocks: bool = True) -> str:
-    """Render the template in a folder with a new environment, like a new process."""
+    """Render the template in a folder, with a new environment as in a new process."""
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, trim_blocks=trim_blocks)
     environment.bytecode_cache = Compiled(environment)
     return environment.get_template("page.j2").render(value="<b>")
@@ -79,7 +79,7 @@ def test_bytecode_goes_to_the_users_cache_where_python_writes_none_beside_the_so
 ) -> None:
     """`PYTHONDONTWRITEBYTECODE` keeps source folders unchanged, for example in container images.
 
-    Without another cache, compiling the templates would double the start time.
+    Without the other cache, every start would compile the templates and take twice as long.
     """
     package, cache = tmp_path / "package", tmp_path / "cache"
     package.mkdir()

@@ -1,4 +1,4 @@
-"""The report's table of UDP flows, tested as data and on the page."""
+"""The report has a table of UDP flows. The tests check its data and the page."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 MS = 1_000_000
 
 UNKNOWN_FLOW: dict[str, Any] = {column.name: 0 if column.dtype == "Int64" and not column.limits else None for column in schema.FLOWS}
-"""A row of a UDP flow whose values are all 0 or unknown."""
+"""A row of a UDP flow. Its values are all 0 or unknown."""
 
 
 def flows(*changes: dict[str, Any]) -> pl.LazyFrame:
-    """Return rows of `schema.FLOWS`. Values that are not given are null, or 0 in columns that are never null."""
+    """Return rows of `schema.FLOWS` with these values.
+
+    Other values are null, or 0 in columns that are never null.
+    """
     who = {"client_addr": "10.0.0.1", "client_port": 40_000, "server_addr": "10.0.0.2", "server_port": 53}
     rows = [UNKNOWN_FLOW | who | {"flow": number, **change} for number, change in enumerate(changes)]
     return pl.LazyFrame(rows, schema=schema.FLOWS.polars_schema(), orient="row")

@@ -1,4 +1,7 @@
-"""The waterfall shows all connections on one time axis: when each was open, its main cause, and a link to open it."""
+"""The waterfall shows all connections on one time axis.
+
+It shows when each connection was open, its main cause, and a link to open it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ TWO = """
 
 
 def test_lanes_have_the_place_of_their_connection_and_its_main_cause(tmp_path: Path) -> None:
-    """The first connection lasts from 0 to 0.41 s of 1 s, mostly for the application.
+    """The capture lasts 1 s. The first connection lasts from 0 to 0.41 s, mostly for the application.
 
     The second connection lasts from 0.6 to 1 s, mostly for the handshake.
     """

@@ -1,4 +1,4 @@
-"""The figure of a finding: which time window it shows, and which segments it draws."""
+"""The figure of a finding shows the right time window and draws the right segments."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def nagle() -> Analysis:
-    """A capture of 68 frames with eleven stalls of 44 ms, each after a delayed ACK."""
+    """A capture of 68 frames with eleven stalls of 44 ms. Each stall ends with a delayed ACK."""
     return analyze(CAPTURES / "ethernet-nagle-on.pcapng")
 
 
 def finding(*frames: int, name: str = "nagle-delayed-ack", conn: int | None = 0) -> Finding:
-    """Return a finding on the client's data. These frames prove it."""
+    """Return a finding about the client's data with these frames as evidence."""
     return Finding(
         name,
         Severity.HIGH,
@@ -48,7 +48,10 @@ def finding(*frames: int, name: str = "nagle-delayed-ack", conn: int | None = 0)
 
 
 def waits(*spans: tuple[float, float, str, int, int]) -> pl.DataFrame:
-    """Return ledger rows of the client's data: start and end in milliseconds, cause, frame before and frame after."""
+    """Return ledger rows of the client's data.
+
+    A span has the start and end in milliseconds, the cause, the frame before and the frame after.
+    """
     rows = [
         {"conn": 0, "from_client": True, "cause": cause, "frame_before": before, "frame_after": after, "confidence": "consistent"}
         | {"start_ns": BASE_NS + round(start * MS), "end_ns": BASE_NS + round(end * MS)}
@@ -70,7 +73,10 @@ def with_finding(exchange: Exchange, found: Finding, longest: pl.DataFrame) -> H
 
 
 def ping_pong(rounds: int, every_ms: float = 10) -> Exchange:
-    """Frames 1, 3, 5, … carry 100 bytes of the client. Frames 2, 4, 6, … are the ACKs, one millisecond later."""
+    """Return an exchange of `rounds` requests of 100 bytes (odd frames).
+
+    Each is ACKed after one millisecond (even frames).
+    """
     exchange = Exchange()
     for i in range(rounds):
         exchange.send(i * every_ms, "C", 1 + 100 * i, 100, ack=1).send(i * every_ms + 1, "S", 1, ack=101 + 100 * i)
@@ -83,7 +89,10 @@ def trace(figure: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_the_longest_wait_of_the_finding_is_shown_with_twice_its_length_around_it() -> None:
-    """The finding has waits of 100 ms and 300 ms, and the longer one is shown. A wait of 1 s has another cause and does not count."""
+    """The finding has waits of 100 ms and 300 ms. The figure shows the longer one.
+
+    The wait of 1 s has another cause, so it does not count.
+    """
     exchange = ping_pong(1000)
     longest = waits(
         (1000, 1100, "nagle-delayed-ack", 201, 221), (4000, 4300, "nagle-delayed-ack", 801, 861), (5000, 6000, "peer", 801, 861)
@@ -97,7 +106,10 @@ def test_the_longest_wait_of_the_finding_is_shown_with_twice_its_length_around_i
     ("begin_ms", "said"), [(0, "0.0000 s to 0.0140 s"), (3_600_000, "3,599.9880 s to 3,600.0140 s")], ids=["at once", "after an hour"]
 )
 def test_times_are_reported_finely_enough_to_distinguish_them(begin_ms: int, said: str) -> None:
-    """A wait of 2 ms is shown with six times its length on either side. It is at the start of the connection, or an hour later."""
+    """The figure shows a wait of 2 ms and 12 ms before and after it.
+
+    The wait is at the start of the connection or an hour later.
+    """
     exchange = Exchange().send(0, "C", 1, 100, ack=1)
     for n in range(3):
         exchange.send(begin_ms + 2 * n + (0 if begin_ms else 0.001), "C", 101 + 100 * n, 100, ack=1)
@@ -142,12 +154,12 @@ def test_bands_of_a_window_touch_and_fill_it(nagle: Analysis) -> None:
     assert bands[0]["x0"] == seen["from_ns"] / NS_PER_S
     assert bands[-1]["x1"] == seen["to_ns"] / NS_PER_S
     assert [band["x1"] for band in bands[:-1]] == [band["x0"] for band in bands[1:]]
-    # In each round, the client waits for its peer for 215 µs, from the second piece (frame 17) to the server's answer (frame 19).
+    # In each round, the client waits 215 µs for its peer: from its second piece (frame 17) to the answer (frame 19).
     assert {cause["cause"] for cause in seen["causes"]} == {"nagle-delayed-ack", "application", "network", "peer"}
 
 
 def test_waits_of_the_finding_are_shaded_and_no_others(nagle: Analysis) -> None:
-    """By hand, from the capture: the shown window contains nine of eleven stalls of 43.6 ms completely."""
+    """The time window contains nine of the eleven stalls of 43.6 ms."""
     seen = zoom(nagle)
     shades = [shape for shape in seen["figure"]["layout"]["shapes"] if shape["layer"] == "below"]
     assert seen["shaded"] == ["nagle-delayed-ack"]
@@ -155,7 +167,7 @@ def test_waits_of_the_finding_are_shaded_and_no_others(nagle: Analysis) -> None:
 
 
 def test_window_and_ack_lines_come_in_from_before_the_window() -> None:
-    """From 1 ms to 900 ms, no ACK arrives, so the lines stay at the last ACK."""
+    """No ACK arrives from 1 ms to 900 ms, so the lines continue from the last ACK before the time window."""
     exchange = Exchange().send(0, "C", 1, 100, ack=1).send(1, "S", 1, ack=101, window=5000)
     exchange.send(650, "C", 101, 100, ack=1).send(700, "C", 201, 100, ack=1).send(900, "S", 1, ack=301, window=5000)
     seen = zoom(with_finding(exchange, finding(3, 4), waits((650, 700, "nagle-delayed-ack", 3, 4))))

@@ -1,1 +1,1 @@
-"""Tests of the repository: documents, layers, public names."""
+"""Tests of the repository itself: documents, layers and public names."""

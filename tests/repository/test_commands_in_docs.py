@@ -1,6 +1,6 @@
 """Commands in the docs name options, files and targets that exist.
 
-Each command runs as written, unless it needs root, a network or a cluster.
+The tests run each command, unless it needs root, a network or a cluster.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ NOT_RUN = {
     "tcptrace-lab view ": "serves until Ctrl-C; tests/view and tests/browser run it",
     "lab run": "needs root; tests/lab runs it",
 }
-"""Maps a part of a command to the reason why commands with this part are parsed but not run."""
+"""Parts of commands that the tests do not run, each with the reason. These commands are only parsed."""
 
 MADE_ELSEWHERE = {"docs/findings.md"}
-"""Generated pages whose commands `make docs` runs (`docs/pages.py`)."""
+"""Generated pages. `make docs` runs their commands (`docs/pages.py`)."""
 
 EXIT_CODES = {"--fail-on": {0, 1}, "--baseline": {0, 1}, "verify": {0, 5}}
-"""Maps a part of a command to the allowed exit codes.
+"""The allowed exit codes of commands that contain these words.
 
 All other commands must exit with 0. `verify` exits with 5 if tshark is not installed.
 """
 
 SHELL_SIGNS = set("*?[|&;<>$`(){}~\\")
-"""A command with one of these characters needs a shell."""
+"""Characters that need a shell."""
 
 FILES = {
     "slow.pcap": "ethernet-nagle-on",
@@ -61,7 +61,7 @@ FILES = {
     "server.pcap": "ethernet-nagle-on-at-server",
     "at-server.pcap": "ethernet-nagle-on-at-server",
 }
-"""Maps each file that an example names to the capture of `captures/` that the test uses for it."""
+"""For each file that an example names, the capture in `captures/` that the test uses."""
 
 
 class Line(NamedTuple):
@@ -86,7 +86,10 @@ def without_comment(line: str) -> str:
 
 
 def lines() -> list[Line]:
-    """Return the indented commands and the commands in the README's table. A quotation may continue on the next lines."""
+    """Return the indented commands of the pages and the commands in the README's table.
+
+    A quoted text may continue on the next lines.
+    """
     found = []
     for path in pages():
         page, open_line = path.relative_to(ROOT).as_posix(), ""
@@ -103,7 +106,7 @@ def lines() -> list[Line]:
 
 
 def ours(line: Line) -> list[list[str]]:
-    """Return the arguments of each call of tcptrace-lab in a line."""
+    """Return the arguments of each tcptrace-lab call in a line."""
     words = shlex.shlex(line.text, posix=True, punctuation_chars="();<>|&")
     words.whitespace_split = True
     words.commenters = ""
@@ -135,7 +138,7 @@ def test_the_docs_have_commands() -> None:
 
 @pytest.mark.parametrize("line", COMMANDS, ids=lambda line: f"{line.page}: {line.text[:60]}")
 def test_options_and_arguments_are_accepted(line: Line) -> None:
-    """The program's own parser accepts each command. The command is not run."""
+    """The program parses each command, but does not run it."""
     for words in ours(line):
         command, name, rest = get_command(app()), "tcptrace-lab", words
         while commands := getattr(command, "commands", None):
@@ -147,7 +150,7 @@ def test_options_and_arguments_are_accepted(line: Line) -> None:
 
 @pytest.mark.parametrize("line", SCRIPTS, ids=lambda line: f"{line.page}: {line.text[:60]}")
 def test_scripts_and_their_options_exist(line: Line) -> None:
-    """An option exists if it is a string in the script or in a module of its folder."""
+    """An option exists if the script, or a module in its folder, contains it as a string."""
     match = re.search(r"\bpython3? (?:-m (tcptrace_lab[\w.]*)|([\w/]+\.py))(.*)", line.text)
     assert match
     module, script, arguments = match.groups()
@@ -171,7 +174,7 @@ def test_targets_of_make_exist() -> None:
 
 
 def test_paths_that_contributing_names_exist() -> None:
-    """In CONTRIBUTING.md, a word in capitals is a placeholder for a name."""
+    """In CONTRIBUTING.md, words in capitals stand for any name."""
     text = re.sub(
         r"```.*?```",
         "",
@@ -198,7 +201,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run a command: in this process if it needs no shell, otherwise in bash."""
+    """Run a command. It runs in bash if it needs a shell, otherwise in this process."""
     if command.startswith("tcptrace-lab ") and not SHELL_SIGNS & set(command):
         return tcptrace_lab(*shlex.split(command)[1:], folder=folder)
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

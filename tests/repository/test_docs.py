@@ -1,4 +1,7 @@
-"""The docs are true: generated pages are up to date, examples in Python run, and links lead to existing places."""
+"""The docs are true.
+
+Generated pages are up to date, Python examples run, and links have targets.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,12 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 
 @pytest.mark.parametrize("name", pages.PAGES)
 def test_pages_that_are_made_from_the_package_are_up_to_date(name: str) -> None:
-    """`make docs` renews the generated pages."""
     assert Path("docs", name).read_text(encoding="utf-8") == pages.PAGES[name]()
 
 
 @pytest.mark.parametrize("name", pages.SCHEMAS)
 def test_json_schemas_list_the_causes_that_there_are(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make docs` renews the lists of causes and leaves the rest of a JSON Schema unchanged."""
+    """`make docs` updates the list of causes in each JSON Schema and changes nothing else."""
     text = Path("tcptrace_lab/outputs/schemas", name).read_text(encoding="utf-8")
     assert pages.with_lists(text) == text
     monkeypatch.setitem(schema.CAUSES, "invented", "for this test")

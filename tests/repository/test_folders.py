@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_FILES = 20
-"""Maximum number of files directly in a source folder, without pictures."""
+"""Maximum number of files in a source folder, without subfolders and pictures."""
 
 DATA = ("captures", "rust/fuzz/seeds", "tests/golden", "tests/data")
-"""Folders of captures and of expected results, which may contain any number of files, also in their subfolders."""
+"""Folders of captures and expected results. These folders and their subfolders may have any number of files."""
 
 PICTURES = {".png", ".svg"}
 
 
 def crowded(files: Iterable[PurePosixPath]) -> dict[str, int]:
-    """Return the source folders that have too many files, with the number of files in each."""
+    """Return the number of files of each source folder that has too many."""
     counts = Counter(str(file.parent) for file in files if file.suffix not in PICTURES and not any(map(file.is_relative_to, DATA)))
     return {folder: count for folder, count in counts.items() if count > MAX_FILES}
 
@@ -45,7 +45,7 @@ def test_pictures_and_captures_do_not_count() -> None:
 
 @pytest.mark.parametrize("folder", ["tests", "benchmarks", "captures", "docs"])
 def test_scripts_and_tests_import_each_other_in_one_direction(folder: str) -> None:
-    """A script imports other scripts of its folder by their bare names."""
+    """Scripts import other scripts of their folder by bare names."""
     sources = {ROOT / file for file in tracked(f"{folder}/*.py")}
     graph: dict[Path, set[Path]] = {}
     for file in sources:

@@ -1,4 +1,4 @@
-"""`docs/json.md` is true: in the JSON Schemas and in the tables, no old name is left and every new name exists."""
+"""`docs/json.md` is true: no old name is left in the JSON Schemas and tables, and every new name exists."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FILES = {
     "simulate --truth": "truth",
     "lab run": "experiment",
 }
-"""Maps a command to its schema's file name, if the two names differ."""
+"""The file names of schemas that differ from the command's name."""
 PLACES = {
     "DIRECTION": ("connections[].client_to_server", "connections[].server_to_client"),
     "END": ("client", "server"),
     "HOST": ("client", "server"),
     "PATH": ("path.forward", "path.backward"),
 }
-"""Maps each placeholder in the page to the paths that it stands for."""
+"""The paths that each placeholder in the page stands for."""
 
 
 def described(name: str) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def described(name: str) -> dict[str, Any]:
 
 
 def rows(heading: str, cells: int) -> list[tuple[str, ...]]:
-    """Return the rows of the table below a heading, without backticks."""
+    """Return the rows of the table below a heading. Backticks are removed."""
     (section,) = (part for part in PAGE.split("\n## ") if part.startswith(heading))
     found = (tuple(cell.strip(" `") for cell in line.strip("|").split("|")) for line in section.splitlines() if line.startswith("|"))
     return [row for row in found if len(row) == cells][2:]

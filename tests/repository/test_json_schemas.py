@@ -1,4 +1,4 @@
-"""The published JSON Schemas are valid and have one version. They allow only keys that they name."""
+"""The published JSON Schemas are valid and all have one version. They allow only the keys that they name."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 NAMES = sorted(path.name.removesuffix(".schema.json") for path in published.FOLDER.iterdir())
 VERSION = 2
-"""The `schema_version` that all documents must have."""
+"""The `schema_version` of all documents."""
 
 
 def objects(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401  (JSON)
-    """Yield each object that a schema describes, with its path."""
+    """Yield each object that a JSON Schema describes, with its path."""
     if isinstance(part, dict):
         if "properties" in part:
             yield place, part
@@ -41,8 +41,8 @@ def test_the_schema_is_valid_and_says_its_version(name: str) -> None:
 def test_an_object_has_no_key_that_its_schema_does_not_name(name: str) -> None:
     for place, part in objects(published.schema(name), ""):
         if name == "verify" and place in {"/$defs/counts", "/properties/items/items"}:
-            continue  # `items` has the keys of `counts` and two more (`unevaluatedProperties`)
+            continue  # `items` names the keys of `counts` and two others (`unevaluatedProperties`)
         if name == "packets" and not place:
-            continue  # a choice of two objects, which are checked on their own
+            continue  # this object is a choice of two objects, which are checked themselves
         assert part.get("additionalProperties") is False, place
         assert set(part.get("required", ())) <= set(part["properties"]), place

@@ -1,4 +1,4 @@
-"""Imports have one direction. Only the modules that provide rows and frames import the engine."""
+"""Imports follow the layers. Only the modules that provide rows and frames import the engine."""
 
 from __future__ import annotations
 

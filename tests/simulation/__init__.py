@@ -1,1 +1,1 @@
-"""Captures that models write."""
+"""Tests of captures that models write."""

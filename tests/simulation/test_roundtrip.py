@@ -1,4 +1,7 @@
-"""The ledger of a capture that a model writes equals the model's own ledger. `benchmarks/roundtrip/run.py` checks all 300 captures."""
+"""The ledger of a modelled capture equals the model's own ledger.
+
+`benchmarks/roundtrip/run.py` checks all 300 captures.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,13 @@ from roundtrip.settings import drawn
 from roundtrip.sweeps import sweep
 
 SEEDS = range(1000, 1060)
-"""Random seeds that the benchmark does not use."""
+"""Random seeds of the test. The benchmark uses others."""
 
 MIN_RIGHT = 0.8
-"""Minimum share of all directions whose verdict is right. The benchmark's table explains the directions with a wrong verdict."""
+"""Minimum share of all directions whose verdict is right.
+
+The benchmark's table explains the wrong verdicts.
+"""
 
 
 def test_nearly_all_settings_drawn_at_random_are_reported_as_the_model_has_them() -> None:
@@ -69,7 +75,7 @@ def test_ranges_that_once_were_missed_are_found(seed: int, what: str, *, pauses:
 
 
 def test_sweeps_with_random_pauses_show_nearly_every_predicted_range_and_hardly_another_size() -> None:
-    """One stall in fifty is too short to be detected."""
+    """One wait in fifty is too short to count as a stall."""
     found = [sweep(seed, pauses=True) for seed in range(7005, 7020)]
     ranges = sum(one.ranges for one in found)
     assert ranges >= 30

@@ -1,6 +1,6 @@
-"""In captures of the models, tshark reports no problem, and the engine reads what the model did.
+"""tshark finds no problem in the captures of models, and the engine finds what the models did.
 
-The contents of a setting file are tested, too.
+Other tests are about setting files.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ def captured(what: Mapping[str, Any], path: Path, **where: Any) -> tuple[Run, Se
 
 
 def complaints(path: Path) -> list[str]:
-    """Return tshark's expert messages above "chat" and "note", and every retransmit, loss and reordering that tshark reports."""
+    """Return the problems that tshark reports.
+
+    They are expert messages above "chat" and "note", retransmits, losses and reordering.
+    """
     names = ["_ws.expert.message", "_ws.expert.severity", "tcp.analysis.retransmission", "tcp.analysis.lost_segment"]
     found = []
     for row in tshark.frames(path, names):
@@ -65,7 +68,7 @@ def complaints(path: Path) -> list[str]:
 
 
 WARNING = 0x00600000
-"""The severity PI_WARN in Wireshark's epan/proto.h; notes and chats have lower values."""
+"""The severity PI_WARN in Wireshark's epan/proto.h. Notes and chats have smaller numbers."""
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -114,7 +117,7 @@ def test_engine_reads_the_segments_that_the_model_sent(tmp_path: Path, at: At) -
 
 
 def test_payload_is_the_stream_whatever_was_resent(tmp_path: Path) -> None:
-    """By tshark's reassembly of the client's stream, each byte is its offset modulo 251."""
+    """Each byte that tshark reassembles from the client's stream is its offset modulo 251."""
     path = tmp_path / "run.pcap"
     run, _ = captured(EXCHANGES | {"forward": EXCHANGES["forward"] | PATHS["named"]}, path, at=At.SERVER)
     assert any(packet.resent_for for packet in run.packets)
@@ -148,7 +151,7 @@ def test_every_medium_carries_the_same_segments(tmp_path: Path, medium: Medium) 
 
 
 def test_cells_of_both_directions_are_in_time_order(tmp_path: Path) -> None:
-    """ACKs of a bulk transfer are sent between its segments. Each segment takes 190 or more cells on the line."""
+    """The receiver's ACKs arrive during a bulk transfer. Each data segment takes at least 190 cells."""
     done = tcptrace_lab(
         "simulate",
         "--link",

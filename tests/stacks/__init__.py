@@ -1,1 +1,1 @@
-"""Models of stacks."""
+"""Tests of the stack models."""

@@ -1,4 +1,4 @@
-"""Published experiments: the stack models reproduce the measurements. `benchmarks/papers/run.py` makes longer runs."""
+"""The stack models reproduce published measurements. `benchmarks/papers/run.py` makes longer runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def test_each_pair_of_buffers_is_as_slow_or_as_fast_as_comer_and_lin_measured(no
 
 @pytest.mark.parametrize("no_delay", [False, True])
 def test_the_phase_of_the_heartbeats_locks_and_unlocks_nothing(no_delay: bool) -> None:  # noqa: FBT001
-    """With either phase of the heartbeats, the model's rate differs from the measured one in at most two pairs of buffer sizes."""
+    """The model runs with two phases of the heartbeats (delayed-ACK timers).
+
+    In at most four runs of 200, the model is slow where the measurement is fast, or vice versa.
+    """
     measured = published.comer_lin(no_delay=no_delay)
     runs = [(cell, phase) for phase in comer_lin.PHASES_NS for cell in measured]
     assert len(runs) == 400
@@ -69,7 +72,7 @@ def test_with_a_rounded_segment_slow_pairs_do_not_lock() -> None:
 
 @pytest.mark.parametrize(("atm", "spans"), [(True, liu.published_atm()), (False, liu.published_ethernet())], ids=["atm", "ethernet"])
 def test_messages_stall_in_the_published_ranges_and_nowhere_else(atm: bool, spans: list[liu.Range]) -> None:  # noqa: FBT001
-    """Every message size up to 50 KB is compared."""
+    """The test compares every message size up to 50 KB."""
     sizes = range(1, liu.LARGEST_BYTES + 1)
     assert [size for size in sizes if liu.stalls(size, atm=atm) != liu.inside(size, spans)] == []
     assert not any(liu.stalls(size, atm=atm, no_delay=True) for size in liu.edges(spans))
@@ -84,9 +87,9 @@ def test_without_one_rule_other_sizes_stall(atm: bool, rule: str) -> None:  # no
 
 
 def test_an_echo_of_8_kb_waits_200_ms_on_average_by_the_phases_of_two_heartbeats() -> None:
-    """Each direction waits for a time that is uniformly distributed between 0 and 200 ms.
+    """Each direction waits up to 200 ms for a heartbeat (delayed-ACK timer), evenly distributed.
 
-    The phases of the hosts are fixed, so only the wait of the request varies.
+    The phases of the heartbeats are fixed, so only the wait of the request varies.
     """
     means = []
     for server_ms in range(5, 200, 10):
@@ -113,9 +116,9 @@ def test_one_kilobyte_writes_lock_on_four_kilobyte_buffers() -> None:
 
 
 def test_three_segments_of_buffer_are_where_the_lock_ends() -> None:
-    """A send buffer of less than three segments causes a deadlock: one of 3 KB does, one of 5 KB does not.
+    """A send buffer of less than three segments (4,380 bytes) causes a deadlock.
 
-    4.4BSD rounds buffers up to whole segments, so it has no deadlock with 4 KB.
+    4.4BSD rounds a buffer of 4 KB up to three segments, so it has no deadlock.
     """
     assert law.mbps(4379) < 0.045
     assert law.mbps(4380) > 4
@@ -151,7 +154,10 @@ def test_a_pc_sends_1460_and_588_and_then_stands_idle() -> None:
 
 
 def test_a_second_packet_of_receive_buffer_is_what_helps() -> None:
-    """Figure 8 of the paper. The bound is 1,024 bytes per 3.469 + 0.477 / 2 ms, which is 2.209 Mb/s."""
+    """The expected rate is in figure 8 of the paper.
+
+    The bound is 1,024 bytes in 3.469 + 0.477 / 2 ms, which is 2.209 Mb/s.
+    """
     one, two, three = (abrams_chen.into_the_d310(kib * 1024).mbps for kib in (1, 2, 3))
     assert one == pytest.approx(1.677, rel=0.1)
     assert two == pytest.approx(2.06, rel=0.1)

@@ -1,7 +1,8 @@
-"""Message sizes that stall according to each stack's rules, compared with the ranges that Liu, Cheng, Bhargava and Zhao measured.
+"""Each stack's rules predict message sizes that stall.
 
-The tests contain the formulas of this paper; other ranges are calculated by hand in the test. K is 1,024 bytes, M the MSS, S the send
-buffer, and R the receive buffer. The receiver sends an ACK after A bytes, and the sender sends again when H bytes are queued.
+They are compared with the ranges that Liu, Cheng, Bhargava and Zhao measured, and with ranges calculated by hand. K is 1,024 bytes, M the
+MSS, S the send buffer, and R the receive buffer. The receiver sends an ACK after A bytes, and the sender sends again when H bytes are
+queued.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ SUNOS, BSD44, LINUX = STACKS["sunos4"], STACKS["bsd4.4"], STACKS["linux"]
 
 
 def slow_ack_ranges(mss: int, send: int, receive: int, last: int = 50 * K, copy: int = 4 * K) -> list[tuple[int, int]]:
-    """Ranges of sizes that stall if each ACK arrives after the next piece was written (the paper's assumption)."""
+    """Return the ranges of sizes that stall by the paper's assumption.
+
+    The paper assumes that each ACK arrives after the application has written the next piece.
+    """
     asked = Settings(mss, send, receive, copy)
     return [(low, high) for low, high, stalled in runs(lambda size: SUNOS.stalled(asked, size, Acks.SLOW), 1, last) if stalled]
 
@@ -44,7 +48,10 @@ def always(found: tuple[Range, ...]) -> list[tuple[int, int]]:
 
 
 def test_atm_ranges_are_those_of_the_paper_for_every_size_to_50_k() -> None:
-    """The ACK threshold is half the window (8,192 bytes), hence 4K + 8K: the ranges are (12n+4)K+1 to 12(n+1)K-1."""
+    """The receiver sends an ACK after half the window (8,192 bytes).
+
+    The slow ranges are therefore (12n+4)K+1 to 12(n+1)K-1.
+    """
     published = [((12 * n + 4) * K + 1, min(12 * (n + 1) * K - 1, 50 * K)) for n in range(4)]
     assert slow_ack_ranges(ATM, 16 * K, 16 * K) == published
     assert always(predicted_ranges(SUNOS, Settings(ATM, 16 * K, 16 * K, 4 * K), 1, 50 * K)) == published
@@ -61,7 +68,7 @@ def test_sizes_that_the_paper_measured_fast_do_not(size: int) -> None:
 
 
 def test_ethernet_ranges_are_the_sentence_and_the_formula_of_the_paper() -> None:
-    """The paper's text says 4K+1 to 4K+M-1, its formula 4K+(2n+1)M+1 to 4K+(2n+2)M-1, with n from 0."""
+    """The paper's text has the range 4K+1 to 4K+M-1. Its formula has 4K+(2n+1)M+1 to 4K+(2n+2)M-1, with n from 0."""
     sentence = (4 * K + 1, 4 * K + ETHERNET - 1)
     formula = [(4 * K + (2 * n + 1) * ETHERNET + 1, 4 * K + (2 * n + 2) * ETHERNET - 1) for n in range(16)]
     published = [(low, min(high, 50 * K)) for low, high in (sentence, *formula) if low <= 50 * K]
@@ -77,9 +84,9 @@ def test_ethernet_ranges_are_the_sentence_and_the_formula_of_the_paper() -> None
     ],
 )
 def test_other_buffers_move_the_atm_ranges(send: int, receive: int, expected: list[tuple[int, int]]) -> None:
-    """4 KB are sent while nothing is in flight. The next segment waits for M bytes.
+    """The sender sends 4,096 bytes while nothing is in flight. The next segment waits until M bytes (9,148) are queued.
 
-    So 4096 + 9148 = 13,244 is the first size that does not wait.
+    The first size that does not wait is therefore 13,244.
     """
     assert slow_ack_ranges(ATM, send, receive)[: len(expected)] == expected
 
@@ -94,14 +101,14 @@ def test_without_nagles_algorithm_no_size_stalls() -> None:
 
 
 def test_without_nagle_a_window_that_35_percent_of_exceed_the_send_buffer_still_locks() -> None:
-    """With S = 16K and R = 48K, the receiver waits for 17,204 bytes, but the sender can have at most 16,384 bytes unacknowledged."""
+    """S is 16K and R is 48K. The receiver sends an ACK after 17,204 bytes, but the sender can send only 16,384."""
     asked = Settings(ATM, 16 * K, 48 * K, 4 * K, nodelay=True)
     assert ack_bytes(ATM, 48 * K, SUNOS_PERCENT) == 17204
     assert always(predicted_ranges(SUNOS, asked)) == [(16 * K + 1, 64 * K)]
 
 
 def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
-    """The data of one mbuf (100 bytes) are sent. The rest waits for their ACK.
+    """4.4BSD sends the data of the first mbuf (100 bytes) alone. The rest waits for the ACK.
 
     From 208 bytes (MINCLSIZE) on, all data fit into one cluster (Heidemann 1997).
     """
@@ -110,30 +117,33 @@ def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
 
 
 def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
-    """With M = 1448, writes of 4,096 bytes end with a segment of 1,200.
+    """M is 1448, so a write of 4,096 bytes ends with a segment of 1,200 bytes.
 
-    Another small segment waits for the ACK of these 1,200 bytes. If the delayed-ACK timer sends this ACK, the wait is a stall. Only an ACK
-    of the whole write does not wait for the timer. If another full segment is sent, the small segment does not wait. In a Linux 6.18
-    kernel, messages stalled from 4097, 8193 and 12289 bytes on.
+    The next small segment waits for the ACK of these 1,200 bytes. The wait is a stall if the delayed-ACK timer sends this ACK. Only an ACK
+    of the whole write comes without the timer. After another full segment, the small segment does not wait. In a Linux 6.18 kernel,
+    messages stalled from 4097, 8193 and 12289 bytes on.
     """
     found = predicted_ranges(LINUX, Settings(1448, 64 * K, 64 * K, 4 * K), 1, 20_000)
     assert [(one.from_bytes, one.to_bytes) for one in found] == [(4096 * n + 1, 4096 * n + 1447) for n in (1, 2, 3, 4)]
     assert {one.stalls for one in found} == {Stalls.BY_TIMING}
-    assert not LINUX.stalled(Settings(1448, 64 * K, 64 * K, 64 * K), 60_000, Acks.SLOW)  # the whole message is one write
+    assert not LINUX.stalled(Settings(1448, 64 * K, 64 * K, 64 * K), 60_000, Acks.SLOW)  # the message is one write
     assert predicted_ranges(LINUX, Settings(1448, 64 * K, 64 * K, 4 * K, nodelay=True)) == ()
 
 
 @pytest.mark.parametrize(("writes", "stalls"), [(100, True), (988, False)])
 def test_linux_model_agrees_with_what_a_kernel_did_on_loopback(writes: int, stalls: bool) -> None:  # noqa: FBT001
-    """Measured with M = 988: two writes of 100 bytes take 44 ms, writes of 988 and 100 bytes do not wait (docs/how-it-decides.md, 1.1)."""
+    """The MSS was 988 bytes in the measurement (docs/how-it-decides.md, 1.1).
+
+    Two writes of 100 bytes took 44 ms. Writes of 988 and 100 bytes did not wait.
+    """
     asked = Settings(988, 64 * K, 64 * K, writes)
     assert {LINUX.stalled(asked, writes + 100, acks) for acks in Acks} == {stalls}
 
 
 def test_buffers_that_cannot_lock_are_those_of_the_condition() -> None:
-    """A deadlock needs S < H + A (A3). With buffers of 16K/16K, H + A is 8192 + 5735 = 13,927.
+    """A deadlock needs S < H + A (A3). With S = R = 16K, H + A is 13,927, so no deadlock is possible.
 
-    With 16K/24K (slow in Comer and Lin's measurement), H + A is 9148 + 8602 = 17,750, which is more than 16,384.
+    With R = 24K (slow in Comer and Lin's measurement), H + A is 17,750, which is more than S = 16,384.
     """
     free, locked = (deadlock(SUNOS, Settings(ATM, 16 * K, receive, 4 * K)) for receive in (16 * K, 24 * K))
     assert free is not None
@@ -144,7 +154,7 @@ def test_buffers_that_cannot_lock_are_those_of_the_condition() -> None:
 
 
 def streamed_s(stack: str, asked: Settings) -> float:
-    """How many seconds the stack model takes for 100 KB over Ethernet, in writes of `copy_bytes`."""
+    """Return how many seconds the stack model takes for 100 KB over Ethernet, in writes of `copy_bytes`."""
     client = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, program=(Write(100_000, asked.copy_bytes),))
     server = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, phase_ns=33_000_000, program=(Read(),))
     line = Link(10_000_000, 5_000)
@@ -161,9 +171,9 @@ def streamed_s(stack: str, asked: Settings) -> float:
     ],
 )
 def test_a_buffer_that_suffices_locks_if_writes_leave_some_of_it_unused(stack: str, asked: Settings) -> None:
-    """The buffers satisfy S >= H + A. But the socket waits for more room than is left.
+    """S is at least H + A, but the free part of the send buffer is too small for the next write.
 
-    The stack model reaches less than a twentieth of the line's rate.
+    The model then reaches less than a twentieth of the line's rate.
     """
     lock = deadlock(STACKS[stack], asked)
     assert lock is not None
@@ -188,7 +198,7 @@ def test_a_buffer_whose_every_byte_is_used_or_that_has_more_than_enough_does_not
 
 
 def test_sizes_are_those_in_force() -> None:
-    """4.4BSD rounds the MSS to whole clusters, and buffers up to whole segments; IRIX rounds buffers down."""
+    """4.4BSD rounds the MSS down to whole clusters, and buffers up to whole segments. IRIX rounds buffers down."""
     assert BSD44.in_force(Settings(ATM, 16 * K, 16 * K, 2 * K)) == Settings(8192, 16 * K, 16 * K, 2 * K)
     assert BSD44.in_force(Settings(ETHERNET, 4096, 1000, 2 * K)) == Settings(ETHERNET, 4380, 1000, 2 * K)
     assert STACKS["irix6.2"].in_force(Settings(ETHERNET, 4096, 61_440, 2 * K)) == Settings(ETHERNET, 2920, 61_320, 2 * K)
@@ -199,7 +209,10 @@ def test_sizes_are_those_in_force() -> None:
 @pytest.mark.parametrize("key", ["sunos4", "bsd4.4"])
 @pytest.mark.parametrize("seed", range(40))
 def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, seed: int) -> None:
-    """The rules and the simulation agree for any message and write sizes. The line takes microseconds, the applications no time."""
+    """The rules and the simulation agree for any message and write sizes.
+
+    Transmission takes microseconds, and the applications take no time.
+    """
     chance = random.Random(seed)  # noqa: S311 - the same every time
     rules, sizes = STACKS[key], (2048, 3000, 4096, 5120, 8192, 8760, 12_000, 16_384, 24_576)
     copy = chance.choice([rules.copy_bytes, 1460, 1024, 512, 100])
@@ -216,7 +229,7 @@ def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, 
 
 @given(mss=st.integers(1, 65_535), receive=st.integers(1, 2**30), percent=st.sampled_from([SUNOS_PERCENT, BSD44_PERCENT]))
 def test_three_full_segments_of_send_buffer_never_lock(mss: int, receive: int, percent: int) -> None:
-    """Comer and Lin advise a send buffer of three full segments. It suffices if A <= 2M and H <= M."""
+    """Comer and Lin advise a send buffer of three full segments. This suffices if A <= 2M and H <= M."""
     assert ack_bytes(mss, receive, percent) + min(mss, receive // 2) <= 3 * mss
 
 
@@ -240,7 +253,7 @@ def test_ranges_say_of_every_size_what_that_size_alone_says(key: str, mss: int, 
 
 
 def test_the_share_of_stalled_sizes_is_what_the_paper_says() -> None:
-    """Over ATM, two thirds of all sizes stall, counted over whole periods of 12K."""
+    """The average is taken over whole periods of 12K sizes over ATM."""
     found = predicted_ranges(SUNOS, Settings(ATM, 16 * K, 16 * K, 4 * K), 1, 48 * K)
     assert stalled_share(found, 1, 48 * K) == pytest.approx(2 / 3, abs=0.001)
 

@@ -1,4 +1,4 @@
-"""The stack models: what they send, how much time and how many bytes this takes, and equal results of repeated runs."""
+"""The stack models send the right bytes at the right times. Repeated runs give equal results."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ KIB = 1024
 MS = 1_000_000
 SUNOS = STACKS["sunos4"]
 TAXI = Link(100_000_000, 20_000, "atm")
-"""A link with the 100 Mb/s of the ATM adapters in the papers."""
+"""A link at 100 Mb/s, the rate of the ATM adapters in the papers."""
 
 
 def exchange(size: int, **host: object) -> Run:
-    """A message over ATM between two SunOS hosts with buffers of 16 KB, and its echo.
+    """Return a run in which one host sends a message and the other host echoes it.
 
-    Heartbeats (delayed-ACK timers) are at multiples of 200 ms.
+    Two SunOS hosts with buffers of 16 KB are connected by ATM. Their heartbeats (delayed-ACK timers) are at multiples of 200 ms.
     """
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Mark("sent"), Write(size), Read(size), Mark("echoed"), Think(MS)), **host)  # type: ignore[arg-type]
     server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(size), Write(size), Think(300 * MS)))
@@ -27,7 +27,10 @@ def exchange(size: int, **host: object) -> Run:
 
 
 def test_a_message_of_two_writes_of_the_kernel_waits_for_the_heartbeat() -> None:
-    """8 KB are copied in two parts of 4 KB. The first is sent at once, the second when the heartbeat sends an ACK (Liu et al.)."""
+    """The kernel copies 8 KB in two parts of 4 KB (Liu et al.).
+
+    It sends the first part at once. The second part waits until a heartbeat sends an ACK.
+    """
     run = exchange(8 * KIB)
     data = [p for p in run.packets if p.payload_bytes]
     assert [(p.from_client, p.seq, p.payload_bytes) for p in data[:2]] == [(True, 1, 4096), (True, 4097, 4096)]
@@ -54,7 +57,7 @@ def test_every_byte_arrives_in_order_and_both_sides_close(stack: str) -> None:
         assert packet.seq == last
         last += packet.payload_bytes
     assert last == size + 1
-    assert max(p.ack for p in run.packets if not p.from_client) == size + 2  # SYN and FIN count
+    assert max(p.ack for p in run.packets if not p.from_client) == size + 2  # SYN and FIN have one sequence number each
 
 
 @pytest.mark.parametrize("stack", sorted(STACKS))
@@ -76,7 +79,7 @@ def test_a_run_is_the_same_every_time() -> None:
 
 
 def test_a_frame_waits_until_the_line_is_free() -> None:
-    """A segment of 1,460 bytes is 1,538 bytes on Ethernet, which take 1,230.4 µs at 10 Mb/s."""
+    """A segment of 1,460 bytes is 1,538 bytes on Ethernet, with all overhead. At 10 Mb/s, this takes 1,230.4 µs."""
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Write(4380),))
     run = simulate(
         Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), Link(10_000_000), Link(10_000_000), no_slow_start=True)
@@ -96,7 +99,7 @@ def test_a_slow_reader_closes_the_window() -> None:
 
 
 def test_interrupts_make_the_program_wait() -> None:
-    """A processor's busy time is the sum of its tasks. Copying 20 times 4 KB at 1 ms per KB takes 80 ms."""
+    """The application copies 20 times 4 KB at 1 ms per KB, which takes 80 ms. Interrupts take processor time in addition."""
     costs = Costs(copy_in_ns_per_kib=MS, ack_in_ns=MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, costs=costs, program=(Mark("a"), Write(80 * KIB), Mark("b")))
     run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), TAXI, TAXI, 9148, no_slow_start=True))
@@ -117,13 +120,13 @@ def test_the_ledger_covers_each_directions_life_as_its_sender_sees_it(size: int)
 
 
 def held(run: Run, cause: str) -> float:
-    """The share of this cause in the lifetime of the client's direction."""
+    """Return the share of this cause in the life of the client's direction."""
     life = [h for h in run.truth if h.from_client]
     return sum(h.end_ns - h.start_ns for h in life if h.cause == cause) / (life[-1].end_ns - life[0].start_ns)
 
 
 def bulk(rate_bps: int, send: int, receive: int, *, stack: str = "linux", no_delay: bool = True) -> Run:
-    """A transfer of 400 KB over an RTT of 40 ms."""
+    """Return a run that transfers 400 KB over an RTT of 40 ms."""
     link = Link(rate_bps, 20 * MS)
     client = Host(STACKS[stack], send, receive, no_delay=no_delay, program=(Write(400_000, 8192),))
     server = Host(STACKS[stack], send, receive, no_delay=no_delay, program=(Read(),))
@@ -131,20 +134,23 @@ def bulk(rate_bps: int, send: int, receive: int, *, stack: str = "linux", no_del
 
 
 def test_the_ledger_blames_the_buffer_that_is_smaller_than_what_the_path_holds() -> None:
-    """A path of 100 Mb/s and 40 ms has a bandwidth-delay product of 500 KB. 16 KB keep its line busy for 1.5 ms of each RTT."""
+    """A path of 100 Mb/s and 40 ms has a bandwidth-delay product of 500 KB.
+
+    16 KB keep its line busy for only 1.5 ms of each RTT.
+    """
     assert held(bulk(100_000_000, 16_384, 131_072), "send-buffer") > 0.85
     assert held(bulk(100_000_000, 131_072, 16_384), "receiver-window") > 0.9
 
 
 def test_the_ledger_blames_the_line_that_never_stands_idle() -> None:
-    """A path of 2 Mb/s and 40 ms has a bandwidth-delay product of 10 KB, which is less than both buffers."""
+    """A path of 2 Mb/s and 40 ms has a bandwidth-delay product of 10 KB. Both buffers are larger."""
     assert held(bulk(2_000_000, 65_536, 65_536), "network") > 0.9
 
 
 def test_the_ledger_blames_lost_packets() -> None:
     """Recovery lasts from a retransmission to its ACK.
 
-    This is 10 ms of path, plus 1.2 ms for each segment before it on the line (at most 64 KB).
+    The RTT is 10 ms. Each segment that waits for the line before the retransmission adds 1.2 ms (at most 64 KB of segments).
     """
     link = Link(10_000_000, 5 * MS, lost=frozenset({20, 40, 60}))
     client = Host(STACKS["linux"], program=(Write(200_000, 8192),))
@@ -157,7 +163,10 @@ def test_the_ledger_blames_lost_packets() -> None:
 
 
 def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_sender_and_not_the_loss() -> None:
-    """A flight fills the window, and its first segment is lost. For most of the next RTT, the window is the cause."""
+    """The flight fills the window, and its first segment is lost.
+
+    Until the third duplicate ACK, the sender does not know of the loss, so the window is the cause.
+    """
     link = Link(100_000_000, 5 * MS, lost=frozenset({30}))
     client, server = (Host(STACKS["linux"], 65_536, 16 * 1460, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
     run = simulate(Setting(client, server, link, Link(100_000_000, 5 * MS), no_slow_start=True), truth=True)
@@ -172,9 +181,9 @@ def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_send
 
 @pytest.mark.parametrize(("stack", "send_bytes"), [("sunos4", 65_536), ("freebsd", 16 * 1460)], ids=["one segment again", "a full buffer"])
 def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str, send_bytes: int) -> None:
-    """After the line has carried the retransmission, its ACK arrives one RTT later.
+    """The ACK of the retransmission arrives one RTT after the retransmission.
 
-    Until then, Tahoe's congestion window or the send buffer has no more room.
+    Until then, the sender can send nothing: Tahoe's congestion window or the send buffer is full.
     """
     link = Link(100_000_000, 5 * MS, lost=frozenset({40}))
     client, server = (Host(STACKS[stack], send_bytes, 65_536, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
@@ -186,9 +195,9 @@ def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str,
 
 
 def test_small_writes_that_nothing_holds_need_no_window_for_a_full_segment() -> None:
-    """4.2BSD sends each write of 100 bytes at once. These segments fill the send buffer of 8 KB.
+    """4.2BSD sends each write of 100 bytes at once until the send buffer of 8 KB is full.
 
-    8 KB are half of the window of 16 KB, and less than a full segment.
+    The window then has 8 KB left: less than a full segment (9,148 bytes), but enough for a write.
     """
     link = Link(45_000_000, 40 * MS, "atm")
     client, server = (Host(STACKS["bsd4.2"], 8 * KIB, 16 * KIB, program=program) for program in ((Write(100_000, 100),), (Read(),)))
@@ -198,7 +207,10 @@ def test_small_writes_that_nothing_holds_need_no_window_for_a_full_segment() -> 
 
 
 def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_and_the_next_is() -> None:
-    """The application writes 700 bytes every 10 ms, and heartbeats send ACKs. The write that fills a segment sends it."""
+    """The application writes 700 bytes every 10 ms. Heartbeats (delayed-ACK timers) send the ACKs.
+
+    Some segments are sent because a write fills them. They did not wait for an ACK.
+    """
     link = Link(10_000_000, MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Write(700), Think(10 * MS)), 60),))
     run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), link, link, no_slow_start=True), truth=True)
@@ -209,9 +221,9 @@ def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_
 
 
 def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_does_not_let_it_go() -> None:
-    """The application writes 5,000 bytes every 50 ms, and the receiver delays ACKs by 50 ms.
+    """The application writes 5,000 bytes every 50 ms, and ACKs are delayed by 50 ms.
 
-    Nagle's algorithm delays a segment until all data in flight are ACKed.
+    Nagle's algorithm delays a small segment until all data in flight are ACKed, not only a part.
     """
     link = Link(100_000_000, 40 * MS)
     solaris = STACKS["solaris2.5"]
@@ -226,9 +238,10 @@ def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_doe
 
 @pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])
 def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay: bool, cause: str) -> None:
-    """With a send buffer of 16K and a receive buffer of 36K, there is a deadlock in which Nagle's algorithm delays 4 KB.
+    """The send buffer has 16K in both cases.
 
-    With 16K and 48K, there is a deadlock with NODELAY, too, although no data is delayed (Comer & Lin, Liu et al.).
+    With a receive buffer of 36K, Nagle's algorithm delays 4 KB, which causes a deadlock. With 48K, there is a deadlock without Nagle's
+    algorithm, too (Comer & Lin, Liu et al.).
     """
     receive = 48 * KIB if no_delay else 36 * KIB
     client = Host(SUNOS, 16 * KIB, receive, no_delay=no_delay, program=(Write(400_000, 4096),))
@@ -239,7 +252,7 @@ def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay:
 def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -> None:
     """The send buffer of 4 KB is full of segments of at most 536 bytes.
 
-    The heartbeat's ACK of one segment makes too little room. The application waits until half of the buffer is free.
+    A heartbeat ACKs one segment, which makes too little room: the application waits until half of the buffer is free.
     """
     link = Link(155_000_000, 40 * MS)
     client, server = (
@@ -253,7 +266,10 @@ def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -
 
 
 def test_the_ledger_says_what_was_built() -> None:
-    """Three times, the client sends 8 KB, receives 8 KB, and pauses for 10 ms. Both directions wait for a heartbeat each time."""
+    """The client sends 8 KB, receives 8 KB, and pauses for 10 ms. It does this three times.
+
+    In each round, each direction waits for one heartbeat.
+    """
     steps = (Write(8 * KIB), Read(8 * KIB), Think(10 * MS))
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat(steps, 3),))
     server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Read(8 * KIB), Write(8 * KIB)), 3), Think(500 * MS)))
@@ -263,17 +279,16 @@ def test_the_ledger_says_what_was_built() -> None:
         if hold.from_client:
             spent[hold.cause] += hold.end_ns - hold.start_ns
     assert spent["application"] == pytest.approx(30 * MS, rel=0.02)
-    # by hand: heartbeats at multiples of 200 ms; requests are complete at 200, 600 and 1000 ms, answers at 400, 800 and 1200
+    # Heartbeats are at multiples of 200 ms. Requests are complete at 200, 600 and 1000 ms, answers at 400, 800 and 1200 ms.
     assert spent["nagle-delayed-ack"] == pytest.approx(200 * MS + 190 * MS + 190 * MS, rel=0.02)
     assert spent["peer"] == pytest.approx(3 * 200 * MS, rel=0.02)
 
 
 KERNEL_WAITS = [[100, 100], [100, 100, 100], [2000, 100, 100], [300, 700, 100], [500, 600, 100], [5000, 10, 10], [976, 10, 100]]
 KERNEL_GOES = [[988, 100], [1500, 100], [100, 988, 100], [100, 1500], [100, 500, 500], [988, 988, 100], [988, 100, 100], [100, 1900]]
-"""Writes before the read of an answer, measured on a 6.18 kernel over loopback with an MSS of 988.
+"""Sizes of the writes before each read of an answer, measured on a 6.18 kernel over loopback with an MSS of 988.
 
-`KERNEL_WAITS`: each exchange takes 44 ms, except the first (quick ACKs). `KERNEL_GOES`: no wait, because the ACK arrives before the next
-write.
+`KERNEL_WAITS`: each exchange after the first takes 44 ms. `KERNEL_GOES`: no exchange waits, because the ACK arrives before the next write.
 """
 
 
@@ -297,7 +312,7 @@ def test_linux_acknowledges_the_first_segments_at_once() -> None:
     ids=str,
 )
 def test_freebsd_waits_40_ms_unless_a_second_segment_comes(writes: list[int], waits: bool) -> None:  # noqa: FBT001
-    """The receiver ACKs every second segment, and Nagle's algorithm delays small segments (docs/how-it-decides.md, 1.1 and 1.3)."""
+    """The receiver ACKs every second full segment. Nagle's algorithm delays small segments (docs/how-it-decides.md, 1.1 and 1.3)."""
     trips = answered("freebsd", writes)
     assert all(trip == pytest.approx(40, abs=1) if waits else trip < 1 for trip in trips)
 
@@ -308,7 +323,10 @@ def test_no_delay_answers_without_a_wait(stack: str) -> None:
 
 
 def answered(stack: str, writes: list[int], *, no_delay: bool = False) -> list[float]:
-    """Milliseconds of each of six exchanges over loopback. An exchange is the writes and the read of an answer of 100 bytes."""
+    """Return how many milliseconds each of six exchanges over loopback takes.
+
+    An exchange is these writes and the read of an answer of 100 bytes.
+    """
     option_bytes = STACKS[stack].option_bytes
     steps: tuple[Step, ...] = (Mark("sent"), *(Write(size) for size in writes), Read(100), Mark("answered"))
     costs = Costs(write_call_ns=10_000)
@@ -321,7 +339,7 @@ def answered(stack: str, writes: list[int], *, no_delay: bool = False) -> list[f
 
 @pytest.mark.parametrize("seed", range(80))
 def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
-    """Random pairs of stacks, with buffers smaller than a segment, slow lines and losses.
+    """The hosts have random stacks and buffers smaller than a segment. The lines are slow and lose packets.
 
     Every transfer ends, and the ledgers have no gaps.
     """
@@ -352,9 +370,9 @@ def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
 
 @pytest.mark.parametrize(("stack", "wait_ms"), [("bsd4.2", 200), ("sunos4", 0)])
 def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str, wait_ms: int) -> None:
-    """2,048 bytes are two segments, but only an eighth of the buffer. 4.2BSD sends an ACK at once only for 35% of the buffer.
+    """The client sends two segments, 2,048 bytes in all, which are an eighth of the receive buffer.
 
-    Heartbeats (delayed-ACK timers) send ACKs every 200 ms.
+    4.2BSD sends an ACK only after 35% of the buffer. Otherwise a heartbeat (delayed-ACK timer) sends it, every 200 ms.
     """
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(2 * KIB), Think(1000 * MS)))
     server = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(2 * KIB), Think(1000 * MS)))
@@ -374,7 +392,7 @@ def test_4_2_bsd_advertises_less_than_a_quarter_of_its_buffer_as_zero_even_if_it
 def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: FBT001
     """TCP_CORK delays data for at most 200 ms (tcp(7)).
 
-    In the kernel's source, this limit is the timer of window probes, which is at least 200 ms (`tcp_probe0_base`).
+    The kernel uses the timer of window probes for this limit, which is at least 200 ms (`tcp_probe0_base`).
     """
     client = Host(STACKS["linux"], no_delay=no_delay, cork=True, program=(Write(100), Write(100), Think(1000 * MS)))
     run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),))))
@@ -386,7 +404,7 @@ def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: 
 def test_a_second_loss_of_a_window_is_repaired_without_a_timeout_if_duplicate_acks_follow(stack: str) -> None:
     """With Reno, the ACK of the first retransmit ends the recovery.
 
-    This ACK releases data, and these cause three duplicate ACKs for the second loss. NewReno retransmits the second lost segment at once.
+    The ACK releases new data, which cause three duplicate ACKs for the second loss. NewReno retransmits the second lost segment at once.
     """
     client = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Write(120_000),))
     line = Link(10_000_000, 5 * MS, lost=frozenset({2, 2 + 17}))

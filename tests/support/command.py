@@ -1,8 +1,8 @@
-"""Runs the command as a user does, and returns its exit code, stdout and stderr.
+"""Runs the command like a user, and returns its exit code, stdout and stderr.
 
 `tcptrace_lab` runs the command in this process. A new process would take seven times the CPU time (0.48 s instead of 0.07 s for a small
-capture). `new_process` starts the command as a shell does, for tests of the process itself and of commands that start workers. `tests/cli`
-shows that both functions give the same result.
+capture). `new_process` starts the command like a shell. It is for tests of the process itself and of commands that start workers.
+`tests/cli` shows that both functions give equal results.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PROGRAM = Path(sys.executable).with_name("tcptrace-lab")
 TIME_LIMIT_S = 60
 
 TERMINAL = {"COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TERM"}
-"""Environment variables with which a terminal changes the output."""
+"""Environment variables of a terminal that change the output."""
 
 
 def tcptrace_lab(*arguments: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Runs the command with `arguments` in `folder`, in this process; standard input is empty."""
+    """Run the command with `arguments` in `folder`, in this process. Standard input is empty."""
     words = [str(argument) for argument in arguments]
     plain = {name: value for name, value in os.environ.items() if name not in TERMINAL}
     with (
@@ -66,7 +66,7 @@ def _redirected(name: str) -> Iterator[IO[bytes]]:
 def new_process(
     *arguments: str | Path, folder: Path | None = None, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs the command in another process. Its environment has only the given variables of this terminal."""
+    """Run the command in another process. It gets only the environment variables that are given here."""
     plain = {name: value for name, value in os.environ.items() if name not in TERMINAL}
     command = [PROGRAM, *arguments]
     return subprocess.run(
@@ -75,7 +75,7 @@ def new_process(
 
 
 def only_line(stderr: bytes) -> str:
-    """The only line of `stderr`, without its newline. Fails if stderr does not have exactly one line."""
+    """Return the only line of `stderr`, without its newline. Fail if there are more lines or none."""
     lines = stderr.decode().splitlines()
     assert len(lines) == 1, stderr.decode()
     return lines[0]

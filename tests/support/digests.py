@@ -12,7 +12,7 @@ from tcptrace_lab.outputs.formats import Format, TableName
 
 
 def digests(*paths: str) -> list[str]:
-    """Digests of every table (as NDJSON) and of the JSON document."""
+    """Return the digests of every table (as NDJSON) and of the JSON document."""
     found = []
     for path in paths:
         analysis = analyze(path)

@@ -1,4 +1,4 @@
-"""The engine for tests: it reads one capture into Polars frames and keeps its messages about the file."""
+"""Reads a capture with the engine into Polars frames, and keeps the engine's messages about the file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Read:
 
 
 def read(*paths: Path) -> Read:
-    """Reads `paths` to their end.
+    """Read `paths` to their end.
 
     Raises:
         EngineError: nothing could be read.
@@ -44,19 +44,22 @@ def read(*paths: Path) -> Read:
 
 
 def read_text(folder: Path, text: str, *, link: str = "ethernet", snaplen_bytes: int = packets.SNAPLEN_BYTES) -> Read:
-    """Writes the exchange `text` (grammar of `packets`) to a capture in `folder`, and reads it."""
+    """Write the exchange `text` (grammar of `packets`) to a capture in `folder`, and read the capture."""
     return read(packets.capture(folder / "exchange.pcap", text, link=link, snaplen_bytes=snaplen_bytes))
 
 
 def column(table: pl.DataFrame, name: str, *frames: int) -> list[Any]:
-    """The values of column `name` in the rows of `frames`, in the order of `frames`. Without `frames`, in all rows."""
+    """Return the values of column `name` in the rows of `frames`, in the order of `frames`.
+
+    Without `frames`, return the values of all rows.
+    """
     rows = {row["frame"]: row[name] for row in table.iter_rows(named=True)}
     return [rows[frame] for frame in frames or rows]
 
 
 def _frame(stream: _core.ArrowStream, table: schema.Table) -> pl.DataFrame:
-    """The batches of the stream as one Polars frame with the types of `table`."""
-    data: Any = stream  # Polars accepts this object because of its `__arrow_c_stream__`, but its type hints do not
+    """Return the batches of the stream as one Polars frame with the types of `table`."""
+    data: Any = stream  # Polars accepts an object with `__arrow_c_stream__`, but its type hints do not
     frame = pl.DataFrame(data).with_columns(pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values)
     assert frame.schema == pl.Schema(table.polars_schema())
     return frame

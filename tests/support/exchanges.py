@@ -9,4 +9,4 @@ LATE_ACK = """
 0.1001 C > S P. 101:201  ack 1
 0.1201 S > C P. 1:51     ack 201
 """
-"""The write in frame 4 is acknowledged after 60 ms instead of 20. This ACK releases frame 6, 60.1 ms after frame 4."""
+"""The data in frame 4 are acknowledged after 60 ms. The ACK releases frame 6, which is sent 60.1 ms after frame 4."""

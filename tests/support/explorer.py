@@ -1,4 +1,4 @@
-"""Starts `tcptrace-lab view` as a user does, and sends requests to it."""
+"""Starts `tcptrace-lab view` like a user, and sends requests to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Answer(NamedTuple):
     body: bytes
 
     def json(self) -> Any:  # noqa: ANN401  (any JSON)
-        """The body, parsed as JSON."""
+        """Return the body, parsed as JSON."""
         return json.loads(self.body)
 
 
@@ -47,7 +47,10 @@ class Explorer(NamedTuple):
         method: str = "GET",
         raw: str = "",
     ) -> Answer:
-        """Send one request for a path below the token. `raw` replaces the whole path, including the token."""
+        """Send one request for a path. The URL has the token before the path.
+
+        `raw` replaces the whole path, including the token.
+        """
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIME_LIMIT_S)
         target = raw or parts.path + path + (f"?{urlencode(query)}" if query else "")
@@ -60,7 +63,10 @@ class Explorer(NamedTuple):
             return Answer(got.status, {name.lower(): value for name, value in got.getheaders()}, got.read())
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  (any JSON)
-        """The JSON document at a path below the token. Fails if there is none."""
+        """Return the JSON document at a path. The URL has the token before the path.
+
+        Fail if there is no document.
+        """
         answer = self.ask(path, query)
         assert answer.status == 200, answer.body
         return answer.json()
@@ -70,7 +76,7 @@ class Explorer(NamedTuple):
 def exploring(*arguments: str | Path, cache: Path, folder: Path | None = None, browser: Path | None = None) -> Iterator[Explorer]:
     """Run `tcptrace-lab view` with these arguments and the cache folder `cache`.
 
-    `browser` is the program that opens the page; without it, no browser is opened.
+    `browser` is the program that opens the page. If it is None, no browser is opened.
     """
     command = [str(PROGRAM), "view", *map(str, arguments), *(["--no-browser"] if browser is None else [])]
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TERM": "dumb", "BROWSER": f"{browser} %s"}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def judged(path: Path) -> dict[str, Any]:
-    """The row of the only connection of the capture `path`."""
+    """Return the row of the only connection of the capture `path`."""
     tables = tcptrace_lab.read(path)
     (row,) = tables.connections.collect().to_dicts()
     found: dict[str, Any] = row
@@ -22,7 +22,7 @@ def judged(path: Path) -> dict[str, Any]:
 
 
 def judged_text(folder: Path, text: str) -> dict[str, Any]:
-    """The row of the only connection of the exchange `text` (grammar of `packets`)."""
+    """Return the row of the only connection of the exchange `text` (grammar of `packets`)."""
     return judged(packets.capture(folder / "exchange.pcap", text))
 
 
@@ -32,5 +32,5 @@ def scenarios() -> dict[str, dict[str, Any]]:
 
 
 def scenario(name: str) -> dict[str, Any]:
-    """The row of the only connection of the committed capture `name`."""
+    """Return the row of the only connection of the committed capture `name`."""
     return judged(CAPTURES / scenarios()[name]["file"])

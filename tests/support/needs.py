@@ -1,8 +1,8 @@
-"""What some tests need and a machine may lack: root, programs, shared captures.
+"""Skips tests that need something that the machine lacks: root, programs, shared captures.
 
-A test that lacks something is skipped, and pytest prints the reason. Shared captures (made by others) are in the folder that the
-environment variable `CAPTURES` names, or in `../shared/captures`. A test that reads one of them has the mark `shared_captures`. If this
-folder exists, each shared capture that a test names must be in it.
+pytest prints the reason. Shared captures (made by others) are in the folder that the environment variable `CAPTURES` names, or in
+`../shared/captures`. A test that reads one of them has the mark `shared_captures`. If the folder exists, it must contain all shared
+captures that tests name.
 """
 
 from __future__ import annotations
@@ -38,17 +38,20 @@ PACKAGES = {
     "reordercap": "wireshark-common",
     "xz": "xz-utils",
 }
-"""Maps a program to its Debian package, if the names differ."""
+"""Debian packages of programs with another name than the package."""
 
 
 def each(paths: Iterable[Path]) -> list[ParameterSet]:
-    """Test parameters for these captures; shared captures get their mark."""
+    """Return test parameters for these captures. Shared captures get their mark."""
     return [pytest.param(path, marks=shared_captures if path.is_relative_to(SHARED) else (), id=path.name) for path in paths]
 
 
 @functools.cache
 def index() -> dict[str, dict[str, str]]:
-    """Map each shared capture's name to its row of the index. Empty if there are no shared captures."""
+    """Map the name of each shared capture to its row of the index.
+
+    The result is empty if there are no shared captures.
+    """
     if why_no_captures():
         return {}
     with (SHARED / "INDEX.tsv").open(encoding="utf-8", newline="") as file:
@@ -56,13 +59,13 @@ def index() -> dict[str, dict[str, str]]:
 
 
 def why_no_captures() -> str | None:
-    """The reason why there are no shared captures; None if there are some."""
+    """Return why there are no shared captures, or None if there are some."""
     return None if SHARED.is_dir() else f"no {os.path.relpath(SHARED, ROOT)}; CAPTURES=folder"
 
 
 @functools.cache
 def why_not_live() -> str | None:
-    """The reason why this machine cannot make transfers over network namespaces; None if it can."""
+    """Return why this machine cannot make transfers over network namespaces, or None if it can."""
     if os.geteuid() != 0:
         return "not root"
     if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode != 0:
@@ -77,7 +80,10 @@ def root() -> None:
 
 
 def program(name: str, *others: str) -> str:
-    """The path of a program, or of one of its substitutes `others`. Skips the test if none of these programs is installed."""
+    """Return the path of a program, or of one of its substitutes `others`.
+
+    Skip the test if none of them is installed.
+    """
     path = next(filter(None, map(shutil.which, (name, *others))), None)
     if path is None:
         pytest.skip(f"tests with {name} (not installed; Debian: apt-get install {PACKAGES.get(name, name)})")
@@ -86,13 +92,13 @@ def program(name: str, *others: str) -> str:
 
 @functools.cache
 def _tshark_version() -> str:
-    """The first line of `tshark --version`: "TShark (Wireshark) 4.0.17 (Git …"."""
+    """Return the first line of `tshark --version`: "TShark (Wireshark) 4.0.17 (Git …"."""
     said = subprocess.run([program("tshark"), "--version"], capture_output=True, text=True, check=True).stdout
     return next(word.rstrip(".") for word in said.split() if word[:1].isdigit())
 
 
 def tshark_4_0() -> None:
-    """Skip the test unless tshark has version 4.0. The rules of `tcptrace_lab.verify` are made for this version."""
+    """Skip the test unless tshark has version 4.0. The rules in `tcptrace_lab.verify` describe this version."""
     program("tshark")
     if not _tshark_version().startswith("4.0."):
         pytest.skip(f"comparisons with tshark 4.0 ({_tshark_version()} is installed)")

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.segments import Tables
 
 MS = 1_000_000
-"""Nanoseconds in a millisecond."""
-
 
 OPENED = """
     0.000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
@@ -29,7 +27,10 @@ def tables(tmp_path: Path, text: str) -> Tables:
 
 
 def causes(found: Tables, *, from_client: bool = True) -> list[tuple[str, float]]:
-    """`(cause, milliseconds)` of each interval of one direction. Adjacent intervals with equal causes are joined."""
+    """Return `(cause, milliseconds)` for each interval of one direction.
+
+    Adjacent intervals with equal causes are joined.
+    """
     intervals = found.ledger.sort("start_ns").collect()
     own = intervals.filter(pl.col("from_client") == from_client)
     joined = own.group_by(pl.col("cause").rle_id(), maintain_order=True).agg(
@@ -39,5 +40,5 @@ def causes(found: Tables, *, from_client: bool = True) -> list[tuple[str, float]
 
 
 def lasted(found: Tables, cause: str) -> list[float]:
-    """Milliseconds of each interval of the client's direction with this cause."""
+    """Return the milliseconds of each interval of the client's direction with this cause."""
     return [ms for name, ms in causes(found) if name == cause]

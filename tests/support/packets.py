@@ -117,7 +117,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """The header fields in the braces of a line. They replace those of a plain packet."""
+    """The header fields in the braces of a line. They replace the default fields."""
 
     ip_id: int | None = None
     ttl: int = 64
@@ -142,7 +142,7 @@ class _Exchange:
 
 
 def capture(path: Path, text: str, *, link: str = "ethernet", snaplen_bytes: int = SNAPLEN_BYTES) -> Path:
-    """Writes the exchange `text` to `path` and returns `path`.
+    """Write the exchange `text` to `path` and return `path`.
 
     Args:
         path: the file; its suffix chooses the format, `.pcap` (nanoseconds) or `.pcapng` (if_tsresol 9).
@@ -162,7 +162,7 @@ def capture(path: Path, text: str, *, link: str = "ethernet", snaplen_bytes: int
 
 
 def frames(text: str, *, link: str = "ethernet") -> list[Frame]:
-    """The frames of the exchange `text`, in the order of its lines.
+    """Return the frames of the exchange `text`, in the order of its lines.
 
     Raises:
         ValueError: a line is not in the grammar, names an unknown host, or contradicts itself.
@@ -180,7 +180,7 @@ def frames(text: str, *, link: str = "ethernet") -> list[Frame]:
 
 
 def write_pcap(path: Path, frames: list[Frame], *, link: str = "ethernet", snaplen_bytes: int = SNAPLEN_BYTES) -> None:
-    """Writes a little-endian pcap file with nanosecond times."""
+    """Write a little-endian pcap file with nanosecond times."""
     header = dpkt.pcap.LEFileHdr(magic=dpkt.pcap.TCPDUMP_MAGIC_NANO, snaplen=snaplen_bytes, linktype=LINKS[link])
     with path.open("wb") as file:
         file.write(bytes(header))
@@ -191,7 +191,7 @@ def write_pcap(path: Path, frames: list[Frame], *, link: str = "ethernet", snapl
 
 
 def write_pcapng(path: Path, frames: list[Frame], *, link: str = "ethernet", snaplen_bytes: int = SNAPLEN_BYTES) -> None:
-    """Writes a little-endian pcapng file: one section, one interface, enhanced packet blocks with nanosecond times."""
+    """Write a little-endian pcapng file: one section, one interface, enhanced packet blocks with nanosecond times."""
     resolution = dpkt.pcapng.PcapngOptionLE(code=dpkt.pcapng.PCAPNG_OPT_IF_TSRESOL, data=b"\x09")
     options = [resolution, dpkt.pcapng.PcapngOptionLE()]
     with path.open("wb") as file:
@@ -205,7 +205,7 @@ def write_pcapng(path: Path, frames: list[Frame], *, link: str = "ethernet", sna
 
 
 def _read_line(exchange: _Exchange, words: str) -> None:
-    """Reads one line into the exchange: declares a host or appends a frame."""
+    """Read one line, which declares a host or adds a frame to the exchange."""
     if host := _HOST.fullmatch(words):
         number = len(exchange.hosts) + 1
         exchange.hosts[host["name"]] = Host(host["address"].strip("[]"), int(host["port"]), int(host["isn"] or 1000), number)
@@ -230,7 +230,7 @@ def _read_line(exchange: _Exchange, words: str) -> None:
 
 
 def _frame(exchange: _Exchange, transport: Packet, source: Host, target: Host, header: _Header) -> Frame:
-    """The complete frame, padded and truncated as `header` says."""
+    """Return the complete frame. It is padded and truncated as `header` says."""
     source.packets += 1
     packet = _network(source, target, header) / transport
     data = _linked(exchange.link, packet, source, target, header) + bytes(header.padding_bytes)
@@ -238,7 +238,7 @@ def _frame(exchange: _Exchange, transport: Packet, source: Host, target: Host, h
 
 
 def _transport(segment: re.Match[str], source: Host, target: Host, header: _Header) -> Packet:
-    """The TCP segment of one line. Advances the sender's stream."""
+    """Return the TCP segment of one line. Advance the sender's stream."""
     flags = sum(_FLAG_BITS[letter] for letter in segment["flags"])
     first = source.end if segment["first"] is None else int(segment["first"])
     payload_bytes = 0 if segment["first"] is None else int(segment["end"]) - first
@@ -261,7 +261,7 @@ def _transport(segment: re.Match[str], source: Host, target: Host, header: _Head
 
 
 def _tcp_option(words: list[str], other_isn: int) -> tuple[str | int, Any]:
-    """One TCP option in Scapy's notation."""
+    """Return one TCP option in Scapy's notation."""
     option: tuple[str | int, Any]
     match words:
         case ["mss" | "wscale" as name, value]:
@@ -303,7 +303,7 @@ def _header(text: str) -> _Header:
 
 
 def _network(source: Host, target: Host, header: _Header) -> Packet:
-    """The IP header with its IPv4 options or IPv6 extension headers."""
+    """Return the IP header with its IPv4 options or IPv6 extension headers."""
     if source.version == 4:
         ip_id = source.packets if header.ip_id is None else header.ip_id
         options = [IPOption(header.ip_options)] if header.ip_options else []
@@ -315,7 +315,7 @@ def _network(source: Host, target: Host, header: _Header) -> Packet:
 
 
 def _linked(link: str, packet: Packet, source: Host, target: Host, header: _Header) -> bytes:
-    """The bytes of the frame: the link header, then `packet`."""
+    """Return the bytes of the frame, which are the link header and `packet`."""
     if header.vlans and link not in ("ethernet", "sll", "sll2"):
         raise ValueError(f"no VLAN tags on link {link!r}")
     protocol = _ETHERTYPE[source.version]
@@ -350,12 +350,12 @@ def _linked(link: str, packet: Packet, source: Host, target: Host, header: _Head
 
 
 def _payload(first: int, payload_bytes: int) -> bytes:
-    """Payload bytes that depend only on their offset. So a retransmitted byte equals the original."""
+    """Return payload bytes that depend only on their offset. A retransmitted byte therefore equals the original."""
     pattern = bytes(range(256))
     start = first % 256
     return (pattern * (payload_bytes // 256 + 2))[start : start + payload_bytes]
 
 
 def _items(text: str) -> list[str]:
-    """The comma-separated parts of `text`, without empty ones."""
+    """Return the comma-separated parts of `text`. Empty parts are left out."""
     return [item.strip() for item in text.split(",") if item.strip()]

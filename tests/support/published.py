@@ -12,7 +12,7 @@ FOLDER = resources.files("tcptrace_lab").joinpath("outputs/schemas")
 
 
 def schema(name: str) -> dict[str, Any]:
-    """A JSON Schema, by its file name without `.schema.json`."""
+    """Return a JSON Schema by its file name without `.schema.json`."""
     parsed: dict[str, Any] = json.loads(FOLDER.joinpath(f"{name}.schema.json").read_text(encoding="utf-8"))
     return parsed
 

@@ -1,4 +1,4 @@
-"""Recordings of the terminal as text: `python -m tests.support.recordings` renews `tests/golden/terminal/`.
+"""Recordings of the terminal as text. `python -m tests.support.recordings` renews `tests/golden/terminal/`.
 
 A recording has no colours and no erased progress lines. Its words, their order and the line breaks are compared. The commands read captures
 of `captures/`.
@@ -46,7 +46,10 @@ RECORDINGS = {
 
 
 def shown(name: str, folder: Path) -> str:
-    """The output of a recording's command, run in an empty folder that links to the captures."""
+    """Return the output of a recording's command.
+
+    The command runs in an empty folder that links to the captures.
+    """
     recording = RECORDINGS[name]
     for part in recording.command:
         if part.endswith(".pcapng"):

@@ -11,7 +11,10 @@ from tests.support.places import ROOT
 
 
 def tracked(*patterns: str) -> list[PurePosixPath]:
-    """Return the files of this repository that match git's patterns, as paths relative to its root. Without patterns, return all files."""
+    """Return the files of this repository that match git's patterns, or all files if there are none.
+
+    The paths are relative to the root of the repository.
+    """
     listed = subprocess.run(
         [needs.program("git"), "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--", *patterns],
         cwd=ROOT,
@@ -23,7 +26,10 @@ def tracked(*patterns: str) -> list[PurePosixPath]:
 
 
 def imported(tree: ast.AST) -> set[str]:
-    """Modules that are imported at run time. Imports under `if TYPE_CHECKING` do not count."""
+    """Return the modules that are imported at run time.
+
+    Imports under `if TYPE_CHECKING` do not count.
+    """
     found: set[str] = set()
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":

@@ -1,4 +1,4 @@
-"""Conversations written by hand: which host sends which bytes, and when."""
+"""Conversations written by hand. They say which host sends which bytes, and when."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Talk:
         return self._add(at_ms, "PA", data, from_client=False, **options)
 
     def closed(self, at_ms: float) -> Talk:
-        """Add the FINs of both hosts, the server's first."""
+        """Add the FINs of both hosts. The server's FIN is first."""
         self._add(at_ms, "FA", b"", from_client=False)
         self._add(at_ms + 1, "FA", b"", from_client=True)
         return self._add(at_ms + 2, "A", b"", from_client=False)

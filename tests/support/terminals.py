@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def on_terminal(arguments: list[str], folder: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """Runs the command with all its streams on a pseudo-terminal. Returns its exit code and its whole output."""
+    """Run the command with all its streams on a pseudo-terminal. Return its exit code and its whole output."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [PROGRAM, *arguments], cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm", **environment}

@@ -1,7 +1,7 @@
-"""A transfer that the tests of tables, JSON and commands use. Its expected values are calculated by hand.
+"""A transfer for tests of tables, JSON and commands. Its expected values are calculated by hand.
 
-The request has 100 bytes, the answer 4,380 in three segments. The second segment of the answer is lost behind the capture point. SACK
-reports it missing, and a timeout retransmits it.
+The request has 100 bytes. The answer has 4,380 bytes in three segments. The second segment of the answer is lost behind the capture point.
+SACK reports it missing, and a timeout retransmits it.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ SERVER = {
 """The counts of each direction, `CLIENT` and `SERVER`."""
 
 CLIENT_RTT_MS = {"samples": 3, "min": 10.0, "mean": 10.0, "p50": 10.0, "p95": 10.0, "max": 10.0}
-"""RTT samples of the client: SYN, request and FIN are answered after 10 ms each."""
+"""RTT samples of the client. SYN, request and FIN are answered after 10 ms each."""
 
 SERVER_RTT_MS = {"samples": 3, "min": 1.0, "mean": 4.333333, "p50": 1.0, "p95": 11.0, "max": 11.0}
-"""RTT samples of the server: 1 ms (SYN-ACK), 11 ms (the first 1,460 bytes) and 1 ms (FIN).
+"""RTT samples of the server.
 
-By Karn's rule, bytes that were sent twice give no sample.
+They are 1 ms (SYN-ACK), 11 ms (the first 1,460 bytes) and 1 ms (FIN). By Karn's rule, bytes that were sent twice give no sample.
 """
 
 SERVER_THROUGHPUT_BPS = 4380 * 8 / (0.300 - 0.030)

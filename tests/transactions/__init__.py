@@ -1,1 +1,1 @@
-"""Transactions of HTTP and FTP."""
+"""Tests of HTTP and FTP transactions."""

@@ -1,4 +1,7 @@
-"""Labels of connections: from hand-written first bytes, from hostile bytes, and in all outputs."""
+"""Connections get labels from their first bytes.
+
+The bytes are written by hand, some of them by an attacker. The labels appear in all outputs.
+"""
 
 from __future__ import annotations
 
@@ -133,9 +136,9 @@ def test_a_connection_without_data_has_no_label(tmp_path: Path) -> None:
 
 
 def test_a_capture_cut_by_its_snap_length_gives_what_is_there(tmp_path: Path) -> None:
-    """With 54 bytes of headers and 20 bytes of the request, the capture contains the request's first line.
+    """Packets are truncated after 54 bytes of headers and 20 or 10 bytes of the request.
 
-    With 10 bytes of the request, the HTTP version is missing.
+    20 bytes contain the whole first line. 10 bytes lack the HTTP version.
     """
     assert analyze(capture(tmp_path, REQUEST, snaplen_bytes=54 + 20)).labels == {0: "HTTP GET /data"}
     assert analyze(capture(tmp_path, REQUEST, snaplen_bytes=54 + 10)).labels == {}

@@ -1,4 +1,7 @@
-"""Transactions of HTTP/1 and FTP: hand-written conversations with known times, a comparison with tshark, and bytes that break rules."""
+"""Transactions of HTTP/1 and FTP are found in conversations.
+
+The conversations are written by hand, with known times or with bytes that break rules. Real captures are compared with tshark.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,7 @@ def test_chunks_are_put_together_and_their_framing_is_no_body(tmp_path: Path) ->
 
 
 def test_answers_without_a_body_are_distinguished_from_those_with(tmp_path: Path) -> None:
-    """Answers to HEAD and answers with status 304 or 204 have no body, whatever their Content-Length header says.
+    """Answers to HEAD and answers with status 304 or 204 have no body. Their Content-Length header does not count.
 
     An answer with status 100 is not final (RFC 9112, 6.3).
     """
@@ -238,7 +241,7 @@ def test_passive_transfers_are_linked_to_their_data_connections(extended: bool, 
         10,
         20,
         40,
-    ]  # handshake of the data connection; request 9 ms after 227; data from 50 to 70; done at 80
+    ]  # data connection: handshake, request 9 ms after status 227, data from 50 to 70 ms, end at 80 ms
 
 
 @pytest.mark.parametrize("extended", [False, True])
@@ -315,9 +318,9 @@ def tshark(path: Path, show: str, *fields: str, more: Sequence[str] = ()) -> lis
 
 
 def test_a_real_servers_files_are_seen_as_tshark_sees_them(tmp_path: Path) -> None:
-    """Requests, statuses and the time of each answer equal tshark's.
+    """Requests, statuses and the time of each answer equal those of tshark.
 
-    tshark's http.time is the time between the last segment of a request and the last segment of its answer.
+    tshark's http.time is the time from the last segment of a request to the last segment of its answer.
     """
     talk = Talk().opened()
     for number in range(12):

@@ -1,1 +1,1 @@
-"""Datagrams and flows."""
+"""Tests of UDP datagrams and flows."""

@@ -1,6 +1,6 @@
-"""The table of UDP datagrams: which datagrams are rows, in every storage mode.
+"""The table of UDP datagrams has the right rows in every storage mode.
 
-For real captures, all rows equal tshark's.
+For real captures, all rows equal those of tshark.
 """
 
 from __future__ import annotations
@@ -203,16 +203,19 @@ def test_udp_flows_in_json(path: Path) -> None:
 
 
 TUNNELS = {"vxlan", "geneve", "gtp", "teredo", "ayiya"}
-"""tshark's names of tunnel protocols over UDP. The datagram around a tunnelled packet is not a row."""
+"""Tunnel protocols over UDP, as tshark names them. The outer datagram of a tunnelled packet is not a row."""
 
 NO_LENGTH = {"zeek-zeek__cisco-fabric-path.pcap": 8}
-"""Number of datagrams whose length tshark gets wrong, because it takes the last four bytes of the inner frame for a checksum."""
+"""Number of datagrams whose length tshark reports wrongly.
+
+tshark takes the last four bytes of the inner frame for a checksum.
+"""
 
 NO_STREAM = ""
-"""The stream number that tshark prints for datagrams inside FabricPath."""
+"""tshark prints no stream number for datagrams inside FabricPath."""
 
 TIME_CARRIED = {"the-tcpdump-group-tcpdump__timestamp_invalid_micro.pcap", "the-tcpdump-group-tcpdump__timestamp_invalid_nano.pcap"}
-"""Captures whose timestamps the engine reads differently, for a reason given in `deviations`."""
+"""Captures whose timestamps the engine reads differently. `deviations` has the reasons."""
 
 FIELDS = ("frame.number", "frame.protocols", "frame.time_epoch", "udp.stream", "udp.length")
 
@@ -225,7 +228,10 @@ def real() -> list[Path]:
 
 
 def their_datagrams(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield one row per datagram that tshark shows. Datagrams in tunnels count; those in ICMP errors or in TCP do not."""
+    """Yield one row per datagram that tshark shows.
+
+    Datagrams in tunnels are included. Datagrams in ICMP errors or in TCP are not.
+    """
     for fields in tshark.frames(path, FIELDS):
         layers = fields["frame.protocols"].split(":")
         end = min((layers.index(layer) for layer in ("icmp", "icmpv6", "tcp") if layer in layers), default=len(layers))

@@ -1,4 +1,4 @@
-"""Captures without TCP: the sentence, the terminal output and the page describe what the capture contains."""
+"""For captures without TCP, the summary, the terminal output and the page describe the contents of the capture."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def call(count: int = 100, *, pause_s: float = 1.0) -> str:
 
 
 CALL = "10.0.0.1:53000 → 10.0.0.3:53: 16 kB at 43 kb/s, longest pause 1.02 s (median gap 20 ms)"
-"""By hand: 100 datagrams of 160 B are 128,000 bits. Sent in 99 · 20 ms + 1 s = 2.98 s, they give 42,953 b/s."""
+"""The expected line for 100 datagrams of 160 bytes.
+
+They are 128,000 bits in 99 · 20 ms + 1 s = 2.98 s, which gives 42,953 b/s.
+"""
 
 
 def test_one_flow_is_reported_with_its_rate_and_its_longest_pause(tmp_path: Path) -> None:
@@ -53,7 +56,7 @@ def test_a_single_datagram_over_ipv6_has_no_rate_and_no_gap(tmp_path: Path) -> N
 
 
 def test_a_capture_of_other_protocols_and_an_empty_one_say_so(tmp_path: Path) -> None:
-    """One capture has only an ARP request, written by hand. The second file has only a file header."""
+    """The first capture has only an ARP request. The second has only a file header."""
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)
     arp = b"\xff" * 6 + b"\x02" * 6 + b"\x08\x06" + struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1) + bytes(20)
     other, empty = tmp_path / "arp.pcap", tmp_path / "empty.pcap"
@@ -64,7 +67,10 @@ def test_a_capture_of_other_protocols_and_an_empty_one_say_so(tmp_path: Path) ->
 
 
 def test_a_snaplen_that_cuts_tcp_headers_is_named(tmp_path: Path) -> None:
-    """Each of three segments is truncated to 40 bytes. Ethernet and IPv4 end at byte 34, and the TCP header has 20 more bytes."""
+    """Each of three segments is truncated to 40 bytes.
+
+    Ethernet and IPv4 take 34 bytes, so 6 of the 20 bytes of the TCP header are left.
+    """
     whole = packets.capture(tmp_path / "whole.pcap", "0 C > S S 0:0(0)\n0.1 S > C S. 0:0(0) ack 1\n0.2 C > S . ack 1").read_bytes()
     cut, at = whole[:24], 24
     while at < len(whole):
@@ -89,7 +95,7 @@ def test_the_terminal_lists_the_flows(tmp_path: Path) -> None:
 
 
 def test_the_terminal_shortens_addresses_and_no_figure(tmp_path: Path) -> None:
-    """The terminal omits the middle of a long address and keeps the port complete.
+    """The terminal omits the middle of a long address and keeps the whole port.
 
     Datagrams over IPv6 have no IP ID, so no datagram is known to be missing.
     """

@@ -1,1 +1,1 @@
-"""Other programs beside ours."""
+"""Tests of `verify`, which compares our results with those of other programs."""

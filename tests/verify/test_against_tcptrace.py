@@ -1,8 +1,9 @@
-"""Every figure of every connection is compared with the long listing of tcptrace 6.6.7, for every capture that tcptrace can read.
+"""Every figure of every connection is compared with the long listing of tcptrace 6.6.7.
 
-Each of our figures equals tcptrace's, or gives tcptrace's by a known computation (`tcptrace_rules.printed`), or differs for a known reason.
-`golden/tcptrace-deviations.tsv` counts the differences with a reason. A test fails if a count grows or shrinks, or if a difference is new.
-To renew the file: `TCPTRACE_RENEW=1 pytest tests/verify/test_against_tcptrace.py`.
+All captures that tcptrace can read are compared. A figure equals tcptrace's, or a known computation gives tcptrace's figure
+(`tcptrace_rules.printed`), or there is a known reason for the difference. `golden/tcptrace-deviations.tsv` counts the differences with a
+reason. A test fails if a count grows or shrinks, or if a difference is new. To renew the file: `TCPTRACE_RENEW=1 pytest
+tests/verify/test_against_tcptrace.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 RENEW = os.environ.get("TCPTRACE_RENEW") == "1"
 
 Deviations = dict[str, str]
-"""Maps each reason to the figures that differ, each with its number of directions."""
+"""For each reason, the figures that differ, each with the number of directions."""
 
 
 def _golden() -> Mapping[str, Deviations]:
@@ -77,9 +78,9 @@ Pair = tuple[tuple[Direction, "Mapping[str, str]"], tuple[Direction, "Mapping[st
 
 
 def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed], counts: dict[str, Counter[str]]) -> Iterator[Pair]:
-    """Yield pairs of connections with the same ends, in order.
+    """Yield pairs of connections between the same ends, in order.
 
-    If the two programs find different numbers of connections between two ends, these ends yield no pairs.
+    If the two programs find different numbers of connections between two ends, these connections are left out.
     """
     mine: dict[frozenset[tcptrace.End], list[Mapping[str, Any]]] = defaultdict(list)
     for row in ours:
@@ -98,7 +99,7 @@ def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed],
 
 
 def _differences(pair: Pair) -> Iterator[tuple[str, str]]:
-    """Yield the reason and the figure for each figure that is not the same."""
+    """Yield the reason and the name of each figure that differs."""
     if any(_reads_otherwise(direction, theirs) for direction, theirs in pair):
         yield tcptrace_rules.COPIES if _copies(pair) else tcptrace_rules.READ, "connections"
         return
@@ -112,7 +113,7 @@ def _differences(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _copies(pair: Pair) -> bool:
-    """Return whether the programs differ because of copied packets, which only tcptrace counts."""
+    """Return whether the programs differ because of duplicates, which only tcptrace counts."""
     copies = [direction["capture_duplicates"] + direction["network_duplicates"] for direction, _ in pair]
     return any(copies) and all(
         direction["segments"] + count == int(theirs["total_packets"]) for (direction, theirs), count in zip(pair, copies, strict=True)

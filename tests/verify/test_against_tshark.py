@@ -1,8 +1,7 @@
 """Every segment of every real capture is compared with tshark: its header fields, and the conclusions from them.
 
-Each difference is explained. The captures are those of `../shared/captures`, whatever their link type, and those of `captures/`.
-Conclusions may differ if a rule of `tcptrace_lab.verify.rules` explains the difference. Header fields may differ only as listed in
-`deviations`, and exactly as often.
+The captures are those of `../shared/captures`, with any link type, and those of `captures/`. Conclusions may differ if a rule of
+`tcptrace_lab.verify.rules` explains the difference. Header fields may differ only as listed in `deviations`, and exactly as often.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADER_ITEMS = {*OURS, *ONLY}
-"""Items that come from packet headers; all other items are conclusions."""
+"""Items that come from packet headers. All other items are conclusions."""
 
 
 def malformed() -> list[Path]:
@@ -96,9 +95,9 @@ def test_deviations_name_real_captures() -> None:
 @needs.shared_captures
 @pytest.mark.parametrize("path", needs.each(malformed()))
 def test_malformed_capture_is_read_or_refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The engine reads what it can.
+    """The engine reads as much as it can.
 
-    The exit code of `analyze` is 0 if it read all of the capture, 4 if it read a part, and 3 if it read nothing.
+    `analyze` exits with 0 if all of the capture was read, with 4 for a part, and with 3 for nothing.
     """
     ours = _read_or_refusal(path)
     if isinstance(ours, EngineError):

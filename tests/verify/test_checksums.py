@@ -1,6 +1,7 @@
-"""TCP checksums in `verify`: segments that the path damaged, and segments whose checksum the network card fills in later.
+"""`verify` distinguishes two kinds of wrong TCP checksums.
 
-tshark calculates the checksums. A damaged frame has a flipped bit in the last byte of its data.
+The path damaged the segment, or the network card fills in the checksum later. tshark calculates the checksums. A damaged frame has a
+flipped bit in the last byte of its data.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ LOSS = f"""{HANDSHAKE}
     1.240 C > S P. 101:201  ack 1
     1.250 S > C .  ack 201  win 65160
 """
-"""The server discards frame 6, and frame 7 is the timeout retransmit."""
+"""The server discards frame 6. Frame 7 is its retransmit after a timeout."""
 
 
 def damaged(path: Path, *frames: int) -> Path:
@@ -79,7 +80,7 @@ def test_segment_that_was_damaged_and_sent_again_is_a_loss_by_corruption(tmp_pat
 
 
 def test_segments_that_arrive_with_wrong_checksums_are_the_cards(tmp_path: Path) -> None:
-    """Both data segments of the client have wrong checksums, and both are acknowledged without a retransmit."""
+    """Two data segments of the client have wrong checksums. Both are acknowledged without a retransmit."""
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101    ack 1
         0.030 S > C .  ack 101  win 65160

@@ -1,6 +1,6 @@
 """Frames, bytes and duration of each connection equal those in Wireshark's conversations (`tshark -z conv,tcp`).
 
-The captures are our own.
+The captures are those of this project.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROUNDED_S = 0.0000501
 """Tolerance (s) of tshark's durations, which have four decimals."""
 
 Conversation = tuple[tuple[tuple[str, int], int, str], tuple[tuple[str, int], int, str], float]
-"""A conversation: address and port, frames and bytes of each end, then the duration in seconds."""
+"""A conversation: address and port, frames, and bytes of each end, then the duration in seconds."""
 
 
 def _theirs(capture: Path) -> list[Conversation]:
@@ -61,7 +61,10 @@ def _size(count: int) -> str:
 
 
 DELIVERED_TWICE = {"ethernet-duplicates.pcapng"}
-"""Captures in which the network delivered some packets twice. Wireshark counts both copies; tcptrace-lab counts one."""
+"""Captures in which the network delivered some packets twice.
+
+Wireshark counts both copies. tcptrace-lab counts one.
+"""
 
 
 @pytest.mark.parametrize(

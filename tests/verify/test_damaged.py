@@ -1,4 +1,4 @@
-"""Captures damaged in transport: every difference from tshark and tcptrace is explained."""
+"""Captures are damaged at random. Every difference from tshark and tcptrace is explained."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LARGEST_BYTES = 100_000
 LITTLE_ENDIAN_PCAP = (struct.pack("<I", 0xA1B2C3D4), struct.pack("<I", 0xA1B23C4D))
 SEEDS = range(27)
-"""Seeds that draw each kind of damage three times, on randomly chosen captures of other projects."""
+"""Random seeds. Each kind of damage is tested three times, on captures of other projects chosen at random."""
 
 
 def plain_captures() -> list[Path]:
@@ -44,7 +44,10 @@ def test_damage_leaves_nothing_unexplained(seed: int, tmp_path: Path) -> None:
 
 
 def test_an_ack_that_came_late_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """The late ACK was sent before the FIN, so its sequence number is one below the highest. Only the client's direction was captured."""
+    """Only the client's direction was captured.
+
+    The late ACK was sent before the FIN, so its sequence number is one below the highest.
+    """
     text = """
         0.0000 C > S S  0:0(0)         win 64240 <mss 1460>
         0.0110 C > S .  1:1(0) ack 1
@@ -56,9 +59,9 @@ def test_an_ack_that_came_late_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
 
 
 def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_against(tmp_path: Path) -> None:
-    """Frame 6 is older than frame 5 and has another window; frame 7 repeats frame 5.
+    """Frame 6 is older than frame 5 and has another window. Frame 7 repeats frame 5.
 
-    tshark compares frame 7 with frame 6, whose ACK number differs.
+    tshark compares frame 7 with frame 6, which has another ACK number.
     """
     text = f"""{HANDSHAKE}
         0.0200 S > C P. 1:101   ack 1
@@ -73,7 +76,7 @@ def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_aga
 
 
 def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
-    """To tshark, the window of 0 in a RST is an advertised window."""
+    """A RST has a window of 0, which tshark takes for an advertised window."""
     text = f"""{HANDSHAKE}
         0.0200 C > S F. 1:1(0) ack 1
         0.0300 S > C R. 1:1(0) ack 2 win 0
@@ -84,9 +87,9 @@ def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
 
 
 def test_an_option_that_the_capture_cut_is_shown_by_tshark_as_far_as_it_goes(tmp_path: Path) -> None:
-    """62 bytes are captured: 54 of headers, two no-operations, kind and length of the timestamps option, and its value.
+    """62 bytes are captured: 54 bytes of headers, and 8 bytes of the timestamps option without the echo.
 
-    The echo is missing.
+    The 8 bytes are two no-operations, kind, length, and the timestamp value.
     """
     text = f"{HANDSHAKE}\n0.0200 C > S . 1:1(0) ack 1 <nop, nop, TS val 77 ecr 5> {{snap 62}}"
     assert reported(tmp_path, text, "tshark-reads-cut-options") == {
@@ -106,7 +109,10 @@ def test_a_scale_cut_off_a_syn_is_unknown_to_us_and_none_to_tshark(tmp_path: Pat
 
 
 def test_sack_blocks_that_the_capture_cut_are_shown_by_tshark_as_far_as_they_go(tmp_path: Path) -> None:
-    """66 bytes are captured: 54 of headers, two no-operations, kind and length of the SACK option, and the first of two blocks."""
+    """66 bytes are captured: 54 bytes of headers, and 12 bytes of the SACK option with the first of two blocks.
+
+    The 12 bytes are two no-operations, kind, length, and the block.
+    """
     text = f"""{HANDSHAKE}
         0.020 S > C . 1:1(0) ack 1
         0.030 C > S . 1:1(0) ack 1 <nop, nop, sack 1001:2001 3001:4001> {{snap 66}}
@@ -127,7 +133,7 @@ def test_a_syn_on_used_ports_with_cut_options_is_counted_by_tshark_and_not_repor
 def test_fragments_of_which_the_capture_cut_one_are_no_segment_to_tshark(tmp_path: Path) -> None:
     """The first fragment is complete and has the TCP header.
 
-    Only 24 bytes of the last fragment are captured: the IP header and 4 bytes of data.
+    The last fragment is truncated to 24 bytes: the IP header and 4 bytes of data.
     """
     needs.tshark_4_0()
     frames = exchange()
@@ -159,7 +165,7 @@ def test_the_first_fragment_alone_is_a_segment_to_tcptrace(tmp_path: Path) -> No
 def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: Path) -> None:
     """The second fragment of a packet is missing.
 
-    To tcptrace-lab, the first fragment is not a segment; tcptrace counts the fragment in the connection.
+    For tcptrace-lab, the first fragment is not a segment. tcptrace counts it in the connection.
     """
     needs.program("tcptrace")
     frames = exchange()
@@ -174,9 +180,9 @@ def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: P
 
 
 def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path: Path) -> None:
-    """A header of 32 bytes says that it has 40 bytes.
+    """The TCP header says that it has 40 bytes, but the packet has only 32.
 
-    tcptrace-lab applies the window scale of 7 to this segment, and tshark applies no scale.
+    tcptrace-lab applies the window scale of 7 to this segment. tshark applies no scale.
     """
     handshake = HANDSHAKE.replace("wscale 7", "wscale 7, TS val 5 ecr 0")
     text = f"{handshake}\n0.020 C > S . 1:1(0) ack 1 win 502 <nop, nop, TS val 77 ecr 5> {{doff 10}}"
@@ -187,7 +193,7 @@ def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path:
 def test_an_option_of_half_a_sack_block_ends_tsharks_analysis(tmp_path: Path) -> None:
     """A SACK option (kind 5) with a length of 6 bytes has only one edge.
 
-    Only tcptrace-lab measures the RTT of the segment that the ACK covers.
+    tshark stops its analysis there. Only tcptrace-lab measures the RTT of the acknowledged segment.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101 ack 1
@@ -215,9 +221,9 @@ def test_a_header_shorter_than_any_is_a_segment_to_us_alone(tmp_path: Path) -> N
     ids=["behind timestamps", "alone"],
 )
 def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path, snap: int, asked: str, answered: str) -> None:
-    """By RFC 7323, 2.2, a SYN-ACK may offer a scale only if the SYN offered one.
+    """RFC 7323, 2.2: a SYN-ACK may offer a scale only if the SYN offered one.
 
-    The scale is cut off the captured SYN; the options before it were captured.
+    The SYN was truncated before its scale.
     """
     needs.program("tcptrace")
     text = f"""
@@ -233,7 +239,10 @@ def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path,
 
 
 def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_path: Path) -> None:
-    """Each packet is captured twice, the first time truncated in its TCP header. 52 bytes contain the flags, but not the urgent pointer."""
+    """Each packet is captured twice. The first copy is truncated in its TCP header.
+
+    52 bytes contain the flags, but not the urgent pointer.
+    """
     text = """
         0.000 C > S S  0:0(0)       win 8192 {snap 52}
         0.001 C > S S  0:0(0)       win 8192
@@ -244,9 +253,9 @@ def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_pa
 
 @needs.shared_captures
 def test_numbers_that_come_round_leave_less_than_nothing_outstanding_to_tcptrace(tmp_path: Path) -> None:
-    """One direction of a stream that begins at sequence number 4,294,964,796 is captured.
+    """Only one direction is captured. Its stream begins at sequence number 4,294,964,796.
 
-    No ACK is captured, and tcptrace's mean of outstanding bytes over time is not a count of bytes.
+    No ACK is captured, so tcptrace's mean of outstanding bytes over time is not a count of bytes.
     """
     source = needs.SHARED / "seladb-PcapPlusPlus__one_tcp_stream_max_seq.pcap"
     needs.program("tcptrace")
@@ -268,9 +277,9 @@ def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> No
 
 
 def test_a_sack_block_cut_behind_its_left_edge_is_none(tmp_path: Path) -> None:
-    """62 bytes are captured: 54 of headers, two no-operations, kind and length of the SACK option, and a left edge.
+    """62 bytes are captured: 54 bytes of headers, and 8 bytes of the SACK option with the left edge of a block.
 
-    Both programs report the data after the truncated SACK block alike.
+    Both programs report the data after this segment alike.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1

@@ -1,6 +1,6 @@
 """`verify` runs other programs safely.
 
-File names are never options or shell words, and no program can make `verify` wait or fill its memory.
+File names never become options or shell words. No program can make `verify` wait forever or fill its memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXCHANGE = "0.0 C > S S 0:0(0)\n0.1 S > C S. 0:0(0) ack 1\n0.2 C > S . ack 1"
 
 
 def _installed(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Install a shell script named tshark, which runs `script`, before all other programs on the PATH."""
+    """Install a shell script named tshark before all other programs on the PATH."""
     program = folder / "tshark"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
@@ -89,7 +89,7 @@ def test_a_program_is_ended_with_its_reader(tmp_path: Path, monkeypatch: pytest.
 
 
 def _drained(program: str) -> tuple[list[str], str]:
-    """Return the lines that a failing program printed, and the words of its refusal."""
+    """Return the lines that a failing program printed, and the text of the error."""
     found: list[str] = []
     with pytest.raises(analyzers.Refused) as refusal:
         found.extend(analyzers.lines(program, []))

@@ -1,4 +1,4 @@
-"""Known differences of tshark: for each rule, an exchange shows the difference, and the explanation has its numbers.
+"""For each known difference of tshark, an exchange shows the difference, and the explanation has its numbers.
 
 tshark itself analyzes each exchange. A test fails if tshark prints something other than the rule says, or if a difference is unexplained.
 """
@@ -36,7 +36,7 @@ def test_plain_transfer_is_reported_alike(tmp_path: Path) -> None:
 def test_fast_retransmission_within_the_round_trip_is_late_to_tshark(tmp_path: Path) -> None:
     """Three duplicate ACKs cause a fast retransmit (RFC 5681, 3.2).
 
-    If new data were sent 0.1 ms before it, the retransmit is out of order to tshark, unless two repeated ACKs arrived.
+    New data were sent 0.1 ms before it, so tshark calls it out of order. With two repeated ACKs, tshark would call it fast.
     """
     text = f"""{HANDSHAKE}{FOUR_AND_A_HOLE}
         0.0301 S > C . ack 1461 win 509 <sack 2921:4381>
@@ -52,9 +52,9 @@ def test_fast_retransmission_within_the_round_trip_is_late_to_tshark(tmp_path: P
 
 
 def test_late_segment_after_the_round_trip_is_resent_to_tshark(tmp_path: Path) -> None:
-    """The IP identifications show that 1461:2921 was sent before 2921:4381.
+    """The IP IDs show that 1461:2921 was sent before 2921:4381.
 
-    The segment 1461:2921 arrives 40 ms after 2921:4381; the handshake took 11 ms.
+    1461:2921 arrives 40 ms after 2921:4381. The handshake took only 11 ms, so tshark calls it a retransmit.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1 {{id 100}}
@@ -74,7 +74,10 @@ def test_resend_below_the_last_ack_is_spurious_to_tshark(tmp_path: Path) -> None
 
 
 def test_fast_retransmission_by_sack_is_a_plain_one_to_tshark(tmp_path: Path) -> None:
-    """Three segments are in SACK blocks (RFC 6675, 4). The windows differ, so tshark counts no repeated ACK."""
+    """Three segments are in SACK blocks (RFC 6675, 4).
+
+    The windows of the ACKs differ, so tshark counts no repeated ACK.
+    """
     text = f"""{HANDSHAKE}{FOUR_AND_A_HOLE}
         0.0301 S > C . ack 1461 win 510 <sack 2921:4381>
         0.0302 S > C . ack 1461 win 511 <sack 2921:5841>
@@ -101,7 +104,7 @@ def test_fast_retransmission_after_20_ms_is_a_plain_one_to_tshark(tmp_path: Path
 def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_path: Path) -> None:
     """The segments that begin at 1461 and 4381 are lost.
 
-    The partial ACK does not cause the retransmission of 4381. Three repetitions of that ACK do (RFC 5681).
+    The partial ACK does not cause the retransmission of 4381. Three repetitions of the partial ACK do (RFC 5681).
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461     ack 1
@@ -130,7 +133,7 @@ def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_p
 
 
 def test_repeated_ack_with_sack_and_another_window_is_a_window_update_to_tshark(tmp_path: Path) -> None:
-    """With SACK, an ACK with a new block is a duplicate ACK, whatever its window (RFC 6675, 2)."""
+    """With SACK, an ACK with a new block is a duplicate ACK, even if its window differs (RFC 6675, 2)."""
     text = f"{HANDSHAKE}{FOUR_AND_A_HOLE}\n0.0301 S > C . ack 1461 win 515 <sack 2921:4381>"
     found = reported(tmp_path, text, "tshark-ignores-sack")
     assert set(found) == {(9, "duplicate_ack"), (9, "window_update")}
@@ -138,7 +141,7 @@ def test_repeated_ack_with_sack_and_another_window_is_a_window_update_to_tshark(
 
 
 def test_ack_repeated_with_nothing_outstanding_is_a_duplicate_to_tshark(tmp_path: Path) -> None:
-    """By RFC 5681, 2 (a), a duplicate ACK requires outstanding data."""
+    """RFC 5681, 2 (a): a duplicate ACK requires outstanding data."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 509\n0.031 S > C . ack 101 win 509"
     found = reported(tmp_path, text, "tshark-repeats-count-without-data")
     assert set(found) == {(6, "duplicate_ack")}
@@ -156,7 +159,10 @@ def test_repeated_ack_with_a_closed_window_is_no_duplicate_to_tshark(tmp_path: P
 
 
 def test_round_trip_of_a_resent_segment_is_measured_by_tshark(tmp_path: Path) -> None:
-    """By Karn's rule, it is unknown which copy the ACK answers. tshark measures the RTT from the first copy, 510 ms before the ACK."""
+    """A segment was sent twice. By Karn's rule, it is unknown which copy the ACK answers.
+
+    tshark measures the RTT from the first copy, 510 ms before the ACK.
+    """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1461 ack 1\n0.520 C > S P. 1:1461 ack 1\n0.530 S > C .  ack 1461 win 500"
     found = reported(tmp_path, text, "tshark-ignores-karn")
     assert set(found) == {(6, "ack_rtt_ns")}
@@ -216,7 +222,10 @@ def test_a_keepalive_with_a_byte_that_comes_first_is_data_to_tshark(tmp_path: Pa
 
 
 def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """Linux probes a zero window with an empty segment at SND.NXT - 1 (RFC 9293, 3.8.6.1 leaves the form open)."""
+    """Linux probes a zero window with an empty segment at SND.NXT - 1.
+
+    RFC 9293, 3.8.6.1, does not specify the form of a probe.
+    """
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:1461 ack 1
         0.03 S > C .  ack 1461 win 0
@@ -229,7 +238,10 @@ def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> No
 
 
 def test_acks_of_unseen_bytes(tmp_path: Path) -> None:
-    """Frames with 1461:2921 and 4381:5841 were not captured. tshark follows the stream up to the first hole only."""
+    """The segments 1461:2921 and 4381:5841 were not captured.
+
+    tshark follows the stream only up to the first hole.
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1
         0.021 C > S . 2921:4381 ack 1
@@ -257,9 +269,9 @@ def test_windows_are_scaled_by_one_syn_to_tshark(tmp_path: Path) -> None:
 
 
 def test_same_number_after_a_reset_is_the_old_stream_to_tshark(tmp_path: Path) -> None:
-    """The first connection was refused.
+    """A RST refuses the first connection.
 
-    By RFC 9293, 3.10.7.4, the second SYN opens a new connection, by chance with the same sequence number.
+    The second SYN opens a new connection (RFC 9293, 3.10.7.4). By chance, it has the sequence number of the first SYN.
     """
     text = "0.0 C > S S 0:0(0) win 500\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.5 C > S S 0:0(0) win 500\n0.6 S > C R. 0:0(0) ack 1 win 0"
     found = reported(tmp_path, text, "tshark-joins-same-numbers")
@@ -268,7 +280,7 @@ def test_same_number_after_a_reset_is_the_old_stream_to_tshark(tmp_path: Path) -
 
 
 def test_cut_options_hide_tsharks_analysis(tmp_path: Path) -> None:
-    """60 of 66 bytes of headers are captured."""
+    """The headers have 66 bytes, and 60 of them are captured."""
     needs.tshark_4_0()
     text = """
         0.00 C > S P. 1:11  ack 1  win 9 <nop, nop, TS val 1 ecr 1>
@@ -288,7 +300,7 @@ TIMEOUT = f"""{HANDSHAKE}
     1.262 C > S . 1461:2921 ack 1
     1.272 S > C . ack 2921  win 509
 """
-"""By RFC 6298, the timer retransmits the second segment in frame 7, 1,241 ms after frame 5."""
+"""The timer retransmits the second segment in frame 7 (RFC 6298). Frame 7 is sent 1,241 ms after frame 5."""
 
 
 def test_retransmission_timeout_is_reported_alike(tmp_path: Path) -> None:
@@ -303,7 +315,7 @@ def test_retransmission_timeout_is_reported_alike(tmp_path: Path) -> None:
 def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_path: Path) -> None:
     """Two segments are lost.
 
-    The timer retransmits the first at 220 ms. The second segment is retransmitted in recovery, not by a timer of its own.
+    After 220 ms, the timer retransmits the first. The second is retransmitted in the recovery, without a timeout of its own.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1
@@ -319,7 +331,10 @@ def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_pat
 
 
 def test_completeness_is_reported_alike_of_a_whole_connection(tmp_path: Path) -> None:
-    """A complete connection has SYN (1), SYN-ACK (2), ACK (4), data (8) and FIN (16). Both programs agree on all six compared values."""
+    """The sum for a complete connection has SYN (1), SYN-ACK (2), ACK (4), data (8) and FIN (16).
+
+    Both programs agree on all six compared values.
+    """
     needs.tshark_4_0()
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:11  ack 1
@@ -340,14 +355,20 @@ def test_first_segment_of_a_stream_counts_for_tshark_only_if_it_is_a_syn(tmp_pat
 
 
 def test_ack_of_a_reset_opens_a_connection_to_tshark(tmp_path: Path) -> None:
-    """A RST refuses a SYN, and another RST follows. tshark counts the ACK of a RST as if the ACK answered a SYN-ACK."""
+    """A RST refuses a SYN, and another RST follows.
+
+    tshark counts the ACK of the RST as the ACK of a SYN-ACK.
+    """
     text = "0.0 C > S S 0:0(0) win 64240\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.2 S > C R. 0:0(0) ack 1 win 0"
     found = reported(tmp_path, text, "tshark-counts-acks-of-resets")
     assert "tshark counts the ACK of a RST" in found[3, "completeness"]
 
 
 def test_numbers_below_the_first_one_are_large_to_tshark(tmp_path: Path) -> None:
-    """The FIN is captured before the data that precede it. To tshark, 0 - 341 is near 2^32, so only the byte of the FIN is in flight."""
+    """The FIN is captured before the data that precede it.
+
+    For tshark, 0 - 341 is near 2^32, so only the byte of the FIN is in flight.
+    """
     text = "0.000 S > C F. 1342:1342(0) ack 1\n0.001 S > C P. 1001:1342 ack 1"
     found = reported(tmp_path, text, "tshark-counts-from-the-first")
     assert "tshark numbers this direction from 0; lower bytes are in flight" in found[2, "bytes_in_flight"]
@@ -356,7 +377,7 @@ def test_numbers_below_the_first_one_are_large_to_tshark(tmp_path: Path) -> None
 def test_a_syn_ack_in_mid_stream_moves_the_zero_of_tshark(tmp_path: Path) -> None:
     """The SYN-ACK is captured long after segments of its connection.
 
-    From the SYN-ACK on, tshark counts bytes from the SYN-ACK; tcptrace-lab keeps its first offset.
+    tshark then counts bytes from the SYN-ACK. tcptrace-lab keeps its first offset.
     """
     text = """
         0.000 S > C .  3001:4449 ack 137
@@ -370,7 +391,7 @@ def test_a_syn_ack_in_mid_stream_moves_the_zero_of_tshark(tmp_path: Path) -> Non
 
 
 def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path) -> None:
-    """Without a scale in the SYN-ACK, no window is scaled (RFC 7323, 2.2)."""
+    """If the SYN-ACK has no scale, no window is scaled (RFC 7323, 2.2)."""
     handshake = """
         {0}.000 C > S S  0:0(0)       win 65535 <mss 1460, wscale 5>
         {0}.010 S > C S. 0:0(0) ack 1 win 4380  <mss 1460>
@@ -382,14 +403,20 @@ def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path)
 
 
 def test_the_number_of_a_reset_is_sent_data_to_tshark(tmp_path: Path) -> None:
-    """A RST overtook data that were sent before it. The capture shows these data for the first time after the RST."""
+    """A RST overtook data that were sent before it.
+
+    The capture shows these data for the first time after the RST.
+    """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:606 ack 1\n0.030 S > C R. 22:22(0) ack 606\n0.050 S > C P. 1:22 ack 606"
     found = reported(tmp_path, text, "tshark-counts-numbers-of-resets")
     assert "frame 5 is a RST with a higher sequence number" in found[6, "retransmission"]
 
 
 def test_a_segment_seen_later_by_the_files_times_lets_the_ack_go(tmp_path: Path) -> None:
-    """The timestamps are not in capture order. The ACK answers two segments, and the segment that was sent first was captured last."""
+    """The timestamps are not in capture order.
+
+    The ACK answers two segments. The segment that was sent first was captured last.
+    """
     text = f"""{HANDSHAKE}
         0.0205 C > S . 1:1461    ack 1
         0.0200 C > S . 1461:2921 ack 1
@@ -413,7 +440,10 @@ def test_one_below_the_highest_with_the_other_side_not_captured_may_be_anything(
 
 
 def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
-    """No SYN was captured, but a window of 0 is 0 at any scale. The retransmitted data end exactly at the edge of the window."""
+    """No SYN was captured, but a window of 0 is 0 at any scale.
+
+    The retransmitted data end exactly at the edge of the window.
+    """
     text = "0.000 S > C P. 1:1001 ack 1 win 500\n0.010 C > S . 1:1(0) ack 1001 win 0\n1.000 S > C P. 1:1001 ack 1 win 500"
     found = reported(tmp_path, text, "tshark-knows-no-edge-without-scale")
     assert "a zero window ends at its ACK 1,001 whatever the scale" in found[3, "window_full"]
@@ -422,7 +452,7 @@ def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
 def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:
     """The receiver shrank its window (RFC 9293, 3.8.6).
 
-    The probe has a sequence number below the ACK, 1,460 bytes below the highest number.
+    The sequence number of the probe is below the ACK, and 1,460 bytes below the highest number.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S .  1:1461    ack 1
@@ -436,7 +466,7 @@ def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:
 
 
 def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """A damaged bit makes the sequence number of frame 6 one too high. Frame 7 acknowledges this number."""
+    """A damaged bit makes the sequence number of frame 6 too high by one. Frame 7 acknowledges this number."""
     text = f"""{HANDSHAKE}
         0.020 S > C P. 1:1001    ack 1
         0.021 S > C P. 1001:2001 ack 1
@@ -448,9 +478,9 @@ def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path
 
 
 def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
-    """Bytes in a RST are a text about the reset, not data (RFC 9293, 3.10.7).
+    """Bytes in a RST are text about the reset, not data (RFC 9293, 3.10.7).
 
-    To tcptrace-lab, the data after the RST leave a hole of 100 bytes.
+    For tcptrace-lab, the data after the RST begin behind a hole of 100 bytes.
     """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.021 C > S R. 101:201 ack 1\n0.022 C > S P. 201:301 ack 1"
     assert (
@@ -459,7 +489,10 @@ def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark(tmp_path: Path) -> None:
-    """The handshake took -10 ms, which is a very long time to tshark. The -20 ms since the highest sequence number are a shorter time."""
+    """The timestamps run backwards. The handshake takes -10 ms, which tshark reads as a very long time.
+
+    Since the highest sequence number, -20 ms have passed, which is a shorter time.
+    """
     text = """
         0.100 C > S S  0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
         0.095 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
@@ -486,7 +519,7 @@ def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Pa
 def test_the_ack_of_a_reset_is_the_answer_to_tshark(tmp_path: Path) -> None:
     """A RST acknowledges more than was captured.
 
-    tcptrace-lab measures the RTT at the ACK after the RST; to tshark, that ACK answers nothing more.
+    tcptrace-lab takes its RTT sample from the ACK after the RST. For tshark, that ACK acknowledges nothing new.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101    ack 1
@@ -499,7 +532,7 @@ def test_the_ack_of_a_reset_is_the_answer_to_tshark(tmp_path: Path) -> None:
 
 
 def test_more_than_half_of_the_numbers_ahead_is_back_to_tshark(tmp_path: Path) -> None:
-    """After 1,461, the capture has one segment 2^31 further on, and an ACK of data 2^29 beyond that segment (RFC 9293, 3.4)."""
+    """After 1,461, the capture has one segment 2^31 further on. An ACK acknowledges data 2^29 beyond it (RFC 9293, 3.4)."""
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461 ack 1
         0.040 C > S . {(1 << 31) - 100}:{1 << 31} ack 1
@@ -510,7 +543,7 @@ def test_more_than_half_of_the_numbers_ahead_is_back_to_tshark(tmp_path: Path) -
 
 
 def test_copies_of_an_ack_make_a_resend_fast_to_tshark(tmp_path: Path) -> None:
-    """The capture has each ACK three times, with equal IP identifications.
+    """The capture has each ACK three times, with equal IP IDs.
 
     tshark counts two repeated ACKs, and tcptrace-lab counts none.
     """

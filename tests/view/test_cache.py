@@ -1,4 +1,4 @@
-"""The cache of tables: which entries are found again, which are not, and which are removed."""
+"""Entries of the cache of tables are found again if they are valid, and removed if they are not."""
 
 from __future__ import annotations
 

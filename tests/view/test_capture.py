@@ -98,7 +98,7 @@ FIELDS = {
     "ttl": "ip.ttl",
     "flags": "tcp.flags",
 }
-"""Maps the label of a field to its name in tshark."""
+"""The names of fields in tshark, by their label."""
 
 FLAGS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128}
 
@@ -113,7 +113,7 @@ def test_a_packet_has_the_fields_that_tshark_decodes(shown: explorer.Explorer) -
         fields = {field["label"]: field["value"] for field in shown.get(f"api/frame/{frame}")["fields"]}
         fields["flags"] = sum(FLAGS[name] for name in fields["flags"].split(", "))
         if not fields["flags"] & FLAGS["ACK"]:
-            fields["ACK"] = 0  # unknown without the flag; tshark shows the bytes of the header
+            fields["ACK"] = 0  # without the flag, the ACK number is unknown, but tshark shows the bytes of the header
         assert [fields[label] for label in FIELDS] == [int(value, 0) if value else None for value in theirs], frame
 
 
@@ -127,7 +127,7 @@ def test_downloads_are_those_of_export(shown: explorer.Explorer, name: str) -> N
 
 
 def test_transactions_are_those_of_export_in_both_forms(tmp_path: Path) -> None:
-    """The capture has two connections at the same time, the first with one request, the second with two."""
+    """The capture has two simultaneous connections. The first has one request, the second has two."""
     first = Talk().opened().asks(10, b"GET /a HTTP/1.1\r\n\r\n").says(40, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
     second = Talk(client_port=40_001).opened(5)
     for at_ms, target in ((15, b"b"), (50, b"c")):

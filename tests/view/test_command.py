@@ -1,4 +1,4 @@
-"""The command `view`: its port, and the browser that it opens."""
+"""The command `view` uses the right port and opens the right browser."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def test_it_serves_on_the_port_that_was_asked_for_and_refuses_one_that_is_taken(
 
 
 def test_the_browser_opens_the_url_and_other_users_do_not_see_it(tmp_path: Path) -> None:
-    """All users see the arguments of a program, so the browser is given a file, which only the owner can read."""
+    """All users of a machine see the arguments of a program.
+
+    The browser therefore gets a file that only the owner can read.
+    """
     browser = tmp_path / "browser"
     browser.write_text(BROWSER.format(folder=tmp_path))
     browser.chmod(0o700)

@@ -1,6 +1,6 @@
 """Captures of an archive are opened once each, without blocking the archive's pages.
 
-A capture that is being opened is given up when other captures take its place.
+If other captures take the place of a capture that is being opened, the explorer gives it up.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def test_after_a_failure_a_capture_can_be_opened(root: Path) -> None:
 
 
 def locked(folder: Path) -> bool:
-    """Return whether another holder's lock keeps the tables in `folder` from being removed."""
+    """Return whether a lock protects the tables in `folder` from being removed."""
     with (folder / "lock").open("r+b") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

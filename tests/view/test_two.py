@@ -1,4 +1,7 @@
-"""The explorer of two captures shows what `analyze --pair` and `compare` say, and leads to the explorer of each capture."""
+"""The explorer of two captures shows the results of `analyze --pair` and `compare`.
+
+It has links to the explorer of each capture.
+"""
 
 from __future__ import annotations
 

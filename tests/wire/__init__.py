@@ -1,1 +1,1 @@
-"""From frames to segments."""
+"""Tests of how the engine finds segments in frames."""

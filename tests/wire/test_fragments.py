@@ -27,7 +27,10 @@ SECOND_NS = 10**9
 
 
 def capture(path: Path, parts: Callable[[list[bytes]], list[bytes]], *, v6: bool = False, step_ns: int = 1000) -> Path:
-    """A capture of the exchange whose data segment is fragmented. `parts` rearranges the fragments, which are `step_ns` apart."""
+    """Write a capture of the exchange whose data segment is fragmented, and return its path.
+
+    `parts` rearranges the fragments. They are `step_ns` apart.
+    """
     found: list[packets.Frame] = []
     late_ns = 0
     for number, frame in enumerate(exchange(v6)):
@@ -40,12 +43,12 @@ def capture(path: Path, parts: Callable[[list[bytes]], list[bytes]], *, v6: bool
 
 
 def sizes(read: engine.Read) -> list[int]:
-    """The payload bytes of each segment."""
+    """Return the payload bytes of each segment."""
     return read.segments["payload_bytes"].to_list()
 
 
 def problem_words(read: engine.Read) -> list[tuple[Any, ...]]:
-    """For each problem: its frame, its number of occurrences, and whether data was lost."""
+    """Return the frame, the number of occurrences and the data loss (true or false) of each problem."""
     return [(problem["frame"], problem["count"], problem["loses_data"]) for problem in read.problems]
 
 
@@ -88,7 +91,10 @@ def test_a_missing_fragment_is_named_and_gives_no_segment(missing: int, v6: bool
 
 
 def overlapping(packet: bytes, start: int, end: int) -> bytes:
-    """A fragment of an IPv4 packet with the payload bytes from `start` to `end`; more fragments follow."""
+    """Return a fragment of an IPv4 packet with the payload bytes from `start` to `end`.
+
+    The fragment says that more fragments follow.
+    """
     whole = IP(packet)
     header = whole.copy()
     header.remove_payload()
@@ -111,7 +117,7 @@ def test_fragments_that_overlap_give_their_packet_up_and_are_named(tmp_path: Pat
 
 
 def test_a_fragment_within_what_came_is_ignored(tmp_path: Path) -> None:
-    """A fragment that lies within received data brings nothing new (IPFRAG_DUP in Linux)."""
+    """All bytes of the fragment have arrived before (IPFRAG_DUP in Linux)."""
     whole = exchange()[DATA_FRAME].data
     path = capture(tmp_path / "fragments.pcap", lambda parts: [*parts[:2], overlapping(whole, 200, 600), *parts[2:]])
     read = engine.read(path)
@@ -121,12 +127,15 @@ def test_a_fragment_within_what_came_is_ignored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("v6", "patience_s"), [(False, 30), (True, 60)], ids=["ipv4", "ipv6"])
 def test_fragments_wait_as_long_as_in_linux(v6: bool, patience_s: int, tmp_path: Path) -> None:  # noqa: FBT001
-    """After the first fragment, Linux waits `ipfrag_time` or `ip6frag_time` seconds for the others. The packet has four fragments."""
+    """After the first fragment, Linux waits `ipfrag_time` or `ip6frag_time` seconds for the others.
+
+    The packet has four fragments.
+    """
     in_time = capture(tmp_path / "in-time.pcap", list, v6=v6, step_ns=patience_s * SECOND_NS // 3)
     assert sizes(engine.read(in_time)) == [0, 0, WHOLE_BYTES, 0]
     too_late = engine.read(capture(tmp_path / "too-late.pcap", list, v6=v6, step_ns=patience_s * SECOND_NS // 3 + 1))
     assert sizes(too_late) == [0, 0, 0]
-    assert problem_words(too_late) == [(3, 2, True)]  # the fragments that came in time, and those that came too late
+    assert problem_words(too_late) == [(3, 2, True)]  # two incomplete packets: the early fragments and the late ones
 
 
 def test_fragments_of_other_packets_are_kept_apart(tmp_path: Path) -> None:
@@ -142,7 +151,7 @@ def test_fragments_of_other_packets_are_kept_apart(tmp_path: Path) -> None:
 
 
 def replace_fields(packet: bytes, **fields: int) -> IP:
-    """A copy of an IPv4 packet with other header fields."""
+    """Return a copy of an IPv4 packet with other header fields."""
     ip = IP(packet)
     for name, value in fields.items():
         setattr(ip, name, value)
@@ -151,7 +160,7 @@ def replace_fields(packet: bytes, **fields: int) -> IP:
 
 
 def test_a_cut_fragment_counts_with_its_full_length(tmp_path: Path) -> None:
-    """The first fragment has the TCP header, and the snaplen truncates each fragment after that many bytes."""
+    """Each fragment is truncated to 64 bytes. The first fragment then has 40 bytes of headers and 24 bytes of data."""
     path = tmp_path / "fragments.pcap"
     parts = [
         frame for number, packet in enumerate(exchange()) for frame in (in_parts(packet.data) if number == DATA_FRAME else [packet.data])
@@ -164,7 +173,7 @@ def test_a_cut_fragment_counts_with_its_full_length(tmp_path: Path) -> None:
 
 
 def tunnel(packet: bytes) -> bytes:
-    """The packet in GRE in IPv4."""
+    """Return the packet in GRE in IPv4."""
     return bytes(IP(src="192.0.2.1", dst="192.0.2.2", id=77) / GRE(proto=0x0800) / packet)
 
 
@@ -193,7 +202,7 @@ def test_fragments_of_a_tunnel_and_in_a_tunnel_are_one_segment(tmp_path: Path) -
 MAX_LAYERS = 24
 """Maximum number of headers that the engine removes from one frame.
 
-Ethernet, IP and TCP are three headers; a VLAN type and its tag are two.
+Ethernet, IP and TCP are three headers. A VLAN type and its tag are two.
 """
 
 

@@ -1,6 +1,7 @@
-"""How the engine finds a segment in a frame: link headers, VLAN tags, IP options and extension headers, padding, truncation.
+"""The engine finds the TCP segment in a frame.
 
-Expected values follow from each exchange and from the RFC that a test names.
+It handles link headers, VLAN tags, IP options and extension headers, padding and truncation. Expected values follow from each exchange and
+from the RFC that a test names.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def test_ipv6_extension_headers_are_not_payload(tmp_path: Path) -> None:
 
 
 def test_ethernet_padding_is_not_payload(tmp_path: Path) -> None:
-    """A frame of 54 bytes is padded to 60 (IEEE 802.3); the IP length shows where the packet ends."""
+    """A frame of 54 bytes is padded to 60 bytes (IEEE 802.3). The IP length shows where the packet ends."""
     read = read_text(tmp_path, "0 C > S S 0:0(0) {pad 6}\n1 S > C S. 0:0(0) ack 1 {pad 2}\n2 C > S P. 1:3 ack 1 {pad 4}")
     assert column(read.segments, "payload_bytes") == [0, 0, 2]
     assert column(read.segments, "captured_payload_bytes") == [0, 0, 2]
@@ -80,7 +81,7 @@ def test_ethernet_padding_is_not_payload(tmp_path: Path) -> None:
 
 
 def test_payload_cut_by_the_snap_length_keeps_its_length(tmp_path: Path) -> None:
-    """The captured 96 bytes have 14 + 20 + 20 bytes of headers and 42 of data."""
+    """96 bytes are captured: 54 bytes of headers (14 + 20 + 20) and 42 bytes of data."""
     read = read_text(tmp_path, "0 C > S . 1:1461 ack 1\n1 C > S . 1461:1471 ack 1\n2 S > C . 1:1(0) ack 1471", snaplen_bytes=96)
     assert column(read.segments, "payload_bytes") == [1460, 10, 0]
     assert column(read.segments, "captured_payload_bytes") == [42, 10, 0]
@@ -90,7 +91,7 @@ def test_payload_cut_by_the_snap_length_keeps_its_length(tmp_path: Path) -> None
 
 
 def test_options_cut_by_the_snap_length_leave_the_segment(tmp_path: Path) -> None:
-    """The captured 60 bytes have the fixed header and six of twelve option bytes; 68 would have all options."""
+    """60 bytes are captured: the fixed headers and six of twelve option bytes. A frame with all options has 66 bytes of headers."""
     read = read_text(tmp_path, "0 C > S P. 1:101 ack 1 <nop, nop, TS val 7 ecr 8>", snaplen_bytes=60)
     assert column(read.segments, "payload_bytes") == [100]
     assert column(read.segments, "captured_payload_bytes") == [0]
@@ -98,7 +99,10 @@ def test_options_cut_by_the_snap_length_leave_the_segment(tmp_path: Path) -> Non
 
 
 def test_cut_tcp_header_is_counted_and_named(tmp_path: Path) -> None:
-    """The captured 14 + 20 + 10 bytes have the ports and the sequence number, but not the flags."""
+    """44 bytes are captured: Ethernet (14), IP (20), and 10 bytes of TCP.
+
+    The ports and the sequence number are complete, but the flags are missing.
+    """
     read = read_text(tmp_path, "0 C > S P. 1:101 ack 1\n1 C > S P. 101:201 ack 1 {snap 44}\n2 C > S P. 201:301 ack 1")
     assert read.info["packets"] == 3
     assert column(read.segments, "frame") == [1, 3]
@@ -113,7 +117,7 @@ def test_data_offset_below_the_fixed_header_is_named(tmp_path: Path) -> None:
 
 
 def test_ip_length_zero_means_the_length_of_the_frame(tmp_path: Path) -> None:
-    """With segmentation offload, a total length of 0 is left for the network card to fill in."""
+    """With segmentation offload, the total length may be 0. The network card fills it in later."""
     read = read_text(tmp_path, "0 C > S P. 1:10001 ack 1 {iplen 0}\n1 S > C . 1:1(0) ack 10001")
     assert column(read.segments, "payload_bytes") == [10_000, 0]
     assert column(read.segments, "acked_bytes", 2) == [10_000]

@@ -1,4 +1,4 @@
-"""The link overhead of a connection: what the line carries, and the largest share of it that can be data.
+"""The link overhead of a connection says how many bytes the line carries, and which share of them can be data.
 
 The figures are compared with hand calculation and tshark.
 """
@@ -40,7 +40,7 @@ EXCHANGE = """
 
 
 def exchange(client_mss: int, server_mss: int, sent: int, *, stamped: bool = False) -> str:
-    """A handshake, and one segment of `sent` bytes from the client."""
+    """Return an exchange with a handshake and one segment of `sent` bytes from the client."""
     stamp = "nop, nop, TS val 1 ecr 1" if stamped else ""
     text = EXCHANGE.format(
         client_mss=client_mss, server_mss=server_mss, end=1 + sent, options=", nop, nop, TS val 1 ecr 0" if stamped else "", stamp=stamp
@@ -49,18 +49,18 @@ def exchange(client_mss: int, server_mss: int, sent: int, *, stamped: bool = Fal
 
 
 def row_of(path: Path) -> dict[str, Any]:
-    """The row of the only connection of a capture."""
+    """Return the row of the only connection of a capture."""
     (row,) = engine.read(path).connections.iter_rows(named=True)
     return row
 
 
 def figures(row: dict[str, Any], side: str) -> tuple[int | None, int | None, float | None]:
-    """The size of a full segment, its header bytes, and the largest share of the line that data can have."""
+    """Return the size of a full segment, its header bytes, and the largest share of the line that data can have."""
     return row[f"{side}_full_segment_bytes"], row[f"{side}_header_bytes"], row[f"{side}_best_payload_share"]
 
 
 def over_atm(folder: Path, text: str, form: AtmForm, *, vci: int = 32, name: str = "x") -> Path:
-    """A capture of the exchange, made on an ATM line."""
+    """Write a capture of the exchange on an ATM line, and return its path."""
     source = packets.capture(folder / f"{name}.pcap", text)
     target = folder / f"{name}-{form}.atm"
     atm.convert(source, target, form, vci=vci)
@@ -68,17 +68,23 @@ def over_atm(folder: Path, text: str, form: AtmForm, *, vci: int = 32, name: str
 
 
 def test_segments_of_9148_bytes_leave_89_9_percent_of_the_cells_to_data(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """A PDU has 9148 + 40 + 8 (LLC/SNAP) + 8 (trailer) = 9204 bytes: 192 cells, which are 10,176 bytes on the line."""
+    """A PDU has 9148 + 40 (TCP/IP) + 8 (LLC/SNAP) + 8 (trailer) = 9204 bytes.
+
+    It takes 192 cells, which are 10,176 bytes on the line.
+    """
     row = row_of(converted(LOSSY, AtmForm.ERF_CELLS).target)
     assert (row["link"], row["vpi"], row["vci"]) == ("atm", 3, 1077)
     assert figures(row, "client") == (9148, 48, 9148 / 10_176)
-    assert figures(row, "server") == (9148, None, None)  # the server sent no data, and the headers of its ACKs do not count
+    assert figures(row, "server") == (9148, None, None)  # the server sent no data, and the headers of ACKs do not count
     assert round(row["client_best_payload_share"] * atm.OC3C_LINE_MBPS, 1) == 134.6
     assert round(row["client_best_payload_share"] * atm.TAXI_100_LINE_MBPS, 1) == 89.9
 
 
 def test_timestamps_take_12_bytes_of_each_segment(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """With an MTU of 9180, the MSS is 9140. A PDU with timestamps has 9128 + 52 + 8 + 8 = 9196 bytes, which are 192 cells, too."""
+    """With an MTU of 9180, the MSS is 9140. Timestamps take 12 bytes, so 9128 are left.
+
+    A PDU has 9128 + 52 + 8 + 8 = 9196 bytes. It takes 192 cells, as without timestamps.
+    """
     row = row_of(converted("atm9180-nagle-on.pcapng", AtmForm.ERF_AAL5).target)
     assert figures(row, "client") == figures(row, "server") == (9128, 60, 9128 / 10_176)
 
@@ -98,16 +104,16 @@ def test_timestamps_take_12_bytes_of_each_segment(converted: Callable[[str, AtmF
     ],
 )
 def test_encapsulation_is_counted(tmp_path: Path, form: AtmForm, header_bytes: int, cells: int) -> None:
-    """1440 + 40 bytes and the trailer of 8 fill 31 cells exactly.
+    """A PDU of 1440 + 40 bytes and the trailer of 8 bytes fills 31 cells exactly.
 
-    LLC/SNAP (8 bytes) or a bridged Ethernet frame (24 bytes) needs another cell.
+    With LLC/SNAP (8 bytes) or a bridged Ethernet frame (24 bytes), it needs one more cell.
     """
     row = row_of(over_atm(tmp_path, exchange(1440, 1440, 1440), form))
     assert figures(row, "client") == (1440, header_bytes, 1440 / (cells * 53))
 
 
 def test_the_bound_is_that_of_full_segments_whatever_was_sent(tmp_path: Path) -> None:
-    """The smaller MSS of the two hosts counts, because the other host's link may not carry more.
+    """The smaller MSS of the two hosts is the limit, because a host's MSS shows what its link can carry.
 
     A PDU of 1428 + 60 + 8 = 1496 bytes has 32 cells.
     """
@@ -118,7 +124,10 @@ def test_the_bound_is_that_of_full_segments_whatever_was_sent(tmp_path: Path) ->
 
 
 def test_ethernet_leaves_1460_of_1538_bytes_and_12_less_with_timestamps(tmp_path: Path) -> None:
-    """A frame of 1514 bytes occupies 1538 bytes of the line: FCS (4), preamble (8) and interframe gap (12) are added."""
+    """A frame of 1514 bytes takes 1538 bytes of the line.
+
+    The line adds the FCS (4), the preamble (8) and the interframe gap (12).
+    """
     shares = []
     for stamped in (False, True):
         row = row_of(packets.capture(tmp_path / "x.pcap", exchange(1460, 1460, 1000, stamped=stamped)))
@@ -148,7 +157,7 @@ def test_without_both_syns_there_is_no_bound(tmp_path: Path) -> None:
 
 @functools.cache
 def cells_by_port(name: str) -> dict[int, int]:
-    """Map each source port to its number of cells, computed from tshark's IP lengths."""
+    """Map each source port to its number of cells. The number is computed from tshark's IP lengths."""
     ports = [int(row[0]) for row in tshark_rows(CAPTURES / name, ("tcp.srcport",))]
     counted: dict[int, int] = {}
     for port, (first, last) in zip(ports, pdu_cells(name), strict=True):
@@ -167,7 +176,10 @@ def test_cells_of_a_direction_are_those_of_its_segments(converted: Callable[[str
 
 
 def test_a_channel_for_each_direction(tmp_path: Path) -> None:
-    """Two one-way circuits are merged into one capture. Each direction has the cells of its circuit, and the connection has no channel."""
+    """Two one-way circuits are merged into one capture.
+
+    Each direction has the cells of its circuit, and the connection has no channel.
+    """
     lines = exchange(1440, 1440, 1440).strip().splitlines()
     paths = []
     for vci, host in ((32, "C"), (33, "S")):
@@ -181,7 +193,7 @@ def test_a_channel_for_each_direction(tmp_path: Path) -> None:
 
 
 def test_what_the_link_damaged_shows_no_headers(tmp_path: Path) -> None:
-    """The only data segment lost a cell, so the length of its headers is not certain."""
+    """The only data segment lost a cell, so the length of its headers is uncertain."""
     source = packets.capture(tmp_path / "x.pcap", exchange(1440, 1440, 1440))
     atm.convert(source, tmp_path / "lossy", AtmForm.ERF_CELLS, lose_cells=[20])
     row = row_of(tmp_path / "lossy")
@@ -189,7 +201,7 @@ def test_what_the_link_damaged_shows_no_headers(tmp_path: Path) -> None:
     assert row["client_cells"] == 2 + 2 + 31
 
 
-# How the overhead appears in the sentence, the JSON and the report.
+# The overhead in the summary, the JSON and the report
 
 
 def test_the_sentence_has_channel_cells_and_bound(converted: Callable[[str, AtmForm], Conversion]) -> None:

@@ -1,4 +1,7 @@
-"""TCP in every encapsulation that the engine removes: all columns equal tshark's, and unreadable packets are reported."""
+"""TCP is found in every encapsulation that the engine removes.
+
+All columns equal those of tshark. Packets that the engine cannot read are reported.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 RAW = 101
-"""Link type of IP packets without a header."""
+"""The link type of IP packets without a link header."""
 
 
 @pytest.fixture(name="every_framing", scope="module")
@@ -41,7 +44,7 @@ def test_tcp_is_found_behind_every_header(name: str, every_framing: Path, ours: 
     needs.tshark_4_0()
     frames = pl.col("frame").is_in(list(links.frames_of(name)))
     mine, theirs = ours.segments.filter(frames), tshark.opinion(every_framing).segments.filter(frames)
-    assert theirs["payload_bytes"].to_list() == [0, 0, 100, 3]  # as in the exchange, so the test's framing is right
+    assert theirs["payload_bytes"].to_list() == [0, 0, 100, 3]  # the values of the exchange, so the frames are right
     assert differences(mine, theirs) == {}
     assert mine["captured_payload_bytes"].to_list() == [0, 0, 100, 3]
     if FRAMINGS[name].layers is not None:
@@ -54,7 +57,10 @@ NOT_READ_BY_TSHARK = {
     "slip-ipv6": Framing(8, lambda p: bytes(16) + p, "ipv6/tcp", v6=True),
     "pktap-macos": Framing(149, lambda p: headers.pktap(1, headers.ether(p)), "eth/ip/tcp"),
 }
-"""Framings that tshark does not read: SLIP as libpcap writes it (direction, 15 bytes of header), and PKTAP under macOS's link type 149."""
+"""Framings that tshark does not read.
+
+They are SLIP as libpcap writes it (direction, 15 bytes of header), and PKTAP under macOS's link type 149.
+"""
 
 
 @pytest.mark.parametrize("name", list(NOT_READ_BY_TSHARK))
@@ -94,7 +100,7 @@ NOT_TCP = {
     "l2tp-control": Framing(1, lambda p: headers.udp(1701, b"\xc8\2\0\x0c\0\1\0\2\0\0\0\0" + p)),
     "fddi-station-management": Framing(10, lambda p: b"\x41" + bytes(12) + headers.snap(p)),
 }
-"""Frames that contain a whole TCP packet as data, so that no TCP segment may be found in them."""
+"""Frames that contain a whole TCP packet as data. The engine must find no TCP segment in them."""
 
 
 @pytest.mark.parametrize("name", list(NOT_TCP))
@@ -109,7 +115,8 @@ def test_no_tcp_is_found_where_the_header_says_that_there_is_none(name: str, tmp
 
 FRAME = headers.ether(PACKET)
 NOT_READ = {
-    # The checksum of the first part has half of its bits inverted; that of the second covers the whole frame (IEEE 802.3br, 99.3).
+    # In the checksum of the first part, half of the bits are inverted. The checksum of the second part covers the whole frame (IEEE
+    # 802.3br, 99.3).
     "preempted": (
         274,
         [
@@ -117,12 +124,12 @@ NOT_READ = {
             b"\x55" * 6 + b"\x61\xe6" + FRAME[80:] + zlib.crc32(FRAME).to_bytes(4, "little"),
         ],
     ),
-    # The first fragment has the beginning bit, the second one the ending bit (RFC 1990, 3).
+    # The first fragment has the beginning bit, the second has the ending bit (RFC 1990, 3).
     "multilink": (9, [b"\xff\x03\0\x3d\x80\0\0\1" + headers.ppp(PACKET)[:60], b"\xff\x03\0\x3d\x40\0\0\2" + headers.ppp(PACKET)[60:]]),
-    # A source route, which ends with family, offset and length 0 (RFC 1701).
+    # The source route ends with family, offset and length 0 (RFC 1701).
     "source routes": (1, 2 * [headers.outer(47, b"\x40\0\x08\0" + bytes(8) + PACKET)]),
 }
-"""Frames in which tshark finds TCP and the engine does not: link type, frames."""
+"""Frames in which tshark finds TCP and the engine does not. A value is (link type, frames)."""
 
 
 @pytest.mark.parametrize("name", list(NOT_READ))
@@ -158,7 +165,7 @@ UNSUPPORTED = {
 
 @pytest.mark.parametrize("name", list(UNSUPPORTED))
 def test_a_link_type_that_is_not_read_is_named_with_its_number(name: str, tmp_path: Path) -> None:
-    """The engine names the link type as the registry of tcpdump.org does."""
+    """The engine uses the name of the link type in tcpdump.org's registry."""
     number = UNSUPPORTED[name]
     path = tmp_path / "unsupported.pcapng"
     links.write(path, [(number, [PACKET, PACKET])])
@@ -171,7 +178,10 @@ def test_a_link_type_that_is_not_read_is_named_with_its_number(name: str, tmp_pa
 
 @pytest.mark.parametrize("name", list(PLAIN))
 def test_a_header_that_the_capture_cut_is_named_or_holds_no_tcp(name: str, tmp_path: Path) -> None:
-    """The first frame is truncated at every length: a segment has a row as soon as its fixed header is captured."""
+    """The first frame is truncated at every length.
+
+    The segment has a row if its fixed header is captured.
+    """
     frame = links.exchange_in(PLAIN[name], 0)[2]
     path = tmp_path / "cut.pcap"
     kept = [packets.Frame(packets.BASE_NS, frame[:length], len(frame)) for length in range(len(frame) + 1)]

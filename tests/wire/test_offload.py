@@ -1,4 +1,4 @@
-"""Super-segments (offload), compared with the segments that they become on the wire.
+"""Super-segments (offload) are compared with the segments that they become on the wire.
 
 The captures are hand-written exchanges, and live transfers captured before and after the network card.
 """
@@ -40,9 +40,9 @@ def split(path: Path) -> pl.DataFrame:
 
 
 def test_a_super_segment_becomes_full_segments_and_a_rest(tmp_path: Path) -> None:
-    """3,999 bytes are split into 1,460 + 1,460 + 1,079.
+    """A super-segment of 3,999 bytes is split into segments of 1,460, 1,460 and 1,079 bytes.
 
-    Only the last segment has PSH (8) and FIN (1), and only the first one counts as the first segment.
+    Only the last segment has PSH (8) and FIN (1). Only the first one counts as the first segment.
     """
     rows = split(packets.capture(tmp_path / "super.pcap", TEXT)).filter(pl.col("frame") == 4)
     assert rows.select("seq", "payload_bytes", "in_flight_bytes", "piece", "pieces").rows() == [
@@ -89,13 +89,16 @@ SAME = (
         )
     ),
 )
-"""Values that must be equal in captures before and after the network card."""
+"""Values that are equal in captures before and after the network card."""
 
 
 @pytest.mark.live
 def test_before_and_behind_the_card_the_same_is_concluded(tmp_path: Path) -> None:
-    """A bulk transfer and one of small requests, each captured at the same time before and after the network card splits super-segments."""
-    path = PathModel(delay_s=0.01)  # without a rate, each ACK is clearly prompt or clearly delayed
+    """One transfer has bulk data, the other has small requests.
+
+    Each is captured twice at the same time: before the network card splits super-segments, and after.
+    """
+    path = PathModel(delay_s=0.01)  # with no limit on the rate, each ACK is clearly prompt or clearly delayed
     medium = Medium("tap", 1_500, offloads=True, forward=path, backward=path)
     programs: dict[str, Program] = {"bulk": Bulk(300_000), "exchanges": Exchanges(writes_bytes=(4_000, 100), answer_bytes=3_000, count=6)}
     for name, program in programs.items():

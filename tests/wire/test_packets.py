@@ -1,4 +1,4 @@
-"""The test helper that builds captures from text, compared with tshark; and the parser of tshark's numbers."""
+"""The test helper that builds captures from text agrees with tshark. The parser of tshark's numbers is tested, too."""
 
 from __future__ import annotations
 

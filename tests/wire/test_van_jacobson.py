@@ -1,4 +1,4 @@
-"""Compressed TCP/IP headers on PPP links (RFC 1144) are rebuilt as they were sent, or counted as undecoded."""
+"""Compressed TCP/IP headers on PPP links (RFC 1144) are rebuilt exactly, or counted as undecoded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 RAW, PPP, PPP_WITH_DIRECTION = 101, 9, 204
 GOOD = 1
-"""The value of tshark's checksum status for a correct checksum."""
+"""tshark's checksum status of a correct checksum."""
 
 EXCHANGE = """
     host A 10.0.0.1:1023
@@ -56,18 +56,18 @@ EXCHANGE = """
     0 D > C F.  3236:3236(0)
     0 C > D .
 """
-"""Typed characters and their echo, and another transfer.
+"""A terminal session with echoed characters, and another transfer.
 
-The segments include special cases, urgent data, a retransmission, options and jumps of the IP identification.
+The segments include special cases, urgent data, a retransmission, options and jumps of the IP ID.
 """
 
 PACKETS = [frame.data for frame in packets.frames(EXCHANGE, link="raw")]
 SENDERS = [packet[12:16] == b"\x0a\0\0\x01" for packet in PACKETS]
-"""For each packet: True if the capturing host, 10.0.0.1, sent it."""
+"""For each packet, whether the capturing host (10.0.0.1) sent it."""
 
 
 def _compressed() -> list[tuple[int, bytes]]:
-    """For each packet: the PPP protocol number, and the frame with its direction."""
+    """Return the PPP protocol number of each packet, and its frame with the direction."""
     lines = {True: Compressor(), False: Compressor()}
     forms = [lines[sent].compress(packet) for packet, sent in zip(PACKETS, SENDERS, strict=True)]
     return [(number, bytes((sent,)) + b"\xff\x03\0" + bytes((number,)) + body) for (number, body), sent in zip(forms, SENDERS, strict=True)]
@@ -79,7 +79,7 @@ def _read(path: Path, frames: Sequence[bytes], link_type: int = PPP_WITH_DIRECTI
 
 
 def _undecoded(read: engine.Read) -> tuple[int | None, int]:
-    """The first frame that was not decoded, and the number of such frames."""
+    """Return the first undecoded frame, and the number of undecoded frames."""
     [problem] = read.problems
     assert problem["loses_data"]
     assert "Van Jacobson's method" in problem["what"]
@@ -87,7 +87,10 @@ def _undecoded(read: engine.Read) -> tuple[int | None, int]:
 
 
 def test_rebuilt_segments_equal_those_that_were_sent_and_tsharks(tmp_path: Path) -> None:
-    """Some headers (data after a whole header, urgent data) are rebuilt wrongly by tshark 4.0, as tshark's own checksum test shows."""
+    """Some headers are rebuilt wrongly by tshark 4.0. Its own checksum test fails for them.
+
+    They are the headers of data after a whole header, and of urgent data.
+    """
     numbers, frames = zip(*_compressed(), strict=True)
     assert (numbers.count(COMPRESSED), numbers.count(UNCOMPRESSED)) == (16, 7)
     ours = _read(tmp_path / "compressed.pcapng", frames)
@@ -106,13 +109,13 @@ def test_rebuilt_segments_equal_those_that_were_sent_and_tsharks(tmp_path: Path)
 @pytest.mark.parametrize(
     ("lost", "based"),
     [
-        (12, [13, 14, 16, 17, 19, 20]),  # the next segment is attributed to the other connection, and lost, too
+        (12, [13, 14, 16, 17, 19, 20]),  # the next segment is attributed to the wrong connection, and lost, too
         (13, [14, 17, 19, 20]),
         (15, [18]),
     ],
 )
 def test_after_a_loss_a_connection_waits_for_a_whole_header(lost: int, based: list[int], tmp_path: Path) -> None:
-    """`based` lists the compressed segments of this direction before the connection's next whole header."""
+    """`based` lists the compressed segments after the lost frame. The next whole header ends the list."""
     frames = [frame for _, frame in _compressed()]
     read = _read(tmp_path / "loss.pcapng", frames[:lost] + frames[lost + 1 :])
     assert _undecoded(read) == (based[0], len(based))  # a frame before it is missing, so an index in `frames` is a frame number
@@ -129,7 +132,7 @@ def test_a_segment_with_a_damaged_byte_is_not_one(tmp_path: Path) -> None:
 
 
 def test_without_direction_only_whole_headers_are_read_as_by_tshark(tmp_path: Path) -> None:
-    """The checksum stays the same if the two hosts' numbers are exchanged, so it does not show the direction."""
+    """If two hosts exchange their numbers, the checksum stays the same. So the checksum does not show the direction."""
     forms = _compressed()
     read = _read(tmp_path / "ppp.pcapng", [frame[1:] for _, frame in forms], PPP)
     first = next(at for at, (number, _) in enumerate(forms, 1) if number == COMPRESSED)
@@ -146,7 +149,7 @@ def test_a_segment_that_snaplen_truncates_cannot_be_confirmed(tmp_path: Path) ->
     data[20:24] = PPP_WITH_DIRECTION.to_bytes(4, "little")
     path.write_bytes(data)
     read = engine.read(path)
-    kept = 12  # frames before the second long segment; the first one has a whole header
+    kept = 12  # frames before the second long segment, the first with a whole header
     assert [number for number, _ in forms[kept : kept + 2]] == [UNCOMPRESSED, COMPRESSED]
     assert _undecoded(read)[0] == kept + 2
     assert read.segments["frame"].to_list()[: kept + 1] == list(range(1, kept + 2))

@@ -1,4 +1,4 @@
-"""Small captures for tests of archives, and functions that read an archive.
+"""Helpers for tests of archives: they make small captures and read archives.
 
 Each capture is a short transfer with its own addresses and times.
 """
@@ -37,9 +37,10 @@ _TEXT = """
 
 
 def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Path:
-    """A capture of a request and its answer, which is `slow` seconds late. `number` makes the capture unique.
+    """Write a capture of a request and its answer, and return its path.
 
-    The capture starts `hours` hours after the first capture.
+    The answer is `slow` seconds late. `number` gives the capture its own addresses. The capture starts `hours` hours after the first
+    capture.
     """
     answer = 0.030 + slow
     text = _TEXT.format(
@@ -52,9 +53,9 @@ def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Pa
 
 
 def handshake(path: Path, number: int, time_s: float) -> Path:
-    """A capture of a connection from 10.0.0.1 with a request and an answer. The handshake takes `time_s`.
+    """Write a capture of a connection whose handshake takes `time_s`, and return its path.
 
-    `number` makes the capture unique.
+    The client is 10.0.0.1. `number` makes the capture unique.
     """
     text = _TEXT.format(host=1, port=30_000 + number, answer=0.030 + time_s, later=0.031 + time_s, acked=0.071 + time_s, end=1500)
     for plain in ("0.010", "0.011", "0.020"):
@@ -64,7 +65,7 @@ def handshake(path: Path, number: int, time_s: float) -> Path:
 
 
 def folder_of(path: Path, count: int) -> Path:
-    """Make a folder with `count` captures. The captures are from two different months."""
+    """Make a folder with `count` captures from two different months."""
     path.mkdir()
     for number in range(count):
         capture(path / f"c{number:02}.pcap", number, slow=number % 4 / 10, hours=number * 100)
@@ -78,7 +79,7 @@ def made(sources: Path | list[Path], output: Path, *, reports: bool = False, apa
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of `data`, as hexadecimal digits."""
+    """Return the SHA-256 of `data`, as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -89,13 +90,13 @@ def tables(archive: Path) -> dict[str, str]:
 
 
 def parts(archive: Path) -> set[str]:
-    """Names of the captures that have a file in the folder `parts`."""
-    walked = os.walk(archive / "parts")  # pathlib's glob fails if a run removes a folder at that time
+    """Return the names of the captures that have a file in the folder `parts`."""
+    walked = os.walk(archive / "parts")  # pathlib's glob fails if another process removes a folder at that time
     return {Path(name).stem for _, _, names in walked for name in names if name.endswith(".part")}
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait until another process makes `condition` true."""
+    """Wait until `condition` is true. Another process makes it true."""
     end = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < end, "it did not happen"

@@ -1,6 +1,6 @@
 """Captures of very many connections or UDP flows with a few packets each.
 
-The packets are raw IPv4, built as one array (Scapy would take minutes).
+The packets are raw IPv4. NumPy builds all of them at once, because Scapy would take minutes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SYN, ACK, FIN_ACK, SYN_ACK = 0x02, 0x10, 0x11, 0x12
 SERVER, SERVER_PORT = 0x0A00_0002, 80  # 10.0.0.2
-CLIENT_NET, CLIENT_PORT = 0x1400_0000, 40_000  # 20.0.0.0 and up
+CLIENT_NET, CLIENT_PORT = 0x1400_0000, 40_000  # first client: 20.0.0.0
 
 _PCAP_NS_MAGIC = 0xA1B2_3C4D
 _IP = [
@@ -41,9 +41,10 @@ _RECORD = [("ts_s", "<u4"), ("ts_ns", "<u4"), ("captured", "<u4"), ("original", 
 def tcp(
     clients: ArrayLike, at_s: ArrayLike, flags: ArrayLike = SYN, *, from_client: ArrayLike = True, seq: ArrayLike = 1_000
 ) -> np.ndarray:
-    """Segments without data, one for each client, at `at_s` seconds after `BASE_NS`. Each client has its own address.
+    """Return one segment without data for each client.
 
-    The SYN of a client has sequence number 1000, that of the server 5000.
+    The segments are sent `at_s` seconds after `BASE_NS`. Each client has its own address. The SYN of a client has sequence number 1000,
+    that of the server 5000.
     """
     records = _packets(clients, at_s, from_client, np.dtype(_RECORD + _IP + _PORTS + _TCP), 6)
     records["seq"], records["flags"], records["offset"], records["window"] = seq, flags, 5 << 4, 1_000
@@ -52,7 +53,7 @@ def tcp(
 
 
 def udp(clients: ArrayLike, at_s: ArrayLike, *, from_client: ArrayLike = True) -> np.ndarray:
-    """Datagrams without data; the arguments are those of `tcp`."""
+    """Return one datagram without data for each client. The arguments are those of `tcp`."""
     records = _packets(clients, at_s, from_client, np.dtype(_RECORD + _IP + _PORTS + _UDP), 17)
     records["udp_length"] = 8
     return records

@@ -1,9 +1,10 @@
-"""Compares the ledger of cut captures (begun late or ended early) with that of the whole capture, for the time that both cover.
+"""Compares the ledger of a cut capture with that of the whole capture, for the time that both cover.
+
+A cut capture begins later or ends earlier than the whole capture.
 
     python tests/support/captures/cuts.py CAPTURE...
 
-This command prints each cut whose causes differ from those of the whole capture. Captures of more than `MAX_CONNECTIONS` connections are
-left out.
+The command prints each cut whose causes differ. It omits captures with more than `MAX_CONNECTIONS` connections.
 """
 
 from __future__ import annotations
@@ -28,15 +29,18 @@ MAX_CONNECTIONS: Final = 40
 MIN_FRAMES: Final = 8
 
 SHARE: Final = 0.05
-"""Share of a direction's lifetime that may have another cause after the cut.
+"""The share of a direction's lifetime that may have another cause after the cut.
 
-A cut capture shows less of the path, which shifts the borders of waits.
+A cut capture shows less of the path, so waits may begin or end at other times.
 """
 FLOOR_NS: Final = 2_000_000
-"""Time that may have another cause, however large its share: a cut capture may have only a few frames of a connection."""
+"""The time that may always have another cause. A cut capture may have only a few frames of a connection."""
 
 OF_SILENCE: Final = frozenset({"idle", "application", "peer"})
-"""Causes of silence, which a cut may swap: whether silence is idle depends on the pauses of the whole transfer and on who opened it."""
+"""Causes of silence, which may replace each other after a cut.
+
+Silence is idle or not depending on the pauses of the whole transfer and on which host opened it.
+"""
 
 Direction: TypeAlias = tuple[int, bool]
 """A direction: connection number, and True for the client's direction."""
@@ -60,35 +64,44 @@ class Told:
 
     @property
     def connections(self) -> int:
-        """The number of connections."""
+        """Return the number of connections."""
         return len({conn for conn, _ in self.spans})
 
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """A direction in which the ledger of the cut capture has other causes than that of the whole capture."""
+    """A direction whose ledger has other causes in the cut capture than in the whole capture."""
 
     direction: Direction
     life_ns: int
     otherwise_ns: Mapping[tuple[str, str], int]
-    """Maps (cause in the whole capture, cause in the cut one) to nanoseconds. Time that is unknown in the cut capture is left out."""
+    """Nanoseconds for each pair (cause in the whole capture, cause in the cut capture).
+
+    Time that is unknown in the cut capture is left out.
+    """
 
     @property
     def share(self) -> float:
-        """The share of the direction's lifetime that has another cause; 0 if the deviation is short enough to be allowed."""
+        """Return the share of the direction's lifetime that has another cause.
+
+        The share is 0 if the deviation is short enough to be allowed.
+        """
         told_ns = sum(self.otherwise_ns.values())
         return told_ns / self.life_ns if told_ns > FLOOR_NS else 0.0
 
 
 def source(path: Path, folder: Path) -> tuple[int, list[damage.Packet]]:
-    """The link type and packets of a capture, in any format that Wireshark reads."""
+    """Return the link type and the packets of a capture, in any format that Wireshark reads."""
     plain = folder / f"{path.name}.nsecpcap"
     subprocess.run([needs.program("editcap"), "-F", "nsecpcap", path, plain], check=True, capture_output=True)
     return damage.read(plain)
 
 
 def reported(path: Path, frames_before: int = 0) -> Told:
-    """The ledger of `path`, whose first frame has the number `frames_before + 1` in the whole capture."""
+    """Return the ledger of the capture `path`.
+
+    Its first frame has the number `frames_before + 1` in the whole capture.
+    """
     tables = read(path, worth=())
     spans: dict[Direction, list[Span]] = defaultdict(list)
     rows = tables.ledger.sort("start_ns", maintain_order=True).collect()
@@ -99,12 +112,18 @@ def reported(path: Path, frames_before: int = 0) -> Told:
 
 
 def by_frames(part: tuple[float, float]) -> Callable[[list[damage.Packet]], slice]:
-    """A function that selects a part of a capture by its frames. `part` has the begin and the end, from 0 to 1."""
+    """Return a function that selects a part of a capture by its frames.
+
+    `part` has the begin and the end as shares of the capture, from 0 to 1.
+    """
     return lambda packets: slice(int(len(packets) * part[0]), int(len(packets) * part[1]))
 
 
 def by_time(part: tuple[float, float]) -> Callable[[list[damage.Packet]], slice]:
-    """A function that selects a part of a capture by its time. `part` has the begin and the end, from 0 to 1."""
+    """Return a function that selects a part of a capture by its time.
+
+    `part` has the begin and the end as shares of the capture, from 0 to 1.
+    """
 
     def cut(packets: list[damage.Packet]) -> slice:
         first_ns, last_ns = (of(packet.ts_ns for packet in packets) for of in (min, max))
@@ -125,7 +144,7 @@ CUTS: Final[Mapping[str, Callable[[list[damage.Packet]], slice]]] = {
 
 
 def _beside(whole: Told, cut: Told) -> dict[Direction, Direction]:
-    """Map each direction of the cut capture to the direction with the same frames in the whole capture."""
+    """Map each direction of the cut capture to the direction of the whole capture that has its frames."""
     found: dict[Direction, Direction] = {}
     for frame, (conn, from_client) in cut.directions.items():
         of_whole, whole_client = whole.directions[frame]
@@ -149,7 +168,7 @@ def _common(one: list[Span], other: list[Span]) -> Iterator[tuple[int, str, str]
 
 
 def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
-    """For each direction: the time that both captures cover, and the part of it that has another cause in the cut capture."""
+    """Yield the deviation of each direction, for the time that both captures cover."""
     for direction, of_whole in _beside(whole, cut).items():
         life_ns, otherwise_ns = 0, Counter[tuple[str, str]]()
         for both_ns, said, says in _common(whole.spans[of_whole], cut.spans[direction]):
@@ -161,7 +180,7 @@ def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
 
 
 def otherwise(path: Path, folder: Path) -> dict[str, list[Otherwise]]:
-    """Map each cut to the directions with other causes for longer than allowed. The worst direction is first."""
+    """For each cut, return the directions in which the deviation is longer than allowed. The worst direction is first."""
     link_type, packets = source(path, folder)
     whole = reported(damage.write(folder / "whole.pcap", link_type, packets))
     if len(packets) < MIN_FRAMES or not 0 < whole.connections <= MAX_CONNECTIONS:
@@ -177,12 +196,15 @@ def otherwise(path: Path, folder: Path) -> dict[str, list[Otherwise]]:
 
 
 def only_connection(whole: Told, packets: list[damage.Packet], conn: int) -> list[damage.Packet]:
-    """The packets of one connection."""
+    """Return the packets of one connection."""
     return [packet for frame, packet in enumerate(packets, 1) if whole.directions.get(frame, (None, True))[0] == conn]
 
 
 def turned(path: Path, packets: list[damage.Packet]) -> list[damage.Packet]:
-    """The packets with exchanged host addresses. Their checksums stay right, because each packet has both addresses."""
+    """Return the packets with the host addresses exchanged.
+
+    The checksums stay right, because each packet has both addresses.
+    """
     ends = read(path).connections.select("client_addr", "server_addr").unique(maintain_order=True).collect()
     sides = [tuple(ip_address(end).packed for end in row) for row in ends.iter_rows()]
     both = [(one, other) for a, b in sides for one, other in ((a, b), (b, a))]

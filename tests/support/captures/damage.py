@@ -32,18 +32,18 @@ class Packet:
 
 
 def missed(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some packets are not captured."""
+    """Remove some packets."""
     share = chance.choice((0.02, 0.1, 0.3))
     return [packet for packet in packets if chance.random() > share]
 
 
 def doubled(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some packets are captured twice."""
+    """Duplicate some packets."""
     return [packet for packet in packets for _ in range(1 + (chance.random() < 0.1))]
 
 
 def swapped(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some packets change places with the packet before them. The order of the timestamps does not change."""
+    """Exchange some packets with the packet before them. The order of the timestamps does not change."""
     order = list(packets)
     for at in range(len(order) - 1):
         if chance.random() < 0.1:
@@ -52,7 +52,7 @@ def swapped(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def late(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some packets are moved back by one to seven places."""
+    """Move some packets back by one to seven places."""
     order = list(packets)
     for _ in range(max(1, len(order) // 20)):
         at = chance.randrange(len(order))
@@ -63,28 +63,28 @@ def late(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def cut(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """All packets are truncated within or just after their headers."""
+    """Truncate all packets within or just after their headers."""
     snaplen = chance.choice(HEADERS_BYTES)
     return [replace(packet, data=packet.data[:snaplen]) for packet in packets]
 
 
 def begun_late(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """The capture begins somewhere in its first half."""
+    """Remove the packets before a random point in the first half of the capture."""
     return packets[chance.randrange(max(1, len(packets) // 2)) :]
 
 
 def of_one_side(packets: list[Packet], _chance: random.Random) -> list[Packet]:
-    """Only packets that have the first packet's link-layer source are left."""
+    """Keep only packets with the link-layer source of the first packet."""
     return [packet for packet in packets if packet.data[6:12] == packets[0].data[6:12]]
 
 
 def coarse(packets: list[Packet], _chance: random.Random) -> list[Packet]:
-    """Timestamps are those of a clock that ticks every 10 ms."""
+    """Round timestamps to those of a clock with ticks of 10 ms."""
     return [replace(packet, ts_ns=packet.ts_ns // COARSE_NS * COARSE_NS) for packet in packets]
 
 
 def again(packets: list[Packet], _chance: random.Random) -> list[Packet]:
-    """All packets appear a second time, an hour later."""
+    """Append all packets a second time, an hour later."""
     return packets + [replace(packet, ts_ns=packet.ts_ns + LATER_NS) for packet in packets]
 
 

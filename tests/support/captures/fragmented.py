@@ -25,17 +25,17 @@ FRAGMENT_BYTES = 400
 
 
 DATA_FRAME = 2
-"""Index of the segment with data, counted from 0."""
+"""Index (from 0) of the segment that has data."""
 
 
 def exchange(v6: bool = False) -> list[packets.Frame]:  # noqa: FBT001, FBT002  (IPv4 or IPv6)
-    """The frames of an exchange without link headers."""
+    """Return the frames of an exchange without link headers."""
     lines = (HOSTS_V6 + TEXT.replace("C >", "A >").replace("> C", "> A").replace("S >", "B >").replace("> S", "> B")) if v6 else TEXT
     return packets.frames(lines, link="raw")
 
 
 def in_parts(packet: bytes) -> list[bytes]:
-    """The fragments of an IP packet, in order."""
+    """Return the fragments of an IP packet, in order."""
     scapy: Any = (fragment, fragment6)  # Scapy's functions have no types
     split, split_v6 = scapy
     if headers.version(packet) == 4:

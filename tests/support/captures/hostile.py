@@ -1,4 +1,4 @@
-"""A capture with host names and addresses in all places that can contain them, and a search for them in all output."""
+"""A capture with host names and addresses in every place that can have them. A search finds them in all output."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def write(path: Path) -> Path:
 
 
 def spellings() -> Iterator[bytes]:
-    """All names, and all forms of the addresses: short and long text, bytes in both orders, and hexadecimal digits."""
+    """Yield every name and every form of every address.
+
+    The forms are short and long text, bytes in both orders, and hexadecimal digits.
+    """
     for text in SECRETS:
         address = ipaddress.ip_address(text)
         yield from {text.encode(), address.exploded.encode(), address.exploded.upper().encode(), str(address).encode()}
@@ -86,7 +89,10 @@ def spellings() -> Iterator[bytes]:
 
 
 def written(folder: Path) -> dict[str, bytes]:
-    """Map the path of every file in a folder to its content. Data packed in pages, parts and Parquet files are unpacked."""
+    """Map the path of each file in a folder to its content.
+
+    Data packed in pages, parts and Parquet files are unpacked.
+    """
     found: dict[str, bytes] = {}
     for path in folder.rglob("*"):
         if path.is_file():
@@ -96,7 +102,7 @@ def written(folder: Path) -> dict[str, bytes]:
 
 
 def leaks(outputs: Mapping[str, bytes]) -> list[tuple[bytes, str]]:
-    """Pairs of a spelling and an output: the output's content or name contains the spelling."""
+    """Return each (spelling, output) where the output's content or name contains the spelling."""
     return [(secret, name) for secret in spellings() for name, data in outputs.items() if secret in data or secret in os.fsencode(name)]
 
 

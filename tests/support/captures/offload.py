@@ -1,8 +1,7 @@
 """Splits super-segments (offload) into the segments on the wire.
 
 A capture at a sender with TSO or GSO shows data before the network card splits it. A capture at a receiver with GRO or LRO shows merged
-segments. Code that counts segments or uses the size of the last one needs the segments on the wire: ⌈length / MSS⌉ of them. Only the last
-of them may be smaller.
+segments. On the wire, there are ⌈length / MSS⌉ segments, and only the last one may be smaller. Some calculations need these segments.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import polars as pl
 from tcptrace_lab import schema
 
 _AT_THE_END = 0x01 | 0x08
-"""FIN and PSH: only the last piece of a split segment has them (Linux: `tcp_gso_segment`)."""
+"""FIN and PSH. When a segment is split, only its last piece has these flags (Linux: `tcp_gso_segment`)."""
 
 
 def split(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
@@ -29,7 +28,7 @@ def split(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
         segment can have (newly acknowledged bytes, ACK lag, RTT) stay with the first piece; the later pieces have "burst" in
         `released_by`. Segments of connections without a known MSS stay whole.
     """
-    full = connections.select("conn", _full="client_full_segment_bytes")  # the smaller MSS of the two SYNs; it applies to both directions
+    full = connections.select("conn", _full="client_full_segment_bytes")  # the smaller MSS of the two SYNs, valid for both directions
     size, payload = pl.col("_full"), pl.col("payload_bytes")
     pieces = pl.when(payload > size).then((payload + size - 1) // size).otherwise(1)
     offset = pl.col("piece") * size

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REFUSED = {"seladb-PcapPlusPlus__solaris.snoop"}
-"""Captures of a format that the engine refuses; tshark reads it."""
+"""Captures of a format that the engine refuses, but tshark reads."""
 
 
 REFUSED_BY_TSHARK = {"the-tcpdump-group-tcpdump__brcm-tag.pcap", "the-tcpdump-group-tcpdump__dsa.pcap"}
@@ -19,7 +19,7 @@ REFUSED_BY_TSHARK = {"the-tcpdump-group-tcpdump__brcm-tag.pcap", "the-tcpdump-gr
 
 
 def real() -> list[Path]:
-    """The paths of the captures that are compared with other programs."""
+    """Return the paths of the captures that are compared with other programs."""
     shared = [name for name in needs.index() if not name.startswith("malformed/")]
     own = sorted(path for path in CAPTURES.glob("*") if path.suffix in {".pcap", ".pcapng", ".gz", ".zst"})
     return [needs.SHARED / name for name in shared if name not in REFUSED | REFUSED_BY_TSHARK] + own

@@ -27,7 +27,7 @@ OPENED = """
 class Message:
     """One request.
 
-    Its last segment waits `held_ms` for a delayed ACK, or follows an application pause of `pause_ms`.
+    Before its last segment, the client waits `held_ms` for a delayed ACK, or its application pauses for `pause_ms`.
     """
 
     size: int
@@ -38,15 +38,15 @@ class Message:
 
 
 def ends(size: int) -> list[int]:
-    """The offsets at which the segments of a message end, if the application writes pieces of 4 KB."""
+    """Return the offsets at which the segments of a message end. The application writes pieces of 4 KB."""
     pieces = [(start, min(start + PIECE, size)) for start in range(0, size, PIECE)]
     return [min(at + FULL, stop) for start, stop in pieces for at in range(start, stop, FULL)]
 
 
 def exchange(messages: Iterable[Message], client: str = "C") -> str:
-    """A connection with these requests.
+    """Return an exchange with these requests.
 
-    Each is answered with 50 bytes after 1 ms. A small segment waits for the ACK of the previous one.
+    The server answers each request with 50 bytes after 1 ms. A small segment waits for the ACK of the previous one.
     """
     lines, sent, got = [OPENED.format(c=client)], 1, 1
     for message in messages:
@@ -74,7 +74,10 @@ def shuffled(messages: list[Message], seed: int = 1) -> list[Message]:
 
 
 SLOW = (4 * K + 1, 4 * K + FULL - 1)
-"""The range of slow sizes: the first piece is sent as 1460, 1460 and 1176 bytes, and the rest waits for the delayed ACK of the 1,176."""
+"""The range of slow sizes.
+
+The first piece is sent as 1460, 1460 and 1176 bytes. The rest waits for the delayed ACK of the 1,176 bytes.
+"""
 
 
 SIZES = range(300, 9000, 150)

@@ -1,4 +1,7 @@
-"""Captures of `captures/`, converted to TCP over ATM, and what tshark reads in them: segments, cells and PDUs."""
+"""Captures of `captures/` are converted to TCP over ATM.
+
+tshark reads the segments, cells and PDUs of the conversion.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +44,9 @@ VPI, VCI = 3, 1077
 
 
 WITNESSED_AS = {AtmForm.RFC1483_VCMUX: 101, AtmForm.FORE_IP: 101, AtmForm.CLIP: 100}
-"""Maps a form that tshark 4.0 does not decode to a link type under which tshark reads the same bytes: RAW or ATM_RFC1483.
+"""For ATM forms that tshark 4.0 does not decode, a link type with which tshark reads the bytes: RAW or ATM_RFC1483.
 
-(tshark expects LLC in ATM_RFC1483 and IP in ATM_CLIP.)
+tshark expects LLC in ATM_RFC1483 and IP in ATM_CLIP.
 """
 
 
@@ -61,7 +64,7 @@ TCP_FIELDS = ("frame.time_epoch", "tcp.stream", "tcp.seq", "tcp.ack", "tcp.len",
 
 
 def tshark_rows(path: Path, fields: Sequence[str]) -> list[tuple[str, ...]]:
-    """The fields of each frame, as tshark prints them."""
+    """Return the fields of each frame, as tshark prints them."""
     command = [needs.program("tshark"), "-n", "-r", str(path), "-T", "fields", "-E", "separator=/t"]
     for preference in tshark.PREFERENCES:
         command += ["-o", preference]
@@ -74,7 +77,7 @@ def tshark_rows(path: Path, fields: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def tcp_rows(path: Path) -> list[tuple[str, ...]]:
-    """The fields of each TCP segment, as tshark prints them. Fails if tshark finds a malformed packet."""
+    """Return the fields of each TCP segment, as tshark prints them. Fail if tshark finds a malformed packet."""
     rows = tshark_rows(path, (*TCP_FIELDS, "_ws.malformed"))
     assert [row for row in rows if row[-1]] == []
     return [row for row in rows if row[1]]
@@ -86,7 +89,7 @@ def source_rows(name: str) -> list[tuple[str, ...]]:
 
 
 def under_link_type(path: Path, link_type: int) -> Path:
-    """A copy of the pcap file with another link type in its header."""
+    """Return a copy of the pcap file with another link type in its header."""
     data = bytearray(path.read_bytes())
     data[20:24] = struct.pack("<I", link_type)
     other = path.with_suffix(f".{link_type}.pcap")
@@ -100,7 +103,7 @@ def source_read(name: str) -> engine.Read:
 
 
 def cell_records(path: Path, *, bare: bool) -> list[bytes]:
-    """The ERF records of a file of cells, in order, without padding."""
+    """Return the ERF records of a file of cells, in order, without padding."""
     if not bare:
         with path.open("rb") as file:
             return [bytes(data) for _, data in dpkt.pcap.Reader(file)]
@@ -117,7 +120,10 @@ def ends_pdu(record: bytes) -> bool:
 
 
 def payload_of(pdu: bytes) -> bytes:
-    """The payload of a PDU. AAL5's CRC is zlib's CRC-32 with reversed bits in each byte and in the result."""
+    """Return the payload of a PDU after checking its CRC.
+
+    The CRC of AAL5 is zlib's CRC-32 with reversed bits in each byte and in the result.
+    """
     mirrored = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
     assert int(f"{zlib.crc32(pdu[:-4].translate(mirrored)):032b}"[::-1], 2) == int.from_bytes(pdu[-4:], "big")
     assert pdu[-8:-6] == b"\0\0"
@@ -148,9 +154,9 @@ LOSSY = "atm9188-loss.pcapng"
 
 
 LOST_FROM = 20
-"""Index of a segment of 9148 bytes, both in the segments table and among the packets, counted from 0.
+"""Index (from 0) of a segment of 9148 bytes, both in the segments table and among the packets.
 
-The next segment has the same length.
+The next segment has 9148 bytes, too.
 """
 
 
@@ -162,7 +168,7 @@ IPV6 = "ethernet-ipv6-bulk.pcapng"
 
 @functools.cache
 def pdu_cells(name: str) -> list[tuple[int, int]]:
-    """The numbers of the first and last cell of each packet, computed from tshark's IP lengths."""
+    """Return the numbers of the first and the last cell of each packet. They are computed from tshark's IP lengths."""
     ranges, first = [], 0
     for v4_bytes, v6_payload_bytes in tshark_rows(CAPTURES / name, ("ip.len", "ipv6.plen")):
         ip_bytes = int(v4_bytes) if v4_bytes else int(v6_payload_bytes) + 40
@@ -173,7 +179,10 @@ def pdu_cells(name: str) -> list[tuple[int, int]]:
 
 
 def converter(folder: Path) -> Callable[[str, AtmForm], Conversion]:
-    """Return a function that converts a capture (name, ATM form) and writes it to `folder`. Each conversion is done only once."""
+    """Return a function that converts a capture and writes it to `folder`.
+
+    Its arguments are the capture's name and the ATM form. Each conversion is done only once.
+    """
 
     @functools.cache
     def convert(name: str, form: AtmForm) -> Conversion:

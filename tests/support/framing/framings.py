@@ -258,4 +258,4 @@ TUNNELS: dict[str, Framing] = {
 }  # fmt: skip
 
 PLAIN: Mapping[str, Framing] = {**LOCAL, **RADIO, **SERIAL, **CAPTURED, **CELLS, **TUNNELS}
-"""Maps a name to its encapsulation. Juniper's are not included."""
+"""All encapsulations by name, except those of Juniper."""

@@ -1,4 +1,7 @@
-"""Frames of Juniper's link types: the packet follows the cookie of each kind of card, with each form of the common header."""
+"""Frames of Juniper's link types.
+
+Each kind of card puts its own cookie before the packet. The common header has several forms.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,18 @@ if TYPE_CHECKING:
 
 
 def behind(header: Callable[[bytes], bytes], wrap: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-    """A framing that puts `header` before the frame that `wrap` makes."""
+    """Return a framing that puts `header` before the frame made by `wrap`."""
     return lambda packet: header(wrap(packet))
 
 
 def juniper_framings() -> dict[str, Framing]:
-    """All framings of Juniper's link types, with each form of the common header."""
+    """Return all framings of Juniper's link types, with each form of the common header."""
     services = {"in": bytes(16), "out": bytes(12), "ext": bytes(16), "old": bytes(12)}
     headers = {
         "in": juniper,
         "out": lambda payload: juniper(payload, flags=0),
         "ext": lambda payload: juniper(payload, extended=True),
-        "old": bytes,  # routers before JUNOS 7 wrote no header
+        "old": bytes,  # before JUNOS 7, routers wrote no header
     }
     link: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
         "ethernet": (178, ether),

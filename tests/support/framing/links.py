@@ -1,4 +1,4 @@
-"""One capture with all framings, and captures of frames with arbitrary link types."""
+"""Writes one capture with all framings, and captures of frames with arbitrary link types."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ EXCHANGE = """
     2 {client} > {server} P.  1:101(100) ack 1  {{ttl 61}}
     3 {server} > {client} P.  1:4(3)     ack 101
 """
-"""The exchange in each framing: segments with and without data, and one shorter than Ethernet's minimum."""
+"""The exchange that each framing carries. It has segments with and without data, and one shorter than Ethernet's minimum."""
 
 EXCHANGE_FRAMES = 4
 
 FRAMINGS: Mapping[str, Framing] = {**PLAIN, **juniper_framings()}
-"""Maps a name to its framing."""
+"""All framings by name."""
 
 
 def frames_of(name: str) -> range:
-    """The numbers of the frames that `write_all` writes for a framing."""
+    """Return the numbers of the frames that `write_all` writes for a framing."""
     first = 1 + EXCHANGE_FRAMES * list(FRAMINGS).index(name)
     return range(first, first + EXCHANGE_FRAMES)
 
 
 def exchange_in(framing: Framing, number: int) -> list[bytes]:
-    """The frames of the exchange in this framing. The client's port depends on `number`."""
+    """Return the frames of the exchange in this framing. The client's port depends on `number`."""
     hosts = ("[2001:db8::1]", "[2001:db8::2]") if framing.v6 else ("10.0.0.1", "10.0.0.2")
     text = f"host A {hosts[0]}:{20_000 + number}\nhost B {hosts[1]}:9999\n" + EXCHANGE.format(client="A", server="B")
     return [bytes(framing.wrap(frame.data)) for frame in packets.frames(text, link="raw")]
@@ -47,7 +47,7 @@ def write_all(path: Path) -> None:
 
 
 def write(path: Path, framed: list[tuple[int, list[bytes]]]) -> None:
-    """Write a pcapng file with an interface for each link type in the list, and the frames 1 ms apart."""
+    """Write a pcapng file with an interface for each link type in the list. The frames are 1 ms apart."""
     blocks = [dpkt.pcapng.SectionHeaderBlockLE()]
     blocks += [dpkt.pcapng.InterfaceDescriptionBlockLE(linktype=link_type, snaplen=packets.SNAPLEN_BYTES) for link_type, _ in framed]
     ts_us = packets.BASE_NS // 1000

@@ -1,4 +1,4 @@
-"""Van Jacobson's compression of TCP/IP headers (RFC 1144), as a PPP sender does it: from IP packets to PPP frames."""
+"""Compresses TCP/IP headers as a PPP sender does (RFC 1144), from IP packets to PPP frames."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ IP, COMPRESSED, UNCOMPRESSED = 0x21, 0x2D, 0x2F
 
 TCP_NUMBER, PUSH, ACK, URGENT = 6, 0x08, 0x10, 0x20
 BEGINS_OR_ENDS = 0x07
-"""SYN, FIN and RST: such segments are not compressed."""
+"""Flags of segments that are not compressed: SYN, FIN and RST."""
 
 NEW_CONNECTION, NEW_ID, PUSHED, NEW_SEQ, NEW_ACK, NEW_WINDOW, HAS_URGENT = 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01
 """Bits of the change byte (RFC 1144, 3.2.2)."""
@@ -25,7 +25,7 @@ class Headers:
     """The header fields of an IP packet that matter for the compression."""
 
     fixed: tuple[bytes, ...]
-    """Fields that must not change; otherwise the segment is not compressed."""
+    """Fields that must not change. If one changes, the segment is not compressed."""
     id: int
     seq: int
     ack: int
@@ -54,20 +54,20 @@ def _headers(packet: bytes) -> Headers:
 
 
 def _step(value: int) -> bytes:
-    """The encoding of a difference: one byte, or a zero byte and two bytes."""
+    """Return the encoding of a difference. It has one byte, or a zero byte and two bytes."""
     return bytes((value,)) if 0 < value < 256 else b"\0" + (value & 0xFFFF).to_bytes(2)
 
 
 @dataclass
 class Compressor:
-    """The compressor of one direction of a link."""
+    """Compresses the packets of one direction of a link."""
 
     numbers: dict[bytes, int] = field(default_factory=dict)
     states: dict[int, Headers] = field(default_factory=dict)
     current: int | None = None
 
     def compress(self, packet: bytes) -> tuple[int, bytes]:
-        """The PPP protocol number and the content of the frame for `packet`."""
+        """Return the PPP protocol number and the content of the frame for `packet`."""
         ip_bytes = (packet[0] & 15) * 4
         flags = packet[ip_bytes + 13]
         if packet[9] != TCP_NUMBER or flags & BEGINS_OR_ENDS or not flags & ACK:
@@ -91,7 +91,7 @@ class Compressor:
         steps = [after.urgent] * has_urgent + [value for value in (window, ack, seq) if value]
         sent = len(before.payload)
         if changes in {ECHO, DATA} or (not changes and (sent or not after.payload)):
-            return None  # a retransmission, or a segment whose encoding would look like a special case
+            return None  # the segment is a retransmission, or its encoding would look like a special case
         if sent and seq == sent and changes == NEW_SEQ:
             changes, steps = DATA, []
         elif sent and seq == ack == sent and changes == NEW_SEQ | NEW_ACK:

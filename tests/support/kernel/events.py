@@ -13,7 +13,7 @@ CLIENT, SERVER = Endpoint("192.0.2.1", 40_001), Endpoint("192.0.2.2", 5_001)
 
 
 def event(at_ms: float, kind: str, **fields: int) -> Event:
-    """An event of an established sender.
+    """Return an event of an established sender.
 
     By default, nothing limits the sender: the window is 1 MB, and the congestion window is 100 segments.
     """
@@ -21,16 +21,19 @@ def event(at_ms: float, kind: str, **fields: int) -> Event:
 
 
 def sending(unsent: int, flight: int, **fields: int) -> dict[str, int]:
-    """The fields of a sender with `flight` bytes of full segments in flight. One buffer at the end of its queue has `unsent` bytes."""
+    """Return the fields of a sender with `flight` bytes in flight, in full segments.
+
+    The last buffer of its queue has `unsent` bytes.
+    """
     queue = {"write_seq": flight + unsent, "unsent_skb_bytes": unsent, "unsent_marks": 1 if unsent else 0}
     return {"snd_una": 0, "snd_nxt": flight, "packets_out": -(-flight // MSS), **queue, **fields}
 
 
 def client(*events: Event) -> Life:
-    """The events of the client's socket, which opened the connection."""
+    """Return the events of the client's socket, which opened the connection."""
     return Life(CLIENT, SERVER, is_client=True, events=list(events))
 
 
 def server(*events: Event) -> Life:
-    """The events of the server's socket, at the other end."""
+    """Return the events of the server's socket, at the other end."""
     return Life(SERVER, CLIENT, is_client=False, events=list(events))

@@ -1,4 +1,7 @@
-"""Five questions and answers over a path of 10 ms per direction: captures at three points, and a hand-written kernel ledger."""
+"""Five requests and answers over a path of 10 ms per direction.
+
+The files are captures at three points, and a hand-written kernel ledger.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +30,20 @@ ENTRY: dict[str, Any] = {
     "forward": {"delay_s": 0.010},
     "backward": {"delay_s": 0.010},
 }
-"""The manifest's entry of this transfer, with the fields that comparisons read."""
+"""The entry of this transfer in the manifest, with the fields that comparisons need."""
 
 GAP_MS = 70
 
 QUESTION_MS = [100 + GAP_MS * number for number in range(QUESTIONS)]
-"""Times of the requests.
+"""Times of the requests (ms).
 
-A request is in transit for 10 ms, the server thinks for 30 ms, the answer is in transit for 10 ms, and the client thinks for 20 ms.
+A request takes 10 ms to the server. After 30 ms, the server answers. The answer takes 10 ms to the client. After 20 ms, the client sends
+the next request.
 """
 
 
 def exchange(from_client_ms: int) -> str:
-    """The packets in a capture at a point that is `from_client_ms` away from the client."""
+    """Return the packets in a capture at a point that is `from_client_ms` away from the client."""
     question_late, answer_late = from_client_ms, 50 - from_client_ms
     lines = [
         *("host A 192.0.2.1:40001", "host B 192.0.2.2:5001"),
@@ -57,7 +61,10 @@ def exchange(from_client_ms: int) -> str:
 
 
 def kernel_rows(own_turn: str) -> list[tuple[object, ...]]:
-    """The kernel's ledger of the client's direction. `own_turn` is the cause of the client's think time."""
+    """Return the kernel's ledger of the client's direction.
+
+    `own_turn` is the cause of the time in which the client prepares a request.
+    """
     ends = ("192.0.2.1", 40_001, "192.0.2.2", 5_001, True)
     rows: list[tuple[object, ...]] = []
     for at_ms in QUESTION_MS:

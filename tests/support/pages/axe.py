@@ -1,4 +1,4 @@
-"""Runs axe-core in a page, to find faults that exclude users with disabilities."""
+"""Runs axe-core in a page. It finds faults that exclude users with disabilities."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).v
 
 @pytest.fixture
 def serious() -> Callable[[Visit], list[list[Any]]]:
-    """Yield a function that returns the serious accessibility faults of a page. It opens all folded parts of the page first.
+    """Yield a function that returns the serious accessibility faults of a page.
 
-    `make` downloads the axe-core script.
+    The function first opens all folded parts of the page. `make` downloads the axe-core script.
     """
     if not PLACE.is_file():
         pytest.skip("tests with axe-core (not fetched; python tests/browser/fetch_axe.py)")

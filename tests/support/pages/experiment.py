@@ -42,7 +42,10 @@ ENVIRONMENT = {"kernel": "Linux 6.18", "processors": 2, "real_time_priority": Tr
 
 
 def results(*, short: bool = False) -> Mapping[str, Any]:
-    """The results document. Each point has a transfer that fails and two transfers of 40,960 bytes in 8.192 ms (40 Mb/s)."""
+    """Return the results document.
+
+    Each point has one failed transfer and two transfers of 40,960 bytes in 8.192 ms (40 Mb/s).
+    """
     declared = experiment_file.parse("writes.toml", TEXT, short=short)
     measured = Measured(elapsed_ns=8_192_000, payload_bytes=40_960, latencies_ns=[8_192_000], port=40_000)
     runs = [

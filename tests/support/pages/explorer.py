@@ -1,4 +1,4 @@
-"""Starts the explorer's server as a user does."""
+"""Starts the explorer's server like a user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def serving(cache: Path, *subject: Path | str) -> Iterator[str]:
-    """Run `tcptrace-lab view SUBJECT --no-browser`, and return the URL that it prints."""
+    """Run `tcptrace-lab view SUBJECT --no-browser`, and yield the URL that it prints."""
     command = [sys.executable, "-m", "tcptrace_lab", "view", *map(str, subject), "--no-browser"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as server:

@@ -1,4 +1,4 @@
-"""A parser of HTML pages, and text that must not become markup."""
+"""A parser of HTML pages, and attack text that must not become markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Analyses written by hand, for tests of the report. The tables follow `schema`, but are made without the engine or a capture."""
+"""Analyses written by hand, for tests of the report.
+
+The tables follow `schema`, but come neither from the engine nor from a capture.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ class HandMade:
 
 @dataclass
 class Exchange:
-    """One connection, segment by segment. `send(ms, side, seq, payload, ack, window, kind)` adds a segment."""
+    """One connection. `send(ms, side, seq, payload, ack, window, kind)` adds one segment."""
 
     conn: int = 0
     client: str = "10.0.0.1"
@@ -60,7 +63,10 @@ class Exchange:
         flags: int = 0,
         **columns: int,
     ) -> Exchange:
-        """Add one segment. `side` is "C" or "S". By default, `kind` is that of plain data or a plain ACK."""
+        """Add one segment. `side` is "C" or "S".
+
+        By default, `kind` is that of plain data or of a plain ACK.
+        """
         row = dict.fromkeys(schema.SEGMENTS.names)
         row |= {
             "frame": self.first_frame + len(self.rows),
@@ -80,7 +86,10 @@ class Exchange:
         return self
 
     def connection(self) -> dict[str, Any]:
-        """The connection's row of `schema.CONNECTIONS`, counted from the segments. Columns that the report does not read are null."""
+        """Return the connection's row of `schema.CONNECTIONS`.
+
+        Its counts follow from the segments. Columns that the report does not read are null.
+        """
         row: dict[str, Any] = dict.fromkeys(schema.CONNECTIONS.names)
         row |= {"conn": self.conn, "client_addr": self.client, "client_port": 40_000, "server_addr": self.server, "server_port": 80}
         row |= {"client_known_by": "syn", "closed_by": "end", "first_frame": self.rows[0]["frame"], "last_frame": self.rows[-1]["frame"]}
@@ -122,7 +131,10 @@ class Exchange:
 
 
 def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: object) -> HandMade:
-    """An analysis of the exchanges. `capture` replaces entries of its "capture" object."""
+    """Return an analysis of the exchanges.
+
+    `capture` replaces entries of the analysis' "capture" object.
+    """
     rows = sorted((row for exchange in exchanges for row in exchange.rows), key=lambda row: row["frame"])
     segments = pl.DataFrame(rows, schema=schema.SEGMENTS.polars_schema())
     connections = pl.DataFrame([exchange.connection() for exchange in exchanges], schema=schema.CONNECTIONS.polars_schema())
@@ -145,7 +157,7 @@ def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: obje
 
 
 def lossy_upload(conn: int = 0, first_frame: int = 1) -> Exchange:
-    """An upload of 10 segments of 1,000 bytes, 10 ms apart. Each segment is acknowledged after 20 ms.
+    """Return an upload of 10 segments of 1,000 bytes, 10 ms apart. Each segment is acknowledged after 20 ms.
 
     The fourth segment is lost and retransmitted after three duplicate ACKs.
     """

@@ -1,6 +1,6 @@
-"""A browser for the tests: Debian's Chromium, offline. It records all messages and requests.
+"""A browser for the tests, which records all messages and requests: Debian's Chromium, offline.
 
-This is a pytest plugin; test modules name it in `pytest_plugins`.
+This is a pytest plugin. Test modules name it in `pytest_plugins`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Dialog, Page
 
 PATIENCE_MS = 20_000
-"""Time limit for drawing a figure, for busy machines."""
+"""Time limit (ms) for drawing a figure, on a busy machine."""
 
 DRAWN = """[...document.querySelectorAll('.plot')].filter((plot) => plot.checkVisibility())
     .every((plot) => plot.closest('figure').dataset.drawn === 'yes')"""
@@ -48,8 +48,8 @@ class Visit:
     def until(self, condition: str, given: object = None) -> None:
         """Wait until a JavaScript expression is true. The expression may use `given`.
 
-        The expression is evaluated before each animation frame, within one call. Playwright's own waiting evaluates strings, which the
-        page's policy forbids.
+        The browser evaluates the expression before each animation frame, within one call. Playwright's own waiting evaluates strings, which
+        the page's policy forbids.
         """
         script = f"""(given) => new Promise((resolve, reject) => {{
             const start = performance.now();
@@ -69,7 +69,7 @@ class Visit:
         self.until(DRAWN)
 
     def axis(self, axis: str, side: str) -> list[list[float]]:
-        """The ranges of this axis in all drawn figures of one direction. The direction is that of the first connection."""
+        """Return the ranges of this axis in all drawn figures of one direction of the first connection."""
         script = """([axis, side]) => [...document.querySelector('.connection').querySelectorAll('figure')]
             .filter((figure) => [side, 'both'].includes(figure.dataset.by) && figure.dataset.drawn === 'yes')
             .map((figure) => figure.querySelector('.plot')._fullLayout[axis].range)"""
@@ -99,7 +99,10 @@ def new_visit(browser: Browser) -> Iterator[Any]:
 
 @pytest.fixture
 def visit(new_visit: Callable[..., Visit], tmp_path: Path) -> Callable[..., Visit]:
-    """A function that saves a page (given as text) to a file and opens the file. It can open an anchor such as `#findings`."""
+    """Yield a function that saves a page (given as text) to a file and opens it.
+
+    The function can open an anchor such as `#findings`.
+    """
 
     def open_page(html: str, at: str = "", **context_options: Any) -> Visit:
         visited = new_visit(offline=True, **context_options)

@@ -1,1 +1,1 @@
-"""Other programs, whose results are compared with ours."""
+"""Helpers that compare our results with those of other programs."""

@@ -1,7 +1,4 @@
-"""Compares the engine's segment table of a capture with tshark's, column by column.
-
-It uses the package's own comparison.
-"""
+"""Compares the engine's segment table of a capture with tshark's, column by column."""
 
 from __future__ import annotations
 
@@ -19,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """How many rows of a column differ, and the first frame that differs."""
+    """The number of rows of a column that differ, and the first of these frames."""
 
     rows: int
     first_frame: int
 
 
 def differences(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[str, Differs]:
-    """The columns that differ between two segment tables of one capture. The result is empty if both tables agree.
+    """Return the columns that differ between two segment tables of one capture. The result is empty if both tables agree.
 
     Args:
         ours: the engine's segments (`schema.SEGMENTS`).

@@ -1,6 +1,6 @@
-"""Differences of header fields between the engine and tshark 4.0, counted for each rule of `tcptrace_lab.verify.rules`.
+"""Counts of header fields in which the engine and tshark 4.0 differ, for each rule of `tcptrace_lab.verify.rules`.
 
-The counts must match exactly: a test fails if one grows, shrinks or disappears.
+A test fails if a count grows or shrinks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ COUNTED_OTHERWISE: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "the-tcpdump-group-tcpdump__bigtcp-ipv6.pcap": {"tcp_segments": (1, 0), "connections": (1, 0)},
     "the-tcpdump-group-tcpdump__sflow_expanded.pcap": {"tcp_segments": (0, 1), "connections": (0, 1)},
 }
-"""Maps a file name and a figure to (our count, tshark's count)."""
+"""For each file name and figure: (our count, tshark's count)."""
 
 DEVIATIONS: Mapping[str, Mapping[str, int]] = {
     "Zious11-wirerust__dns-remoteshell.pcap": {"tshark-joins-same-numbers": 16},
@@ -34,4 +34,4 @@ DEVIATIONS: Mapping[str, Mapping[str, int]] = {
     "zeek-zeek__gre-aruba.pcap": {"tshark-scales-by-one-syn": 2371},
     "zeek-zeek__ssh.client-side-half-duplex.pcap": {"tshark-scales-by-one-syn": 816},
 }
-"""Maps a file name and a rule to the number of rows and columns that the rule explains."""
+"""For each file name and rule, the number of rows and columns that the rule explains."""

@@ -1,4 +1,4 @@
-"""The differences that `verify` finds in an exchange, and its explanations."""
+"""Returns the differences that `verify` finds in an exchange, and its explanations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HANDSHAKE = """
     0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
     0.011 C > S  .          ack 1  win 502
 """
-"""Frames 1 to 3: a handshake, for which tshark reports an RTT of 11 ms."""
+"""Frames 1 to 3 are a handshake. By tshark, the RTT is 11 ms."""
 
 
 def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
@@ -32,5 +32,5 @@ def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
 
 
 def reported(folder: Path, text: str, rule: str) -> dict[tuple[int | None, str], str]:
-    """Map (frame, item) to the text of the explanation, for the explanations by one rule."""
+    """Map (frame, item) to the text of the explanation. Only one rule counts."""
     return {(one.frame, one.item): one.words for one in differences(folder, text).get(rule, [])}

@@ -1,9 +1,9 @@
-"""A small parser and player of packetdrill scripts, to test what `replay script` writes.
+"""A small parser and player of packetdrill scripts, for tests of `replay script`.
 
 The parser follows the public grammar (google/packetdrill, gtests/net/packetdrill: parser.y, lexer.l) and README. No package contains
-packetdrill itself. `python tests/support/peers/packetdrill.py FILE` plays a script against this machine's kernel over a tun interface, in
-the network namespace where it is started (`unshare --net`). If the kernel does not do what the script says, the player prints the
-difference and exits with 1.
+packetdrill itself. `python tests/support/peers/packetdrill.py FILE` plays a script against this machine's kernel over a tun interface. It
+uses the network namespace where it is started (`unshare --net`). If the kernel does something else than the script says, the player prints
+the difference and exits with 1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMMAND = re.compile(r"`(?P<command>[^`]*)`")
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet such as `> P. 1:101(100) ack 1`. Its numbers are relative: the SYN has 0."""
+    """A packet such as `> P. 1:101(100) ack 1`. The SYN has sequence number 0."""
 
     outbound: bool
     flags: str
@@ -77,7 +77,7 @@ class Script:
     comments: list[str] = field(default_factory=list)
 
     def calls(self, name: str) -> list[Call]:
-        """The system calls with this name."""
+        """Return the system calls with this name."""
         return [event.what for event in self.events if isinstance(event.what, Call) and event.what.name == name]
 
 
@@ -137,7 +137,10 @@ OWN_PORT, OTHER_PORT, OTHER_START = 8080, 5001, 1_000_000
 BITS = {"F": 1, "S": 2, "R": 4, "P": 8, ".": 16}
 GIVEN_UP_S = 3.0
 EARLY_S, LATE_S = 0.025, 0.5
-"""Tolerances: on a busy machine, the player's threads run late, and so does the kernel's response; nothing should happen early."""
+"""How early and how late an event may happen (s).
+
+On a busy machine, the player and the kernel are late. Nothing should happen early.
+"""
 
 
 class Differs(Exception):

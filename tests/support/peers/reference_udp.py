@@ -1,6 +1,6 @@
-"""A second implementation of the figures of UDP flows. It reads one datagram after the other and follows the definitions.
+"""A second implementation of the figures of UDP flows, in plain Python.
 
-It is plain Python and shares no code with the engine.
+It shares no code with the engine. It follows the definitions and reads one datagram after the other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Direction:
     ip_ids: list[int] = field(default_factory=list)
 
     def figures(self) -> dict[str, Any]:
-        """The columns of `schema.FLOWS` for this direction, without its prefix."""
+        """Return the columns of `schema.FLOWS` for this direction, without its prefix."""
         lasting_ns = max(self.times_ns) - min(self.times_ns) if self.times_ns else 0
         missing, reordered = told_by(self.ip_ids)
         mean_ns = statistics.fmean(self.gaps_ns) if self.gaps_ns else 0
@@ -54,7 +54,10 @@ class Direction:
 
 
 def flows(datagrams: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """The columns of `schema.FLOWS` for each flow, without its endpoints. `datagrams` are rows of `schema.DATAGRAMS`, in order."""
+    """Return the columns of `schema.FLOWS` for each flow, without the endpoints.
+
+    `datagrams` are rows of `schema.DATAGRAMS`, in order.
+    """
     sides: dict[tuple[int, bool], Direction] = {}
     echoes_ns: dict[int, list[int]] = {}
     for row in datagrams:
@@ -88,12 +91,12 @@ def flows(datagrams: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
 
 
 def nearest_rank(values: list[int], share: float) -> int | None:
-    """The quantile `share` of `values`, by the nearest-rank definition."""
+    """Return the quantile `share` of `values` (nearest rank)."""
     return sorted(values)[math.ceil(share * len(values)) - 1] if values else None
 
 
 def told_by(ip_ids: list[int]) -> tuple[int | None, int | None]:
-    """The numbers of missing and of late datagrams, derived from their IP IDs."""
+    """Return the numbers of missing and of late datagrams. They are derived from the IP IDs."""
     ip_ids = without_copies(ip_ids)
     steps = [(later - earlier + 32_768) % 65_536 - 32_768 for earlier, later in pairwise(ip_ids)]
     if len(steps) < 10 or sum(1 <= step <= 1_000 for step in steps) < 0.95 * len(steps):
@@ -108,7 +111,10 @@ def told_by(ip_ids: list[int]) -> tuple[int | None, int | None]:
 
 
 def without_copies(ip_ids: list[int]) -> list[int]:
-    """The IP IDs without duplicates. An ID is dropped if it appears again among the 64 numbers up to the highest so far."""
+    """Return the IP IDs without duplicates.
+
+    An ID is a duplicate if it was among the 64 numbers up to the highest so far.
+    """
     kept: list[int] = []
     place, seen = 0, set[int]()
     for ip_id in ip_ids:
@@ -122,7 +128,7 @@ def without_copies(ip_ids: list[int]) -> list[int]:
 
 
 def near(name: str, value: Any) -> Any:  # noqa: ANN401  (any cell)
-    """The exact value, or a `pytest.approx` with the engine's tolerance for this figure."""
+    """Return the exact value, or a `pytest.approx` with the engine's tolerance for this figure."""
     if value is None:
         return None
     if "_p50_" in name or "_p95_" in name:

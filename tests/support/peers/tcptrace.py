@@ -1,6 +1,7 @@
-"""Runs tcptrace 6.6.7 on a capture, and reads each connection's figures from its long listing (`tcptrace -lrW --csv`).
+"""Runs tcptrace 6.6.7 on a capture, and reads the figures of each connection from its long listing.
 
-tcptrace reads only pcap with microseconds. So both programs read a copy of the capture that editcap wrote.
+The options are `tcptrace -lrW --csv`. tcptrace reads only pcap with microseconds, so both programs read a copy of the capture that editcap
+wrote.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ TIME_LIMIT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One connection in tcptrace's listing: its two ends, and the printed figures of each end as the sender."""
+    """One connection in tcptrace's listing.
+
+    It has the two ends, and the figures that tcptrace prints for each end as the sender.
+    """
 
     ends: tuple[End, End]
     figures: tuple[Mapping[str, str], Mapping[str, str]]
@@ -36,7 +40,10 @@ class Listed:
 
 
 def readable(capture: Path, folder: Path) -> Path | None:
-    """A copy of `capture` as pcap with microseconds; None if editcap cannot make one (several link types, another format)."""
+    """Return a copy of `capture` as pcap with microseconds.
+
+    Return None if editcap cannot make one (several link types, another format).
+    """
     copy = folder / f"{capture.name}.pcap"
     command = [needs.program("editcap"), "-F", "pcap", str(capture), str(copy)]
     done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=False)
@@ -44,14 +51,17 @@ def readable(capture: Path, folder: Path) -> Path | None:
 
 
 def run(capture: Path, *options: str, folder: Path | None = None) -> str:
-    """The output of tcptrace. The output is empty if tcptrace refuses the file (unknown link type)."""
+    """Return the output of tcptrace.
+
+    The output is empty if tcptrace refuses the file (unknown link type).
+    """
     command = [needs.program("tcptrace"), "-n", *options, str(capture)]
     done = subprocess.run(command, cwd=folder, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
 
 
 def listed(capture: Path) -> list[Listed]:
-    """All connections in tcptrace's order, which is the order of their first segments."""
+    """Return all connections in tcptrace's order, which is the order of their first segments."""
     names: list[str] = []
     found: list[Listed] = []
     for line in run(capture, "-lrW", "--csv").splitlines():
@@ -74,5 +84,5 @@ def _end(host: str, port: str) -> End:
 
 
 def address(host: str) -> str:
-    """An address in our notation; tcptrace writes ::1 as `:0001`."""
+    """Return an address in our notation. tcptrace writes ::1 as `:0001`."""
     return str(ipaddress.ip_address(f":{host}" if host.startswith(":") and not host.startswith("::") else host))

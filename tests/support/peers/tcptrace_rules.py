@@ -1,8 +1,8 @@
-"""Reasons why a figure of tcptrace 6.6.7 differs from ours: tcptrace computes it differently, or from other segments.
+"""Reasons why a figure of tcptrace 6.6.7 differs from ours.
 
-`printed` computes from our figures what tcptrace must print (`tcptrace_figures` describes each computation). If the result matches, the two
-programs agree. `reason` names a difference that our figures show but cannot predict. `golden/tcptrace-deviations.tsv` counts these
-differences per capture.
+tcptrace computes some figures differently, or from other segments. `printed` computes from our figures what tcptrace must print
+(`tcptrace_figures` describes each computation). If the result matches, the two programs agree. `reason` names a difference that our figures
+show but cannot predict. `golden/tcptrace-deviations.tsv` has the number of these differences in each capture.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ TWO_16 = 1 << 16
 LARGEST_SHORT = (1 << 15) - 1
 
 AVERAGE_SHARE = 0.0001
-"""When tcptrace computes an average, it adds this constant to the count."""
+"""tcptrace adds this constant to the count when it computes an average."""
 
 SIZE_SHARE = 0.001
-"""When tcptrace computes the average segment size, it adds this constant to the count."""
+"""tcptrace adds this constant to the count when it computes the average segment size."""
 
 HALF_A_STEP = 0.5 + 1e-3
-"""Allowed difference, in units of the last printed digit: both programs round."""
+"""Allowed difference, in units of the last printed digit. Both programs round."""
 
 
 def same(figure: Figure, direction: Direction, theirs: str) -> bool:
-    """Whether tcptrace prints the text that corresponds to our figure."""
+    """Return whether tcptrace prints the text that corresponds to our figure."""
     candidates = printed(figure, direction)
     return any(_equal(candidate, theirs, figure) for candidate in candidates)
 
@@ -43,12 +43,12 @@ def _equal(ours: Value, theirs: str, figure: Figure) -> bool:
 
 
 def printed(figure: Figure, direction: Direction) -> list[Any]:
-    """The values that tcptrace may print for our figure, as numbers or text."""
+    """Return the values that tcptrace may print for our figure, as numbers or text."""
     ours = figure.value(direction)
     way = _WAYS.get(figure.name)
     if way is not None and ours is not None:
         return way(ours, direction)
-    # tcptrace prints 0 for unknown values, except for streams and rates
+    # tcptrace prints 0 for unknown values, but NA for unknown streams and rates
     return [ours] if ours is not None else [None, 0]
 
 
@@ -69,18 +69,21 @@ def _mean_size(_: int, direction: Direction) -> list[Any]:
 
 
 def _resent_bytes(ours: int, direction: Direction) -> list[Any]:
-    """The count of tcptrace includes a byte for each retransmitted SYN and FIN."""
+    """Return tcptrace's count, which includes a byte for each retransmitted SYN and FIN."""
     controls = sum(max(direction[column] - 1, 0) for column in ("syn_segments", "fin_segments"))
     return [ours + controls, ours]
 
 
 def _one_more(ours: int, _: Direction) -> list[Any]:
-    """The value of tcptrace is one byte too high. It is right if a FIN is in flight, because tcptrace omits the FIN."""
+    """Return tcptrace's value, which is one byte too high.
+
+    If a FIN is in flight, the value is right, because tcptrace omits the FIN.
+    """
     return [ours + 1, ours]
 
 
 def _least_in_flight(ours: int, _: Direction) -> list[Any]:
-    """The value of tcptrace is one byte too high, or two bytes before the first ACK."""
+    """Return tcptrace's value, which is one byte too high, or two bytes before the first ACK."""
     return [1, ours, ours + 1, ours + 2]
 
 
@@ -98,21 +101,24 @@ def _least_window(ours: int, direction: Direction) -> list[Any]:
 
 
 def _mean_window(ours: int, direction: Direction) -> list[Any]:
-    """The mean of tcptrace is the sum of all windows, divided by the number of all segments (also of those without a window).
+    """Return tcptrace's mean, which is the sum of all windows divided by the number of all segments.
 
-    The sum includes the windows of SYNs unless both sides scale.
+    The number includes segments without a window. The sum includes the windows of SYNs unless both hosts scale.
     """
     bare = direction["segments"] - direction["syn_segments"] - direction["rst_segments"]
     total = ours * bare + (direction["syn_window_bytes"] or 0) * direction["syn_segments"]
     spread = range(-1, 2)
     if _both_scale(direction):
-        counted = {bare + direction["rst_segments"], direction["segments"]}  # all segments if the other side sent only its SYN
+        counted = {bare + direction["rst_segments"], direction["segments"]}  # all segments if the other host sent only its SYN
         return [ours * bare // count + one for count in counted if count for one in spread]
     return [total // direction["segments"] + one for one in spread]
 
 
 def _handshake_flags(ours: str, direction: Direction) -> list[Any]:
-    """In tcptrace, timestamps in any segment count. We have a figure for SYNs only."""
+    """Return whether tcptrace reports timestamps.
+
+    In tcptrace, timestamps in any segment count. Our figure is about SYNs only.
+    """
     return [ours, "N/Y"] if direction["syn_segments"] == 0 else [ours]
 
 
@@ -135,7 +141,7 @@ _WAYS: Mapping[str, Callable[[Any, Direction], list[Any]]] = {
     "avg_retr_time": _mean_of("retransmit_interval_samples"),
     "sdv_retr_time": _deviation_of("retransmit_interval_samples"),
 }
-"""Maps a figure to a function that converts our figure to tcptrace's."""
+"""For each figure, the function that converts our figure to tcptrace's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +170,7 @@ def _unknown(direction: Direction, figure: Figure, _: str) -> bool:
 
 
 def _number(figure: Figure, direction: Direction) -> float:
-    """The value of our figure, or 0 if it is unknown."""
+    """Return the value of our figure, or 0 if it is unknown."""
     value = figure.value(direction)
     return float(value or 0)
 
@@ -177,7 +183,7 @@ def _is_open(direction: Direction, figure: Figure, theirs: str) -> bool:
 
 
 def _one_byte_segments(direction: Direction, _: Figure, __: str) -> bool:
-    """Return whether the direction has SYNs, FINs or data of one byte. tcptrace takes RTT samples from them."""
+    """Return whether the direction has SYNs, FINs or data of one byte. Only tcptrace takes RTT samples from them."""
     return bool(direction["syn_segments"] + direction["fin_segments"] > 0 or direction["min_segment_bytes"] == 1)
 
 
@@ -289,20 +295,23 @@ REASONS = (
         ),
     ),
 )
-"""The reasons are tried in this order. If none fits, but `Figure.differs` describes how tcptrace differs, the reason is `other`."""
+"""Reasons, in the order in which they are tried.
+
+If none fits, but `Figure.differs` describes how tcptrace differs, the reason is `other`.
+"""
 
 SAME = "same"
 OTHER = "other"
 READ = "read"
-"""The two programs read different segments of the connection, so no figure is compared."""
+"""The two programs count different segments of the connection, so no figure is compared."""
 COPIES = "copies"
-"""The capture has duplicates (from the network or from capturing), which tcptrace counts twice, so no figure is compared."""
+"""The capture has duplicates (from the network or from capturing). tcptrace counts them twice, so no figure is compared."""
 PARTED = "parted"
 """The two programs divide the segments of these endpoints into different connections, so no connection is compared."""
 
 
 def reason(figure: Figure, direction: Direction, theirs: str) -> str | None:
-    """The name of the reason why tcptrace's figure differs from ours; None if no reason fits."""
+    """Return the reason why tcptrace's figure differs from ours, or None if no reason fits."""
     for one in REASONS:
         if (not one.figures or figure.name in one.figures) and one.shows(direction, figure, theirs):
             return one.name

@@ -1,4 +1,7 @@
-"""Wireshark's tshark for tests. Each query runs once per session; `tcptrace_lab.verify.tshark` reads the output."""
+"""Runs tshark for tests.
+
+Each query runs once per session. `tcptrace_lab.verify.tshark` reads the output.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +41,14 @@ class Opinion:
 
     @property
     def connections(self) -> int:
-        """Number of streams, as Wireshark counts them."""
+        """Return the number of streams, as Wireshark counts them."""
         highest = self.segments["conn"].max()
         return 0 if highest is None else int(str(highest)) + 1
 
 
 @functools.cache
 def opinion(path: Path) -> Opinion:
-    """The segments of the capture `path` in tshark's output. tshark runs once per session for each capture.
+    """Return the segments of the capture `path` in tshark's output. tshark runs once per session for each capture.
 
     Raises:
         subprocess.CalledProcessError: tshark refuses the file. If the file is truncated, tshark returns the packets that it can read.
@@ -62,14 +65,17 @@ def opinion(path: Path) -> Opinion:
 
 
 def frames(path: Path, names: Sequence[str]) -> Iterator[Mapping[str, str]]:
-    """The fields `names` of each frame as tshark prints them. Several values of a field are separated by commas."""
+    """Yield the fields `names` of each frame, as tshark prints them.
+
+    Several values of one field are separated by commas.
+    """
     needs.program("tshark")
     for line in tshark.fields(str(path), names):
         yield dict(zip(names, line.split("\t"), strict=True))
 
 
 def time_ns(text: str) -> int | None:
-    """The value of `frame.time_epoch` in nanoseconds, as `verify.tshark.nanoseconds` reads it.
+    """Return the value of `frame.time_epoch` in nanoseconds, as `verify.tshark.nanoseconds` reads it.
 
     None if the time is missing or does not fit into 64 bits.
     """

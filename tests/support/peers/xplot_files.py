@@ -1,4 +1,4 @@
-"""Comparison of our xplot files with tcptrace's."""
+"""Compares our xplot files with those of tcptrace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHERWISE: Mapping[str, str] = {
     "zeek-zeek__mixed-vlan-mpls.pcap": "tcptrace does not see the first connection, so its names are one further.",
     "zeek-zeek__rdp-proprietary-encryption.pcap": "A resent segment, captured only once, fills a gap: out of order for tcptrace.",
 }
-"""Maps a capture to the reason why one of its graphs differs."""
+"""The captures in which one graph differs, each with the reason."""
 
 
 def _reasons() -> Mapping[str, set[str]]:
@@ -33,6 +33,6 @@ def _reasons() -> Mapping[str, set[str]]:
 
 
 def drawn_alike() -> list[Path]:
-    """The captures in which tcptrace and tcptrace-lab find the same connections and segments."""
+    """Return the captures in which tcptrace and tcptrace-lab find equal connections and segments."""
     reasons = _reasons()
     return [path for path in real() if path.name in reasons and reasons[path.name] <= HARMLESS]

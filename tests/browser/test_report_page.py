@@ -247,9 +247,9 @@ def test_a_finding_shows_its_place_when_the_keyboard_asks(visit: Open) -> None:
 
 
 def test_a_stall_in_the_list_jumps_to_its_place(visit: Open) -> None:
-    """The stall lasts from 42 to 86 ms (frames 15 to 17), so it has 44 ms.
+    """The stall lasts 44 ms, from 42 to 86 ms (frames 15 to 17).
 
-    The figure also shows 88 ms before and after it, which is twice the length of the stall.
+    The figure also shows twice this time, 88 ms, before and after the stall.
     """
     opened = visit(page_of(stalled()), viewport={"width": 1200, "height": 700})
     opened.page.locator(".stalls > summary").focus()

@@ -47,7 +47,7 @@ def test_analyze_prints_the_connections_and_writes_the_default_report(path: Path
 def test_a_new_process_and_this_one_say_the_same_of_a_result_and_of_errors(path: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """Most tests call the command in their own process (`tests/support/command.py`).
 
-    The output of a command in this process must equal that in a new process.
+    The command's output in the test process must equal its output in a new process.
     """
     assert path.parent == tmp_path
     one, other = new_process(*arguments, folder=tmp_path), tcptrace_lab(*arguments, folder=tmp_path)

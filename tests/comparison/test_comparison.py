@@ -110,7 +110,7 @@ def test_many_connections_of_one_capture_each_are_samples_of_these_captures_only
 
 
 def test_one_later_capture_is_held_against_the_spread_of_the_earlier(tmp_path: Path) -> None:
-    """After captures of 100, 110 and 120 ms, one of 150 ms is not significant, and one of 400 ms is.
+    """The earlier captures last 100, 110 and 120 ms. A later one of 150 ms is no significant change, but one of 400 ms is.
 
     For 150 ms and 2 degrees of freedom, t is (150 − 110) / (10 √(1 + 1/3)).
     """

@@ -63,9 +63,9 @@ def test_mean_and_interval_of_three_numbers_by_hand() -> None:
 
 
 def test_two_numbers_have_a_range_and_no_interval() -> None:
-    """For the two numbers 147 and 697, t would be 12.7 (one degree of freedom) and the interval 422 ± 3,490.
+    """For the two numbers 147 and 697, the quantile t would be 12.7 (one degree of freedom).
 
-    For two numbers, only the range is reported.
+    The interval would be 422 ± 3,490, so only the range is reported.
     """
     found = of_numbers([697, 147])
     assert found.interval is None
@@ -80,7 +80,10 @@ def test_one_number_has_no_interval_and_none_has_no_mean() -> None:
 
 
 def test_welch_by_hand() -> None:
-    """By hand, for 1 2 3 against 2 4 6: t = 2 / √(1/3 + 4/3), with (5/3)² / ((1/3)²/2 + (4/3)²/2) degrees of freedom."""
+    """By hand, the samples 1 2 3 and 2 4 6 give t = 2 / √(1/3 + 4/3).
+
+    The number of degrees of freedom is (5/3)² / ((1/3)²/2 + (4/3)²/2).
+    """
     found = welch(of_numbers([1, 2, 3]), of_numbers([2, 4, 6]))
     assert found is not None
     assert found.change == 2

@@ -67,7 +67,10 @@ def test_a_segment_that_was_acknowledged_and_is_not_there_is_suspected_dropped(t
 
 @pytest.mark.parametrize(("dropped", "factor"), [(0, None), (1, 0.9), (2, 0.7), (50, 0.4)])
 def test_packets_that_the_kernel_dropped_weigh_by_their_share(dropped: int, factor: float | None, tmp_path: Path) -> None:
-    """The kernel dropped 0, up to 0.1%, up to 1%, or more of 1,000 packets. A drop counter of 0 is reported as 0, not as unknown."""
+    """The capture has 1,000 packets, and the kernel dropped 0, 1, 2 or 50 more.
+
+    A drop counter of 0 is reported as 0, not as unknown.
+    """
     exchange = "\n".join(f"+0.1ms C > S . {1 + at}:{2 + at} ack 1\n+0.01ms S > C . ack {2 + at}" for at in range(500))
     path = packets.capture(tmp_path / "exchange.pcapng", exchange)
     option = struct.pack("<HHQHH", ISB_IFDROP, 8, dropped, 0, 0)

@@ -170,9 +170,9 @@ def test_window_scale_is_unknown_when_the_capture_cut_the_options_of_a_syn(tmp_p
 
 
 def test_a_later_syn_that_leaves_options_out_takes_back_nothing_of_a_cut_one(tmp_path: Path) -> None:
-    """The last SYN retransmissions of XNU omit window scale and timestamps.
+    """The first SYN was truncated behind the window scale option. The second SYN omits window scale and timestamps.
 
-    The first SYN was truncated behind the window scale option.
+    The last SYN retransmissions of XNU omit these options. So the client offers window scaling, and its other options are unknown.
     """
     read = read_text(
         tmp_path,

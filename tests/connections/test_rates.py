@@ -68,9 +68,9 @@ def drained(count: int, gap_ms: float, drain_ms: float) -> str:
 
 
 def test_a_program_that_writes_every_millisecond_sends_at_that_pace(tmp_path: Path) -> None:
-    """A segment of 1460 bytes per millisecond is 11.68 Mb/s. No ACK arrives within 20 ms, so no ACK triggers one of the 20 segments.
+    """A segment of 1460 bytes per millisecond is 11.68 Mb/s.
 
-    The first three segments do not count.
+    No ACK arrives within 20 ms, so no ACK triggers one of the 20 segments. The first three segments give no sample.
     """
     row = direction(tmp_path, OPENED_AT_CLIENT + sent(20, 1.0, [60 + number * 1.0 for number in range(20)]))
     assert row["send_bps"] == pytest.approx(11.68e6)

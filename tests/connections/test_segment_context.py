@@ -24,7 +24,7 @@ HANDSHAKE = """
 
 
 def test_bytes_in_flight_are_those_sent_and_not_yet_acknowledged(tmp_path: Path) -> None:
-    """Bytes in flight when a frame is sent: 0 for frame 4, 1460 for 5, 2920 - 1460 for 7, 1460 + 1460 for 8.
+    """When C sends frames 4, 5, 7 and 8, it has 0, 1460, 2920 - 1460 and 1460 + 1460 bytes in flight.
 
     S sends the ACK in frame 6 and has 0 bytes in flight.
     """

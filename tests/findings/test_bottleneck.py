@@ -102,9 +102,9 @@ def test_before_the_line_the_acks_that_return_show_it(tmp_path: Path) -> None:
 
 
 def test_small_segments_on_a_clock_are_no_line(tmp_path: Path) -> None:
-    """Each millisecond, both applications write 100 bytes in turns.
+    """Every millisecond, one of the two applications writes 100 bytes.
 
-    The pace is set by the applications, not by a bottleneck. One large segment shows how long a full segment is.
+    The applications set this pace, not a bottleneck. One large segment shows how long a full segment is.
     """
     first = 1 + 100 * WINDOW * TURNS
     text = f"{uploads(WINDOW, size=100)}\n{TURN_MS * TURNS + 100}ms C0 > S0 . {first}:{first + FULL} ack 1"

@@ -115,10 +115,10 @@ def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_pa
 
 
 def test_a_full_buffer_locks_without_nagle(tmp_path: Path) -> None:
-    """Two segments of 9,148 and 7,236 bytes fill the send buffer S = 16,384.
+    """Two segments of 9,148 and 7,236 bytes fill the send buffer of 16,384 bytes.
 
-    The send buffer S is 820 bytes smaller than the A = 17,204 bytes that the receiver waits for. No small segment waits, so the deadlock is
-    not proved. The RTT is 100 ms. A lag that is 22 ms longer is not taken for queueing.
+    The send buffer is 820 bytes smaller than the A = 17,204 bytes that the receiver waits for. No small segment waits, so the deadlock is
+    not proved. An ACK arrives after 122 ms, 22 ms more than the RTT. These 22 ms are not taken for queueing.
     """
     (lock,) = late(tmp_path, opened(9148, 49152, 100) + rounds([[9148, 7236]] * 8, 49152, lag_ms=122, rtt_ms=100))
     assert (lock.id, str(lock.confidence)) == ("throughput-deadlock", "consistent")

@@ -59,7 +59,10 @@ def test_writes_slower_than_their_acks_are_the_programs_pace(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("pieces", "reported"), [(2, []), (3, ["tinygrams"])])
 def test_messages_of_two_pieces_are_no_stream_of_tinygrams(tmp_path: Path, pieces: int, reported: list[str]) -> None:
-    """In a message of two pieces, one of two segments follows another small segment; in a message of three pieces, two of three do."""
+    """A small segment counts if it follows another small one.
+
+    In messages of two pieces, only one of two segments counts. In messages of three pieces, two of three count.
+    """
     text, at_ms, end = "", 40, 1
     for _ in range(15):
         for _ in range(pieces):

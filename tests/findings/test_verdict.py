@@ -198,7 +198,7 @@ def test_unknown_time_that_could_change_the_order_makes_a_proved_fault_most_like
 
 @pytest.mark.parametrize(("count", "said"), [(49, "; 48 more connections lose"), (50, "; at least 49 more connections lose")])
 def test_the_headline_says_at_least_if_not_all_findings_of_the_capture_are_reported(count: int, said: str) -> None:
-    """At most 50 costs become findings, so 50 findings may not be all."""
+    """At most 50 findings are reported for a capture. If there are 50, more connections may lose time."""
     findings = tuple(fault("receiver-window", 400 if conn == 0 else 1, conn=conn) for conn in range(count))
     times = {"receiver_window": 400, "network": 600}
     assert said in verdict.sentence(replace(made(client=times), findings=findings))
@@ -494,7 +494,7 @@ FIN = "{} C > S  F. 1001:1001(0) ack 1\n"
 
 
 def test_a_fin_that_had_to_be_repeated_is_no_quiet_close(tmp_path: Path) -> None:
-    """By hand: the client sends four FINs in 15.1 s, and none of them is acknowledged."""
+    """The client sends four FINs in 15.1 s, and none of them is acknowledged."""
     text = ENDS + "".join(map(FIN.format, (0.342, 0.942, 15.142)))
     said = verdict.sentence(analyze(packets.capture(tmp_path / "ends.pcap", text)))
     assert said.startswith("Closing the connection took 15.1 s of")

@@ -60,7 +60,10 @@ def test_times_to_live_show_the_end_where_it_was_captured(tmp_path: Path) -> Non
 
 
 def test_a_handshake_shows_more_than_times_to_live(tmp_path: Path) -> None:
-    """A tunnel delays the client's packets by 300 ms, but does not change their TTL. The RTT of the handshake is right."""
+    """A tunnel delays the client's packets by 300 ms, but does not change their TTL.
+
+    Judged by the TTL, the client would be near. The handshake shows the true RTT.
+    """
     opened = """
         0.000 C > S S  0:0(0)        win 64240 <mss 1460, TS val 900 ecr 0>
         0.100 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, TS val 50 ecr 900> {ttl 57}

@@ -127,9 +127,9 @@ def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_
 def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path: Path, held_ms: float, *, is_probe: bool) -> None:
     """The handshake takes 20 ms. The first ACK is for segments sent 100 and 40 ms before it.
 
-    Measured by the oldest byte, the smoothed RTT is 30 ms, and the probe is sent after 68 ms. Measured by the newest byte, it would be 22.5
-    ms, and the probe would be sent after 53 ms. The application is silent for 20 ms after the handshake. While the first segment (a full
-    one) was in flight, nothing shows what delayed the second for 60 ms. The last 2 ms of the capture are unknown as well.
+    Measured by the oldest byte, the smoothed RTT is 30 ms, and the probe is sent after 68 ms. Measured by the newest byte, the smoothed RTT
+    would be 22.5 ms, and the probe would be sent after 53 ms. Three other times are expected. The application is silent for 20 ms after the
+    handshake. The second segment is sent 60 ms after the first, and nothing shows why. The last 2 ms of the capture are unknown.
     """
     probe = 140.02 + held_ms
     lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
@@ -165,13 +165,12 @@ def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int 
 def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_goes_by(
     tmp_path: Path, held_ms: int, *, is_probe: bool
 ) -> None:
-    """The handshake took 20 ms. Two segments are sent, and the second one is retransmitted needlessly.
+    """The handshake takes 20 ms. Two segments are sent, and the second one is retransmitted needlessly.
 
-    The ACKs of the two segments take 100 and 110 ms, the next ACK 30 ms. The timestamp echo makes the second sample valid, too. So the
-    smoothed RTT after each sample is 20, 30, 40 and 38.8 ms, and a probe is sent after 86 ms. Without the second sample, the probe would be
-    sent after 68 ms. If the last segment is no probe, nothing shows what delayed it. The application is silent for 20 ms after the
-    handshake. The wait of 50 ms before the spurious retransmission has 20 ms of transit; the rest is unknown. The last 5 ms of the capture
-    are unknown, too.
+    The ACKs of the two segments take 100 and 110 ms, and the next ACK takes 30 ms. The second sample is valid because its ACK echoes the
+    timestamp of the original. So the smoothed RTT is 20, 30, 40 and then 38.8 ms, and a probe is sent after 86 ms. Without the second
+    sample, the probe would be sent after 68 ms. Three other times are expected. The application is silent for 20 ms after the handshake. Of
+    the 50 ms before the spurious retransmission, 20 ms are transit and 30 ms are unknown. The last 5 ms of the capture are unknown.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]

@@ -125,7 +125,10 @@ def test_whichever_cell_is_lost_the_right_segments_are_damaged(hit: int, behind_
 
 
 def test_what_is_left_of_a_pdu_without_its_first_cell_is_not_taken_for_a_packet(tmp_path: Path) -> None:
-    """The second cell begins with the TCP payload, which is itself an IP packet with TCP (from a tunnel or a copied capture)."""
+    """The first cell of a packet is lost.
+
+    The second cell begins with the TCP payload, which is itself an IP packet with TCP (from a tunnel or a copied capture).
+    """
     inner = bytes(IP(src="10.9.9.9", dst="10.8.8.8") / TCP(sport=1111, dport=2222, flags="PA") / bytes(500))
     outer = [bytes(IP(src="192.0.2.1", dst="192.0.2.2") / TCP(sport=40_000, dport=80, flags="A", seq=seq) / inner) for seq in (1, 541)]
     packets.write_pcap(tmp_path / "source.pcap", [packets.Frame(packets.BASE_NS, packet, len(packet)) for packet in outer], link="raw")
@@ -171,7 +174,7 @@ def test_a_wrong_bit_in_the_llc_header_is_a_problem(converted: Callable[[str, At
 
 
 def test_cells_of_two_channels_are_distinguished(tmp_path: Path) -> None:
-    """Two ATM channels carry equal cells. Merged by time, the cells of the two channels alternate."""
+    """Two ATM channels carry equal cells. The two captures are merged by time, so the cells of the channels alternate."""
     for vci in (32, 33):
         atm.convert(CAPTURES / LOSSY, tmp_path / f"{vci}.pcap", AtmForm.ERF_CELLS, vci=vci)
     merged = engine.read(tmp_path / "32.pcap", tmp_path / "33.pcap")

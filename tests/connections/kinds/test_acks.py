@@ -141,9 +141,10 @@ def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) 
 
 
 def test_a_byte_that_is_acknowledged_behind_two_acks_was_not_captured(tmp_path: Path) -> None:
-    """The client sends two ACKs with sequence number 800. Between them, the peer sends data, which the second ACK acknowledges.
+    """Twice, the client sends an ACK with sequence number 800.
 
-    So the client's first ACK is no keepalive.
+    The second ACK acknowledges data that the peer sent in between, so neither ACK is a keepalive. Then the peer acknowledges byte 800,
+    which no captured segment has.
     """
     text = """
         0.00 C > S . 800:800(0) ack 5001

@@ -96,7 +96,7 @@ def test_fast_open_in_its_experimental_form(tmp_path: Path) -> None:
 
 
 def test_ecn_is_offered_accepted_echoed_and_answered(tmp_path: Path) -> None:
-    """The ECN flags of a connection: setup, acceptance, echo and CWR (RFC 3168, 6.1.1 to 6.1.3)."""
+    """The exchange has all uses of the ECN flags: setup, acceptance, echo and CWR (RFC 3168, 6.1.1 to 6.1.3)."""
     text = """
         0.00 C > S SEW 0:0(0)       <mss 1460>
         0.01 S > C S.E 0:0(0) ack 1 <mss 1460>

@@ -33,9 +33,9 @@ def gain(gain_s: float, free_s: float, *, cost_s: float = 2.0, is_headline: bool
 
 
 def test_more_and_less_than_the_line_had_free() -> None:
-    """Four findings promise gains of 2, 2, 0.2 and 1.1 s.
+    """Four findings promise gains of 2, 2, 0.2 and 1.1 s. The line was free for 0.5, 2, 3 and 1 s.
 
-    The third finding costs 1 s, the others 2 s. The line was free for 0.5, 2, 3 and 1 s. An excess of 0.1 s is ignored.
+    So the first finding promises 1.5 s too much, and the fourth 0.1 s. The third finding costs 1 s, so it promises 0.8 s too little.
     """
     every = [gain(2, 0.5, is_headline=True), gain(2, 2), gain(0.2, 3, cost_s=1), gain(1.1, 1)]
     assert [one.excess_ns / S for one in every] == pytest.approx([1.5, 0, 0, 0.1])

@@ -66,7 +66,10 @@ def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_
 
 
 def test_a_program_that_writes_at_its_own_pace_ends_its_writes_with_a_small_segment(tmp_path: Path) -> None:
-    """The application writes 3,000 bytes every 20 ms over a path with an RTT of 5 ms."""
+    """The application writes 3,000 bytes every 20 ms over a path with an RTT of 5 ms.
+
+    Each write ends with a small segment of 104 bytes.
+    """
     reported = lasted(tmp_path, bursts(40, 20.0, 5.0, tail=104))
     assert reported.get("pacing", 0) <= 40 * 0.02
     assert reported["application"] == pytest.approx(39 * 20.0, abs=40)

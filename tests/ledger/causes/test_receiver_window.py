@@ -45,7 +45,7 @@ def at_sender(window: int) -> str:
 def test_a_window_with_room_for_less_than_a_third_of_it_holds_a_sender_that_waits_for_more(tmp_path: Path) -> None:
     """Linux waits for more room (`tcp_tso_should_defer`): 1,584 and 1,664 bytes are less than a third of 8,832.
 
-    The flight shrank from 8,760 to 5,840 bytes.
+    The congestion window has room, because the flight shrank from 8,760 to 5,840 bytes.
     """
     reported = lasted(tmp_path, at_sender(69))
     assert reported["receiver-window"] == pytest.approx(20.1 + 50.0, abs=0.05)
@@ -172,7 +172,10 @@ def test_what_a_senders_timer_forces_into_the_window_at_first_was_held_by_it_if_
 
 
 def test_a_window_is_full_until_all_is_acknowledged_and_closed_only_from_then_on(tmp_path: Path) -> None:
-    """Two segments fill the window of 2,920 bytes at 0.040, and their ACK at 0.060 closes it. A probe byte beyond the window is refused."""
+    """Two segments fill the window of 2,920 bytes at 0.040 s, and their ACK at 0.060 s closes it.
+
+    A probe byte beyond the window is refused.
+    """
     reported = lasted(
         tmp_path,
         """

@@ -26,7 +26,7 @@ pytest_plugins = ("tests.support.pages.visits",)
 
 
 KNOWN = {
-    # capture: words of the verdict, largest part of the bar, first finding (captures/README.md says what each capture shows)
+    # The values are: words of the verdict, cause with the largest part of the bar, and title of the first finding.
     "ethernet-nagle-on": ("TCP_NODELAY on 192.0.2.1", "nagle-delayed-ack", "Nagle's algorithm and delayed ACKs cost"),
     "ethernet-small-receive-window": ("a larger receive buffer on 192.0.2.2", "receiver-window", "The receive window ("),
     "ethernet-small-send-buffer": ("a larger send buffer on 192.0.2.1", "send-buffer", "The send buffer (about"),

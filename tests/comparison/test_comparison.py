@@ -53,7 +53,7 @@ def test_the_schema_is_a_schema_and_has_the_words_of_the_analysis() -> None:
 
 
 def test_three_captures_before_and_three_after_by_hand(tmp_path: Path) -> None:
-    """By hand, the change from 100, 110, 120 ms to 200, 210, 220 ms is 100 ± 2.776 √(200/3) ms.
+    """By hand, the duration changes from 100, 110, 120 ms to 200, 210, 220 ms by 100 ± 2.776 √(200/3) ms.
 
     2.776 is the quantile for 4 degrees of freedom. The test's t is 100 / √(200/3).
     """

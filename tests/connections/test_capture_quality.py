@@ -214,7 +214,7 @@ def ticked(path: Path, tick_ns: int) -> Path:
 
 @pytest.mark.parametrize("tick_ms", [10, 4])
 def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_below_its_tick(tick_ms: int, tmp_path: Path) -> None:
-    """By hand: 900 packets share 50 timestamps if the clock ticks every 10 ms, and 120 if it ticks every 4 ms.
+    """If the clock ticks every 10 ms, the 900 packets have 50 different timestamps. If it ticks every 4 ms, they have 120.
 
     A clock that ticks every 10 ms shows the true RTT of 7.86 ms as 0 or 10 ms.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KNOWN = {
-    # capture: the cause that it was made to show (captures/README.md), and the program or host that has to change
+    # The values are the cause that the capture was made to show (captures/README.md), and the program or host that has to change.
     "ethernet-nagle-on.pcapng": ("Nagle's algorithm waiting for delayed ACKs took 91%", "TCP_NODELAY on 192.0.2.1"),
     "ethernet-small-receive-window.pcapng": ("A full receive window on 192.0.2.2 took 87%", "a larger receive buffer on 192.0.2.2"),
     "ethernet-small-send-buffer.pcapng": ("Possibly a full send buffer on 192.0.2.1 took 71%", "a larger send buffer on 192.0.2.1"),

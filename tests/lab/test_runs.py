@@ -215,11 +215,11 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
     command: list[str | Path] = [PROGRAM, "lab", "run", tmp_path / "long.toml", "-o", folder]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(scratch)}) as running:
         try:
-            while not [path for path in folder.glob("captures/*-server.pcapng") if path.stat().st_size > 100_000]:  # transfers continue
+            while not [path for path in folder.glob("captures/*-server.pcapng") if path.stat().st_size > 100_000]:  # until some transfers are done
                 assert running.poll() is None
                 os.sched_yield()
             started = children(running.pid)
-            assert len(started) >= 2 + len(os.sched_getaffinity(0))  # dumpcaps and load
+            assert len(started) >= 2 + len(os.sched_getaffinity(0))  # two dumpcaps, and a load process for each CPU
             spaces = {space_of(process) for process in started} - {space_of(os.getpid()), None}
             assert len(spaces) == 2
             running.send_signal(number)
@@ -232,7 +232,7 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
     while not all(map(is_gone, started)):  # after SIGKILL, the kernel ends the descendants
         os.sched_yield()
     deadline_s = time.monotonic() + TIME_LIMIT_S
-    while still := within(spaces):  # a process that was just being started is ended by its parent's death a moment later
+    while still := within(spaces):  # a process that was just starting ends a moment after its parent
         assert time.monotonic() < deadline_s, still
         os.sched_yield()
 

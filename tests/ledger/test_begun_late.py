@@ -37,9 +37,7 @@ def _once_a_second(client_ttl: int, server_ttl: int) -> str:
 def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: Path) -> None:
     """The TTLs show no router between the capture point and the client, and some routers before the server.
 
-    The application writes once a second. The last write takes 100 ms to arrive.
-
-    No time counts as handshake, because the connection was open when the capture began.
+    The last write takes 100 ms to arrive. No time has the cause handshake, because the connection was open when the capture began.
     """
     reported = lasted(tmp_path, _once_a_second(64, _A_ROUTER_AWAY))
     assert reported == {"network": pytest.approx(100), "application": pytest.approx(4000)}
@@ -106,7 +104,7 @@ def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a
         """
         for at, first, answer in ((0.05 * turn, 1 + 200 * turn, 1 + 100 * turn) for turn in range(4))
     )
-    # All four waits count. In the first one, other bytes may be in flight, too; the previous small piece certainly is.
+    # All four waits count, because the previous small piece is in flight in each of them.
     assert lasted(tmp_path, said)["nagle-delayed-ack"] == pytest.approx(4 * 43.7, rel=0.01)
 
 
@@ -120,7 +118,7 @@ def test_what_held_a_sender_whose_window_is_not_known_is_unknown(tmp_path: Path)
         """
         for at, first in ((0.0201 * turn, 1 + 2920 * turn) for turn in range(10))
     )
-    # Nine waits of 20.1 ms, and the last RTT.
+    # Nine waits of 20.1 ms are followed by the last RTT.
     assert lasted(tmp_path, said) == {"unknown": pytest.approx(9 * 20.1), "network": pytest.approx(20)}
 
 

@@ -128,7 +128,7 @@ def test_a_close_that_leaves_with_an_ack_was_not_held_by_nagle(tmp_path: Path) -
 def test_an_answer_is_waited_for_a_round_trip_long_and_then_for_the_other_side(tmp_path: Path) -> None:
     """A question at 0.040 s is acknowledged at 0.060 s and answered at 0.160 s. The next question is sent at 0.190 s.
 
-    So 20 ms are network, 100 ms peer and 30 ms application.
+    So the causes are network for 20 ms, peer for 100 ms, and application for 30 ms.
     """
     found = tables(
         tmp_path,
@@ -217,8 +217,8 @@ def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unkno
 def test_the_time_until_its_syn_ack_is_acknowledged_is_the_handshakes_of_a_server_that_only_receives(tmp_path: Path) -> None:
     """The capture is made at the server, which only receives.
 
-    The 30 ms until the ACK of the SYN-ACK are handshake. The client's message arrives 40 ms after that ACK. It was in transit for 30 of
-    these 40 ms.
+    The 30 ms until the ACK of the SYN-ACK have the cause handshake. The client's message arrives 40 ms after that ACK. It was in transit
+    for 30 of these 40 ms.
     """
     text = """
         0.000 C > S S  0:0(0)         win 64240 <mss 1460>

@@ -1,4 +1,4 @@
-"""The ledger of a host whose answers wait in a queue, while another connection between the same two hosts shows the queue.
+"""The answers of a host wait in a queue. Another connection between the two hosts shows this queue to the ledger.
 
 The exchanges are written by hand. The path delays each direction by 10 ms. Other traffic fills a queue, which delays the packets of the
 captured host. Expected durations are sums of the delays in the exchanges. Each exchange has a similar counterpart without a queue.

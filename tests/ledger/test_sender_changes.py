@@ -63,7 +63,7 @@ def test_stalls_before_nodelay_is_set_are_found_and_none_after(tmp_path: Path) -
 
 
 def test_stalls_after_nodelay_is_taken_back_are_found_from_the_fourth_on(tmp_path: Path) -> None:
-    """After writes that did not wait, three consecutive waits are needed to show that NODELAY is off again.
+    """After writes that did not wait, only three consecutive waits show that TCP_NODELAY is off again.
 
     The cause of these three waits stays unknown.
     """
@@ -214,9 +214,9 @@ def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -
 
 
 def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path) -> None:
-    """The application writes 100 bytes every 50 ms with NODELAY. An ACK arrives 87 ms after every second write.
+    """The application has set TCP_NODELAY and writes 100 bytes every 50 ms. An ACK arrives 87 ms after every second write.
 
-    At most the first RTT of a wait is the network's. After it, the sender waits for the application's next write.
+    At most the first RTT of a wait has the cause network. After it, the sender waits for the application's next write.
     """
     lines = ["0.1000 C > S P. 1:101 ack 1", "0.1201 S > C . ack 101"]
     for place in range(3, 23):

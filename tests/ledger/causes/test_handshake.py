@@ -23,7 +23,7 @@ OPEN = """
 
 @pytest.mark.parametrize("asked_ms", [100, 130])
 def test_a_server_that_answers_a_request_does_not_wait_twice_for_the_handshake(tmp_path: Path, asked_ms: int) -> None:
-    """The handshake takes one RTT, the request and the answer another one. The RTT of the request counts as network."""
+    """The handshake takes one RTT. The request and the answer take another one, which has the cause network."""
     answered_ms = asked_ms + 100 + 20
     reported = lasted_of_server(tmp_path, f"{OPEN}{asked_ms}ms C > S P. 1:101 ack 1\n{answered_ms}ms S > C P. 1:501 ack 101 win 65535\n")
     assert reported["handshake"] == pytest.approx(100, abs=0.1)

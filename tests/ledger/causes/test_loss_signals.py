@@ -102,10 +102,10 @@ def test_duplicate_acks_that_are_too_few_begin_the_repair_where_a_timer_ends_it(
 
 
 def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_reported(tmp_path: Path) -> None:
-    """Segment 0 is retransmitted at 60.1 ms. Segments 10 and 11 follow as the last ones; segment 11 is small.
+    """Segment 0 is retransmitted at 60.1 ms. Segments 10 and 11 follow as the last ones. Segment 11 is small.
 
-    The ACK at 80.1 ms covers segments 0 to 9. The SACK at 90.13 ms reports segment 11, so a timer retransmits segment 10 at 95 ms. The
-    cause is network at three times: for 0.09 ms of the first flight, from 60.12 to 90.13 ms, and for the RTT of the last retransmission.
+    The ACK at 80.1 ms covers segments 0 to 9. The SACK at 90.13 ms reports segment 11, so a timer retransmits segment 10 at 95 ms. Three
+    waits have the cause network: 0.09 ms of the first flight, the time from 60.12 to 90.13 ms, and the RTT of the last retransmission.
     """
     lines = [data(40, *range(10)), missing(60, 0, 8), data(60.1, 0), data(60.11, 10, 11, last_bytes=100), acks(80.1, 10)]
     late = f"90.13ms S > C . ack {at(10)} win 4000 <sack {at(11)}:{at(11) + 100}>"

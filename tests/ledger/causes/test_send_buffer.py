@@ -1,4 +1,4 @@
-"""A full send buffer, a window, slow start or Nagle's algorithm as the cause. Each exchange has a counterpart with another cause.
+"""The cause is a full send buffer, a window, slow start or Nagle's algorithm. Each exchange has a counterpart with another cause.
 
 The captures are hand-written, from the sender's point of view, with an RTT of 20 ms. Expected durations are computed from their times. The
 SYN of an "old" sender offers neither SACK nor timestamps.

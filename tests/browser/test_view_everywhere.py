@@ -35,7 +35,7 @@ PAIR = "document.querySelector('.headline') && !document.querySelector('.busy')"
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, str]]]:
-    """Map a name to an explorer's address and to a JavaScript condition, which is true when the page is complete.
+    """A map from a name to an explorer's address and a JavaScript condition, which is true when the page is complete.
 
     The explorers show an archive, two capture points, and two captures.
     """

@@ -1,1 +1,1 @@
-"""Files that captures are in."""
+"""Tests that read capture files."""

@@ -22,7 +22,7 @@ HANDSHAKE = """
 
 
 def kinds(folder: Path, text: str, *frames: int) -> list[str]:
-    """The kinds of `frames` in an exchange that consists of the handshake and `text`."""
+    """Return the kinds of `frames` in an exchange that consists of the handshake and `text`."""
     return column(read_text(folder, HANDSHAKE + text).segments, "kind", *frames)
 
 

@@ -1,4 +1,4 @@
-"""Segments that are too large for the path never arrive, however often they are sent; smaller segments do.
+"""If segments are too large for the path, they never arrive, however often they are sent. Smaller segments do arrive.
 
 Packet loss hits segments of any size.
 """

@@ -83,7 +83,7 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, 
 
 @pytest.fixture(params=RUNS, ids=lambda asked: f"{asked[0]}-{asked[1]}")
 def trial(request: pytest.FixtureRequest, transfers: Callable[[tuple[str, int]], Live]) -> Live:
-    """One of the runs. All tests share its transfer."""
+    """One of the runs. All tests of this run use the same transfer."""
     return transfers(request.param)
 
 

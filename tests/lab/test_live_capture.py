@@ -164,7 +164,7 @@ def test_a_ring_keeps_its_last_files_and_they_are_one_capture(tmp_path: Path) ->
     ):
         for _ in range(30):
             talk(server)
-        while (newest := max((_number(path) for path in tmp_path.glob("ring_*.pcapng")), default=0)) < 5:  # until dumpcap has deleted two files of the ring
+        while (newest := max((_number(path) for path in tmp_path.glob("ring_*.pcapng")), default=0)) < 5:  # two of five are deleted
             talk(server)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=TIME_LIMIT_S)

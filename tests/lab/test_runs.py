@@ -215,7 +215,7 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
     command: list[str | Path] = [PROGRAM, "lab", "run", tmp_path / "long.toml", "-o", folder]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(scratch)}) as running:
         try:
-            while not [path for path in folder.glob("captures/*-server.pcapng") if path.stat().st_size > 100_000]:  # until some transfers are done
+            while not [path for path in folder.glob("captures/*-server.pcapng") if path.stat().st_size > 100_000]:  # transfers go on
                 assert running.poll() is None
                 os.sched_yield()
             started = children(running.pid)

@@ -1,7 +1,7 @@
 """The ledger of a sender without timestamps, captured at its receiver: an ACK is captured half an RTT before it reaches the sender.
 
 Stacks that send no timestamps are Windows, libslirp, lwIP and smoltcp. The captures are hand-written, with an RTT of 20 ms unless stated
-otherwise. Expected durations are computed from their times.
+otherwise. Expected durations follow from the times in each capture.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The RTT of a single message includes its time on the lines of the path. FINs that directly follow data show this time.
 
 Each message has 1,000 bytes. The path has 10 Mb/s Ethernet lines and 20 ms of delay. A SYN takes 84 bytes on the line (67.2 µs), a message
-1,078 (862.4 µs). The applications take no time. The captures are hand-written, from the client's point of view.
+1,078 (862.4 µs). The applications take no time. The captures are hand-written, as if recorded at the client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Senders whose limits change during a connection, senders that differ from Linux, and segments that the path delays.
 
-The captures are hand-written, from the client's point of view, with an RTT of 20 ms unless stated otherwise. Expected durations are
-computed from their times.
+The captures are hand-written, as if recorded at the client. The RTT is 20 ms unless stated otherwise. Expected durations follow from the
+times in each capture.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The ledger of a connection on a shared path: a queue of other traffic is neither a delayed-ACK timer nor a silent application.
 
-The captures are hand-written, with an RTT of 20 ms before the queue grows. Expected durations are computed from their times. Each exchange
-has a similar counterpart with another cause.
+The captures are hand-written, with an RTT of 20 ms before the queue grows. Expected durations follow from the times in each capture. Each
+exchange has a similar counterpart with another cause.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def test_the_keepalives_of_both_sides_carry_a_byte_where_a_capture_begins_with_t
 
 
 def test_a_single_byte_that_is_pushed_is_data_where_a_capture_begins_with_it(tmp_path: Path) -> None:
-    """A single byte with PSH is data of interactive traffic: a key that the user pressed."""
+    """The first byte has PSH, so it is data, such as a key that a user pressed."""
     text = """
         0.000 C > S P. 800:801(1) ack 5001
         0.001 S > C .  5001:5001(0) ack 801

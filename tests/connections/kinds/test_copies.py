@@ -1,4 +1,7 @@
-"""Packets that a capture contains twice: duplicated by the capture itself (SPAN port, "any", two points of one path) or by the network."""
+"""Packets that a capture contains twice.
+
+Either the capture duplicated them (SPAN port, interface "any", two capture points on one path), or the network did.
+"""
 
 from __future__ import annotations
 

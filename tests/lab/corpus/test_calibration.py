@@ -64,8 +64,8 @@ def test_seconds_and_shares_by_point_cause_and_confidence(tmp_path: Path) -> Non
     assert list(write(tmp_path, {DEVELOPMENT: [judged()]})) == [str(tmp_path / PAGE), str(tmp_path / CURVE)]
     page = (tmp_path / PAGE).read_text()
     assert "1 transfers by 1 programs over 1 families of paths, on Linux 6.18.1; 20 s" in page
-    # In the score, the 20 s of verdicts cost 14.1. Right verdicts cost nothing if they are "proved" (5 s) or "most likely" (9 s); a wrong "most likely"
-    # (1 s) costs 10. "Possibly" costs 0.4 per second if right (3 s) and 1.9 if wrong (1 s). Unknown (1 s) costs 1.
+    # In the score, the 20 s of verdicts cost 14.1. Right verdicts cost nothing if they are "proved" (5 s) or "most likely" (9 s). A wrong
+    # "most likely" (1 s) costs 10. "Possibly" costs 0.4 per second if right (3 s) and 1.9 if wrong (1 s). Unknown (1 s) costs 1.
     assert cells(page, "all")[-3:] == ["1.0", "5.0%", "0.70"]
     assert cells(page, "all")[2:4] == ["10.0", "90.0% [90.0%, 90.0%]"]
     assert cells(page, "network") == ["0.0", "–", "10.0", "90.0%", "0.0", "–"]

@@ -1,4 +1,4 @@
-"""Captures with faults: how each fault changes the packets, and whether the kernel's ledger is still compared with the right time."""
+"""Captures with faults: how each fault changes the packets, and with which time of the kernel's ledger the capture is compared."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The cause "close": retransmissions to a host that has closed the connection. No application waits for them.
 
-The captures are hand-written, from the server's point of view.
+The captures are hand-written, as if recorded at the server.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The cause "idle": a long silence in which nobody expects data does not count as slowness.
 
-The captures are hand-written, from the client's point of view.
+The captures are hand-written, as if recorded at the client.
 """
 
 from __future__ import annotations

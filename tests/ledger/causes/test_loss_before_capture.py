@@ -1,6 +1,6 @@
 """Packet loss before a capture point near the receiver: gaps in the sender's IPv4 IDs show that packets are missing.
 
-The captures are hand-written, with an RTT of 10 ms. Expected durations are computed from their times. Linux increments the IP
+The captures are hand-written, with an RTT of 10 ms. Expected durations follow from the times in each capture. Linux increments the IP
 identification of a connected socket by one per packet.
 """
 

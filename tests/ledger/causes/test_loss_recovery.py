@@ -1,6 +1,6 @@
 """Causes after a packet loss: waits until a retransmission is acknowledged, and flights that do not grow.
 
-The captures are hand-written, from the sender's point of view, with an RTT of 20 ms. Expected durations are computed from their times. The
+The captures are hand-written, as if recorded at the sender. The RTT is 20 ms. Expected durations follow from the times in each capture. The
 sender's SYN offers neither SACK nor timestamps.
 """
 

@@ -1,6 +1,6 @@
 """Losses in the ledger: waits before the sender can know of a loss, and losses that do not reduce the congestion window.
 
-The captures are hand-written, from the client's point of view, with an RTT of 20 ms. Expected durations are computed from their times.
+The captures are hand-written, as if recorded at the client. The RTT is 20 ms. Expected durations follow from the times in each capture.
 """
 
 from __future__ import annotations

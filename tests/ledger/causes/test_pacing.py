@@ -1,7 +1,7 @@
 """The cause "pacing": senders whose own timer spaces bursts (Linux: BBR, SO_MAX_PACING_RATE), and exchanges that only look paced.
 
-The captures are hand-written. Expected durations are computed from their times. A segment carries 1,448 bytes. A burst has two segments 10
-µs apart, as in Linux (`tcp_tso_autosize`). The second segment has PSH (`__tcp_transmit_skb`).
+The captures are hand-written. Expected durations follow from the times in each capture. A segment carries 1,448 bytes. A burst has two
+segments 10 µs apart, as in Linux (`tcp_tso_autosize`). The second segment has PSH (`__tcp_transmit_skb`).
 """
 
 from __future__ import annotations

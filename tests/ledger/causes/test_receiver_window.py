@@ -1,6 +1,6 @@
 """The cause "receiver window": captures in which the window limits the sender. Each has a similar counterpart with another cause.
 
-The captures are hand-written, with an RTT of 20 ms. Expected durations are computed from their times.
+The captures are hand-written, with an RTT of 20 ms. Expected durations follow from the times in each capture.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The cause is a full send buffer, a window, slow start or Nagle's algorithm. Each exchange has a counterpart with another cause.
 
-The captures are hand-written, from the sender's point of view, with an RTT of 20 ms. Expected durations are computed from their times. The
+The captures are hand-written, as if recorded at the sender. The RTT is 20 ms. Expected durations follow from the times in each capture. The
 SYN of an "old" sender offers neither SACK nor timestamps.
 """
 
@@ -93,9 +93,9 @@ def test_low_flights_that_fill_the_window_are_the_windows(tmp_path: Path) -> Non
 
 
 def test_a_smaller_flight_behind_one_on_the_plateau_was_not_held_by_the_congestion_window(tmp_path: Path) -> None:
-    """Eight flights have five segments, and the last one four.
+    """Eight flights have five segments, and the last flight has four.
 
-    The number of bytes in a full send buffer varies if the application writes large pieces.
+    If an application writes large pieces, a full send buffer does not always have the same number of bytes.
     """
     reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(5)] * 8 + [full(4), full(1)], 60_000))
     assert reported["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)

@@ -1,6 +1,6 @@
 """PSH of an old sender: a segment without PSH shows that the send buffer had more data at that time (RFC 9293, 3.9.1.2).
 
-The captures are hand-written, from the sender's point of view, with an RTT of 20 ms. Expected durations are computed from their times. The
+The captures are hand-written, as if recorded at the sender. The RTT is 20 ms. Expected durations follow from the times in each capture. The
 sender's SYN offers neither SACK nor timestamps, unless said otherwise.
 """
 

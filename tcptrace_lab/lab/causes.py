@@ -27,11 +27,13 @@ EVERY = {**transfers.TRANSFERS, **sharing.SHARED}
 """All fixed transfers: the transfers with one connection, then those with several."""
 
 SAID = 0.005
-"""Smallest share of the time for which a cause is printed."""
+"""The smallest share of the time that is printed for a cause."""
 
 LATE_NS = 3_000_000
-"""If a packet takes this much longer than the fastest packet, this machine was too busy. The relay itself adds less delay than this, even
-to a flight of 320 segments (measured)."""
+"""Maximum extra time of a packet, compared with the fastest packet. If it is exceeded, this machine was too busy.
+
+The relay itself adds less delay, even to a flight of 320 segments (measured).
+"""
 
 
 def main(arguments: list[str] | None = None) -> int:

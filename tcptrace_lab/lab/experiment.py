@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.network import Medium, Network, Point
     from tcptrace_lab.lab.networks.relay import Relay
 
-# Snaplen that keeps the Ethernet header, the IPv6 header, the longest TCP header, and little payload.
+# This snaplen keeps the Ethernet header, the IPv6 header, the longest TCP header, and little payload.
 SNAPLEN_BYTES = 128
 REAL_TIME_PRIORITY = 10  # real-time priority, from 1 to 99 (a choice)
 
@@ -128,7 +128,7 @@ def in_real_time() -> Iterator[None]:
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REAL_TIME_PRIORITY))
     except OSError:
-        yield  # without permission for real-time priority, the experiment works, with more jitter
+        yield  # without permission, the experiment works with more jitter
         return
     try:
         yield

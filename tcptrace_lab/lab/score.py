@@ -1,7 +1,7 @@
 """Compares the engine's verdicts on live transfers with the path's log: `python -m tcptrace_lab.lab.score [NAME…] [--seeds N]`.
 
-The output has one line per experiment, seed and capture point. The wrong verdicts follow, grouped by kind, with their frames. `--keep DIR`
-keeps the captures for inspection. Needs root.
+The output has one line per experiment, seed and capture point. Then the wrong verdicts follow, grouped by kind, with their frames. `--keep
+DIR` keeps the captures for inspection. Needs root.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KIND_NAMES = {
     "out_of_order": Truth.REORDERED,
     "network_duplicate": Truth.COPIED,
 }
-"""Kind of a segment in a verdict → the equivalent ground truth. A verdict with any other kind is wrong."""
+"""The ground truth that each kind of verdict stands for. A verdict with any other kind is wrong."""
 
 _AGAIN = frozenset({Truth.RESENT, Truth.NEEDLESS})
 
@@ -68,7 +68,7 @@ class Score:
 
     @property
     def share(self) -> float:
-        """Share of the events that `told_apart` counts; 1 if there are no events."""
+        """Return the share of the events that `told_apart` counts, or 1 if there are no events."""
         return self.told_apart / self.events if self.events else 1.0
 
 
@@ -115,7 +115,7 @@ def _judge(pairs: Sequence[tuple[truth.Event, dict[str, Any]]], *, near: bool, f
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the requested experiments and print the scores. Returns the exit code."""
+    """Run the requested experiments and print the scores. Return the exit code."""
     options = _parse(arguments)
     total = Score()
     print(f"{'experiment':28} {'seed':>4} {'vantage':12} {'events':>6} {'apart':>7} {'exact':>7}  wrong: truth > kind, frames")

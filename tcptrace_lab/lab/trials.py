@@ -1,4 +1,7 @@
-"""Experiments that test our verdicts on loss, reordering and duplication: first each impairment of the path alone, then combinations."""
+"""Experiments that test our verdicts on loss, reordering and duplication.
+
+The first experiments have one impairment of the path each. The others combine several.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ if TYPE_CHECKING:
 
 ETHERNET_MTU_BYTES, ATM_MTU_BYTES = 1_500, 9_180
 BULK_BYTES = 600_000
-# The first packets have no random fates: a lost SYN costs a second and shows nothing about data.
+# Number of first packets that have no random fates. A lost SYN costs a second and shows nothing about data.
 UNDISTURBED_PACKETS = 3
 
-# A large receive buffer prevents discards of out-of-order data, which the path's log would not show.
+# A large receive buffer. With a small one, the receiver may discard out-of-order data, which the path's log would not show.
 ROOM = (("net.ipv4.tcp_rmem", "4096 4194304 8388608"),)
 
 _PLAIN = PathModel(delay_s=0.020, undisturbed_packets=UNDISTURBED_PACKETS)
@@ -68,4 +71,4 @@ TRIALS: Mapping[str, Experiment] = {
         _trial(replace(_ALL, loss_share=0.02), _ALL), program=Exchanges(writes_bytes=(3_000,), answer_bytes=8_000, count=12)
     ),
 }
-"""Name → experiment; `score.seeded` sets the seed of its random draws."""
+"""All experiments by name. `score.seeded` sets the seed of their random draws."""

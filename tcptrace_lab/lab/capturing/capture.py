@@ -1,6 +1,7 @@
-"""Runs dumpcap on one interface of a network, and stops dumpcap when the capture file contains the end of all connections.
+"""Runs dumpcap on one interface of a network.
 
-dumpcap writes frames with a delay. This module therefore searches the file for the last FINs and RSTs.
+Stops dumpcap when the capture file contains the end of all connections. dumpcap writes frames with a delay, so this module searches the
+file for the last FINs and RSTs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LIFETIME_S = 60
 BUFFER_MIB = 16
 MAX_WORDS = 400  # characters of dumpcap's last output that an error message quotes
 TAIL_BYTES = 1 << 20  # `shows` searches this many bytes at the end of the file
-IP_OFFSET_BYTES = {1: 14, 12: 0, 101: 0, 113: 16, 276: 20}  # link type → IP header offset: Ethernet, RAW (two numbers), Linux SLL, SLL2
+IP_OFFSET_BYTES = {1: 14, 12: 0, 101: 0, 113: 16, 276: 20}  # link type → offset of the IP header: Ethernet, RAW (two numbers), SLL, SLL2
 IPV4, IPV6_HEADER_BYTES = 4, 40
 BOTH_ENDS = 2
 FIN, RST, ACK = 0x01, 0x04, 0x10
@@ -66,7 +67,7 @@ class Capture:
             self._await_more()
 
     def _await_more(self) -> None:
-        """Give dumpcap time to write. Raises CaptureError if dumpcap has ended."""
+        """Give dumpcap time to write. Raise CaptureError if dumpcap has ended."""
         if self.dumpcap.process.poll() is not None:
             self.dumpcap.read_until(lambda: False, PATIENCE_S)
             words = " ".join(self.dumpcap.words.partition("Packets captured:")[0].split())[-MAX_WORDS:]
@@ -74,7 +75,10 @@ class Capture:
         time.sleep(POLL_INTERVAL_S)
 
     def stop(self) -> None:
-        """Stop dumpcap. Raises CaptureError if dumpcap reports dropped frames and `drops_allowed` is False."""
+        """Stop dumpcap.
+
+        Raise CaptureError if dumpcap reports dropped frames and `drops_allowed` is False.
+        """
         self.dumpcap.stop()
         counts = self.dumpcap.received_and_dropped
         if counts is None:
@@ -145,7 +149,7 @@ def _packets(path: Path) -> Iterator[tuple[tuple[bytes, int], tuple[bytes, int],
             for _, frame in reader:
                 yield _endpoints(frame[offset:])
     except (ValueError, struct.error, dpkt.UnpackError):
-        return  # dumpcap has not written the last block completely yet
+        return  # the last block is not complete yet
 
 
 def _endpoints(packet: bytes) -> tuple[tuple[bytes, int], tuple[bytes, int], int]:

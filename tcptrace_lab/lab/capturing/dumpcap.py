@@ -1,7 +1,7 @@
-"""Runs Wireshark's dumpcap as a child process: starts it, reads its output, and ends it. dumpcap never outlives this process.
+"""Runs Wireshark's dumpcap as a child process: starts it, reads its output, and ends it.
 
-When dumpcap has opened the interface and the file, it prints the file's name on stderr. From then on, the kernel
-buffers frames for dumpcap. At the end dumpcap prints the numbers of received and dropped frames per interface.
+dumpcap never outlives this process. When dumpcap has opened the interface and the file, it prints the file's name on stderr. From then on,
+the kernel buffers frames for dumpcap. At the end, dumpcap prints the numbers of received and dropped frames of each interface.
 """
 
 from __future__ import annotations
@@ -25,17 +25,22 @@ if TYPE_CHECKING:
 
 TOOLS = ("setpriv", "dumpcap")
 PATIENCE_S = 10.0
-"""Maximum time for dumpcap to open its interface, and to end after a signal (a heuristic)."""
+"""Maximum time for dumpcap to open its interface, and to end after a signal (a choice)."""
 LOOK_S = 0.2
-"""While dumpcap prints nothing, `read_until` calls `done` at this interval (a heuristic). Polling is needed because a signal to this
-process does not end the wait for output."""
+"""While dumpcap prints nothing, `read_until` calls `done` at this interval (a choice).
+
+A signal to this process does not end the wait for output, so `read_until` must poll.
+"""
 
 _OPENED = "\nFile: "
 _COUNTS = re.compile(r"received/dropped on interface '.*': (\d+)/(\d+)")
 
 
 class CaptureError(LabFailed):
-    """The capture is incomplete: dumpcap did not start, did not capture the end of the connections, or dropped frames."""
+    """The capture is incomplete.
+
+    dumpcap did not start, did not capture the end of the connections, or dropped frames.
+    """
 
 
 @dataclass(slots=True)
@@ -59,15 +64,15 @@ class Dumpcap:
 
     @property
     def received_and_dropped(self) -> tuple[int, int] | None:
-        """Numbers of received and dropped frames, over all interfaces.
+        """Return the numbers of received and dropped frames, over all interfaces.
 
-        None if dumpcap did not report the numbers.
+        Return None if dumpcap did not report them.
         """
         counts = _COUNTS.findall(self.words)
         return (sum(int(count[0]) for count in counts), sum(int(count[1]) for count in counts)) if counts else None
 
     def await_start(self, given_up: Callable[[], bool] = lambda: False) -> None:
-        """Wait until the capture starts, or until `given_up` returns true. Raises CaptureError on a timeout."""
+        """Wait until the capture starts, or until `given_up` returns true. Raise CaptureError on a timeout."""
         self.read_until(lambda: self.opened or given_up(), PATIENCE_S)
 
     def stop(self) -> None:

@@ -29,7 +29,7 @@ _FILE = re.compile(r"(?:^|Packets: \d+ )File: (.*)$", re.MULTILINE)
 _RIGHTS = re.compile(r"permission", re.IGNORECASE)
 _NOT_NAMED = re.compile(r"no device named|no such device|no interface|isn't a valid|invalid|not up", re.IGNORECASE)
 _LAST_WORDS = 4_096
-"""Number of characters at the end of dumpcap's output that contain the latest packet count and file name."""
+"""The number of characters at the end of dumpcap's output that are searched for the latest packet count and file name."""
 _NOISE = re.compile(r"^Capturing on |^File: |^Packets|^dumpcap: cap_set_proc|^$")
 
 
@@ -168,7 +168,7 @@ def _follow(dumpcap: Dumpcap, progress: Callable[[int, int], None] | None, inter
     def has_ended() -> bool:
         last_words = dumpcap.words[-_LAST_WORDS:]
         for file in {*_files(last_words), *list(sizes)[-1:]}:
-            with contextlib.suppress(OSError):  # given up meanwhile
+            with contextlib.suppress(OSError):  # dumpcap has ended in the meantime
                 sizes[file] = file.stat().st_size
         if progress is not None and (numbers := _TOLD.findall(last_words.replace("\r", "\n"))):
             progress(int(numbers[-1]), sum(sizes.values()))
@@ -200,7 +200,7 @@ def _one_line(words: str) -> str:
 
 
 def summary(recorded: Recorded) -> str:
-    """A summary in one line."""
+    """Return a summary in one line."""
     received = "an unknown number of packets" if recorded.received is None else f"{count(recorded.received)} packets"
     lost = f", {count(recorded.dropped)} more were dropped" if recorded.dropped else ""
     where = f"{recorded.files[0]}" + (f" and {len(recorded.files) - 1} more files" if len(recorded.files) > 1 else "")

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[3]
 FOLDER = CHECKOUT / "build" / "transfers"
 STACK = "gvisor"
-"""Folder with the transfers of a TCP stack other than Linux (`other_stacks`). This folder is next to the folders of the corpus parts."""
+"""Folder with the transfers of another TCP stack than Linux (`other_stacks`).
+
+It is next to the folders of the corpus parts.
+"""
 SEED, AT_A_TIME, LARGEST, LARGEST_OF_A_FAULT = 1, 2, 30, 3
 
 
@@ -102,7 +105,7 @@ def _gains(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _faults(options: argparse.Namespace) -> Iterator[str]:
-    """Judge captures with faults. Only the development part is used, so that results of the held-back part stay unseen."""
+    """Judge captures with faults. Only the development part is used, so the results of the held-back part stay unseen."""
     folder = options.folder / drawn.DEVELOPMENT
     entries = list(manifest.entries(folder))
     if not entries:

@@ -1,4 +1,7 @@
-"""Writes the page `docs/how-sure.md` and its reliability curve, which shows how often the verdict is right at each confidence."""
+"""Writes the page `docs/how-sure.md` and its reliability curve.
+
+They show how often the verdict is right at each confidence.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +38,17 @@ OTHER_STACK = "other stack"
 PAGE, CURVE = "how-sure.md", "how-sure.svg"
 GRADES = (POSSIBLY, MOST_LIKELY, PROVED)
 CLAIMED = {PROVED: 1.0, MOST_LIKELY: 0.95, POSSIBLY: 0.60}
-"""The share of correct verdicts that each confidence word promises. Below this share, a weaker word would have a lower cost
-(`sums.cost_of`)."""
+"""The share of correct verdicts that each confidence word promises.
+
+If the share is lower, a weaker word has a lower cost (`sums.cost_of`).
+"""
 MIN_S = 1.0
-"""A share is printed only if its total time is at least this long. In less time, a single wait would decide the share (a choice)."""
+"""Minimum total time of a printed share. In less time, a single wait would decide the share (a choice)."""
 SAMPLES, WITHIN = 1_000, 0.95
-"""Number of bootstrap samples (sets of transfers drawn with replacement), and the share of the samples that lie within the confidence
-interval."""
+"""Number of bootstrap samples, and the share of them that the confidence interval contains.
+
+A sample is a set of transfers drawn with replacement.
+"""
 _SECONDS_AND_SHARES = [words for grade in reversed(GRADES) for words in (f"{grade}, s", "right")]
 TITLES = {DEVELOPMENT: "Development part", HELD_BACK: "Held-back part", OTHER_STACK: "Another TCP stack"}
 _ABOUT = {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.corpus.judging import Headline, Judged, Key
 
 MIN_CONFUSED_S = 0.05
-"""Smaller values than this are not shown in the matrix."""
+"""Minimum value (s) that the matrix shows."""
 
 
 def report(every: Sequence[Judged], largest: int) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _outcome(headline: Headline) -> str:
 def _disagreements(judged: Sequence[Judged], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion sums the time of one transfer by the kernel's gates and the ledger's wrong cause.
+    A confusion is one transfer, the kernel's gates, and the wrong cause in the ledger. Its size is the sum of their time.
     """
     wrong = [(ns, one, key) for one in judged for key, ns in one.sums.items() if not key.is_accepted]
     yield ""

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 DEVELOPMENT, HELD_BACK = PARTS = ("development", "held-back")
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", "sampler"})
-"""The engine's rules were developed with these program families before the corpus existed, so these families are never held back."""
+"""Program families that are never held back.
+
+The engine's rules were developed with these families before the corpus existed.
+"""
 ONE_IN = 4
-"""On average, one of this many families is held back (a choice). A hash of the family's name decides."""
+"""One of this many families is held back, on average (a choice). A hash of the family's name decides."""
 COMPETITORS = (
     "iperf3-reverse",
     "iperf3-window-64k",
@@ -39,7 +42,7 @@ COMPETITORS = (
 """Programs that compete with the main program for the bottleneck: downloads, uploads, and requests over persistent connections.
 None of these programs is held back."""
 SHARED_PATHS = ("asymmetric", "batches", "far", "long-queue", "short-queue")
-"""Paths without random loss, whose bottleneck several programs can fill."""
+"""Paths without random loss. Several programs can fill their bottleneck."""
 OTHER_HOST_SHARE = 0.3
 """Share of the competitors whose server is another host (a choice)."""
 PAUSED_SHARE = 0.15
@@ -73,19 +76,19 @@ class Drawn:
 
     @property
     def competitors(self) -> list[Competitor]:
-        """The programs that compete with this transfer for the bottleneck."""
+        """Return the programs that compete with this transfer for the bottleneck."""
         return [Competitor(PROGRAMS[name], is_other_host) for name, is_other_host in self.competing]
 
     @property
     def part(self) -> str:
-        """The part of the corpus to which this transfer belongs."""
+        """Return the part of the corpus to which this transfer belongs."""
         return part_of(PROGRAMS[self.program].family, self.path)
 
 
 def part_of(family: str, path: str) -> str:
     """Return the part of the corpus for a program family and a path family.
 
-    A transfer is held back if one of its families is held back. Nobody looks at held-back transfers during development.
+    A transfer is held back if its program family or its path family is held back. Nobody looks at held-back transfers during development.
     """
     return HELD_BACK if HELD_BACK in {part_of_family(family), part_of_path(path)} else DEVELOPMENT
 
@@ -121,7 +124,10 @@ def transfers(seed: int, numbers: range, programs: Sequence[str] = tuple(PROGRAM
 
 
 def _shared(seed: int, number: int, programs: Sequence[str], most: int) -> Drawn:
-    """Draw a transfer with competitors. No end is paused, so every wait is caused by the bottleneck or by a program."""
+    """Draw a transfer with competitors.
+
+    No end is paused, so every wait comes from the bottleneck or from a program.
+    """
     program = _dealt(programs, f"{seed} programs", number)
     path = _dealt(SHARED_PATHS, f"{seed} shared paths", number)
     chance = Random(f"{seed} {number} shared")  # noqa: S311  (repeatable)

@@ -1,4 +1,4 @@
-"""Compares the kernel's ledger with the verdicts on faulty captures. Shows how many of the correct verdicts remain correct."""
+"""Judges faulty captures by the kernel's ledger, and shows how many correct verdicts remain correct."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _ENDS = [f"{side}_{what}" for side in ("client", "server") for what in ("addr", 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Tables of a faulty capture: the ledger with the true packet times, and the connections with the true addresses."""
+    """Tables of a faulty capture.
+
+    The ledger has the true packet times, and the connections have the true addresses.
+    """
 
     ledger: pl.LazyFrame
     connections: pl.LazyFrame
@@ -137,9 +140,9 @@ def seen(analysis: Analysis, sound: Analysis, packets: Sequence[Packet]) -> Seen
 
 
 def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFrame:
-    """Return the waits with the true times of the packets before and after them.
+    """Return the waits between the true times of their packets.
 
-    If the ledger divides a wait, the boundaries inside it shift by as much as its start.
+    If a wait has several parts, the boundaries between them shift by as much as its start.
     """
     shape: dict[str, Any] = {"frame": ledger.schema["frame_before"], "at_ns": pl.Int64, "passed_ns": pl.Int64}
     times = pl.DataFrame([(at, one.at_ns, one.passed_ns) for at, one in enumerate(packets, 1)], schema=shape, orient="row")
@@ -161,9 +164,10 @@ def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFra
 
 
 def _own_connections(analysis: Analysis, sound: Analysis) -> pl.DataFrame:
-    """Return the connections with the hosts' true addresses and the byte counts of the fault-free capture.
+    """Return the connections with the hosts' true addresses.
 
-    The connections get an unlimited time span, because the ledger already limits the compared time.
+    The byte counts come from the fault-free capture. The connections get an unlimited time span, because the ledger already limits the
+    compared time.
     """
     sent = _bytes_by_end(sound)
     rows = []
@@ -195,7 +199,7 @@ def _bytes_by_end(sound: Analysis) -> dict[tuple[_End, _End], int]:
 def report(every: Sequence[Broken], largest: int) -> Iterator[str]:
     """Yield the lines of a comparison.
 
-    Per capture point: the correct share of time with and without each fault; then the largest errors.
+    The first lines give the correct share of time with and without each fault, for each capture point. Then the largest errors follow.
     """
     yield from (f"{one.name}, {one.fault}: {one.error}" for one in every if one.error)
     judged = [one for one in every if not one.error]

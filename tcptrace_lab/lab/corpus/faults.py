@@ -1,6 +1,7 @@
-"""Adds faults to a correct capture: drops, duplicates or truncates packets, or changes their timestamps or addresses.
+"""Adds faults to a correct capture.
 
-Each packet also stores its true time, so that the ledger of a faulty capture can be compared with the kernel's ledger.
+A fault drops, duplicates or truncates packets, or changes their timestamps or addresses. Each packet keeps its true time, so that the
+ledger of a faulty capture can be compared with the kernel's ledger.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Packet:
 
     @property
     def from_client(self) -> bool:
-        """True if the client of the private network sent this packet."""
+        """Return whether the client of the private network sent this packet."""
         return self.data[SOURCE] == _CLIENT
 
 
@@ -67,7 +68,10 @@ Packets = list[Packet]
 
 
 def read_packets(path: Path) -> tuple[int, Packets]:
-    """Read the link type and all packets of a capture made by the lab: one interface, little-endian."""
+    """Read the link type and all packets of a capture made by the lab.
+
+    The capture has one interface and is little-endian.
+    """
     raw = path.read_bytes()
     return _pcap(raw) if is_plain_pcap(raw) else _pcapng(raw)
 
@@ -148,7 +152,7 @@ def _dropped_in_bursts(every: int, longest: int) -> Callable[[Packets, Random], 
 
 
 def _twice(packets: Packets, chance: Random) -> Packets:
-    """Duplicate every packet, like a SPAN port that mirrors both ingress and egress."""
+    """Duplicate every packet, as a SPAN port does that mirrors both ingress and egress."""
     again = [replace(packet, at_ns=packet.at_ns + chance.randint(2, 30) * MICROSECOND) for packet in packets]
     return sorted([*packets, *again], key=lambda packet: packet.at_ns)
 
@@ -184,7 +188,7 @@ def _ticking(tick_ns: int) -> Callable[[Packets, Random], Packets]:
 
 
 def _stepped(step_ns: int) -> Callable[[Packets, Random], Packets]:
-    """Change the timestamps as if the clock were set in the middle of the capture."""
+    """Change the timestamps as if the clock had been set in the middle of the capture."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         middle = len(packets) // 2
@@ -211,7 +215,7 @@ def _with_other_client(packet: Packet) -> bytes:
     struct.pack_into("!H", data, port_at, translated_port(port))
     struct.pack_into("!H", data, IP_CHECKSUM, 0)
     words = struct.unpack_from("!10H", data, ETHERNET_BYTES)
-    folded = sum(words) % 0xFFFF  # one's complement
+    folded = sum(words) % 0xFFFF  # one's complement sum
     struct.pack_into("!H", data, IP_CHECKSUM, 0xFFFF - folded)
     return bytes(data)
 
@@ -241,7 +245,7 @@ FAULTS: Mapping[str, Callable[[Packets, Random], Packets]] = {
     "snaplen-54": _cut(ONLY_HEADERS),
     "translated": _translated,
 }
-"""Name of a fault → function that adds this fault to a capture."""
+"""The function that adds each fault to a capture."""
 
 
 def faulty(packets: Packets, name: str, chance: Random) -> Packets:

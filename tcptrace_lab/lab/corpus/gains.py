@@ -1,7 +1,7 @@
-"""Checks the predicted gains against the bottleneck: a remedy cannot save time in which the bottleneck was busy.
+"""Compares predicted gains with the bottleneck's free time.
 
-The bottleneck's busy time is computed from the relay's rate and the frames that left the relay. Frames of all connections count if they
-left while the finding's direction was sending.
+A remedy cannot save time in which the bottleneck was busy. The busy time is computed from the relay's rate and the frames that left the
+relay while the finding's direction was sending. Frames of all connections count.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADER_BYTES = 66
-"""Bytes of the Ethernet, IPv4 and TCP headers (with timestamps, without other options) that the relay sends with each payload."""
+"""Bytes of headers that the relay sends with each payload: Ethernet, IPv4, and TCP with timestamps."""
 NOTICED = 0.05
-"""A gain counts as too large if the excess is at least this share of the direction's active time (a choice)."""
+"""A gain is too large if the excess is at least this share of the direction's active time (a choice)."""
 
 
 class Gain(NamedTuple):
@@ -56,12 +56,12 @@ class Gain(NamedTuple):
 
     @property
     def excess_ns(self) -> int:
-        """Predicted gain minus the free time of the bottleneck; at least 0."""
+        """Return the predicted gain minus the free time of the bottleneck, at least 0."""
         return max(self.gain_ns - self.free_ns, 0)
 
     @property
     def missing_ns(self) -> int:
-        """The possible gain minus the predicted gain, at least 0.
+        """Return the possible gain minus the predicted gain, at least 0.
 
         The possible gain is the smaller of the finding's cost and the bottleneck's free time.
         """
@@ -69,7 +69,7 @@ class Gain(NamedTuple):
 
     @property
     def is_too_large(self) -> bool:
-        """True if the gain exceeds the bottleneck's free time by at least the share `NOTICED` of the active time."""
+        """Return whether the excess is at least the share `NOTICED` of the active time."""
         return self.excess_ns >= NOTICED * self.active_ns
 
 

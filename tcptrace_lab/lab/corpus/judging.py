@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict import Verdict
 
 MAX_WAITS = 3
-"""Number of waits to keep per confusion. The longest waits are kept."""
+"""Number of waits to keep per confusion, the longest first."""
 JOINED = (
     frozenset({"loss-recovery", "timeout", "congestion-window"}),
     frozenset({"nagle", "nagle-delayed-ack"}),
     frozenset({"receiver-window", "zero-window"}),
 )
-"""Each set of causes counts as one cause when the kernel's largest cause is chosen. The verdict joins causes in this way, too
-(`verdict.direction.OF_LOSSES` and similar sets)."""
+"""Sets of causes that count as one cause when the kernel's largest cause is chosen.
+
+The verdict joins causes in this way, too (`verdict.direction.OF_LOSSES` and similar sets).
+"""
 
 
 class Key(NamedTuple):
@@ -57,7 +59,10 @@ class Key(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A wait in the ledger of a capture. `ns` is the part for which the kernel's ledger disagrees."""
+    """A wait in the ledger of a capture.
+
+    `ns` is the time in which the kernel's ledger disagrees.
+    """
 
     ns: int
     conn: int
@@ -105,7 +110,7 @@ class Judged:
 
 
 def judge_all(folder: Path, entries: Sequence[dict[str, Any]], processes: int) -> Iterator[Judged]:
-    """Judge the transfers of a folder in several processes. The results have the order of `entries`."""
+    """Judge the transfers of a folder in several processes. The results are in the order of `entries`."""
     if processes <= 1:
         yield from map(partial(judge, folder), entries)
         return
@@ -168,10 +173,10 @@ def _key(piece: Piece) -> Key:
 
 
 def _headline(found: Verdict, pieces: Sequence[Piece]) -> Headline | None:
-    """Compare the verdict with the kernel's ledger of the same direction.
+    """Compare the verdict with the kernel's ledger of the direction that the verdict names.
 
-    Return None if the kernel's ledger covers less than half of the time that the verdict describes. The kernel's ledger lacks the
-    handshake, and ends with the last data.
+    Return None if the kernel's ledger covers less than half of that time. The kernel's ledger lacks the handshake, and ends with the last
+    data.
     """
     mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (found.conn, found.from_client)]
     side = "client" if found.from_client else "server"

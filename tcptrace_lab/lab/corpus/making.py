@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]:
-    """Make the transfers that are not in the manifests yet, in one folder per part. Yield one line of text about each.
+    """Make the transfers that the manifests do not contain yet. Yield one line of text about each.
 
-    A transfer that fails, or whose program is not installed, is reported and skipped.
+    Each part of the corpus has its own folder. A transfer that fails, or whose program is not installed, is reported and skipped.
     """
     for part in PARTS:
         (folder / part).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The manifest of a corpus: a file with one JSON line per transfer, next to the transfers' folders. `SCHEMA` is its JSON Schema."""
+"""The manifest of a corpus has one JSON line per transfer, and is next to the transfers' folders. `SCHEMA` is its JSON Schema."""
 
 from __future__ import annotations
 

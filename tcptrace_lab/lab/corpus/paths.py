@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 ETHERNET, JUMBO = 1_500, 9_000
 UNDISTURBED_PACKETS = 6
-"""Number of packets at the start of each direction without random effects, so that most handshakes succeed."""
+"""The number of packets at the start of each direction that have no random effects. Most handshakes then succeed."""
 BURSTS_OVER = 30_000
-"""Bursts of loss are drawn for this many packets. No transfer has more packets."""
+"""The number of packets for which bursts of loss are drawn. No transfer has more packets."""
 
 _Both = tuple[PathModel, PathModel]
 
@@ -29,12 +29,18 @@ def drawn(family: str, chance: Random) -> Medium:
 
 
 def _delay_s(chance: Random, min_ms: float, max_ms: float) -> float:
-    """Draw a one-way delay: half of an RTT that is uniform on a logarithmic scale."""
+    """Draw a one-way delay.
+
+    It is half of an RTT that is uniform on a logarithmic scale.
+    """
     return min_ms / 2_000 * math.exp(math.log(max_ms / min_ms) * chance.random())
 
 
 def _line(chance: Random, round_trip_ms: tuple[float, float], mbps: tuple[float, float], queue_ms: tuple[float, float]) -> _Both:
-    """A path with a random delay and the same random rate in both directions. A full queue takes a random time from `queue_ms` to drain."""
+    """Draw a path with one delay and one rate for both directions.
+
+    A full queue takes a random time from `queue_ms` to drain.
+    """
     rate_bps = int(1e6 * chance.uniform(*mbps))
     queue_bytes = max(int(rate_bps / BITS_PER_BYTE * chance.uniform(*queue_ms) / 1_000), 4 * ETHERNET)
     path = PathModel(
@@ -75,7 +81,10 @@ def _random_loss(chance: Random) -> _Both:
 
 
 def _loss_in_bursts(chance: Random) -> _Both:
-    """Loss by the Gilbert-Elliott model: periods without loss alternate with periods in which half of the packets are lost."""
+    """Draw losses by the Gilbert-Elliott model.
+
+    Periods without loss alternate with periods in which half of the packets are lost.
+    """
     paths = _line(chance, (8, 60), (10, 40), (50, 200))
     to_bad, to_good = chance.uniform(0.001, 0.006), chance.uniform(0.1, 0.4)
     one, other = (replace(path, lost=_bursts(chance, to_bad, to_good)) for path in paths)
@@ -103,7 +112,10 @@ def _duplicates(chance: Random) -> _Both:
 
 
 def _lost_acks(chance: Random) -> _Both:
-    """Lose packets in only one direction, drawn at random: the ACKs and the data of one host."""
+    """Lose packets in only one direction, which is drawn at random.
+
+    Losses affect the data and the ACKs of that host.
+    """
     forward, backward = _line(chance, (8, 60), (10, 40), (60, 200))
     paths = forward, replace(backward, loss_share=chance.choice((0.02, 0.08, 0.2)))
     return paths if chance.random() < 0.5 else (paths[1], paths[0])  # noqa: PLR2004  (either direction)
@@ -122,29 +134,29 @@ def _jumbo(chance: Random) -> _Both:
 
 
 def _slow(chance: Random) -> _Both:
-    """A line of less than 2 Mbit/s, like a modem or a crowded radio cell."""
+    """Draw a line of less than 2 Mbit/s, like a modem or a crowded radio cell."""
     return _line(chance, (30, 120), (0.4, 2), (100, 500))
 
 
 def _jitter(chance: Random) -> _Both:
-    """Delay that varies from packet to packet. The order of packets does not change."""
+    """Vary the delay from packet to packet. The order of packets does not change."""
     return _both(_line(chance, (10, 60), (10, 40), (60, 200)), jitter_s=chance.choice((0.002, 0.006, 0.015)))
 
 
 def _batches(chance: Random) -> _Both:
-    """A shared channel as in Wi-Fi, LTE and DOCSIS, which delivers ACKs in batches."""
+    """Draw a shared channel as in Wi-Fi, LTE and DOCSIS. It delivers ACKs in batches."""
     forward, backward = _line(chance, (8, 50), (10, 50), (60, 200))
     batch_s = chance.choice((0.002, 0.005, 0.01))
     return replace(forward, batch_s=batch_s), replace(backward, batch_s=batch_s)
 
 
 def _policer(chance: Random) -> _Both:
-    """A policer: it drops packets above a rate, and delays none."""
+    """Draw a policer. It drops packets above a rate, and delays none."""
     return _both(_line(chance, (8, 60), (4, 20), (20, 120)), policed=True)
 
 
 def _outage(chance: Random) -> _Both:
-    """An outage: for some time, all packets of both directions are lost, as when a phone changes cells."""
+    """Draw an outage. For some time, both directions lose all packets, as when a phone changes cells."""
     from_s = chance.uniform(0.4, 1.5)
     outages_s = ((from_s, from_s + chance.choice((0.1, 0.3, 0.8))),)
     return _both(_line(chance, (10, 60), (8, 40), (60, 250)), outages_s=outages_s)

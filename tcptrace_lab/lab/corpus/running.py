@@ -31,19 +31,24 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.network import Medium, Namespace, Network
 
 SUBNET = "192.0.2.0/24"
-"""The network of both ends. Its route sets the congestion control, because a namespace cannot choose a default."""
+"""The network of both ends.
+
+Its route sets the congestion control, because a namespace cannot choose a default.
+"""
 PREPARE_TIMEOUT_S, READY_TIMEOUT_S, LONGEST_S = 30.0, 15.0, 5.0
-"""Time limits: for preparations, for a server to start listening, and for a client's work. A client that exceeds its limit is ended. The
-limits are choices, without a source."""
+"""Time limits for preparations, for a server to start listening, and for a client's work (choices).
+
+A client that exceeds its limit is ended.
+"""
 ENDS = ("client", "server")
 LOOK_S = 0.05
 LISTENING = "0A"
 SETTLE_S = 0.4
-"""The capture continues for this time after the client has ended, so that the last FIN is captured."""
+"""The time for which the capture continues after the client has ended. The last FIN arrives in this time."""
 FIRST_OTHER_HOST, FIRST_OTHER_PORT = 10, 8_100
-"""Last byte of the first additional server's IPv4 address, and the first port of competing servers (choices)."""
+"""The last byte of the first additional server's IPv4 address, and the first port of competing servers (choices)."""
 HEAD_START_S = 0.3
-"""Competing clients start this long before the client, so that the bottleneck is in use (a choice)."""
+"""The time by which competing clients start before the client, so that the bottleneck is in use (a choice)."""
 MAX_WORDS = 300  # number of characters of a failed program's last output that an error message quotes
 
 
@@ -195,7 +200,10 @@ def _competing(others: Sequence[tuple[Program, _Site]], network: Network) -> Ite
 
 
 def _add_host(network: Network, address: str) -> None:
-    """Give the server's namespace a second address for another host, and add this address to the client's neighbour table."""
+    """Give the server's namespace a second address, which stands for another host.
+
+    The client's neighbour table gets this address, too.
+    """
     network.server.run("ip", "address", "add", f"{address}/24", "dev", network.interface)
     network.client.run("ip", "neighbour", "add", address, "lladdr", SERVER_MAC, "dev", network.interface, "nud", "permanent")
 
@@ -296,7 +304,7 @@ def _descendants(process: int) -> list[int]:
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         try:
             children = [int(word) for word in task.read_text().split()]
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended in the meantime
             continue
         for child in children:
             found += [child, *_descendants(child)]
@@ -325,7 +333,7 @@ def _await_listening(space: Namespace, server: subprocess.Popen[bytes], site: _S
 def _listens(server: Namespace, port: int) -> bool:
     """Return whether a socket listens on `port`.
 
-    Lines of proc_net_tcp(5) contain the local address and port, the remote address and port, and the state, all in hexadecimal digits.
+    Lines of proc_net_tcp(5) have the local address and port, the remote address and port, and the state, all in hexadecimal digits.
     """
     with server.entered():
         lines = [line.split() for table in ("tcp", "tcp6") for line in Path("/proc/thread-self/net", table).read_text().splitlines()[1:]]

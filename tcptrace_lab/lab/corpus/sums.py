@@ -1,4 +1,4 @@
-"""Computes the share of correct answers and the cost of the engine's answers from the summed times."""
+"""Computes the correct share and the cost of the engine's answers, from summed times."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
 PROVED, MOST_LIKELY, POSSIBLY, UNKNOWN = "proved", "most likely", "possibly", "unknown"
 WORDS = {"proved": PROVED, "consistent": MOST_LIKELY, "possible": POSSIBLY}
-"""Confidence in the ledger → the word for this confidence in the text of a verdict."""
+"""The word in a verdict's text for each confidence of the ledger."""
 COSTS = {(MOST_LIKELY, True): 0.0, (MOST_LIKELY, False): 10.0, (POSSIBLY, True): 0.4, (POSSIBLY, False): 1.9}
 UNKNOWN_COST = 1.0
-"""The cost of one second of time, by the engine's confidence and whether its cause was right. `most likely` costs less than `unknown` if
-more than 90 % of its time is correct."""
+"""The cost of one second, by the engine's confidence and by whether its cause was right.
+
+`most likely` costs less than `unknown` if more than 90 % of its time is correct.
+"""
 
 
 def said(key: Key) -> str:

@@ -19,8 +19,8 @@ from tcptrace_lab.lab.hosts.sockets import Meeting, Pair, await_acknowledged, re
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# A bounded writer polls the number of its unacknowledged bytes at this interval, because the kernel has no event for a change of this
-# number. The interval is short compared with an RTT of 20 ms.
+# The interval at which a bounded writer polls the number of its unacknowledged bytes, because the kernel has no event for it. It is short
+# compared with an RTT of 20 ms.
 BOUND_POLL_S = 0.000_2
 SO_ATTACH_FILTER, SO_DETACH_FILTER = 26, 27  # asm-generic/socket.h
 SO_MEMINFO, SK_MEMINFO_DROPS, MEMINFO_BYTES = 55, 8, 36  # asm-generic/socket.h, linux/sock_diag.h: nine u32
@@ -30,7 +30,7 @@ class Program(Protocol):
     """The schedule of the applications on both hosts."""
 
     def run(self, meeting: Meeting) -> dict[str, object]:
-        """Create the connections and exchange data. Returns facts for the JSON that are known only after the run."""
+        """Create the connections and exchange data. Return facts for the JSON that are known only after the run."""
 
     def describe(self) -> dict[str, object]:
         """Return the schedule as JSON values."""
@@ -54,7 +54,7 @@ class OneConnection(Described):
         return {}
 
     def talk(self, pair: Pair) -> None:
-        """Run client and server on a connection. Returns when both are done."""
+        """Run client and server on a connection. Return when both are done."""
         raise NotImplementedError
 
 
@@ -95,7 +95,10 @@ class TwoWay(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class BoundedBulk(OneConnection):
-    """A bulk transfer that keeps at most `max_unacked_bytes` unacknowledged (SIOCOUTQ), as with a send buffer of that size."""
+    """A bulk transfer in which at most `max_unacked_bytes` are unacknowledged, as with a send buffer of that size.
+
+    The writer reads the number of unacknowledged bytes with SIOCOUTQ.
+    """
 
     total_bytes: int
     max_unacked_bytes: int
@@ -116,7 +119,7 @@ class BoundedBulk(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class Exchanges(OneConnection):
-    """Each request is sent in several small writes and followed by a response: write-write-read."""
+    """The client sends each request in several small writes, and then reads the response: write-write-read."""
 
     writes_bytes: tuple[int, ...]
     answer_bytes: int
@@ -175,7 +178,7 @@ class EchoSweep(Described):
 
 @dataclass(frozen=True, slots=True)
 class SlowReader(OneConnection):
-    """The client writes as fast as it can; the server sleeps `pause_s` before each read of `read_bytes`."""
+    """The client writes as fast as it can. The server sleeps `pause_s` before each read of `read_bytes`."""
 
     total_bytes: int
     read_bytes: int
@@ -194,7 +197,7 @@ class SlowReader(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class PeriodicWriter(OneConnection):
-    """The client writes `write_bytes` every `pause_s`: the application, not the network, limits the rate."""
+    """The client writes `write_bytes` every `pause_s`. The application, not the network, limits the rate."""
 
     write_bytes: int
     count: int
@@ -231,7 +234,10 @@ class Setting(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class Mixture(OneConnection):
-    """Several applications over one connection: each starts when client and server of the previous application are done."""
+    """Several applications over one connection.
+
+    Each application starts when client and server of the previous one are done.
+    """
 
     parts: tuple[OneConnection, ...]
 
@@ -285,10 +291,11 @@ class Several(Described):
 
 @dataclass(frozen=True, slots=True)
 class LostWrites(Described):
-    """Loss without a network: a socket filter at the server drops all segments that arrive during chosen writes of the client.
+    """Loss without a network.
 
-    On loopback a segment is delivered within the system call that sends it. So exactly the segments of these writes are lost, and a capture
-    on the interface still contains them.
+    A socket filter at the server drops all segments that arrive during chosen writes of the client. On loopback, a segment is delivered
+    within the system call that sends it. So exactly the segments of these writes are lost, and a capture on the interface still contains
+    them.
     """
 
     write_bytes: int
@@ -306,7 +313,7 @@ class LostWrites(Described):
         for index in range(self.count):
             if index in self.lost_writes:
                 if index - 1 not in self.lost_writes:
-                    await_acknowledged(pair.client)  # so that TCP sends only this write, and sends it at once
+                    await_acknowledged(pair.client)  # TCP then sends only this write, and sends it at once
                 drop_everything(pair.server)
                 pair.client.sendall(bytes(self.write_bytes))
                 pair.server.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
@@ -316,7 +323,7 @@ class LostWrites(Described):
 
 @dataclass(frozen=True, slots=True)
 class IdleWithKeepalive(Described):
-    """One exchange, then an idle period in which the client sends keepalives, then another exchange."""
+    """The client and the server have one exchange, an idle period with the client's keepalives, and another exchange."""
 
     message_bytes: int
     idle_s: float
@@ -339,7 +346,10 @@ class IdleWithKeepalive(Described):
 
 @dataclass(frozen=True, slots=True)
 class ShortLives(Described):
-    """Four short connections: one is refused, the client resets one with unread data, and two use the same ports in succession."""
+    """Four short connections.
+
+    One is refused, the client resets one with unread data, and two use the same ports one after the other.
+    """
 
     message_bytes: int
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MARK_PORT = 5_998
 MARK_BYTES = 16
 MARK_TRIES, MARK_PATIENCE_S = 50, 0.2
-"""Number of attempts to send a mark over a lossy path, and the wait after each attempt."""
+"""The number of attempts to send a mark over a lossy path, and the wait (s) after each attempt."""
 
 _LAST_PORT = 60_000
 

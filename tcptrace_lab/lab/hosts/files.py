@@ -47,7 +47,10 @@ def require_ftp() -> None:
 
 
 def fetch_by_http(point: Point, ends: Ends) -> Times:
-    """Transfer `count` files over one connection between client and Python's standard HTTP server. Return the durations of each phase."""
+    """Transfer `count` files over one connection between client and Python's standard HTTP server.
+
+    Return the duration of each phase for each file.
+    """
     size, put = int(point["transfer.file"]), point["transfer.method"] == "put"
     with _http_server(point, ends):
         begun_ns = time.monotonic_ns()

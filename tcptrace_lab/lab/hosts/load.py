@@ -1,4 +1,7 @@
-"""Loads a host: compute-bound processes compete with the applications for the processors, as in Abrams and Chen's experiments."""
+"""Loads a host with compute-bound processes.
+
+They compete with the applications for the processors, as in Abrams and Chen's experiments.
+"""
 
 from __future__ import annotations
 

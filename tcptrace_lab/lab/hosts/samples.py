@@ -1,4 +1,4 @@
-"""Samples TCP_INFO of both sockets of each connection: periodically during its use, and once at its end."""
+"""Samples TCP_INFO of both sockets of each connection, periodically and once at the end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEPT = (
     "tcpi_rwnd_limited",
     "tcpi_sndbuf_limited",
 )
-"""Fields of TCP_INFO that the table contains. Times are in microseconds, as in the kernel."""
+"""Fields of TCP_INFO in the table. Times are in microseconds, as in the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Reading:
     raw: bytes
 
     def row(self) -> dict[str, Any]:
-        """A row of the table."""
+        """Return the reading as a row of the table."""
         decoded = tcp_info.decode(self.raw)
         return {"run": self.run, "side": self.side, "ts_ns": self.ts_ns} | {name: decoded.get(name) for name in KEPT}
 
@@ -103,5 +103,5 @@ class Samples:
                     self._read(*found)
 
     def _read(self, end: socket.socket, side: str, run: int) -> None:
-        with suppress(OSError):  # it was closed meanwhile
+        with suppress(OSError):  # the socket has been closed in the meantime
             self.readings.append(Reading(run, side, time.time_ns(), tcp_info.raw(end)))

@@ -120,21 +120,19 @@ def _limit(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
 
 
 def _reduced(info: dict[str, Any]) -> bool:
-    """Return whether a loss has reduced the congestion window. A reduction by a loss sets ssthresh.
+    """Return whether a loss has reduced the congestion window.
 
-    A spurious retransmit, such as a tail loss probe, does not reduce the congestion window. After an idle period, the window is small
-    without a loss, because it restarts at its initial value (RFC 5681, 4.1).
+    A reduction by a loss sets ssthresh. A spurious retransmit, such as a tail loss probe, does not reduce the congestion window. After an
+    idle period, the window is small without a loss, because it restarts at its initial value (RFC 5681, 4.1).
     """
     return bool(info["tcpi_total_retrans"]) and bool(info["tcpi_snd_ssthresh"] < NO_THRESHOLD)
 
 
 def _deferred(info: dict[str, Any], in_flight: int) -> bool:
-    """Return whether Linux defers sending until the receiver's window has more room.
+    """Return whether Linux waits until the receiver's window has more room (`tcp_tso_should_defer`, net/ipv4/tcp_output.c).
 
-    False if the congestion window has less room than the receiver's window, because the congestion window is then the limit.
-
-    Models `tcp_tso_should_defer` (net/ipv4/tcp_output.c). The kernel counts this time as `rwnd_limited`. The kernel also defers the last
-    bytes of the send queue until the window has more room, but does not count that time.
+    Return False if the congestion window has less room, because the congestion window is then the limit. The kernel counts this time as
+    `rwnd_limited`. The kernel also defers the last bytes of the send queue, but does not count that time.
     """
     full = info["tcpi_snd_mss"]
     room, congestion = info["tcpi_snd_wnd"] - in_flight, (info["tcpi_snd_cwnd"] - info["tcpi_unacked"]) * full
@@ -143,7 +141,7 @@ def _deferred(info: dict[str, Any], in_flight: int) -> bool:
 
 
 def _one_piece(info: dict[str, Any]) -> int:
-    """Maximum number of segments that Linux sends in one piece (`tcp_tso_autosize`).
+    """Return the maximum number of segments that Linux sends in one piece (`tcp_tso_autosize`).
 
     If the window has room for that many segments, Linux does not wait for more room.
     """

@@ -1,4 +1,7 @@
-"""Sockets of both hosts of a private network. Sets their options, connects and closes them, records pauses, and reads TCP_INFO."""
+"""Manages the sockets of both hosts of a private network.
+
+It sets their options, connects and closes them, records pauses, and reads TCP_INFO.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +100,7 @@ class Pair:
     def abort(self) -> None:
         """Shut both sockets down, so that blocked reads and writes return or fail in every thread."""
         for end in (self.client, self.server):
-            with suppress(OSError):  # the socket is not connected any more
+            with suppress(OSError):  # the socket is already disconnected
                 end.shutdown(socket.SHUT_RDWR)
 
 
@@ -121,17 +124,17 @@ class Meeting:
 
     @property
     def options(self) -> SocketOptions:
-        """The options of its sockets."""
+        """Return the options of the sockets."""
         return self._options
 
     @property
     def network(self) -> Network:
-        """The network of its sockets."""
+        """Return the network of the sockets."""
         return self._network
 
     @contextmanager
     def connection(self, *, reset: bool = False, reuse_ports: bool = False, options: SocketOptions | None = None) -> Iterator[Pair]:
-        """A new connection. At the end of the block the client closes the connection with a FIN, or with a RST if `reset`.
+        """Yield a new connection. At the end of the block, the client closes it with a FIN, or with a RST if `reset`.
 
         All connections with `reuse_ports` use the same ports. `options` apply to this connection only.
         """
@@ -194,7 +197,7 @@ class Meeting:
 
     @staticmethod
     def _close(pair: Pair, *, reset: bool) -> None:
-        """The client closes first. The server closes when it has read the client's FIN."""
+        """Close the client's socket first. Close the server's socket when it has read the client's FIN."""
         if reset:
             pair.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
             pair.client.close()
@@ -238,7 +241,7 @@ def receive_exactly(end: socket.socket, count: int, *, quickack: bool = False) -
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
     while count > 0:
         data = end.recv(min(count, READ_BYTES))
-        if quickack:  # the kernel resets TCP_QUICKACK, so it is set again before each read (tcp(7))
+        if quickack:  # the kernel resets TCP_QUICKACK (tcp(7)), so each read sets it again
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         if not data:
             raise EOFError(f"the peer closed before it sent the last {count} bytes")

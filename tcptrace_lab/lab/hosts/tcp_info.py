@@ -14,7 +14,7 @@ import struct
 # Field sizes as letters of Python's struct module. `struct tcp_info` has no padding on any architecture with 8-byte alignment.
 _U8, _U16, _U32, _U64 = "B", "H", "I", "Q"
 
-# (letter of the struct module, fields in order). The two bytes of bit fields are decoded separately.
+# The letter of the struct module, and the names of the fields in order. The two bytes with bit fields are decoded separately.
 _LAYOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_U8, ("state", "ca_state", "retransmits", "probes", "backoff", "options", "_window_scales", "_flags")),
     (
@@ -39,7 +39,7 @@ _LAYOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
 # The buffer is larger than the struct, because later kernels append fields. Fields that are not named above are ignored.
 _BUFFER_BYTES = 512
 
-# Names of the TCP states by number, from the enum of include/net/tcp_states.h. The numbers start at 1.
+# The names of the TCP states, from the enum in include/net/tcp_states.h. Their numbers start at 1.
 STATES = (
     *("", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2"),
     *("TIME_WAIT", "CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "CLOSING"),

@@ -1,6 +1,6 @@
-"""Kinds of transfer from the original papers: what both applications do in one run, and what they measure.
+"""The kinds of transfer in the original papers: what both applications do in one run, and what they measure.
 
-Times are measured by the applications on one clock, from the first write until the other application has read the last byte.
+The applications measure times on one clock, from the first write to the last read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_file import Point
 
 UDP_SILENCE_S = 0.25
-"""A UDP receiver stops if it receives nothing for this long after the last datagram was sent."""
+"""A UDP receiver stops if nothing arrives for this long (s) after the last datagram was sent."""
 ECHO_PATIENCE_S = 1.0
 SPIN_NS = 200_000
-"""For this long before a datagram is due, a paced sender polls the clock instead of sleeping."""
+"""A paced sender polls the clock for this long before a datagram is due. Before that, it sleeps."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Measured:
 
 
 def perform(point: Point, ends: Ends) -> Measured:
-    """Perform one transfer with the settings of a point. Raises OSError or EOFError if it fails."""
+    """Perform one transfer with the settings of a point. Raise OSError or EOFError if it fails."""
     return _KINDS[str(point["transfer.kind"])](point, ends)
 
 
@@ -73,7 +73,7 @@ def _write_all(end: socket.socket, sizes: Sequence[int], *, cork: bool = False) 
 
 
 def _bulk(point: Point, ends: Ends) -> Measured:
-    """The client writes, and the server reads."""
+    """Transfer data from the client to the server."""
     sizes = _amounts(point)
     total, cpu_ns, begun_ns = sum(sizes), 0, 0
     cork, quickack = bool(point["sockets.cork"]), bool(point["sockets.quickack"])
@@ -169,7 +169,10 @@ def _send_paced(client: socket.socket, sizes: Sequence[int], pace_ns: int) -> No
 
 
 def _udp_echo(point: Point, ends: Ends) -> Measured:
-    """Send datagrams that the server echoes. A datagram without an echo within one second counts as lost, and the next datagram is sent."""
+    """Send datagrams that the server echoes.
+
+    A datagram without an echo within one second counts as lost. Then the next datagram is sent.
+    """
     size, count = int(point["transfer.message"]), int(point["transfer.count"])
     latencies_ns: list[int] = []
     done = threading.Event()
@@ -214,7 +217,10 @@ def _ftp(point: Point, ends: Ends) -> Measured:
 
 
 def _files(fetched: Mapping[str, list[int]], size: int, ends: Ends) -> Measured:
-    """Return the measurements of a file transfer. `fetched` contains, for each phase of Law's breakdown, one duration per file."""
+    """Return the measurements of a file transfer.
+
+    `fetched` has one duration per file for each phase of Law's breakdown.
+    """
     latencies_ns = [sum(parts) for parts in zip(*fetched.values(), strict=True)]
     more = {name: sum(times) / len(times) for name, times in fetched.items()}
     return Measured(sum(latencies_ns), size * len(latencies_ns), latencies_ns, ends.port, None, more)

@@ -61,7 +61,7 @@ class Piece:
 
     @property
     def ns(self) -> int:
-        """Duration of this time span in ns."""
+        """Return the duration of this time span in ns."""
         return self.end_ns - self.start_ns
 
 
@@ -70,11 +70,11 @@ class OfCapture(Protocol):
 
     @property
     def ledger(self) -> pl.LazyFrame:
-        """The ledger of the capture, with all columns of `_WAIT`."""
+        """Return the ledger of the capture, with all columns of `_WAIT`."""
 
     @property
     def connections(self) -> pl.LazyFrame:
-        """The connections of the capture: times, addresses, ports and bytes."""
+        """Return the connections of the capture: times, addresses, ports and bytes."""
 
 
 class KernelSpan(NamedTuple):
@@ -87,7 +87,10 @@ class KernelSpan(NamedTuple):
 
 
 class Router(NamedTuple):
-    """The capture point of a router: the delay from the client to the router, and the RTT between router and client."""
+    """The capture point of a router.
+
+    It has the delay from the client to the router, and the RTT between router and client.
+    """
 
     from_client_ns: int
     rtt_to_client_ns: int
@@ -106,7 +109,10 @@ def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
 
 
 def kernel_rows(folder: Path) -> Mapping[tuple[object, ...], pl.DataFrame]:
-    """Return the kernel's ledger of a transfer, by address and port of sender and receiver. Make it if it does not exist yet."""
+    """Return the kernel's ledger of a transfer, by address and port of sender and receiver.
+
+    If the ledger does not exist yet, it is made.
+    """
     table = pl.read_parquet(folder / LEDGER) if (folder / LEDGER).exists() else write_ledger(folder)
     return table.partition_by("sender_address", "sender_port", "receiver_address", "receiver_port", as_dict=True)
 
@@ -165,7 +171,7 @@ def _directions(tables: OfCapture) -> Iterator[_Direction]:
 
 
 def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows unchanged, because a capture at the sender has the kernel's own times."""
+    """Yield the kernel's rows unchanged. A capture at the sender has the kernel's own times."""
     for start_ns, end_ns, closed, last, context in kernel.select(_ROW).iter_rows():
         words = allowed_causes(closed, last, context, end_ns - start_ns)
         if words is not None:
@@ -197,7 +203,7 @@ def _transit_ns(kernel: pl.DataFrame) -> int:
 
 
 def _seen_behind(kernel: pl.DataFrame, delay_ns: int, left_ns: int) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows as seen at a capture point after the path's queue.
+    """Yield the kernel's rows, as seen at a capture point behind the path's queue.
 
     The capture point is `delay_ns` after the sender, and `left_ns` before the receiver.
     """
@@ -210,7 +216,10 @@ def _seen_behind(kernel: pl.DataFrame, delay_ns: int, left_ns: int) -> Iterator[
 
 
 def _cut(start_ns: int, end_ns: int, spans: Spans) -> Iterator[tuple[int, int, bool]]:
-    """Cut a time span at the edges of the given spans. Yield each piece, and whether the piece is inside one of the given spans."""
+    """Cut a time span at the edges of the given spans.
+
+    Yield each piece, and whether it is inside one of the given spans.
+    """
     first = max(bisect_right(spans, start_ns, key=lambda span: span[0]) - 1, 0)
     cuts = {start_ns, end_ns}
     for span_start_ns, span_end_ns in spans[first:]:
@@ -244,7 +253,10 @@ def _overlaps(folder: Path, at: str, of: _Direction, spans: Sequence[KernelSpan]
 
 
 def clock_ns(folder: Path) -> list[int]:
-    """For each data segment in the senders' captures, return its capture time minus the transmission time that the tracer recorded."""
+    """Return the clock difference for each data segment in the senders' captures.
+
+    It is the capture time minus the transmission time that the tracer recorded.
+    """
     events = pl.read_parquet(folder / EVENTS).filter(pl.col("kind") == TRANSMIT, pl.col("detail_bytes") > 0)
     left = events.select("local_address", "local_port", wire_seq="detail_seq", payload_bytes="detail_bytes", left_ns="time_ns")
     found: list[int] = []

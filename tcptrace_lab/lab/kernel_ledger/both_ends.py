@@ -20,28 +20,34 @@ if TYPE_CHECKING:
 Spans = list[tuple[int, int]]
 
 OWN_TURN, PEER_TURN = "own-turn", "peer-turn"
-"""This end has no unsent data, and its own application or the peer's application writes next."""
+"""This end has no unsent data. The next write comes from its own application, or from the peer's application."""
 PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
-"""This end has no unsent data. Bytes that the peer's application has written are still in the peer's TCP, or in transit."""
+"""This end has no unsent data. The peer's application has written bytes that are still in the peer's TCP, or in transit."""
 SENT_ALL = "sent-all"
 """Neither application writes again."""
 IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-held"
-"""States of sent bytes. `IN_TRANSIT`: not arrived. `UNACKED`: not acknowledged. `ROUND_TRIP`: not acknowledged, and the ACK may still be in
-transit. `QUEUE`: in transit for longer than the path's delay. `ACK_HELD`: arrived, but the receiver delays the ACK. This state lasts until
-the ACK arrives."""
+"""States of sent bytes.
+
+`IN_TRANSIT`: not arrived. `UNACKED`: not acknowledged. `ROUND_TRIP`: not acknowledged, and the ACK may still be in transit. `QUEUE`: in
+transit for longer than the path's delay. `ACK_HELD`: arrived, but the receiver delays the ACK. The state `ACK_HELD` lasts until the ACK
+arrives.
+"""
 PACED_AS_LINE = "paced-as-line"
 """The pacing rate is at least the path's rate, so the path determines the spacing of the bytes."""
 
 MIN_QUEUE_NS = NS_PER_MS
-"""A packet was queued if its transit took this much longer than the fastest packet's (a choice, above the relay's own variation)."""
+"""Minimum extra transit time of a packet that was queued, compared with the fastest packet.
+
+The value is a choice, above the relay's own variation.
+"""
 QUEUE_SHARE = 0.1
-"""A packet was queued if its transit time exceeded the fastest packet's by this share (a choice)."""
+"""Minimum extra transit time of a packet that was queued, as a share of the fastest packet's transit time (a choice)."""
 LINE_SHARE = 0.8
-"""A pacing rate of at least this share of the bottleneck's rate fills the path (a heuristic)."""
+"""Minimum pacing rate that fills the path, as a share of the bottleneck's rate (a choice)."""
 MIN_LATE = 10
-"""The bottleneck's rate is unknown if fewer packets than this left a queue behind another packet (a choice)."""
+"""Minimum number of packets that waited behind another packet. With fewer, the bottleneck's rate is unknown (a choice)."""
 ACK_HELD_NS = 20 * NS_PER_MS
-"""An ACK counts as delayed if it is sent this long after its data arrived. The bound is half of Linux's shortest delay (TCP_DELACK_MIN)."""
+"""Minimum time between the arrival of data and a delayed ACK. It is half of Linux's shortest delay (TCP_DELACK_MIN)."""
 
 
 @dataclass(slots=True)
@@ -64,7 +70,7 @@ class Between:
 
 
 def between(sender: Life, receiver: Life | None) -> Between:
-    """Match each data segment at the sender with its arrival at the receiver, and with the ACK that the receiver sends."""
+    """Match each data segment at the sender with its arrival at the receiver, and with the receiver's ACK."""
     if receiver is None:
         return Between()
     trips = _trips(sender, receiver)
@@ -87,7 +93,7 @@ class _Trip(NamedTuple):
 
     @property
     def ns(self) -> int:
-        """Transit time of the segment in ns."""
+        """Return the transit time of the segment in ns."""
         return self.arrived_ns - self.left_ns
 
 
@@ -114,7 +120,7 @@ def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, in
     The ACK is assumed to have the same transit time as the data.
     """
     took_ns = {trip.arrived_ns: trip.ns for trip in trips}
-    waiting: deque[tuple[int, int]] = deque()  # unacknowledged segments: sequence number after the segment, and arrival time
+    waiting: deque[tuple[int, int]] = deque()  # unacknowledged segments: next sequence number, arrival time
     for event in receiver.events:
         if event.kind == RECEIVED and event.detail_bytes > 0:
             waiting.append(((event.detail_seq + event.detail_bytes) % SEQ_SPACE, event.time_ns))
@@ -127,7 +133,10 @@ def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, in
 
 
 def _line_rate(trips: Sequence[_Trip], is_late: Sequence[bool]) -> float | None:
-    """Return the bottleneck's rate in bytes per second, measured with packets that waited behind another packet in the queue."""
+    """Return the bottleneck's rate in bytes per second.
+
+    The rate comes from packets that waited behind another packet in the queue.
+    """
     behind = [
         (after.arrived_ns - before.arrived_ns, after.payload_bytes)
         for (before, after), both_late in zip(pairwise(trips), map(all, pairwise(is_late)), strict=True)
@@ -155,7 +164,7 @@ def within(spans: Spans, moment_ns: int) -> bool:
 
 
 class Sides:
-    """Gives the state of both ends of a connection at any moment, from the events of each end."""
+    """The state of both ends of a connection at any moment, derived from the events of each end."""
 
     def __init__(self, here: Life, there: Life | None) -> None:
         self._there = there.events if there is not None else []

@@ -20,7 +20,10 @@ BUILT = Path(__file__).parents[3] / "build" / "kernel_ledger"
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
 PACKAGES = "install clang, bpftool, libbpf-dev and libelf-dev (apt-get install)"
 _ARCHITECTURES = {"x86_64": "x86"}
-"""libbpf's name of the architecture. Only x86-64 is supported, because the tracer uses a system call number of x86-64."""
+"""libbpf's name of the architecture.
+
+The tracer uses a system call number of x86-64, so no other architecture is supported.
+"""
 
 
 def tracer() -> Path:
@@ -68,7 +71,7 @@ def _compile(scratch: Path) -> Path:
 
 
 def _found(tool: str) -> str | None:
-    """Find a tool. Debian installs bpftool in a folder that is only in root's PATH."""
+    """Return the path of a tool. Debian installs bpftool in a folder that is only in root's PATH."""
     return shutil.which(tool, path=os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/sbin")
 
 

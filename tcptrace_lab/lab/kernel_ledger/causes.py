@@ -1,6 +1,6 @@
 """Translates the gates of the kernel's ledger to causes of `schema.CAUSES`.
 
-Each row of the ledger gets its accepted causes and its exact causes. The exact causes are those of the gate that opened last.
+Each row of the ledger gets accepted causes and exact causes. The gate that opened last determines the exact causes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ MIN_IDLE_NS = NS_PER_S
 """Minimum pause that may count as idle. The engine uses the same bound."""
 
 NOT_COMPARED = frozenset({gates.HANDSHAKE, gates.CLOSING, gates.OPEN, both_ends.SENT_ALL})
-"""Times that are not compared: the handshake, the close, times with all gates open (the kernel was working), and times after the last
-write."""
+"""Gates whose time is not compared.
+
+They are the handshake, the close, times with all gates open (the kernel was working), and times after the last write.
+"""
 
 _PLAIN = {
     gates.TIMEOUT: "timeout",
@@ -44,7 +46,7 @@ _ALSO = {
     "slow-start": {"congestion-window"},
     "congestion-window": {"slow-start"},
 }
-"""Cause → further causes that are accepted with it."""
+"""For each cause, further causes that are accepted with it."""
 
 
 _OPENED_BY_ACKS = frozenset(
@@ -56,8 +58,10 @@ _OPENED_BY_ACKS = frozenset(
 _BEHIND_A_QUEUE = frozenset(
     {gates.NAGLE, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER, gates.OWN_BOUND}
 )
-"""Gates whose delay does not matter while the path has a queue, because an earlier packet would only wait in the queue. The cause `network`
-is then accepted as well."""
+"""Gates whose delay does not matter while the path has a queue: an earlier packet would only wait in the queue.
+
+The cause `network` is then accepted as well.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +145,12 @@ def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
 
 
 def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
-    """Return the causes if nothing is unsent: the application that writes next, or `network` while it waits for bytes in transit."""
+    """Return the causes if nothing is unsent.
+
+    The cause is the application that writes next, or `network` while that application waits for bytes in transit.
+    """
     in_transit, in_round_trip = both_ends.IN_TRANSIT in context, both_ends.ROUND_TRIP in context
-    if turn == both_ends.OWN_TURN:  # this application writes before the peer's application does, so it does not wait for bytes in transit
+    if turn == both_ends.OWN_TURN:  # this application writes next, so it does not wait for bytes in transit
         return ("application", "network") if in_transit or in_round_trip else ("application",)
     if turn == both_ends.PEER_IN_TRANSIT or in_transit:
         return "network", "peer"

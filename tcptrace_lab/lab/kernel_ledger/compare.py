@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LARGEST = 10
 """Number of largest disagreements to list."""
 MIN_CONFUSED_S = 0.005
-"""Smaller values than this are not shown in the matrix."""
+"""Minimum value (s) that the matrix shows."""
 CLOCKS_AGREE_NS = 20_000
 
 
@@ -75,7 +75,10 @@ def _exact(piece: Piece) -> str:
 
 
 def _matrix(members: Sequence[Piece], at: str) -> Iterator[str]:
-    """Yield a matrix of seconds: one row per cause of the kernel, one column per cause of the ledger. Accepted combinations are marked."""
+    """Yield a matrix of seconds.
+
+    It has one row per cause of the kernel and one column per cause of the ledger. Accepted combinations are marked.
+    """
     seconds: dict[tuple[str, str], int] = defaultdict(int)
     wrong: dict[tuple[str, str], int] = defaultdict(int)
     for piece in members:
@@ -99,7 +102,7 @@ def _confused(ns: int, wrong_ns: int) -> str:
 def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion sums the time of one transfer by the kernel's gates and the ledger's wrong cause.
+    A confusion is one transfer, the kernel's gates, and the wrong cause in the ledger. Its size is the sum of their time.
     """
     wrong: dict[tuple[Path, str, str, str], list[Piece]] = defaultdict(list)
     for piece in every:

@@ -1,4 +1,4 @@
-"""The tracer's records as a table: one row per event, with the sender's state at that moment."""
+"""Reads the tracer's records as a table. One row is one event, with the sender's state at that moment."""
 
 from __future__ import annotations
 

@@ -24,7 +24,10 @@ RECOVERY = "loss-recovery"
 PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW = "pacing", "congestion-window", "zero-window", "receiver-window"
 NAGLE, CORK = "nagle", "cork"
 DEFERRED_BY_WINDOW, DEFERRED_BY_CONGESTION_WINDOW = "deferral-window", "deferral-congestion-window"
-"""TSO deferral: the window has room for a segment, but TCP waits for more room. The name contains the smaller window."""
+"""TSO deferral. The window has room for a segment, but TCP waits for more room.
+
+The name contains the smaller of the two windows.
+"""
 SMALL_QUEUE = "small-queue"
 SEND_BUFFER = "send-buffer"
 OWN_BOUND = "own-bound"
@@ -68,13 +71,13 @@ def _held(event: Event, at_ns: int) -> tuple[str, ...]:
     """Return the closed gates between the application's bytes and the network, in the kernel's order."""
     tests = (pacing, congestion_window, window, nagle, small_queue)
     gates = tuple(gate for test in tests if (gate := test(event, at_ns)))
-    if NAGLE in gates and event.no_space:  # with space in the send buffer, the application would fill the partial segment
+    if NAGLE in gates and event.no_space:  # with space in the buffer, the application would fill the partial segment
         gates = (*gates, SEND_BUFFER)
     return gates or tuple(filter(None, [deferral(event)]))
 
 
 def pacing(event: Event, at_ns: int) -> str | None:
-    """`tcp_pacing_check`: pacing does not allow the next transmission yet.
+    """Return the gate if pacing does not allow the next transmission yet (`tcp_pacing_check`).
 
     This gate opens when the pacing timer expires, even if another gate is still closed.
     """
@@ -82,12 +85,12 @@ def pacing(event: Event, at_ns: int) -> str | None:
 
 
 def congestion_window(event: Event, _at_ns: int = 0) -> str | None:
-    """`tcp_cwnd_test`: the number of segments in flight has reached the congestion window."""
+    """Return the gate if as many segments are in flight as the congestion window allows (`tcp_cwnd_test`)."""
     return CONGESTION_WINDOW if event.packets_in_flight >= event.snd_cwnd else None
 
 
 def window(event: Event, _at_ns: int = 0) -> str | None:
-    """`tcp_snd_wnd_test`: the next segment ends beyond the receiver's window."""
+    """Return the gate if the next segment ends beyond the receiver's window (`tcp_snd_wnd_test`)."""
     needed = min(event.unsent_skb_bytes, event.mss_cache)
     if needed <= _room(event):
         return None
@@ -95,7 +98,10 @@ def window(event: Event, _at_ns: int = 0) -> str | None:
 
 
 def nagle(event: Event, _at_ns: int = 0) -> str | None:
-    """`tcp_nagle_test`: a partial segment is last in the queue, and an earlier small segment is unacknowledged (Minshall)."""
+    """Return the gate if Nagle's algorithm delays the last segment of the queue (`tcp_nagle_test`).
+
+    The segment is partial, and an earlier small segment is unacknowledged (Minshall).
+    """
     partial = event.unsent_skb_bytes < event.mss_cache and bool(event.unsent_marks & IS_LAST)
     if not partial or event.unsent_marks & HAS_FIN or event.nonagle & TCP_NAGLE_PUSH:
         return None
@@ -106,7 +112,10 @@ def nagle(event: Event, _at_ns: int = 0) -> str | None:
 
 
 def deferral(event: Event) -> str | None:
-    """`tcp_tso_should_defer` without its time conditions: TCP waits, because the window has room for less than a third of its size."""
+    """Return the gate if the window has room for less than a third of its size.
+
+    This is `tcp_tso_should_defer` without its time conditions.
+    """
     if event.unsent_skb_bytes <= event.mss_cache or event.ca_state >= CA_RECOVERY:
         return None
     congestion = (event.snd_cwnd - event.packets_in_flight) * event.mss_cache
@@ -117,7 +126,7 @@ def deferral(event: Event) -> str | None:
 
 
 def small_queue(event: Event, _at_ns: int = 0) -> str | None:
-    """`tcp_small_queue_check`: too much data of this socket waits in the sending host's own queues."""
+    """Return the gate if too much data of this socket waits in the sending host's own queues (`tcp_small_queue_check`)."""
     return SMALL_QUEUE if event.throttled else None
 
 

@@ -1,7 +1,8 @@
-"""Divides the time between a sender's events into intervals. Finds the closed gates of each interval, and those that opened last.
+"""Divides the time between a sender's events into intervals.
 
-Some events are recorded before they change the sender's state: a segment is about to be processed, or an application begins to write. If
-such an event ends an interval, the interval has the state of this event. Otherwise, it has the state of the event at its start.
+Finds the closed gates of each interval, and those that opened last. Some events are recorded before they change the sender's state: a
+segment is about to be processed, or an application begins to write. If such an event ends an interval, the interval has the state of this
+event. Otherwise, it has the state of the event at its start.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.sockets import Event
 
 MAX_SEGMENTS = 64
-"""The segments of a retransmission are searched in this many records before its report (a choice)."""
+"""The number of records before the report of a retransmission that are searched for its segments (a choice)."""
 AT_ONCE_NS = NS_PER_MS
-"""The tracer reports a retransmission at most this long after its transmission. The report takes microseconds, and longer on a busy
-machine."""
+"""Maximum time from a retransmission to the tracer's report.
+
+The report takes microseconds, and longer on a busy machine.
+"""
 
 _BEFORE_CHANGE = frozenset({RECEIVED, WRITE, ASKED_QUEUE})
 _AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ, STATE})
@@ -78,11 +81,10 @@ def _departs(event: Event) -> bool:
 
 
 def _timers(events: Sequence[Event]) -> list[str | None]:
-    """Return, for the time after each event, the running timer that later sent a retransmission.
+    """Return the running timer after each event, if that timer later sent a retransmission.
 
     If the count of timeouts has increased, the retransmission timer sent the segment. Otherwise, outside of recovery, the timer of a tail
-    loss probe did. The retransmission timer and the tail loss probe's timer start with the last segment that was received or sent. The
-    kernel reports a retransmission after sending it.
+    loss probe sent it. Both timers start when the last segment is received or sent. The kernel reports a retransmission after sending it.
     """
     timers: list[str | None] = [None] * len(events)
     for index, event in enumerate(events):
@@ -105,7 +107,7 @@ def _is_part(departure: Event, retransmission: Event) -> bool:
 
 
 def _bounded(events: Sequence[Event]) -> list[bool]:
-    """For the time after each event, return whether the application limits itself.
+    """Return whether the application limits itself, for the time after each event.
 
     An application limits itself if it queries its unacknowledged bytes (SIOCOUTQ) before it writes.
     """
@@ -123,9 +125,10 @@ def _bounded(events: Sequence[Event]) -> list[bool]:
 
 
 def _with_last(found: Sequence[Interval], departures: set[int]) -> list[Interval]:
-    """Add to each interval the gates that opened last: the closed gates that stayed closed longest before the next transmission.
+    """Add to each interval the gates that opened last.
 
-    A timer's segment is sent even if other gates are closed, so the timer counts as the gate that opened last.
+    They are the closed gates that stayed closed longest before the next transmission. A timer's segment is sent even if other gates are
+    closed, so the timer counts as the gate that opened last.
     """
     ends: dict[str, int] = {}
     done: list[Interval] = []

@@ -40,8 +40,11 @@ if TYPE_CHECKING:
 LEDGER = "kernel-ledger.parquet"
 
 GROWING, REDUCED, DISORDER = "growing", "reduced", "disorder"
-"""Conditions of an interval. `GROWING`: the congestion window is below ssthresh. `REDUCED`: the congestion window has reached a reduced
-ssthresh. `DISORDER`: segments are marked SACKed or lost."""
+"""Conditions of an interval.
+
+`GROWING`: the congestion window is below ssthresh. `REDUCED`: the congestion window has reached a reduced ssthresh. `DISORDER`: segments
+are marked as SACKed or lost.
+"""
 NO_THRESHOLD = 0x7FFFFFFF
 """Value of ssthresh before the first reduction. Linux: TCP_INFINITE_SSTHRESH."""
 NS_PER_US = 1_000
@@ -53,9 +56,9 @@ SCHEMA: dict[str, Any] = {
     "receiver_address": pl.String,
     "receiver_port": pl.UInt16,
     "is_client": pl.Boolean,  # whether this sender opened the connection
-    "start_ns": pl.Int64,  # on the realtime clock, as in captures; a sender's rows follow each other without gaps
+    "start_ns": pl.Int64,  # on the realtime clock, as in captures; a sender's rows have no gaps
     "end_ns": pl.Int64,
-    "gates": pl.List(pl.String),  # the closed gates, in the kernel's order; if all data was sent, which application writes next
+    "gates": pl.List(pl.String),  # the closed gates, in the kernel's order; if no data are unsent, the application that writes next
     "last": pl.List(pl.String),  # the gates that opened last
     "context": pl.List(pl.String),  # further conditions in the interval: congestion state, pauses
     "least_transit_ns": pl.Int64,  # shortest transit time of this sender's segments; null if no segment was seen at both sockets

@@ -1,4 +1,4 @@
-/* Reading a kernel's TCP socket into a record; all reads are of memory that the kernel's types describe (BTF), wherever they lie. */
+/* Copies the state of a TCP socket into a record. The kernel's type information (BTF) gives the offset of each field. */
 #ifndef SNAPSHOT_H
 #define SNAPSHOT_H
 
@@ -101,7 +101,7 @@ static __always_inline void record_sender(struct record *r, const struct tcp_soc
 	record_unsent(r, sk);
 }
 
-/* Sequence numbers, flags and payload of the segment whose TCP header is at `header`, with so many bytes from there to its end. */
+/* Record the segment's sequence numbers, flags and payload size. `bytes` is its length from the TCP header at `header` to its end. */
 static __always_inline void record_segment(struct record *r, const void *header, int bytes)
 {
 	struct tcphdr th = {};

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-# The TCP states, as Linux numbers them in include/net/tcp_states.h.
+# The TCP states in the order of their numbers in Linux (include/net/tcp_states.h).
 ESTABLISHED, SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSED, CLOSE_WAIT, LAST_ACK, LISTEN, CLOSING = range(1, 12)
 OPENING = frozenset({SYN_SENT, SYN_RECV})
 FIN_SENT = frozenset({FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSED, LAST_ACK, CLOSING})
@@ -21,7 +21,7 @@ SEQ_SPACE, HALF_SEQ_SPACE = 1 << 32, 1 << 31
 
 
 def ahead(one: int, other: int) -> int:
-    """Return how far sequence number `one` is ahead of `other`; negative if `one` is behind."""
+    """Return how far sequence number `one` is ahead of `other`. The result is negative if `one` is behind."""
     return (one - other + HALF_SEQ_SPACE) % SEQ_SPACE - HALF_SEQ_SPACE
 
 
@@ -68,17 +68,17 @@ class Event:
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes (and the FIN) that the application has written and TCP has not sent yet."""
+        """Return the number of bytes (and the FIN) that the application has written and TCP has not sent yet."""
         return ahead(self.write_seq, self.snd_nxt)
 
     @property
     def unacked_bytes(self) -> int:
-        """Bytes that TCP has sent and the peer has not acknowledged."""
+        """Return the number of bytes that TCP has sent and the peer has not acknowledged."""
         return ahead(self.snd_nxt, self.snd_una)
 
     @property
     def packets_in_flight(self) -> int:
-        """Linux: `tcp_packets_in_flight` (include/net/tcp.h)."""
+        """Return the number of segments in flight, by Linux's `tcp_packets_in_flight` (include/net/tcp.h)."""
         return self.packets_out - self.sacked_out - self.lost_out + self.retrans_out
 
 
@@ -103,7 +103,7 @@ class Life:
 
     @property
     def span_ns(self) -> tuple[int, int]:
-        """Times of the first and the last event of this socket."""
+        """Return the times of the first and the last event of this socket."""
         return self.events[0].time_ns, self.events[-1].time_ns
 
 
@@ -135,7 +135,7 @@ def lives(table: pl.DataFrame) -> list[Life]:
 
 
 def pairs(every: Iterable[Life]) -> list[tuple[Life, Life | None]]:
-    """Pair each socket's life with the life of its peer; None if the peer was not traced."""
+    """Pair each socket's life with the life of its peer, or with None if the peer was not traced."""
     every = list(every)
     by_ends: dict[tuple[Endpoint, Endpoint], list[Life]] = {}
     for life in every:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EVENTS, COSTS = "kernel-events.parquet", "kernel-tracer.json"
 PATIENCE_S = 20.0
-"""Maximum time for the tracer to attach, and to write its records. A choice, no source."""
+"""Maximum time for the tracer to attach, and to write its records (a choice)."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
-// The kernel's side of the tracer: one record at each event of a TCP socket in the chosen network namespaces.
+// The tracer's BPF programs. They make one record at each event of a TCP socket in the chosen network namespaces.
 //
-// No tracepoint gives the state after an ACK was processed. So each processor remembers the socket that it touched last; its state is
-// recorded when the softirq ends, when the next socket is touched, and when a send or receive call ends.
+// No tracepoint shows the state after an ACK was processed. So each processor remembers the socket that it used last. The state of this
+// socket is recorded when the softirq ends, when the processor uses another socket, and when a send or receive call ends.
 #include "vmlinux.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
@@ -9,7 +9,7 @@
 
 #define SIOCOUTQ 0x5411
 #define IOCTL_NUMBER 16 /* x86-64 */
-#define IPV6_HEADER_BYTES 40 /* IPv4 and TCP headers are no shorter together */
+#define IPV6_HEADER_BYTES 40 /* the shortest IPv4 and TCP headers have 40 bytes together, too */
 #define MAX_NAMESPACES 64
 #define MAX_SOCKETS 16384
 #define BUFFER_BYTES (32 << 20)
@@ -21,7 +21,8 @@ struct {
 	__type(value, __u8);
 } namespaces SEC(".maps");
 
-/* Sockets by what a segment to them says. tcp_probe knows established connections only; the segments of others are met at the device. */
+/* Key of a socket, from the header fields of its segments. tcp_probe sees only established connections. For other connections, the key
+ * finds the socket when a segment arrives at the device. */
 struct ends {
 	__u32 inode;
 	__u16 local_port, remote_port;
@@ -84,14 +85,14 @@ static __noinline void record_settled(__u64 address)
 	const struct tcp_sock *tp = as_tcp((void *)address);
 	struct record *r;
 
-	if (!is_ours(tp)) /* it has been closed meanwhile */
+	if (!is_ours(tp)) /* the socket has been closed in the meantime */
 		return;
 	r = begin(tp, KIND_SETTLED);
 	if (r)
 		bpf_ringbuf_submit(r, 0);
 }
 
-/* Remember the socket as the one that this processor touched last; the one before it has settled. */
+/* Remember the socket that this processor uses now. Record the state of the socket that it used before. */
 static __always_inline void touch(const void *sk)
 {
 	__u32 zero = 0;
@@ -145,7 +146,7 @@ int BPF_PROG(received, struct sock *sk, const struct sk_buff *skb)
 	return 0;
 }
 
-/* A segment to a socket that is not established any more, which tcp_probe does not see: recorded before it is processed, as there. */
+/* Record a segment to a socket that is no longer established, before the segment is processed. tcp_probe does not see such segments. */
 SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(arriving, struct sk_buff *skb)
 {

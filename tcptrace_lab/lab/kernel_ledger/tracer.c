@@ -1,9 +1,9 @@
-/* Loads the tracer, writes its records to a file until it is told to end, and says what they cost.
+/* Loads the tracer's BPF programs, writes their records to a file, and reports their cost at the end.
  *
- *     tracer FILE INODE...        network namespaces by their inode
+ *     tracer FILE INODE...        traces the network namespaces with these inodes
  *
- * On standard output: "ready" and the clocks when all hooks are attached; at the end the clocks again, and counts. One JSON object per line.
- * It ends with SIGINT, SIGTERM, or its parent. It exits with 5 where the kernel or the rights do not allow it to trace.
+ * The program prints one JSON object per line: "ready" and the clocks when all hooks are attached; the clocks again and counts at the end.
+ * It ends at SIGINT or SIGTERM, or when its parent ends. It exits with 5 if the kernel or missing permissions do not allow tracing.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -43,7 +43,7 @@ static long long now_ns(clockid_t clock)
 	return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* Realtime less monotonic, of the closest of some readings. */
+/* Return the realtime clock minus the monotonic clock. Of several readings, the one that took the shortest time counts. */
 static long long clock_offset_ns(void)
 {
 	long long best = 0, least = NS_PER_S;

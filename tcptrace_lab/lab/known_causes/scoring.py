@@ -1,4 +1,7 @@
-"""Scores the ledger on transfers with known causes: how much of the waiting time the ledger assigns to the known causes."""
+"""Scores the ledger on transfers with known causes.
+
+The score is the share of the waiting time that the ledger assigns to the known causes.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.segments import Tables
 
 KNOWN_SHARE, OTHER_SHARE, UNKNOWN_SHARE = 0.90, 0.03, 0.05
-"""Criteria for the ledger. `KNOWN_SHARE`: minimum share of a known cause's time that the ledger assigns to that cause. `OTHER_SHARE`:
-maximum excess of any cause over its true time, as a share of all time. `UNKNOWN_SHARE`: maximum share of all time with an unknown cause."""
+"""Criteria for the ledger.
+
+`KNOWN_SHARE`: minimum share of a known cause's time that the ledger assigns to that cause. `OTHER_SHARE`: maximum excess of any cause over
+its true time, as a share of all time. `UNKNOWN_SHARE`: maximum share of all time with an unknown cause.
+"""
 
 WHOSE: Mapping[str, str] = {
     "receiver-window": sender_limits.WINDOW,
@@ -35,8 +41,10 @@ WHOSE: Mapping[str, str] = {
     "application": sender_limits.APPLICATION,
     "peer": sender_limits.PEER,
 }
-"""The ledger's cause → the state that the witness records for it. A cause that is not listed here never occurs in these transfers, so it is
-always wrong."""
+"""The state that the witness records for each cause of the ledger.
+
+A cause that is not listed here never occurs in these transfers, so it is always wrong.
+"""
 
 NOTHING_HOLDS = frozenset({"network", "application", "peer", "handshake", "close", "unknown"})
 """Causes of waits in which TCP does not limit the sender."""
@@ -58,7 +66,7 @@ class Known:
 
     @property
     def dues(self) -> tuple[frozenset[str], ...]:
-        """The states of each connection, in order of their start."""
+        """Return the states of each connection, in order of their start."""
         return self.due, *self.beside
 
 
@@ -82,19 +90,19 @@ class Verdict:
 
     @property
     def least(self) -> float:
-        """The smallest correctly assigned share of a due state's true time."""
+        """Return the smallest share of a due state's true time that the ledger assigns to that state."""
         return min(min(self.given(state) / self.truth[state], 1.0) if self.truth.get(state) else 0.0 for state in self.due)
 
     @property
     def worst_other(self) -> tuple[str, float]:
-        """The state that the ledger overestimates most, and the excess as a share of all time."""
+        """Return the state that the ledger overestimates most, and the excess as a share of all time."""
         held = {WHOSE.get(cause, cause) for cause in self.found if cause not in NOTHING_HOLDS}
         beyond = {state: self.given(state) - self.truth.get(state, 0.0) for state in held}
         return max(beyond.items(), key=lambda item: item[1], default=("", 0.0))
 
     @property
     def holds(self) -> bool:
-        """True if the ledger meets all criteria: it finds the known causes, and no others."""
+        """Return whether the ledger meets all criteria: it finds the known causes, and no others."""
         unknown = self.found.get("unknown", 0.0)
         return self.least >= KNOWN_SHARE and self.worst_other[1] <= OTHER_SHARE and unknown < UNKNOWN_SHARE
 
@@ -127,8 +135,8 @@ def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdic
 def late_ns(known: Known, outcome: Outcome) -> int | None:
     """Return the largest difference between the path delays of two packets of one direction.
 
-    On a path that only delays packets, all packets take equally long. Any further delay comes from a busy machine, and the server's ledger
-    correctly assigns it to the network. Returns None if the path has a rate limit, or if packets were lost.
+    On a path that only delays packets, all packets have equal delays. Any further delay comes from a busy machine, and the server's ledger
+    correctly assigns it to the network. Return None if the path has a rate limit, or if packets were lost.
     """
     if known.experiment.medium.forward.rate_bps is not None:
         return None

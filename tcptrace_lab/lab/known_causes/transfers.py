@@ -1,4 +1,7 @@
-"""Transfers whose limiting cause is known. Some transfers have one cause; in others, the cause changes during the transfer."""
+"""Transfers whose limiting cause is known.
+
+Some transfers have one cause. In others, the cause changes during the transfer.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,9 @@ if TYPE_CHECKING:
 ETHERNET, JUMBO, LARGEST = 1_500, 9_180, 65_535
 LARGEST_TAP = 65_521  # Linux drivers/net/tun.c: largest MTU of a TAP interface, whose frames also contain an Ethernet header
 WRITING = (("net.ipv4.tcp_wmem", "4096 4194304 8388608"),)
-"""Sysctl with send buffer sizes that never limit an application that writes as fast as it can."""
+"""A sysctl for send buffers. Their size never limits an application that writes as fast as it can."""
 ROOM = (("net.ipv4.tcp_rmem", "4096 8388608 16777216"),)
-"""Sysctl with receive buffer sizes whose window never limits the sender."""
+"""A sysctl for receive buffers. Their window never limits the sender."""
 
 WRITE_SEGMENTS = 20  # full segments per write, so that no write ends with a small segment
 
@@ -32,7 +35,7 @@ Named = tuple[str, Known]
 
 
 def path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forward: object) -> Medium:
-    """A network with equal delays in both directions and large send buffers.
+    """Return a network with equal delays in both directions and large send buffers.
 
     `forward` contains further settings of the path from the client.
     """
@@ -43,51 +46,54 @@ def path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forw
 
 
 def known(medium: Medium, program: OneConnection, *due: str, **options: object) -> Known:
-    """A transfer that is designed to be limited by the states `due`. `options` are its `SocketOptions`."""
+    """Return a transfer that the states `due` should limit. `options` are its `SocketOptions`."""
     return Known(Experiment(medium, program, SocketOptions(**options)), frozenset(due))  # type: ignore[arg-type]
 
 
 def window(buffer: int, round_trip_s: float, mtu: int, total: int) -> Named:
-    """A transfer whose receive window is smaller than the bandwidth-delay product."""
+    """Return a transfer whose receive window is smaller than the bandwidth-delay product."""
     name = f"window {buffer:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
     return name, known(path(round_trip_s, mtu), Bulk(total, WRITE_SEGMENTS * mtu), WINDOW, receive_buffer_bytes=buffer)
 
 
 def send_buffer(bound: int, piece: int, round_trip_s: float, mtu: int, total: int) -> Named:
-    """The writer limits its unacknowledged bytes to `bound`, as a small send buffer does."""
+    """Return a transfer whose writer limits its unacknowledged bytes to `bound`, as a small send buffer does."""
     name = f"send buffer {bound:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
     return name, known(path(round_trip_s, mtu, room=True), BoundedBulk(total, bound, piece), SEND_BUFFER, nodelay=True)
 
 
 def nagle(writes: tuple[int, ...], round_trip_s: float, mtu: int, count: int = 25) -> Named:
-    """The client writes each request in several writes, then reads the response: write, write, read."""
+    """Return a transfer whose client sends each request in several writes, then reads the response: write, write, read."""
     name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}"
     medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
     return name, known(medium, Exchanges(writes, 100, count), NAGLE)
 
 
 def nodelay(writes: tuple[int, ...], round_trip_s: float, mtu: int, think_s: float, count: int = 25) -> Named:
-    """Requests in several writes with TCP_NODELAY, and processing time at the server. TCP does not limit the transfer."""
+    """Return requests in several writes with TCP_NODELAY. TCP does not limit the transfer.
+
+    The server needs processing time.
+    """
     name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}, NODELAY, server thinks {milliseconds(think_s)}"
     medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
     return name, known(medium, Exchanges(writes, 100, count, think_s), PEER, nodelay=True)
 
 
 def slow_reader(buffer: int, pause_s: float, round_trip_s: float, mtu: int, times: int = 6) -> Named:
-    """The reading application sleeps between reads."""
+    """Return a transfer whose reading application sleeps between reads."""
     name = f"reader pauses {milliseconds(pause_s)}, buffer {buffer:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
     program = SlowReader(times * buffer, buffer, pause_s)
     return name, known(path(round_trip_s, mtu), program, WINDOW, receive_buffer_bytes=buffer)
 
 
 def paced_program(piece: int, count: int, pause_s: float, round_trip_s: float, mtu: int) -> Named:
-    """The writing application sleeps between writes."""
+    """Return a transfer whose writing application sleeps between writes."""
     name = f"writer gives {piece:,} B every {milliseconds(pause_s)}, {milliseconds(round_trip_s)}, MTU {mtu}"
     return name, known(path(round_trip_s, mtu, room=True), PeriodicWriter(piece, count, pause_s), APPLICATION, nodelay=True)
 
 
 def thinking(server_s: float, client_s: float, round_trip_s: float, question: int, answer: int, count: int = 12) -> Named:
-    """Requests and responses, with processing time at both hosts."""
+    """Return requests and responses, with processing time at both hosts."""
     thought = f"server thinks {milliseconds(server_s)}, client {milliseconds(client_s)}"
     name = f"asks {question:,} B, gets {answer:,} B, {thought}, {milliseconds(round_trip_s)}"
     due = [state for state, pause_s in ((PEER, server_s), (APPLICATION, client_s)) if pause_s]
@@ -95,19 +101,19 @@ def thinking(server_s: float, client_s: float, round_trip_s: float, question: in
 
 
 def loss(words: str, round_trip_s: float, total: int, control: str, mtu: int = ETHERNET, **forward: object) -> Named:
-    """The path loses packets."""
+    """Return a transfer over a path that loses packets."""
     name = f"{words}, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
     return name, known(path(round_trip_s, mtu, room=True, **forward), Bulk(total), LOSS, congestion_control=control)
 
 
 def bottleneck(rate_bps: int, round_trip_s: float, total: int, control: str, mtu: int = ETHERNET) -> Named:
-    """The path is slow and its queue is unlimited."""
+    """Return a transfer over a slow path with an unlimited queue."""
     name = f"{rate_bps / 1e6:g} Mb/s, endless queue, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
     return name, known(path(round_trip_s, mtu, room=True, rate_bps=rate_bps), Bulk(total), NETWORK, congestion_control=control)
 
 
 def slow_start(total: int, round_trip_s: float, control: str, mtu: int = ETHERNET) -> Named:
-    """A transfer that ends in slow start, before it fills its path."""
+    """Return a transfer that ends in slow start, before it fills its path."""
     name = f"new connection, {total:,} B, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
     return name, known(path(round_trip_s, mtu, room=True), Bulk(total), SLOW_START, congestion_control=control)
 
@@ -262,7 +268,7 @@ def milliseconds(seconds: float) -> str:
 
 
 TRANSFERS: Mapping[str, Known] = dict([*_held_by_buffers(), *_held_by_programs(), *_held_by_paths(), *_mixtures()])
-"""Name → transfer."""
+"""All transfers by name."""
 
 
 def drawn(seed: int, count: int) -> Iterator[Named]:

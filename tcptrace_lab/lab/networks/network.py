@@ -41,7 +41,8 @@ NEAR_INTERFACE, WIRE_INTERFACE, BRIDGE = "near", "wire", "bridge"
 CLIENT_IPV4, SERVER_IPV4 = "192.0.2.1", "192.0.2.2"
 CLIENT_IPV6, SERVER_IPV6 = "2001:db8::1", "2001:db8::2"
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
-# Offloads that let the card or driver split, merge or checksum segments. Without offloads, each captured frame is a frame on the wire.
+# Offloads that let the card or driver split or merge segments, or compute checksums. Without offloads, each captured frame is a frame on
+# the wire.
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 
 AS_ROOT = "run it as root, because it builds network namespaces"
@@ -67,7 +68,7 @@ class Namespace:
 
     @property
     def path(self) -> str:
-        """File path by which other programs can open this namespace while this process runs."""
+        """Return a file path by which other programs can open this namespace while this process runs."""
         return f"/proc/{os.getpid()}/fd/{self._fd}"
 
     def close(self) -> None:
@@ -76,7 +77,10 @@ class Namespace:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Enter the namespace during the block. This thread then creates its sockets, devices and child processes in the namespace."""
+        """Enter the namespace during the block.
+
+        In the block, this thread creates its sockets, devices and child processes in the namespace.
+        """
         home_fd = _open_own_namespace()
         try:
             _check(_libc.setns(self._fd, CLONE_NEWNET), "setns")
@@ -88,7 +92,7 @@ class Namespace:
             os.close(home_fd)
 
     def run(self, *command: str) -> None:
-        """Run a command in the namespace. Raises `NetworkError` with the command's message if it fails."""
+        """Run a command in the namespace. Raise `NetworkError` with the command's message if it fails."""
         if shutil.which(command[0]) is None:
             raise MissingTool("not installed", where=command[0], remedy="install iproute2 and ethtool")
         with self.entered():
@@ -210,7 +214,10 @@ class Medium:
         return fd
 
     def _prepare(self, end: Namespace) -> None:
-        """Apply the kernel settings. Unused IPv6 is disabled before an interface comes up, because IPv6 sends packets immediately."""
+        """Apply the kernel settings.
+
+        Unused IPv6 is disabled before an interface comes up, because IPv6 sends packets immediately.
+        """
         end.sysctl("net.ipv6.conf.all.disable_ipv6", 0 if self.ipv6 else 1)
         end.sysctl("net.ipv6.conf.default.disable_ipv6", 0 if self.ipv6 else 1)
         for name, value in self.sysctls:

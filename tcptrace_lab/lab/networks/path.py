@@ -168,7 +168,7 @@ class Direction:
     def __init__(self, path: PathModel) -> None:
         self.path = path
         self.log = PathLog()
-        # Losses use the seed itself. Each other kind of fate derives its own seed, so that a new kind does not change the losses.
+        # Losses use the seed itself. Every other kind of fate has a derived seed, so a new kind does not change the losses.
         self._losses = random.Random(path.seed)  # noqa: S311
         self._copies = random.Random(f"duplicate {path.seed}")  # noqa: S311
         self._holds = random.Random(f"hold {path.seed}")  # noqa: S311
@@ -176,7 +176,7 @@ class Direction:
         self._bottleneck_free_ns = 0
         self._last_due_ns = 0
         self._first_ns: int | None = None
-        self._waiting: deque[tuple[int, int]] = deque()  # queued packets: (time when the last bit has left the queue, bytes)
+        self._waiting: deque[tuple[int, int]] = deque()  # queued packets: (time when the last bit leaves the queue, bytes)
         self._waiting_bytes = 0
 
     def accept(self, frame_bytes: int, now_ns: int, head: bytes = b"") -> list[int]:

@@ -26,9 +26,9 @@ from tcptrace_lab.text.numbers import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The largest frame that a TUN or TAP queue returns without offloads: an Ethernet header and an IPv4 packet (65,535 bytes).
+# The largest frame of a TUN or TAP queue without offloads: an Ethernet header and an IPv4 packet (65,535 bytes).
 MAX_FRAME_BYTES = 65_535 + 14
-# After reading this many frames from one descriptor, the relay checks the other descriptor and the clock (a heuristic).
+# The relay checks the other descriptor and the clock after this many frames from one descriptor (a choice).
 READ_BATCH_FRAMES = 64
 # Maximum time that `running` waits for the loop to stop. The loop stops at once if it is not blocked in a write.
 STOP_TIMEOUT_S = 5.0
@@ -49,18 +49,18 @@ class Relay:
         self._far_fd = far_fd
         self._forward = Direction(forward)
         self._backward = Direction(backward)
-        # (due, serial number, descriptor, frame, log of its direction, index). The serial number keeps the order of equal due times.
+        # (due, serial number, descriptor, frame, log of its direction, index). If due times are equal, the serial number keeps the order.
         self._due: list[tuple[int, int, int, bytes, PathLog, int]] = []
         self._serial = 0
 
     @property
     def forward_log(self) -> PathLog:
-        """The log of the frames from `near_fd` to `far_fd`."""
+        """Return the log of the frames from `near_fd` to `far_fd`."""
         return self._forward.log
 
     @property
     def backward_log(self) -> PathLog:
-        """The log of the frames from `far_fd` to `near_fd`."""
+        """Return the log of the frames from `far_fd` to `near_fd`."""
         return self._backward.log
 
     def describe(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Parses the first bytes of a packet in the path's log: returns the header fields that identify the packet."""
+"""Parses the first bytes of a packet in the path's log, and returns the header fields that identify the packet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SYN, FIN = 0x02, 0x01
 
 
 TIMESTAMPS, END, NOP = 8, 0, 1  # kinds of TCP options
-KIND_AND_LENGTH = 2  # bytes: all options but End of Option List and No-Operation begin with kind and length
+KIND_AND_LENGTH = 2  # bytes of kind and length, which all options have except End of Option List and No-Operation
 
 
 class TcpHead(NamedTuple):
@@ -31,7 +31,10 @@ class TcpHead(NamedTuple):
 
     @property
     def occupied(self) -> int:
-        """Length in sequence space: payload bytes, plus 1 each for SYN and FIN (SEG.LEN of RFC 9293)."""
+        """Return the length in sequence space (SEG.LEN of RFC 9293).
+
+        It is the payload bytes, plus 1 each for SYN and FIN.
+        """
         return self.payload_bytes + bool(self.flags & SYN) + bool(self.flags & FIN)
 
 
@@ -59,7 +62,7 @@ def _tcp(head: bytes, at: int, tcp_bytes: int, ip_id: int | None) -> TcpHead | N
         return None
     source, target, seq, ack, offset, flags = struct.unpack_from(_TCP, head, at)
     header_bytes = (offset >> 4) * 4
-    tsval = _tsval(head[at + struct.calcsize(_TCP) + 6 : at + header_bytes])  # options start after window, checksum and urgent pointer
+    tsval = _tsval(head[at + struct.calcsize(_TCP) + 6 : at + header_bytes])  # the options follow window, checksum and urgent pointer
     return TcpHead(source, target, seq, ack, flags, tcp_bytes - header_bytes, ip_id, tsval)
 
 

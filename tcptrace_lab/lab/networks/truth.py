@@ -1,9 +1,9 @@
-"""Derives the ground truth of each packet from the path's log, for a capture at the sender and for a capture at the receiver.
+"""Derives the true kind of each packet from the path's log, for a capture at the sender and for a capture at the receiver.
 
 The log contains the packets that entered the path and the copies that left it, each in order. A capture at the sender contains the packets
 that entered. A capture at the receiver contains the copies that left. `match` pairs these packets with the rows of a capture, and raises an
-error if the packets differ. PAWS also decides whether a retransmit was needed (RFC 7323, 5.3). It discards an original that arrives after a
-retransmit of earlier data, because the original's timestamp is older. This module computes PAWS from the log, too.
+error if the packets differ. PAWS also decides whether a retransmit was needed (RFC 7323, 5.3). If an original arrives after a retransmit of
+earlier data, PAWS discards the original, because its timestamp is older. This module applies PAWS to the log, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.path import PathLog
 
 SEQ_SPACE = 1 << 32
-PAWS_TICKS = 1  # Linux's TCP_PAWS_WINDOW (include/net/tcp.h): timestamps that are older by this many ticks are accepted
+PAWS_TICKS = 1  # Linux's TCP_PAWS_WINDOW (include/net/tcp.h): timestamps may be older by this many ticks
 
 
 class Truth(StrEnum):
@@ -28,7 +28,7 @@ class Truth(StrEnum):
 
     NEW = "new"
     RESENT = "resent"  # a needed retransmit: no other packet delivered its bytes
-    NEEDLESS = "needless"  # a spurious retransmit: an earlier packet had delivered its bytes, or was in flight and delivered them later
+    NEEDLESS = "needless"  # a spurious retransmit: an earlier packet delivered its bytes, before or after this one was sent
     REORDERED = "reordered"  # a first transmission that later packets overtook on the path
     COPIED = "copied"  # a duplicate that the path made
 
@@ -59,12 +59,12 @@ class Bytes:
 
     @property
     def end(self) -> int:
-        """The highest sequence number in the set plus one; 0 for an empty set."""
+        """Return the highest sequence number in the set plus one, or 0 for an empty set."""
         return self._ranges[-1][1] if self._ranges else 0
 
     @property
     def first_missing(self) -> int:
-        """The lowest non-negative sequence number that is not in the set."""
+        """Return the lowest non-negative sequence number that is not in the set."""
         return self._ranges[0][1] if self._ranges and self._ranges[0][0] <= 0 else 0
 
     def covers(self, left: int, right: int) -> bool:
@@ -80,7 +80,10 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A packet that entered the path: its stream (ports and SYN), its offset in the stream, and whether its first byte was sent before."""
+    """A packet that entered the path.
+
+    It has its stream (ports and SYN), its offset in the stream, and whether its first byte was sent before.
+    """
 
     index: int
     head: TcpHead
@@ -162,10 +165,10 @@ def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple
 
 
 def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
-    """Return the indices of the arrived packets, without the packets that PAWS discarded although the receiver lacked their bytes.
+    """Return the indices of the arrived packets, without those that PAWS discarded although the receiver lacked their bytes.
 
-    The receiver discards packets with a timestamp older than TS.Recent. The receiver updates TS.Recent from a packet that contains RCV.NXT
-    or ends at RCV.NXT (Linux: `tcp_sequence`).
+    PAWS discards packets with a timestamp older than TS.Recent. The receiver updates TS.Recent from a packet that contains RCV.NXT or ends
+    at RCV.NXT (Linux: `tcp_sequence`).
     """
     by_index = {packet.index: packet for packet in sent}
     recent: dict[tuple[int, int, int], int] = {}
@@ -198,7 +201,7 @@ def _sent(log: PathLog, *, ethernet: bool) -> list[_Sent]:
         if head is None:
             continue
         ports = (head.source_port, head.target_port)
-        if head.flags & SYN and first.get(ports) != head.seq:  # the first connection with these ports, or a new connection that reuses them
+        if head.flags & SYN and first.get(ports) != head.seq:  # the first connection with these ports, or a new one
             first[ports], reached[ports] = head.seq, Bytes()
         before = reached.setdefault(ports, Bytes())
         left = _unwrapped(head.seq - first.setdefault(ports, head.seq), before.end)

@@ -1,1 +1,4 @@
-"""Transfers by TCP stacks other than Linux. Each stack runs on a tun device; its own state is the ground truth."""
+"""Transfers by TCP stacks other than Linux.
+
+Each stack runs on a tun device. Its own state is the ground truth.
+"""

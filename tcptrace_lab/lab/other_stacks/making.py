@@ -1,6 +1,6 @@
-"""Makes transfers of another TCP stack. The stack runs on a tun device behind the client's host, which routes its packets.
+"""Makes transfers of another TCP stack.
 
-The peer is Linux, behind the relay.
+The stack runs on a tun device behind the client's host, which routes its packets. The peer is Linux, behind the relay.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ STACK = "gvisor"
 """Prefix of the names of this stack's programs, families and transfer folders."""
 TUN = "stack"
 ROUTER_IPV4 = "192.0.2.3"
-"""Address of the host that routes between the stack and the relay."""
+"""Address of the host that connects the stack and the relay as a router."""
 LONGEST_S, PATIENCE_S = 4.0, 5.0
-"""The stack's program begins no step after `LONGEST_S`. Timeouts are longer by `PATIENCE_S`, as a reserve for delays."""
+"""The time after which the stack's program begins no step, and a reserve that timeouts add to it."""
 RECORDS, PEER_CHUNK = "stack-records.jsonl", 65_536
 CONTROLS = tuple(name for name in CONGESTION_CONTROLS if name != "bbr")
 """Congestion controls that netstack supports."""

@@ -1,4 +1,7 @@
-"""What both ends of a transfer do: they repeat a sequence of steps. The steps of each kind of transfer are drawn at random."""
+"""Scripts of transfers: both ends repeat a sequence of steps.
+
+The steps of each kind of transfer are drawn at random.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,10 @@ def _requests(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _two_writes(_rate_bps: int | None, chance: Random, *, nagle: bool) -> Script:
-    """A request in two writes. With Nagle's algorithm, the second write waits for the first ACK, which the peer delays."""
+    """Return requests in two writes each.
+
+    With Nagle's algorithm, the second write waits for the first ACK, which the peer delays.
+    """
     first, second = chance.randint(50, 400), chance.randint(50, 400)
     here = (Step(write=first), Step(write=second, read=100))
     return Script(25, here, (Step(read=first + second), Step(write=100)), nagle=nagle)
@@ -83,7 +89,10 @@ def _slow_peer(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _slow_reader(_rate_bps: int | None, chance: Random) -> Script:
-    """The stack under test reads slowly, so it closes the window and its Linux peer has to wait."""
+    """Return a transfer whose receiver, the stack under test, reads slowly.
+
+    It closes the window, so its Linux peer has to wait.
+    """
     read, sleep_ms = chance.choice((16_384, 32_768)), chance.choice((50, 120))
     return Script(15, (Step(read=read, sleep_ms=sleep_ms),), (Step(write=read),), receive_buffer_bytes=32_768)
 
@@ -98,7 +107,10 @@ def _periodic(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _below_a_segment(_rate_bps: int | None, chance: Random) -> Script:
-    """A send buffer smaller than a segment: each small segment waits for an ACK that the peer delays."""
+    """Return a transfer with a send buffer smaller than a segment.
+
+    Each small segment waits for an ACK that the peer delays.
+    """
     size = chance.choice((4_096, 6_000))
     return Script(1, (Step(write=200_000),), send_buffer_bytes=size, peer_delays_acks=True)
 
@@ -117,6 +129,9 @@ KINDS: Mapping[str, Callable[[int | None, Random], Script]] = {
     "periodic": _periodic,
     "delayed-acks": _below_a_segment,
 }
-"""Kind of transfer → function that draws its script. The kind says what the stack under test does."""
+"""The function that draws the script of each kind of transfer.
+
+The kind says what the stack under test does.
+"""
 JUMBO_KINDS = frozenset({"delayed-acks"})
 """Kinds of transfer that need large segments."""

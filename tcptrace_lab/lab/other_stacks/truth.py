@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SOCKET = 1
-"""Socket address in the records. No kernel socket has such a low address."""
+"""Socket address in the records. Sockets of the kernel never have such a low address."""
 TIMER_SHARE = 0.9
-"""A retransmission is a timeout if at least this share of the RTO has passed. An earlier one is a tail loss probe (a choice)."""
+"""Minimum share of the RTO before a retransmission that is a timeout.
+
+An earlier retransmission is a tail loss probe (a choice).
+"""
 _KINDS = {"connect": STATE, "connected": STATE, "shutdown": STATE, "closed": STATE, "write": WRITE, "written": WRITTEN, "read": READ}
 _STATES = {"connect": SYN_SENT, "connected": ESTABLISHED, "shutdown": FIN_WAIT1, "closed": CLOSED}
 _IPV4_FAMILY = 2
@@ -102,7 +105,10 @@ def _rows(records: list[dict[str, Any]], sender: _Sender) -> Iterator[dict[str, 
 
 
 def _of_program(sender: _Sender, one: dict[str, Any]) -> dict[str, int]:
-    """Apply an action of the program to the sender. Return the details of the event (for a change of state: the new state)."""
+    """Apply an action of the program to the sender. Return the details of the event.
+
+    For a change of state, the detail is the new state.
+    """
     if one["kind"] in _STATES:
         sender.set(state=_STATES[one["kind"]])
         return {"detail_bytes": sender.socket.state}

@@ -1,1 +1,1 @@
-"""Experiments that a file declares: reads, performs and summarizes them."""
+"""Reads, performs and summarizes experiments that a file declares."""

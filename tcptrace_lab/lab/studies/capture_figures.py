@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.study import Run
 
 CAUSE, CAUSE_AT_RECEIVER = "cause", "cause_at_receiver"
-"""Column prefixes for the ledger of the sender's direction: from the sender's capture, and from the receiver's capture."""
+"""Column prefixes for the ledger of the sender's direction. The second one is for the receiver's capture."""
 
 FIGURES = ("segments", "retransmitted_segments", "capture_bytes", "capture_throughput_bps", "findings")
-"""Columns without a cause. These columns describe the sender's direction in the capture at the sender."""
+"""Columns without a cause. They describe the sender's direction in the capture at the sender."""
 
 
 def figures_by_run(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
@@ -63,7 +63,10 @@ def _figures_of_capture(path: Path, ports: Mapping[int, int]) -> Iterable[tuple[
 
 
 def _connection(row: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    """Results for one TCP connection. The lab's server may have opened the connection, as for FTP data connections without PASV."""
+    """Return the results for one TCP connection.
+
+    The lab's server may have opened the connection, as for FTP data connections without PASV.
+    """
     sender = max(SIDES, key=lambda side: row[f"{side}_unique_bytes"] or 0)
     first_ns, last_ns = row[f"{sender}_first_data_ts_ns"], row[f"{sender}_last_data_ts_ns"]
     data_duration_ns = None if first_ns is None or last_ns is None else last_ns - first_ns
@@ -78,7 +81,10 @@ def _connection(row: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str,
 
 
 def _flow(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Results for one UDP flow. UDP has no flow or congestion control, so a flow has no ledger."""
+    """Return the results for one UDP flow.
+
+    UDP has no flow or congestion control, so a flow has no ledger.
+    """
     return {
         "sender_at": "client",
         "segments": row["client_datagrams"],

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_keys import Setting
 
 MAX_POINTS = 2_000
-"""Maximum number of points. A mistake in a sweep can create millions of points, each of which takes at least 0.1 s."""
+"""Maximum number of points.
+
+A mistake in a sweep can create millions of points, and each takes at least 0.1 s.
+"""
 
 LARGEST_FILE_BYTES = 1 << 20
 
@@ -33,7 +36,7 @@ _PLACE = re.compile(r"\s*\(at (line \d+, column \d+|end of document)\)$")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a setting: in base units, and as written in the file."""
+    """The value of a setting, in base units and as written in the file."""
 
     value: Setting
     text: str
@@ -41,9 +44,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of the report: a `measure` (in `MEASURES`) over the key `x`, one line per combination of the other keys.
+    """A figure of the report. It plots a `measure` (in `MEASURES`) over the key `x`, with one line per combination of the other keys.
 
-    With `y`, a heat map.
+    With `y`, it is a heat map.
     """
 
     measure: str
@@ -61,7 +64,10 @@ class Point:
     swept: tuple[str, ...]
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (`experiment_keys` has the types)
-        """Return the value of a key in base units, from the file or its default; None if it has neither."""
+        """Return the value of a key in base units, from the file or its default.
+
+        Return None if the key has neither.
+        """
         value = self.settings.get(name)
         return KEYS[name].default if value is None else value.value
 
@@ -112,7 +118,7 @@ def ready_made() -> list[str]:
 
 
 def text_of(name: str) -> tuple[str, str]:
-    """Return (path, text) of a packaged experiment or of a file. Raises UsageError."""
+    """Return (path, text) of a packaged experiment or of a file. Raise UsageError if it cannot be read."""
     if name in ready_made():
         return f"{name}.toml", (_folder() / f"{name}.toml").read_text(encoding="utf-8")
     path = Path(name)
@@ -129,12 +135,15 @@ def text_of(name: str) -> tuple[str, str]:
 
 
 def load(name: str, *, short: bool = False) -> Declared:
-    """Load a packaged experiment, or an experiment from a file. `short` selects its short form. Raises UsageError."""
+    """Load a packaged experiment, or an experiment from a file.
+
+    `short` selects its short form. Raise UsageError for an invalid experiment.
+    """
     return parse(*text_of(name), short=short)
 
 
 def parse(path: str, text: str, *, short: bool = False) -> Declared:
-    """Return the experiment that `text` declares. Raises UsageError."""
+    """Return the experiment that `text` declares. Raise UsageError for an invalid text."""
     return _Reader(path, text).declared(short=short)
 
 
@@ -156,7 +165,7 @@ class _Reader:
             raise UsageError(f"not TOML: {words}", where=f"{path}, {place[1] if place else 'somewhere'}") from None
 
     def declared(self, *, short: bool) -> Declared:
-        """The validated experiment."""
+        """Return the validated experiment."""
         known = {*_WORDS, _SHORT, _SWEEP, _FIGURE, *(name.partition(".")[0] for name in KEYS)}
         for name in self._tables:
             if name not in known:
@@ -329,7 +338,10 @@ def _toml_text(raw: Any) -> str:  # noqa: ANN401
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield (table or key, line number of its first occurrence). Multi-line strings in the file can make a line number wrong."""
+    """Yield (table or key, line number of its first occurrence).
+
+    Multi-line strings in the file can make a line number wrong.
+    """
     seen: set[tuple[str, ...]] = set()
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
@@ -349,5 +361,5 @@ def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
-    """Split a dotted name: `"transfer.write"` and `transfer . write` → (transfer, write)."""
+    """Split a dotted name. Both `"transfer.write"` and `transfer . write` give (transfer, write)."""
     return tuple(part.strip() for part in dotted.replace('"', "").replace("'", "").split("."))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TCP_KINDS = ("bulk", "exchange", "echo", "http", "ftp")
 OWN_TCP_KINDS = ("bulk", "exchange", "echo")
-"""TCP kinds in which the lab itself makes all writes and reads, without a library."""
+"""TCP kinds of transfer in which the lab itself makes all writes and reads, without a library."""
 KINDS = (*TCP_KINDS, "udp", "udp-echo")
 """Kinds of transfer. `transfer_kinds` performs them."""
 
@@ -67,13 +67,13 @@ class Key:
 
     @property
     def default_words(self) -> str:
-        """The default, as a file would write it."""
+        """Return the default as a file would write it."""
         if self.type is Type.TIME and isinstance(self.default, int):
             return f'"{self.default / _NS_PER_MS:g}ms"'
         return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
 
     def parsed(self, raw: Any) -> Setting:  # noqa: ANN401  (whatever TOML holds)
-        """The value in base units: bytes, ns, bits per second. Raises ValueError with a message for the user."""
+        """Return the value in base units: bytes, ns, bits per second. Raise ValueError with a message for the user."""
         try:
             value: Setting | None = _PARSERS[self.type](raw)
         except UsageError as error:
@@ -215,13 +215,16 @@ KEYS: Mapping[str, Key] = {
         Key("run.snaplen", Type.SIZE, "bytes of each packet that dumpcap keeps", 128, least=96, most=262_144),
     )
 }
-"""Name → key, in the order of the documentation."""
+"""All keys by name, in the order of the documentation."""
 
 SHAPING = ("path.delay", "path.rate", "path.queue", "path.loss", "path.loss_back", "path.duplicate", "path.reorder")
 """Keys that need a medium with the relay."""
 
 LARGEST_MTU = {"tap": 65_521}
-"""Medium → largest MTU. Linux drivers/net/tun.c: a TAP interface's frame also contains an Ethernet header."""
+"""The largest MTU of a medium.
+
+Linux drivers/net/tun.c: the frame of a TAP interface also contains an Ethernet header.
+"""
 
 MEASURES: Mapping[str, tuple[str, str, str]] = {
     "throughput": ("throughput_bps", "rate", "payload received, per time from the first write to the last read"),
@@ -233,4 +236,7 @@ MEASURES: Mapping[str, tuple[str, str, str]] = {
     "cpu": ("cpu_ns", "duration", "processor time of the thread that writes"),
     "segments": ("segments", "ratio", "segments or datagrams with data in the capture at the sender"),
 }
-"""Measure as named in a file → (column of the results, kind of number (`numbers.formatted`), meaning)."""
+"""The measures by their names in a file.
+
+A value is (column of the results, kind of number (`numbers.formatted`), meaning).
+"""

@@ -1,4 +1,7 @@
-"""The results of an experiment: one row per transfer, and a document with means and 95% confidence intervals per point."""
+"""The results of an experiment.
+
+They are a table with one row per transfer, and a document with the mean and 95% confidence interval of each point.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,10 @@ def _row(run: Run, point: Point) -> dict[str, Any]:
 def document(
     declared: Declared, points: Sequence[Point], rows: pl.DataFrame, environment: Mapping[str, Any], dropped: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return the results as JSON values: the experiment, its machine, and each point with its figures."""
+    """Return the results as JSON values.
+
+    They describe the experiment, its machine, and each point with its figures.
+    """
     return {
         "schema_version": SCHEMA_VERSION,
         "experiment": {

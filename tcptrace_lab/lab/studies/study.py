@@ -1,8 +1,9 @@
-"""Performs a declared experiment: groups its points by network, captures each transfer at both hosts, samples TCP_INFO, analyzes captures.
+"""Performs a declared experiment.
 
-Points that use the same network are in the same captures. Each repetition performs all points once, so that changes on the machine affect
-all points equally. Each transfer is described three times independently: by its applications (`transfer_kinds`), by the kernel (`samples`)
-and by our analysis of the captures (`capture_figures`).
+It groups the points by network, captures each transfer at both hosts, samples TCP_INFO, and analyzes the captures. Points that use the same
+network are in the same captures. Each repetition performs all points once, so that changes on the machine affect all points equally. Each
+transfer is described three times independently: by its applications (`transfer_kinds`), by the kernel (`samples`) and by our analysis of
+the captures (`capture_figures`).
 """
 
 from __future__ import annotations
@@ -48,14 +49,17 @@ FILTER = "tcp or udp"
 VANTAGES = ("client", "server")
 MARK_PATIENCE_S = 2.0
 UNDISTURBED_PACKETS = 3
-"""The first packets (handshake and first data) have no random fates: a lost SYN costs a second and shows nothing about a transfer."""
+"""Number of first packets (handshake and first data) that have no random fates.
+
+A lost SYN costs a second and shows nothing about a transfer.
+"""
 
 Progress = "Callable[[str, float | None], None]"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One transfer: its number, point, repetition, and measurements or error."""
+    """One transfer, with its number, point, repetition, and measurements or error."""
 
     number: int
     point: int

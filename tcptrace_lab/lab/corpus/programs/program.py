@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ELSEWHERE = ("/usr/sbin", "/usr/lib/postgresql/15/bin", "/usr/libexec")
-"""Debian installs servers in these folders, which a user's PATH may lack."""
+"""Folders in which Debian installs servers. A user's PATH may lack them."""
 PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), *ELSEWHERE))
 PORT = 8_000
 FILE = "file.bin"
@@ -49,7 +49,7 @@ class Program:
     needs: tuple[str, ...] = ()
 
     def missing(self) -> tuple[str, ...]:
-        """The programs that this entry needs and that are not installed."""
+        """Return the programs that this entry needs and that are not installed."""
         words = (command.split()[0] for command in (self.server, self.client))
         wanted = dict.fromkeys(word for word in (*words, *self.needs) if word not in _OF_THE_SHELL and word[0] not in "{(")
         return tuple(name for name in wanted if shutil.which(name, path=PATH) is None)

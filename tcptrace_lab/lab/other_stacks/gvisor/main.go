@@ -1,10 +1,10 @@
-// One TCP connection of gVisor's netstack through a tun device, with netstack's own state at each event.
+// Makes one TCP connection with gVisor's netstack over a tun device, and records netstack's own state at each event.
 //
 //	program FD RECORDS < script.json
 //
-// FD is an open tun device without packet information; RECORDS becomes a file of JSON lines: what happened, when by the realtime clock, and
-// what netstack's probe says of the sender. The script names addresses, socket options, and steps: write N bytes, read N, sleep for ms.
-// No step begins after `longest_s`; two seconds later the connection is aborted.
+// FD is an open tun device without packet information. The program writes one JSON line per event to RECORDS: the kind of the event, its
+// time on the realtime clock, and the sender's state from netstack's probe. The script has addresses, socket options and steps. A step
+// writes bytes, reads bytes, and sleeps. No step begins after `longest_s`. Two seconds later, the connection is aborted.
 package main
 
 import (
@@ -49,7 +49,7 @@ type script struct {
 	Steps             []step  `json:"steps"`
 }
 
-// A record; what an event does not tell is left out.
+// One event. Fields that do not apply to its kind are left out.
 type record struct {
 	TimeNS  int64  `json:"time_ns"`
 	Kind    string `json:"kind"`
@@ -62,7 +62,7 @@ type record struct {
 	State   *state `json:"state,omitempty"`
 }
 
-// The sender after a received segment was processed.
+// The state of the sender after a received segment was processed.
 type state struct {
 	SndUna      uint32 `json:"snd_una"`
 	SndNxt      uint32 `json:"snd_nxt"`
@@ -210,7 +210,7 @@ func run(fd int, s *script, records *log) {
 	}
 	records.add(record{Kind: "shutdown"})
 	ep.Shutdown(tcpip.ShutdownWrite)
-	// The peer closes when it has read everything: then all bytes have arrived.
+	// The peer closes the connection when it has read all bytes.
 	var rest bytes.Buffer
 	for {
 		_, fault := ep.Read(&rest, tcpip.ReadOptions{})
@@ -259,7 +259,7 @@ func read(ep tcpip.Endpoint, size int, ready <-chan struct{}, records *log) {
 	}
 }
 
-// A writer that takes so many bytes and no more.
+// A writer that accepts at most `left` bytes.
 type limited struct{ left int }
 
 func (l *limited) Write(some []byte) (int, error) {

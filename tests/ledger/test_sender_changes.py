@@ -231,10 +231,10 @@ def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path)
 
 
 def test_without_an_ack_for_a_round_trip_no_queue_held_the_sender(tmp_path: Path) -> None:
-    """An ACK that arrives 60 ms after three segments looks like a queue.
+    """An ACK arrives 60 ms after three segments, which looks like a queue.
 
-    But three other segments are not ACKed when the last segment is sent, 100 ms after them. A segment takes 0.1 ms on the line. Full
-    segments are in flight, so nothing shows what delayed the sender for the rest of the 100 ms.
+    But when the last segment is sent, three other segments have been in flight for 100 ms without an ACK. A queue explains only the 0.1 ms
+    that a segment takes on the line. Nothing shows what delayed the sender for the rest of the 100 ms.
     """
     found = tables(
         tmp_path,
@@ -294,8 +294,8 @@ def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_clo
 ) -> None:
     """The MSS is 4,312. Four times, 4,096 bytes wait 100 ms for an ACK.
 
-    If three segments of 4,096 bytes are sent together afterwards, 4,096 is the size of a full segment. Then the congestion window was one
-    segment. If only two are sent together, the second with a FIN, 4,096 bytes may be a small segment.
+    If three segments of 4,096 bytes are sent together afterwards, 4,096 is the size of a full segment. Then the waits show a congestion
+    window of one segment. If only two are sent together, the second with a FIN, 4,096 bytes may be a small segment.
     """
     lines = ["0.000 C > S S 0:0(0) win 32768 <mss 4312>", "0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>"]
     lines += ["0.020 C > S . ack 1 win 32768"]

@@ -342,7 +342,7 @@ def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_it
     """The capture is made at the receiver, and the RTT is 100 ms.
 
     Each flight fills the window and waits in a queue that grows by 10 ms. The sender waits 100, 110, 120 and 130 ms for the ACKs of its
-    flights. In this capture, each of these waits looks 10 ms longer.
+    flights. At the receiver, each gap between flights is 10 ms longer than that.
     """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 1000 ecr 0>",

@@ -58,8 +58,8 @@ def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_
 ) -> None:
     """Five gaps together are a little longer than the RTT. So an ACK arrives 0.5 ms or 0.02 ms before each burst.
 
-    Only the ACK 0.02 ms before a burst may have released it. Slow start limits the first ten segments, so the test skips the first twenty
-    bursts and checks 40.
+    Only the ACK 0.02 ms before a burst may have released it. Slow start limits the first bursts, so the test compares captures of 20 and 60
+    bursts.
     """
     begun, all_of_it = (lasted(tmp_path, bursts(count, 4.0, 20.0 - late_ms)) for count in (20, 60))
     assert (all_of_it["pacing"] - begun["pacing"] > 40 * 3.9) == paced

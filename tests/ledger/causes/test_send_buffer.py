@@ -383,9 +383,10 @@ def test_whole_clusters_that_pass_a_small_segment_are_full_and_what_waits_behind
 
 
 def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_highest(tmp_path: Path) -> None:
-    """Flights of 2,920 and 2,460 bytes alternate, and the last flight has 3,920. Slow start would grow by whole segments (RFC 5681, 3.1).
+    """Flights of 2,920 and 2,460 bytes alternate, and the last flight has 3,920.
 
-    Every second flight ends with 1,000 bytes. Nagle's algorithm, too, explains the wait after them.
+    Slow start would grow by whole segments (RFC 5681, 3.1). Every second flight ends with 1,000 bytes. Nagle's algorithm explains the wait
+    after these bytes as well, so its cause is unknown.
     """
     sizes = [[MSS, MSS], [MSS, 1_000]] * 6 + [[MSS, MSS, 1_000]]
     reported = lasted(tmp_path, opened(old=False, window=30_000) + flights(sizes, 30_000))
@@ -516,8 +517,8 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
 def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_starts(tmp_path: Path, segments: int, held: int) -> None:
     """Two flights of `segments` full segments are followed by a single segment.
 
-    A flight of four may be BBR's probe for the minimum RTT. From 16 segments on, slow start may have ended. From 20 on, congestion
-    avoidance adds a segment per RTT.
+    For some sizes, the send buffer is not the only explanation. A flight of four may be BBR's probe for the minimum RTT. From 16 segments
+    on, slow start may have ended. From 20 on, congestion avoidance adds a segment per RTT.
     """
     reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(segments)] * 2 + [full(1)], 60_000))
     assert reported.get("send-buffer", 0) == pytest.approx(held * ROUND_MS, abs=0.1)
@@ -528,7 +529,7 @@ def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, 
     """Eight flights of two segments are followed by a flight of two or one.
 
     The next segment is sent 3 ms after the ACK of that last flight. If only one segment is in flight, the send buffer has room for a second
-    one. So the application had not written it yet. The application is also silent for the first 20 ms.
+    one. So the application had not written the next segment yet. The application is also silent for the first 20 ms.
     """
     sent = [full(2)] * 8 + [full(last)]
     seq, at_s = 1 + MSS * (16 + last), 0.04 + 8 * ROUND_MS / 1000 + 0.023

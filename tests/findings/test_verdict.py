@@ -416,7 +416,6 @@ def test_the_rivals_of_a_real_transfer_include_what_it_was_made_to_wait_for(name
 
 
 def test_every_rival_that_the_engine_names_has_words() -> None:
-    """The engine's source code lists the rivals that it names."""
     source = (ROOT / "rust/src/ledger/gates/ambiguous.rs").read_text().split("#[cfg(test)]")[0]
     named = {"-".join(re.findall("[A-Z][a-z]+", cause)).lower() for cause in re.findall(r"\(Cause::(\w+),", source)}
     assert named == set(rivals_in_words.NAMES) <= set(schema.CAUSES)

@@ -29,7 +29,7 @@ REQUEST = """
 def test_the_cause_of_most_of_a_wait_is_its_cause(tmp_path: Path) -> None:
     """Frame 6 is the server's answer, captured at the client.
 
-    The wait before it begins with the SYN-ACK. The cause of this wait is the application, except for one RTT.
+    The wait for this answer begins with the SYN-ACK. Its cause is the application, except for one RTT.
     """
     tables = read(packets.capture(tmp_path / "request.pcap", REQUEST), worth=())
     found = departures(tables.ledger).filter(pl.col("frame") == 6).collect()

@@ -73,7 +73,7 @@ def test_a_wait_in_which_the_capture_missed_what_left_is_unknown(tmp_path: Path)
 def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_path: Path) -> None:
     """Frame 5 was sent while frame 4 was in flight, so Nagle's algorithm is off.
 
-    If a later segment follows an ACK, the application wrote it at that time.
+    The last frame follows an ACK only because the application wrote its data at that time.
     """
     found = tables(
         tmp_path,

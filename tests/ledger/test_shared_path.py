@@ -80,7 +80,7 @@ def probed(*, held_ms: float, lost: bool = False) -> str:
 
 
 def test_a_probe_with_new_data_waits_for_the_queue_that_its_acks_stand_in(tmp_path: Path) -> None:
-    """Linux sends a tail-loss probe after two RTTs of 20 ms and two jiffies of 4 ms (RFC 8985, 7.2): 2.4 RTTs.
+    """Linux sends a tail-loss probe after two RTTs of 20 ms and two jiffies of 4 ms (RFC 8985, 7.2), which is 48 ms.
 
     The last 20 ms of the connection are the RTT of the last segment.
     """
@@ -253,9 +253,9 @@ def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_i
 
 
 def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_it_stood_in_a_queue(tmp_path: Path) -> None:
-    """The capture is made at the receiver. 2,800 segments are sent 0.4 ms apart, but arrive 1 ms apart.
+    """The capture is made at the receiver. By their timestamps, 2,800 segments are sent 0.4 ms apart. They arrive 1 ms apart.
 
-    The last 1,700 ACKs cause no segment in the capture.
+    The last 1,700 ACKs release no captured segment.
     """
     size = MSS - 12
     lines = [

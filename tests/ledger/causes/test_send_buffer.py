@@ -95,7 +95,8 @@ def test_low_flights_that_fill_the_window_are_the_windows(tmp_path: Path) -> Non
 def test_a_smaller_flight_behind_one_on_the_plateau_was_not_held_by_the_congestion_window(tmp_path: Path) -> None:
     """Eight flights have five segments, and the last flight has four.
 
-    If an application writes large pieces, a full send buffer does not always have the same number of bytes.
+    If an application writes large pieces, a full send buffer does not always have the same number of bytes. So it explains the last flight,
+    too.
     """
     reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(5)] * 8 + [full(4), full(1)], 60_000))
     assert reported["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
@@ -334,7 +335,8 @@ def halves(window: int) -> str:
 def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_path: Path) -> None:
     """The last 600 bytes carry the FIN.
 
-    TCP does not delay a FIN. So these bytes were sent as soon as the application had written them. Three of the four waits remain.
+    TCP does not delay a FIN. So these bytes were sent as soon as the application had written them. The other three waits have the cause
+    Nagle's algorithm.
     """
     head, sign, last = halves(16_384).rpartition("P. 44501:")
     assert sign
@@ -369,7 +371,8 @@ def test_whole_clusters_that_pass_a_small_segment_are_full_and_what_waits_behind
 ) -> None:
     """With an MSS of 9,148, 4.4BSD sends segments of 8,192 bytes: four clusters (`tcp_mss`).
 
-    8,000 bytes are a small segment. They are sent while another small one is in flight.
+    So segments of 8,192 bytes are full. Segments of 8,000 bytes are small, and are sent while another small one is in flight. In this case,
+    Nagle's algorithm is off.
     """
     lines, seq = [], 1
     for place in range(7):
@@ -540,9 +543,9 @@ def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, 
 
 
 def test_half_of_a_window_smaller_than_two_segments_is_a_full_segment_of_linux(tmp_path: Path) -> None:
-    """Four flights have 1,000 bytes. One flight has 2,048 bytes (half of the window) and 952 bytes. Four more have 1,000 bytes.
+    """Eight flights have 1,000 bytes. The fifth of nine flights has two segments, of 2,048 and 952 bytes.
 
-    No small segment is sent while another is in flight.
+    For Linux, half of the window (2,048 bytes) is a full segment. So no small segment is sent while another is in flight.
     """
     sent = [[1_000]] * 4 + [[2_048, 952]] + [[1_000]] * 4
     reported = lasted(tmp_path, opened(old=False, window=4_096, mss=9_000) + flights(sent, 4_096))

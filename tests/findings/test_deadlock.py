@@ -137,9 +137,9 @@ def test_rounds_of_different_size_are_no_lock(tmp_path: Path) -> None:
 
 
 def test_as_many_bytes_as_let_an_ack_go_are_no_lock(tmp_path: Path) -> None:
-    """By 4.4BSD's rule, a receiver sends an ACK after half a buffer of data: here u = 8,192 of 16,384 bytes.
+    """By 4.4BSD's rule, a receiver sends an ACK after half a buffer of data.
 
-    Such a receiver would not have waited.
+    Half of the buffer of 16,384 bytes is in flight, so such a receiver would not have waited.
     """
     assert "throughput-deadlock" not in {finding.id for finding in late(tmp_path, opened(9148, 16384) + rounds([[8192]] * 8, 16384))}
 

@@ -308,7 +308,7 @@ def test_a_sender_that_knows_of_a_loss_repairs_it_though_the_repair_does_not_com
 def test_where_segments_are_overtaken_a_few_duplicate_acks_are_no_sign_of_a_repair(tmp_path: Path) -> None:
     """A sender that has seen reordering waits for longer than three duplicate ACKs (RFC 8985, 6.2).
 
-    The retransmission arrives at 80.12 ms.
+    So nothing shows a recovery before the retransmission arrives, at 80.12 ms.
     """
     assert lasted(tmp_path, repaired(overtaken=True)).get("loss-recovery", 0.0) < 0.1
 

@@ -208,7 +208,7 @@ def test_a_syn_that_nobody_answers_is_the_handshakes_to_the_end(tmp_path: Path) 
 def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unknown(tmp_path: Path) -> None:
     """No ACK arrives within an RTT of 20 ms, and the capture ends 400 ms later.
 
-    A packet was lost, the ACK is late, or the host is gone.
+    The capture does not show whether a packet was lost, the ACK is late, or the host is gone.
     """
     found = tables(tmp_path, "0.100 C > S P. 1:101 ack 1\n0.520 S > C . ack 1")
     assert lasted(found, "unknown") == [pytest.approx(400.0)]

@@ -115,7 +115,7 @@ def probed_behind_a_growing_queue(held_ms: float) -> str:
 def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_puts_it_off(
     tmp_path: Path, held_ms: float, *, is_probe: bool
 ) -> None:
-    """A probe is sent after twice the smoothed RTT of 30 ms and two jiffies of 4 ms.
+    """A probe is sent after twice the smoothed RTT of 30 ms and two jiffies of 4 ms, which is 68 ms.
 
     A segment after 130 ms is no probe, although 130 ms are less than twice the last RTT.
     """

@@ -200,7 +200,7 @@ def test_sooner_than_the_sender_can_know_of_the_hole_it_is_late(tmp_path: Path) 
 def test_an_original_behind_its_resend_proves_that_needless(tmp_path: Path) -> None:
     """The capture is made next to the receiver.
 
-    The path delays a segment by more than an RTT. Meanwhile, the sender retransmits the segment.
+    The path delays a segment by more than an RTT, and meanwhile the sender retransmits it. The original arrives after the retransmission.
     """
     read = read_text(
         tmp_path,

@@ -62,9 +62,9 @@ def test_a_finished_transfer_that_is_kept_open_for_a_minute_is_idle_until_the_cl
 
 
 def test_keepalives_alone_make_no_work_of_a_silence(tmp_path: Path) -> None:
-    """A silence is idle time if it is longer than ten usual pauses: here, longer than 30 s.
+    """Without keepalives, a silence is idle time if it is longer than ten usual pauses: here, longer than 30 s.
 
-    Because of the keepalives every 12 s, a silence of 25 s is idle time, too.
+    With a keepalive every 12 s, a silence of 25 s is idle time, too.
     """
     probes = "\n+12s C > S . 2200:2201(1)\n+20ms S > C . ack 2201" * 2
     text = written(

@@ -43,7 +43,7 @@ def bursts(count: int, every_ms: float, acked_after_ms: float, *, tail: int = 0,
 
 @pytest.mark.parametrize(("every_ms", "round_trip_ms"), [(9.46, 14.5), (4.5, 7.3), (20.0, 5.0)])
 def test_bursts_that_leave_evenly_by_themselves_are_spaced_by_their_sender(tmp_path: Path, every_ms: float, round_trip_ms: float) -> None:
-    """The gaps between bursts are longer than half an RTT, or than a whole one.
+    """The gaps between bursts are longer than half an RTT in one case, and longer than a whole RTT in the other.
 
     All 39 gaps are equal, and no ACK arrived just before the end of a gap.
     """

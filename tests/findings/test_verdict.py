@@ -449,7 +449,7 @@ WITH_A_HOLE = """
     ],
 )
 def test_the_headline_says_what_a_capture_lacks_that_cannot_show_the_cause(tmp_path: Path, text: str, advice: str) -> None:
-    """The capture lacks half of the connection, its start, or 5,000 of 5,200 bytes. Another capture point would not show more."""
+    """The captures lack half of the connection, its start, or 5,000 of 5,200 bytes."""
     said = verdict.sentence(analyze(packets.capture(tmp_path / "lacking.pcap", text)))
     assert said.startswith("The capture does not show what took"), said
     assert said.endswith("; " + advice), said

@@ -111,7 +111,10 @@ def test_a_signal_ends_the_capture_and_what_is_there_is_analyzed(
 
 
 def test_a_wait_for_a_silent_dumpcap_asks_again_whether_it_is_over() -> None:
-    """A signal between Python's last check and the wait does not interrupt the wait, so the condition is checked again and again."""
+    """A signal that arrives between Python's last check and the wait does not interrupt the wait.
+
+    So the condition is checked again and again.
+    """
     asked = itertools.count(1)
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as silent:
         Dumpcap(silent, "silent").read_until(lambda: next(asked) > 1, TIME_LIMIT_S)

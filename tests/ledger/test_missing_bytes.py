@@ -49,8 +49,8 @@ def test_a_pause_after_the_ack_of_missing_bytes_is_known(tmp_path: Path, third_s
 
 
 def test_an_ack_of_a_part_of_the_missing_bytes_leaves_the_rest_of_the_pause_unknown(tmp_path: Path) -> None:
-    """2,000 more bytes are missing, and no ACK shows when they were sent.
+    """The third request begins 2,000 bytes later, so 2,000 more bytes are missing.
 
-    They may have been sent just before the next captured request.
+    No ACK shows when they were sent. They may have been sent just before the third request.
     """
     assert lasted(tmp_path, _requests(14, third_seq=4101))["unknown"] == pytest.approx(13_000)

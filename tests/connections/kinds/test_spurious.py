@@ -185,7 +185,7 @@ def test_timestamps_and_identifications_that_wrap_distinguish_late_from_resent(
 def test_sooner_than_the_sender_can_know_of_the_hole_it_is_late(tmp_path: Path) -> None:
     """The packets are IPv6 without timestamps.
 
-    A segment arrives 12 ms after the hole. A retransmission would arrive after at least 20 ms (an RTT).
+    A segment fills a hole 12 ms after the hole appeared. A retransmission would take at least 20 ms (an RTT).
     """
     hosts = "host A [2001:db8::1]:40000 isn 1\nhost B [2001:db8::2]:80 isn 9\n"
     text = f"""{hosts}{AT_SERVER.replace("C", "A").replace("S >", "B >").replace("> S", "> B")}

@@ -131,7 +131,7 @@ def test_a_sender_that_begins_as_ever_behind_a_lost_syn_took_it_for_no_sign_of_a
 ) -> None:
     """A sender that treats a lost SYN as congestion begins with one segment (RFC 5681, 3.1).
 
-    The test has two flights, each of one RTT. They have 10 and 20 segments, or 1 and 2.
+    The first two flights have 10 and 20 segments in one case, and 1 and 2 in the other. Each flight takes one RTT.
     """
     opened = OPENED.replace("20ms", "1020ms").replace(SYN, f"{SYN}\n    1000ms {SYN[2:]}")
     second = range(first_flight, 3 * first_flight)

@@ -277,7 +277,7 @@ def test_the_look_comes_first_in_which_stalls_stand_together_by_size() -> None:
 
 
 def test_chance_is_reckoned_from_samples() -> None:
-    """The prior is that of Jeffreys. The probability of 3 of 3 after 0 of 10 is the third moment of Beta(1/2, 21/2).
+    """After 0 stalls in 10 messages, the probability of 3 stalls in 3 messages is the third moment of Beta(1/2, 21/2) (Jeffreys' prior).
 
     The probabilities of all outcomes add up to 1.
     """
@@ -291,7 +291,7 @@ def test_chance_is_reckoned_from_samples() -> None:
     st.floats(0, 4),
 )
 def test_the_cheapest_states_are_those_that_trying_all_of_them_finds(blocks: list[tuple[float, float, int]], price: float) -> None:
-    """Inner parts must have at least three messages."""
+    """The messages are divided into parts. Each part, except the first and the last, must have at least three messages."""
 
     def cost(states: tuple[bool, ...]) -> float:
         runs = [[place for place, _ in run] for _, run in groupby(enumerate(states), key=lambda one: one[1])]

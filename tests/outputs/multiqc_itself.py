@@ -1,6 +1,6 @@
 """MultiQC reads our files with our plugin.
 
-Only the nightly job installs MultiQC, because it needs many packages. Pytest does not collect a file with this name: the job runs `pytest
+Pytest does not collect a file with this name. Only the nightly job installs MultiQC, because it needs many packages. The job runs `pytest
 tests/outputs/multiqc_itself.py`.
 """
 

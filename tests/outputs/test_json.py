@@ -34,10 +34,7 @@ SHARED = [
     "the-tcpdump-group-tcpdump__empty.pcapng",
     "seladb-PcapPlusPlus__microsecs_big_endian.pcap",
 ]
-"""The captures have different properties.
-
-They have stalls, packets truncated by snaplen, zero windows, IPv6, many connections, reordering, no packets, or an unknown link type.
-"""
+"""Captures with stalls, truncated packets, zero windows, IPv6, many connections, reordering, no packets, or an unknown link type."""
 
 
 @pytest.fixture(scope="module")

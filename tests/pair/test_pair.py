@@ -276,7 +276,7 @@ def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, 
 
 
 def test_the_first_screen_of_the_report_says_what_the_pair_found(committed: tuple[Path, Path, dict[str, Any]]) -> None:
-    """The page shows the losses of the path's log. If no packets queue, the page shows the delay of the path."""
+    """The page shows the losses of the path's log. If no packets queue, the delay on the page is the propagation delay."""
     client, server, beside = committed
     first, second = analyze(client), analyze(server)
     page = data(first, pair_captures(first, second))

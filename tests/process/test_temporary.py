@@ -1,6 +1,6 @@
 """A process removes its temporary folder when it ends or is interrupted.
 
-If a process is killed, the next process with a temporary folder removes its folder.
+If a process is killed, its folder stays until the next process makes a temporary folder.
 """
 
 from __future__ import annotations
@@ -112,10 +112,7 @@ def test_a_folder_stays_while_a_child_of_a_killed_process_lives(place: Path) -> 
 
 
 def test_folders_that_nobody_locks_but_that_are_not_ours_stay(place: Path) -> None:
-    """These entries must stay.
-
-    They are a folder of the user, a copied folder of ours, a renamed folder of ours, a folder that is being made, and a file.
-    """
+    """A user's folder, a copied folder, a renamed folder, an unfinished folder, and a file must stay."""
     (left,) = killed(1)
     mine, copied, renamed, begun = (place / f"{temporary.PREFIX}{name}" for name in ("captures", "copied", "renamed", "begun"))
     mine.mkdir()

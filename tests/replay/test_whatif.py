@@ -45,8 +45,8 @@ def test_nodelay_takes_as_long_as_the_capture_of_the_same_schedule_with_it(mediu
 def test_twice_the_send_bound_takes_half_of_the_rounds() -> None:
     found = foretold("ethernet-small-send-buffer.pcapng", Changes(send_buffer_bytes=32_768))
     (one,) = found.predictions
-    # A round takes 20.4 ms. With a buffer of 16,384 bytes, 200,000 bytes take 13 rounds, with 32,768 bytes 7 rounds. The rest takes the
-    # same time.
+    # A round takes 20.4 ms. 200,000 bytes take 13 rounds with a buffer of 16,384 bytes, and 7 rounds with 32,768 bytes. The handshake and
+    # the close take the same time with both buffers.
     assert one.saved_s == pytest.approx(6 * 0.0204, rel=0.2)
 
 

@@ -72,7 +72,7 @@ def test_a_capture_with_nothing_in_it_shows_itself_too(tmp_path: Path, text: str
 
 @pytest.mark.parametrize("name", ["time-sequence", "flight", "rtt", "throughput"])
 def test_figures_are_objects_of_plotly(tmp_path: Path, name: str) -> None:
-    """The server sends 4,380 bytes in three segments, one of which is sent twice. This is more than the client sends."""
+    """The server sends 4,380 bytes in three segments, and one segment twice. The client sends less."""
     figure = analyze(packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)).figure(name)
     assert isinstance(figure, go.Figure)
     assert len(figure.data) > 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SENDER, RECEIVER = CAPTURES / "ethernet-loss.pcapng", CAPTURES / "ethernet-loss-at-server.pcapng"
 FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "ip.id", "tcp.len", "tcp.seq", "tcp.ack", "tcp.options.timestamp.tsval")
 T_OF_2 = 4.303
-"""The 95% quantile of Student's t with two degrees of freedom, from a table (two-sided)."""
+"""The critical value of Student's t for a two-sided 95% interval with two degrees of freedom, from a table."""
 
 
 def by_tshark(path: Path) -> dict[tuple[str, ...], tuple[int, int]]:

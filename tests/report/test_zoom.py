@@ -73,9 +73,9 @@ def with_finding(exchange: Exchange, found: Finding, longest: pl.DataFrame) -> H
 
 
 def ping_pong(rounds: int, every_ms: float = 10) -> Exchange:
-    """Return an exchange of `rounds` requests of 100 bytes (odd frames).
+    """Return an exchange of `rounds` segments of 100 bytes from the client (odd frames).
 
-    Each is ACKed after one millisecond (even frames).
+    Each segment is ACKed after one millisecond (even frames).
     """
     exchange = Exchange()
     for i in range(rounds):

@@ -33,7 +33,7 @@ def test_each_pair_of_buffers_is_as_slow_or_as_fast_as_comer_and_lin_measured(no
 def test_the_phase_of_the_heartbeats_locks_and_unlocks_nothing(no_delay: bool) -> None:  # noqa: FBT001
     """The model runs with two phases of the heartbeats (delayed-ACK timers).
 
-    In at most four runs of 200, the model is slow where the measurement is fast, or vice versa.
+    In at most four of 400 runs, the model is slow where the measurement is fast, or vice versa.
     """
     measured = published.comer_lin(no_delay=no_delay)
     runs = [(cell, phase) for phase in comer_lin.PHASES_NS for cell in measured]

@@ -209,7 +209,7 @@ def test_small_writes_that_nothing_holds_need_no_window_for_a_full_segment() -> 
 def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_and_the_next_is() -> None:
     """The application writes 700 bytes every 10 ms. Heartbeats (delayed-ACK timers) send the ACKs.
 
-    Some segments are sent because a write fills them. They did not wait for an ACK.
+    Some segments are sent because a write fills them. Such segments do not wait for an ACK.
     """
     link = Link(10_000_000, MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Write(700), Think(10 * MS)), 60),))

@@ -38,7 +38,10 @@ def probes(run: Run) -> list[int]:
 
 @pytest.mark.parametrize("stack", ["sunos4", "bsd4.4", "bsd4.2"])
 def test_bsd_probes_after_5_s_three_times_then_doubles_up_to_a_minute(stack: str) -> None:
-    """The timer has 1, 2, 4, 8, 16, 32 and 64 s. `tcp_setpersist` limits it to 5 to 60 s."""
+    """The timer starts at 1 s and doubles: 1, 2, 4, 8, 16, 32, 64 s.
+
+    `tcp_setpersist` raises it to at least 5 s and limits it to 60 s.
+    """
     steps = [(after - before) / NS_PER_S for before, after in pairwise(probes(shut(stack)))]
     assert steps == [5, 5, 8, 16, 32, 60][: len(steps)]
     assert len(steps) >= 5

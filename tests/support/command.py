@@ -66,7 +66,10 @@ def _redirected(name: str) -> Iterator[IO[bytes]]:
 def new_process(
     *arguments: str | Path, folder: Path | None = None, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run the command in another process. It gets only the environment variables that are given here."""
+    """Run the command in another process.
+
+    The process gets the environment of this process without the variables in `TERMINAL`. The variables in `environment` are added.
+    """
     plain = {name: value for name, value in os.environ.items() if name not in TERMINAL}
     command = [PROGRAM, *arguments]
     return subprocess.run(

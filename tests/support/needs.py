@@ -38,7 +38,7 @@ PACKAGES = {
     "reordercap": "wireshark-common",
     "xz": "xz-utils",
 }
-"""Debian packages of programs with another name than the package."""
+"""The Debian package of each program whose name differs from that of its package."""
 
 
 def each(paths: Iterable[Path]) -> list[ParameterSet]:

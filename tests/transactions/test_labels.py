@@ -1,6 +1,6 @@
 """Connections get labels from their first bytes.
 
-The bytes are written by hand, some of them by an attacker. The labels appear in all outputs.
+The bytes are written by hand, and some are hostile. The labels appear in all outputs.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 All captures that tcptrace can read are compared. A figure equals tcptrace's, or a known computation gives tcptrace's figure
 (`tcptrace_rules.printed`), or there is a known reason for the difference. `golden/tcptrace-deviations.tsv` counts the differences with a
-reason. A test fails if a count grows or shrinks, or if a difference is new. To renew the file: `TCPTRACE_RENEW=1 pytest
-tests/verify/test_against_tcptrace.py`.
+reason. A test fails if a count grows or shrinks, or if a difference is new.
+
+To renew the file: `TCPTRACE_RENEW=1 pytest tests/verify/test_against_tcptrace.py`.
 """
 
 from __future__ import annotations

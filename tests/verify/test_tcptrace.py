@@ -189,10 +189,7 @@ def test_late_segment_and_resent_one(tmp_path: Path) -> None:
 
 
 def test_full_size_of_a_syn(tmp_path: Path) -> None:
-    """A SYN takes one sequence number, but tcptrace takes it for 2^32 bytes.
-
-    No RTT sample of data is then full-sized.
-    """
+    """A SYN has one sequence number. tcptrace counts it as 2^32 bytes, so no RTT sample of data is full-sized."""
     found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.045 S > C . ack 101 win 500", "tcptrace-full-size")
     assert found["RTT_full_sz_max", True][1] == "10.0"
     assert "4,294,967,296 bytes" in found["RTT_full_sz_max", True][2]

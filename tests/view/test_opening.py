@@ -1,6 +1,6 @@
 """Captures of an archive are opened once each, without blocking the archive's pages.
 
-If other captures take the place of a capture that is being opened, the explorer gives it up.
+If other captures displace a capture that is being opened, the explorer stops opening it.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def test_a_fragment_within_what_came_is_ignored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("v6", "patience_s"), [(False, 30), (True, 60)], ids=["ipv4", "ipv6"])
 def test_fragments_wait_as_long_as_in_linux(v6: bool, patience_s: int, tmp_path: Path) -> None:  # noqa: FBT001
-    """After the first fragment, Linux waits `ipfrag_time` or `ip6frag_time` seconds for the others.
+    """After the first fragment, Linux waits `ipfrag_time` or `ip6frag_time` seconds for the other fragments.
 
     The packet has four fragments.
     """

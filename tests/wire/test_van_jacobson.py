@@ -132,7 +132,10 @@ def test_a_segment_with_a_damaged_byte_is_not_one(tmp_path: Path) -> None:
 
 
 def test_without_direction_only_whole_headers_are_read_as_by_tshark(tmp_path: Path) -> None:
-    """If two hosts exchange their numbers, the checksum stays the same. So the checksum does not show the direction."""
+    """If the addresses, ports and sequence numbers of two hosts are swapped, the checksum stays the same.
+
+    So the checksum does not show the direction.
+    """
     forms = _compressed()
     read = _read(tmp_path / "ppp.pcapng", [frame[1:] for _, frame in forms], PPP)
     first = next(at for at, (number, _) in enumerate(forms, 1) if number == COMPRESSED)

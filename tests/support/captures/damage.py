@@ -43,7 +43,7 @@ def doubled(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def swapped(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Exchange some packets with the packet before them. The order of the timestamps does not change."""
+    """Swap some packets with the packet before. The order of the timestamps does not change."""
     order = list(packets)
     for at in range(len(order) - 1):
         if chance.random() < 0.1:
@@ -79,7 +79,7 @@ def of_one_side(packets: list[Packet], _chance: random.Random) -> list[Packet]:
 
 
 def coarse(packets: list[Packet], _chance: random.Random) -> list[Packet]:
-    """Round timestamps to those of a clock with ticks of 10 ms."""
+    """Round timestamps down to multiples of 10 ms."""
     return [replace(packet, ts_ns=packet.ts_ns // COARSE_NS * COARSE_NS) for packet in packets]
 
 

@@ -32,5 +32,5 @@ def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
 
 
 def reported(folder: Path, text: str, rule: str) -> dict[tuple[int | None, str], str]:
-    """Map (frame, item) to the text of the explanation. Only one rule counts."""
+    """Map (frame, item) to the text of the explanation. Only explanations by `rule` are included."""
     return {(one.frame, one.item): one.words for one in differences(folder, text).get(rule, [])}

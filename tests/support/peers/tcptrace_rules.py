@@ -115,7 +115,7 @@ def _mean_window(ours: int, direction: Direction) -> list[Any]:
 
 
 def _handshake_flags(ours: str, direction: Direction) -> list[Any]:
-    """Return whether tcptrace reports timestamps.
+    """Return what tcptrace may print for window scaling and timestamps, such as `N/Y`.
 
     In tcptrace, timestamps in any segment count. Our figure is about SYNs only.
     """

@@ -113,7 +113,10 @@ def frame_ends(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def frames_inside(data: bytes, ends: dict[int, int]) -> int:
-    """Return the number of complete frames in `data`, the first part of a capture whose records end at `ends`."""
+    """Return the number of complete frames in `data`.
+
+    `data` is the first part of a capture. `ends` has the offsets at which the records of the whole capture end.
+    """
     plain_bytes = len(unpack(data))
     return max((count for end, count in ends.items() if end <= plain_bytes), default=0)
 

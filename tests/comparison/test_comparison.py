@@ -53,9 +53,9 @@ def test_the_schema_is_a_schema_and_has_the_words_of_the_analysis() -> None:
 
 
 def test_three_captures_before_and_three_after_by_hand(tmp_path: Path) -> None:
-    """By hand, the duration changes from 100, 110, 120 ms to 200, 210, 220 ms by 100 ± 2.776 √(200/3) ms.
+    """The captures last 100, 110 and 120 ms before, and 200, 210 and 220 ms after.
 
-    2.776 is the quantile for 4 degrees of freedom. The test's t is 100 / √(200/3).
+    By hand, the change is 100 ± 2.776 √(200/3) ms. 2.776 is the quantile for 4 degrees of freedom. The test's t is 100 / √(200/3).
     """
     before = [lasting(tmp_path, f"before{life}", life) for life in (100, 110, 120)]
     after = [lasting(tmp_path, f"after{life}", life) for life in (200, 210, 220)]

@@ -75,7 +75,10 @@ ALL_SEGMENTS = ECN.replace(SYN_ACK.replace("S.", "SE."), SYN_ACK + " {ecn 3}") +
 
 @pytest.mark.parametrize("exchange", [ECN + rounds(2), ACCURATE, ALL_SEGMENTS], ids=["two marks", "accurate ECN", "all segments"])
 def test_few_marks_and_bits_that_are_no_marks_are_no_finding(exchange: str, tmp_path: Path) -> None:
-    """With accurate ECN (RFC 9768), the flags ECE and CWR are bits of a counter. A SYN cannot be marked."""
+    """With accurate ECN (RFC 9768), the flags ECE and CWR are bits of a counter, not reports of single marks.
+
+    A SYN cannot be marked.
+    """
     assert not [one for one in analyze(packets.capture(tmp_path / "x.pcap", exchange)).findings if one.id == "congestion-marks"]
 
 

@@ -200,7 +200,10 @@ def test_records_become_rows_in_order_of_time_on_the_clock_of_captures(tmp_path:
 
 @pytest.mark.parametrize(("arrives", "held"), [(False, "tail-probe"), (True, "peer-turn")])
 def test_a_probe_of_the_tail_held_the_sender_only_if_the_tail_was_lost(*, arrives: bool, held: str) -> None:
-    """A question of 100 bytes is sent again after 40 ms, and the server answers after 60 ms."""
+    """A question of 100 bytes is sent again after 40 ms, and the server answers after 60 ms.
+
+    If `arrives` is false, the first copy of the question was lost.
+    """
     asked = sending(0, 100)
     again = event(41, "transmit", detail_bytes=100, **asked)
     first = [(9, SERVER, CLIENT, event(11, "received", detail_bytes=100)), (9, SERVER, CLIENT, event(11, "read", rcv_nxt=100))]

@@ -214,7 +214,7 @@ def test_a_flight_that_is_acknowledged_at_once_after_as_long_waited_for_a_delaye
 
 @pytest.mark.parametrize(("late_ms", "rounds"), [(3.0, 9), (4.5, 8)])
 def test_a_program_that_goes_on_four_milliseconds_behind_the_ack_was_not_woken_by_it(tmp_path: Path, late_ms: float, rounds: int) -> None:
-    """In a capture at the sender, the time to wake the application does not depend on the length of the path."""
+    """The capture is made at the sender. An ACK that makes room wakes the application within 4 ms, however long the path is."""
     at_s, seq = 0.04 + 8 * ROUND_MS / 1000 + (ROUND_MS + late_ms) / 1000, 1 + 45 * MSS
     text = flights([full(5)] * 9, 60_000) + f"\n{at_s:.4f} C > S . {seq}:{seq + MSS} ack 1"
     reported = lasted(tmp_path, opened(old=False, window=60_000) + text)

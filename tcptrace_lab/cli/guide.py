@@ -154,7 +154,7 @@ GUIDES = {
         "Predict the effect of changes with models.",
         (
             ("tcptrace-lab replay whatif slow.pcap", "the remedies that the findings name"),
-            ("tcptrace-lab replay whatif slow.pcap --nodelay --send-buffer 64K", "each alone, and both"),
+            ("tcptrace-lab replay whatif slow.pcap --nodelay --send-buffer 64K", "each change alone, and both together"),
         ),
     ),
     "replay script": Guide(

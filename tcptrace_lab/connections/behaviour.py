@@ -85,4 +85,4 @@ def nagle(row: Mapping[str, Any], side: str) -> str:
 def stack(row: Mapping[str, Any], side: str) -> str:
     """Return which TCP stack `side` may have; empty if unknown."""
     family = row[f"{side}_stack_guess"]
-    return f"possibly {family}, from its SYN" if family else ""
+    return f"its SYN suggests {family}" if family else ""

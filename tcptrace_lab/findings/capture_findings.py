@@ -57,7 +57,7 @@ FAULTS = (
         finding="capture-incomplete",
         reasons=("kernel_drops", capture_quality.IN_PART, "drops_suspected"),
         title="The capture is incomplete",
-        mechanism="Missing packets cannot be analysed: a gap in the capture looks like silence.",
+        mechanism="Missing packets cannot be analyzed: a gap in the capture looks like silence.",
         refuted_by="a second capture of the same traffic, made at another point, that lacks the same segments",
         remedy=(
             "analyze the original file, if a filter or an editor left packets out",
@@ -99,8 +99,8 @@ FAULTS = (
         reasons=("super_segments",),
         title="The capture shows segments that were never on the wire",
         mechanism=(
-            "The network card splits or merges them. Each is counted as the number of segments that it was on the wire. The capture does "
-            "not show when these segments were sent, and which of them were lost."
+            "The network card splits or merges segments. A captured segment that is longer than the MSS counts as several segments. The "
+            "capture does not show when these several segments were sent, or which of them were lost."
         ),
         refuted_by="a path whose MTU is large enough for the longest segments of this capture",
         remedy=(

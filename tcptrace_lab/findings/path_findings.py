@@ -257,7 +257,7 @@ def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bo
         mechanism=(
             f"Half of {row['rtt_samples']:,} RTT samples are {numbers.duration(typical)} or more, while a queue drained at "
             f"{numbers.rate(drain * BITS_PER_BYTE * 1e9)}: about {numbers.size(round(drain * added))} wait in it. This transfer loses "
-            "little time, but all other traffic in the same queue waits as long."
+            "little time, but the queue delays all other traffic that passes it equally."
         ),
         evidence_frames=tuple(sorted(shown.get("slowest", ()))),
         limits="A receiving host that is slow to ACK looks the same. Would be disproved by: RTTs near the base RTT "
@@ -286,8 +286,8 @@ def _marks(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         title=f"ECN: {', and '.join(parts)}",
         mechanism=(
             "A router marked packets because its queue was long, instead of dropping them. The receiver reports the marks, and the sender "
-            f"reduces its congestion window once per RTT, as after a loss, but nothing has to be retransmitted. It sent {sent:,} segments "
-            f"with data.{behind}"
+            f"reduces its congestion window once per RTT, as after a loss, but nothing has to be retransmitted. The sender sent {sent:,} "
+            f"segments with data.{behind}"
         ),
         evidence_frames=tuple(sorted(shown.get("frames", ()))),
         limits="Marks that packets get behind the capture point are not in the capture. Would be disproved by: packets of "

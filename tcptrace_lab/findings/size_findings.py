@@ -96,7 +96,7 @@ def _mechanism(group: GroupSizes) -> str:
 
 
 def _limits(group: GroupSizes) -> str:
-    sentences = ["Only sizes that were sent are known: each range may extend up to the next normal size."]
+    sentences = ["Only the sizes that were sent are known: each slow range may extend to the nearest size that was sent and did not stall."]
     if not all(one.has_ends for one in group.measured):
         sentences.append("If a range includes the smallest or largest size sent, its outer limit is unknown.")
     if min(group.visits) == 1:

@@ -177,7 +177,7 @@ def _cut_message(row: Mapping[str, Any]) -> Finding:
     waited = numbers.duration(row["cut_waited_ns"])
     at_bytes, full = row["cut_at_bytes"], row["full_segment_bytes"]
     is_full = at_bytes % full == 0
-    where = "which leaves an eighth of a segment or less" if is_full else "at the end of a buffer, not of a full segment"
+    where = "so that the rest is at most an eighth of a segment" if is_full else "at the end of a buffer, not of a full segment"
     first = f"Full segments of {full:,} bytes" if is_full else f"A segment of less than {full:,} bytes"
     return Finding(
         id="tinygrams",

@@ -6,7 +6,7 @@ from tcptrace_lab.schema.column import Column, Unit
 
 _PURE_ACKS = "counts only ACKs without data, because the application decides when an ACK with data is sent"
 
-_DELAYED = "delayed: the ACK has no data, covers all earlier data and follows a silence; compared with the fastest ACK, it came over 2 ms later after the newest segment that it covers; a timer or a read of the application triggered it, not a segment"
+_DELAYED = "delayed: the ACK has no data, covers all earlier data and follows a silence; its delay after the newest segment that it covers exceeds that of the fastest ACK by more than 2 ms; a timer or a read of the application triggered it, not a segment"
 
 _AT_ONCE = "counts only waits of at least 2 ms that end soon after the ACK: within the fastest reaction time of this host, plus 1 ms or 1/16 of the wait, whichever is less"
 
@@ -21,10 +21,10 @@ BEHAVIOUR = (
     Column("small_in_flight", "Int64", Unit.SEGMENTS, "Segments below the MSS that this host sent while an earlier segment below the MSS was not ACKed", "Nagle's algorithm in any form forbids them; segments with FIN or URG, segments above half of the largest window, and segments sent with more than 4,096 bytes in flight are not counted"),
     Column("small_in_flight_frame", "UInt64", Unit.FRAME, "Frame of the first segment counted in small_in_flight", "null if there is none"),
     Column("small_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS, other than the last segment of a burst, that this host sent while all unacknowledged segments were full", "Nagle's algorithm forbids them in its BSD form, but not in its Linux form; the exceptions of small_in_flight apply"),
-    Column("nagle_holds", "Int64", Unit.SEGMENTS, "Segments below the MSS that left as soon as an ACK covered all earlier data, which ended with another segment below the MSS: Nagle's algorithm delayed them", _AT_ONCE),
-    Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that left as soon as an ACK covered all earlier data, which ended with a full-sized segment: only the BSD form of Nagle's algorithm delays them", _AT_ONCE),
+    Column("nagle_holds", "Int64", Unit.SEGMENTS, "Segments below the MSS that this host sent as soon as an ACK covered all earlier data, if the last earlier segment was also below the MSS: Nagle's algorithm delayed them", _AT_ONCE),
+    Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that this host sent as soon as an ACK covered all earlier data, if the last earlier segment was full-sized: only the BSD form of Nagle's algorithm delays them", _AT_ONCE),
     Column("nagle_holds_ambiguous", "Int64", Unit.SEGMENTS, "Segments counted in nagle_holds or nagle_holds_over_full whose wait a full send buffer explains equally well, because the flight before them was nearly the largest", "counts only flights of at least 2,048 bytes; the largest flight exceeds them by less than one segment, or by less than 2,048 bytes"),
-    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Base rate for nagle_holds: segments below the MSS that left first after an ACK of all earlier data, at any time, if nothing else arrived in between"),
+    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Base rate for nagle_holds: segments below the MSS that this host sent first after an ACK of all earlier data, however late, if nothing else arrived in between"),
     Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "Numbers of ACKs of new data by the number of segments that one ACK covers: 1, 2, 3, 4, 5 to 8, more than 8; super-segments count as on the wire", f"{_PURE_ACKS}; null if there is none"),
     Column("stretch_acks", "Int64", Unit.SEGMENTS, "ACKs without data that cover more than two segments and more than twice the MSS (stretch ACKs: RFC 2525, 2.13)", "also counts ACKs that cover more because other ACKs were lost or merged (GRO) before the capture point"),
     Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "Number of samples of the ACK lag: time from the transmission of the oldest data that an ACK newly covers to that ACK", "only ACKs without data; retransmitted data gives no samples (Karn's algorithm)"),
@@ -47,11 +47,11 @@ BEHAVIOUR = (
 WAITS = (
     Column("first_departure_frame", "Int64", Unit.FRAME, "Frame of the first segment with data, SYN or FIN", "null without one"),
     Column("first_departure_is_syn", "Boolean", Unit.NONE, "True if the first segment with data, SYN or FIN is a SYN", "null without one"),
-    Column("level_flight_bytes", "Int64", Unit.BYTES, "Bytes in flight in the longest series of round trips with equal flights, before any loss", "flights count as equal within 1/20; once the peer has sent data, only flights of two full segments and more count; null below one RTT"),
+    Column("level_flight_bytes", "Int64", Unit.BYTES, "Bytes in flight in the longest series of round trips with equal flights, before any loss", "flights that differ by at most 1/20 count as equal; after data of the peer, only flights of at least two full segments count; null below one RTT"),
     Column("level_rounds", "Int64", Unit.NONE, "Number of consecutive round trips at level_flight_bytes"),
-    Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS that left the sender while an earlier segment below the MSS was in flight: Nagle's algorithm is off", "segments with FIN or urgent data are not counted"),
-    Column("small_delayed_run", "Int64", Unit.SEGMENTS, "Largest number of consecutive segments below the MSS that each left at once when the ACK of the previous one arrived", "a segment below the MSS that leaves before that ACK ends the run"),
-    Column("small_delayed_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that left at once when the ACK of earlier full segments arrived"),
+    Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS that the sender sent while an earlier segment below the MSS was in flight: Nagle's algorithm is off", "segments with FIN or urgent data are not counted"),
+    Column("small_delayed_run", "Int64", Unit.SEGMENTS, "Largest number of consecutive segments below the MSS that were each sent at once when the ACK of the previous one arrived", "a segment below the MSS that is sent before that ACK ends the run"),
+    Column("small_delayed_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that were sent at once when the ACK of earlier full segments arrived"),
     Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of the segment from which serialization_ns is measured", "the segment before the shortest interval for its size; only a full segment counts, or one whose RTTs show the same rate; null without one"),
     Column("serialization_ns", "Int64", Unit.NS, "Upper bound of the time that the link is busy with a segment of line_payload_bytes (serialization delay)", "the interval to the next segment, or the RTT of a full segment minus the RTT of the SYN, whichever is shorter; if the sender's host is slower than the link, the time shows the rate of the host; null without one"),
 )

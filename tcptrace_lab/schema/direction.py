@@ -65,7 +65,7 @@ DIRECTION = (
     ),
     Column("full_segment_bytes", "Int64", Unit.BYTES, "Payload of a full segment: the smaller MSS of the two SYNs, minus 12 for timestamps if both have the option", "null unless both SYNs were captured, with their MSS"),
     Column("header_bytes", "Int64", Unit.BYTES, "Bytes of headers of the largest segment: all of the Ethernet frame (tags, tunnels, IP, TCP with options), or of the AAL5 PDU (LLC/SNAP, IP, TCP with options)", "null without data, on other links, and for IP fragments"),
-    Column("cells", "Int64", Unit.NONE, "Number of ATM cells that carried this host's segments", "null except on ATM; of a fragmented packet, only the cells of its last fragment; cells lost before the capture point are not counted"),
+    Column("cells", "Int64", Unit.NONE, "Number of ATM cells that carried this host's segments", "null except on ATM; for a fragmented packet, counts only the cells of its last fragment; cells lost before the capture point are not counted"),
     Column("cell_payload_share", "Float64", Unit.NONE, "Data, including retransmits, as a share of all bytes of the counted ATM cells, headers included", "null without ATM, and if the counted cells cannot have carried the data; at most 48/53"),
     Column("best_payload_share", "Float64", Unit.NONE, "Data as a share of the bytes on the link if every segment is full (ATM: cells of 53 bytes with AAL5 trailer and padding; Ethernet: frame, FCS, preamble and gap)", "an upper bound from headers alone; ACKs travel in the other direction and are not counted; virtual links (loopback, veth) that look like Ethernet have no such overhead"),
     Column("rtt_samples", "Int64", Unit.SEGMENTS, "Number of RTT samples: ACKs of this host's data that Karn's algorithm admits"),

@@ -102,7 +102,7 @@ STALLS = table(
         Column("base_rtt_ns", "Int64", Unit.NS, "Base RTT: the shortest RTT from end to end", "0 if unknown"),
         Column("timer", "Enum", Unit.NONE, "Timer that ended the stall", "for ACK timers, inferred from the delay of the ACK or from the receiver's periodic timer; null without a timer", tuple(STALL_TIMERS)),
         Column("ack_frame", "Int64", Unit.FRAME, "Frame of the last ACK that reached the sender during the stall", "null without an ACK; this column and those that follow are null before the first departure and after the last"),
-        Column("ack_lag_ns", "Int64", Unit.NS, "Time from the transmission of the oldest data that the ACK in ack_frame covers to that ACK", "null if it ACKs nothing new"),
+        Column("ack_lag_ns", "Int64", Unit.NS, "Time from the transmission of the oldest data that the ACK in ack_frame covers to that ACK", "null if the ACK covers nothing new"),
         Column("ack_late_ns", "Int64", Unit.NS, "Part of ack_lag_ns beyond the base RTT", "null if the ACK covers nothing new"),
         Column("flight_before_bytes", "Int64", Unit.BYTES, "Bytes in flight at the start of the wait"),
         Column("flight_after_bytes", "Int64", Unit.BYTES, "Bytes in flight at the end of the wait"),

@@ -15,7 +15,7 @@ _RESENT_RTT = "the ACK may acknowledge an earlier transmission; null without sam
 _WAIT = "null without retransmits before the ACK"
 
 MORE_STATISTICS = (
-    Column("frame_bytes", "Int64", Unit.BYTES, "Bytes of the link-layer frames that carried this host's segments", "of a fragmented packet, only the frame that completed it counts, as in Wireshark's conversations"),
+    Column("frame_bytes", "Int64", Unit.BYTES, "Bytes of the link-layer frames that carried this host's segments", "for a fragmented packet, counts only the frame that completed it, as in Wireshark's conversations"),
     Column("ack_segments", "Int64", Unit.SEGMENTS, "Segments that this host sent with the ACK flag"),
     Column("sack_segments", "Int64", Unit.SEGMENTS, "Segments that this host sent with SACK blocks"),
     Column("dsack_segments", "Int64", Unit.SEGMENTS, "Segments that this host sent with a D-SACK block (RFC 2883)"),

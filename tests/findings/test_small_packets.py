@@ -175,7 +175,7 @@ def test_a_socket_that_hands_on_four_clusters_cuts_at_4096(tmp_path: Path, sizes
 def test_messages_a_little_longer_than_full_segments_leave_a_packet_for_next_to_nothing(tmp_path: Path) -> None:
     """A message of 2921 bytes takes two segments of 1460 bytes and one of 1 byte."""
     (found,) = small(tmp_path, messages(22, [1460, 1460, 1]))
-    assert found.title == "21 messages are cut at 2,920 bytes, which leaves an eighth of a segment or less"
+    assert found.title == "21 messages are cut at 2,920 bytes, so that the rest is at most an eighth of a segment"
     assert "Full segments of 1,460 bytes end there" in found.mechanism
 
 

@@ -40,5 +40,5 @@ def words(family: str | None) -> str:
     if family is None:
         switch = "; ".join(f"{name}: {SWITCHES[name]}" for name in NAMED)
     else:
-        switch = f"possibly {family}, from its SYN: {SWITCHES[family]}"
+        switch = f"its SYN suggests {family}: {SWITCHES[family]}"
     return f"disable delayed ACKs at the receiver ({switch})"

@@ -60,9 +60,9 @@ def found(path: Path) -> dict[str, Finding]:
 
 
 TOLD = {
-    "linux": (f"{LINUX}> {{ttl 60}}", "(possibly Linux, from its SYN: TCP_QUICKACK, set again after every read)", "TcpAckFrequency"),
-    "windows": (f"{WINDOWS}> {{ttl 120}}", "(possibly Windows, from its SYN: SIO_TCP_SET_ACK_FREQUENCY = 1", "QUICKACK"),
-    "apple": (f"{APPLE}> {{ttl 60}}", "(possibly Apple, from its SYN: sysctl net.inet.tcp.delayed_ack=0)", "QUICKACK"),
+    "linux": (f"{LINUX}> {{ttl 60}}", "(its SYN suggests Linux: TCP_QUICKACK, set again after every read)", "TcpAckFrequency"),
+    "windows": (f"{WINDOWS}> {{ttl 120}}", "(its SYN suggests Windows: SIO_TCP_SET_ACK_FREQUENCY = 1", "QUICKACK"),
+    "apple": (f"{APPLE}> {{ttl 60}}", "(its SYN suggests Apple: sysctl net.inet.tcp.delayed_ack=0)", "QUICKACK"),
     "unknown": ("mss 1460>", "(Linux: TCP_QUICKACK, set again after every read; Windows: SIO_TCP_SET_ACK_FREQUENCY = 1", "perhaps"),
 }
 
@@ -79,7 +79,7 @@ def test_a_receiver_is_given_the_switch_of_its_own_stack(tmp_path: Path, family:
 
 def test_where_the_server_sends_the_client_is_the_receiver(tmp_path: Path) -> None:
     text = opened(f"{WINDOWS}> {{ttl 128}}", f"{LINUX}> {{ttl 64}}", at_client=False) + held(client_sends=False)
-    assert "possibly Windows" in found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy[-1]
+    assert "suggests Windows" in found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy[-1]
 
 
 def test_what_the_sender_can_do_is_reported_first_and_holds_for_any_stack(tmp_path: Path) -> None:

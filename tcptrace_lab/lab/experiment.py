@@ -57,7 +57,7 @@ class Outcome:
     """The result of an experiment.
 
     Attributes:
-        captures: capture point → file. The kernel dropped no frames (a capture with drops is an error).
+        captures: the file of each capture point. The kernel dropped no frames (a capture with drops is an error).
         interface: the interface of the captures.
         accounts: per connection, addresses and TCP_INFO of both sockets, read after the last ACK and before the close.
         ended: number of connections that have ended, including refused ones.

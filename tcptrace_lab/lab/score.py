@@ -1,7 +1,7 @@
 """Compares the engine's verdicts on live transfers with the path's log: `python -m tcptrace_lab.lab.score [NAME…] [--seeds N]`.
 
-The output has one line per experiment, seed and capture point. Then the wrong verdicts follow, grouped by kind, with their frames. `--keep
-DIR` keeps the captures for inspection. Needs root.
+The output has one line per experiment, seed and capture point. Then the wrong verdicts follow, grouped by kind, with their frames. The
+script needs root. `--keep DIR` keeps the captures for inspection.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Score:
         exact: number of events whose verdict has the correct kind.
         told_apart: number of events whose verdict is correct about loss, reordering or duplication. At the sender: whether a retransmit was
             needed. At the receiver: whether a packet was late, retransmitted (needed or not), or duplicated.
-        wrong: (truth, kind) → frames of the events with this wrong verdict.
+        wrong: for each (truth, kind), the frames of the events with this wrong verdict.
     """
 
     events: int = 0

@@ -86,7 +86,7 @@ def write(folder: Path, parts: Mapping[str, Sequence[Judged]]) -> Iterator[str]:
 
     Args:
         folder: folder for both files: `docs/`.
-        parts: part of the corpus or other stack → its judged transfers. The curve shows only the first entry.
+        parts: the judged transfers of each part of the corpus, or of another stack. The curve shows only the first entry.
     """
     sections = [_section(part, [one for one in every if not one.error]) for part, every in parts.items()]
     curve = "\n![Share of time that is right, by confidence and capture point](how-sure.svg)\n"

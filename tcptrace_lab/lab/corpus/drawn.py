@@ -27,7 +27,7 @@ DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", 
 The engine's rules were developed with these families before the corpus existed.
 """
 ONE_IN = 4
-"""One of this many families is held back, on average (a choice). A hash of the family's name decides."""
+"""On average, one family in this number is held back (a choice). A hash of the family's name decides."""
 COMPETITORS = (
     "iperf3-reverse",
     "iperf3-window-64k",

@@ -75,7 +75,7 @@ def judge_faulty(
         entries: manifest lines of the transfers to judge.
         faults: names in `FAULTS`.
         processes: number of processes.
-        kept: folder that keeps the faulty captures; None: they are deleted.
+        kept: folder that keeps the faulty captures. With None, they are deleted.
     """
     one = partial(_judge_all, folder, faults, kept)
     if processes <= 1:

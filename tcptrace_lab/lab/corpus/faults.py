@@ -254,5 +254,5 @@ def faulty(packets: Packets, name: str, chance: Random) -> Packets:
 
 
 def names(wanted: Sequence[str]) -> Iterator[str]:
-    """Yield the fault names that begin with a string in `wanted`; all names if `wanted` is empty."""
+    """Yield the fault names that begin with a string in `wanted`, or all names if `wanted` is empty."""
     return (name for name in FAULTS if not wanted or any(name.startswith(begin) for begin in wanted))

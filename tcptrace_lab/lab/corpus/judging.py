@@ -96,7 +96,7 @@ class Judged:
 
     Attributes:
         entry: its line of the manifest.
-        sums: key → nanoseconds, over the data directions.
+        sums: the nanoseconds of each key, over the data directions.
         waits: the longest waits of each confusion.
         headlines: one for each capture.
         error: the reason if the transfer could not be judged.

@@ -65,7 +65,7 @@ def append(folder: Path, entry: dict[str, Any]) -> None:
 
 
 def entries(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a folder's manifest; none if there is no manifest.
+    """Yield the entries of a folder's manifest, or nothing if there is no manifest.
 
     If several entries have the same name, only the last one is returned.
 

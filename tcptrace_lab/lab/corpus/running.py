@@ -44,11 +44,11 @@ ENDS = ("client", "server")
 LOOK_S = 0.05
 LISTENING = "0A"
 SETTLE_S = 0.4
-"""The time for which the capture continues after the client has ended. The last FIN arrives in this time."""
+"""The capture continues for this time after the client has ended, so that it contains the last FIN."""
 FIRST_OTHER_HOST, FIRST_OTHER_PORT = 10, 8_100
 """The last byte of the first additional server's IPv4 address, and the first port of competing servers (choices)."""
 HEAD_START_S = 0.3
-"""The time by which competing clients start before the client, so that the bottleneck is in use (a choice)."""
+"""Competing clients start this long before the client. The bottleneck is then in use (a choice)."""
 MAX_WORDS = 300  # number of characters of a failed program's last output that an error message quotes
 
 
@@ -93,7 +93,7 @@ class Ran:
 
     Attributes:
         network: its network, whose logs show what the relay did.
-        frames: capture point → frames captured.
+        frames: number of captured frames at each capture point.
         is_complete: whether the client ended by itself.
         duration_s: how long the client worked.
     """

@@ -19,8 +19,8 @@ from tcptrace_lab.lab.hosts.sockets import Meeting, Pair, await_acknowledged, re
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# The interval at which a bounded writer polls the number of its unacknowledged bytes, because the kernel has no event for it. It is short
-# compared with an RTT of 20 ms.
+# A bounded writer polls the number of its unacknowledged bytes at this interval. The kernel has no event for a change of this number. The
+# interval is short compared with an RTT of 20 ms.
 BOUND_POLL_S = 0.000_2
 SO_ATTACH_FILTER, SO_DETACH_FILTER = 26, 27  # asm-generic/socket.h
 SO_MEMINFO, SK_MEMINFO_DROPS, MEMINFO_BYTES = 55, 8, 36  # asm-generic/socket.h, linux/sock_diag.h: nine u32
@@ -367,7 +367,7 @@ class ShortLives(Described):
 
 
 def pieces(total: int, piece: int) -> Iterator[int]:
-    """Yield sizes that sum to `total`. Each size is `piece`; only the last may be smaller."""
+    """Yield sizes that sum to `total`. Each size is `piece`. Only the last one may be smaller."""
     while total > 0:
         yield min(piece, total)
         total -= piece

@@ -1,6 +1,6 @@
 """Loads a host with compute-bound processes.
 
-They compete with the applications for the processors, as in Abrams and Chen's experiments.
+These processes compete with the applications for the processors, as in Abrams and Chen's experiments.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Witness:
     readings: list[tuple[int, bytes]] = field(default_factory=list)
 
     def truth(self, start_ns: int, end_ns: int, *, nodelay: bool, forward: PathLog | None) -> dict[str, int]:
-        """Return state → total duration in ns.
+        """Return the total duration of each state in ns.
 
         Args:
             start_ns: start of the interval, on the capture clock.

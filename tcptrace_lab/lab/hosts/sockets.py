@@ -1,7 +1,4 @@
-"""Manages the sockets of both hosts of a private network.
-
-It sets their options, connects and closes them, records pauses, and reads TCP_INFO.
-"""
+"""Sets the options of sockets on both hosts of a private network, connects and closes them, records pauses, and reads TCP_INFO."""
 
 from __future__ import annotations
 
@@ -164,7 +161,7 @@ class Meeting:
     def watching(self, pair: Pair) -> AbstractContextManager[object]:
         """Return a context that is active while a connection is used.
 
-        The context of this class does nothing; subclasses override the method.
+        The context of this class does nothing. Subclasses override the method.
         """
         return nullcontext(pair)
 

@@ -36,18 +36,21 @@ PACED_AS_LINE = "paced-as-line"
 """The pacing rate is at least the path's rate, so the path determines the spacing of the bytes."""
 
 MIN_QUEUE_NS = NS_PER_MS
-"""Minimum extra transit time of a packet that was queued, compared with the fastest packet.
+"""A packet was queued if its transit time exceeded that of the fastest packet by this much.
 
 The value is a choice, above the relay's own variation.
 """
 QUEUE_SHARE = 0.1
-"""Minimum extra transit time of a packet that was queued, as a share of the fastest packet's transit time (a choice)."""
+"""A packet was queued if its transit time exceeded that of the fastest packet by this share (a choice)."""
 LINE_SHARE = 0.8
-"""Minimum pacing rate that fills the path, as a share of the bottleneck's rate (a choice)."""
+"""A pacing rate of at least this share of the bottleneck's rate fills the path (a choice)."""
 MIN_LATE = 10
-"""Minimum number of packets that waited behind another packet. With fewer, the bottleneck's rate is unknown (a choice)."""
+"""The bottleneck's rate is unknown if fewer packets than this waited behind another packet (a choice)."""
 ACK_HELD_NS = 20 * NS_PER_MS
-"""Minimum time between the arrival of data and a delayed ACK. It is half of Linux's shortest delay (TCP_DELACK_MIN)."""
+"""An ACK counts as delayed if it is sent at least this long after its data arrived.
+
+The bound is half of Linux's shortest delay (TCP_DELACK_MIN).
+"""
 
 
 @dataclass(slots=True)

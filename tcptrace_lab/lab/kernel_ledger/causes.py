@@ -104,7 +104,7 @@ GROUPS = {
 
 
 def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collection[str], lasted_ns: int) -> AllowedCauses | None:
-    """Return the causes that are right for a row of the kernel's ledger; None if the row is not compared.
+    """Return the causes that are right for a row of the kernel's ledger, or None if the row is not compared.
 
     Args:
         closed: all closed gates of the row.

@@ -76,8 +76,8 @@ class Verdict:
 
     Attributes:
         due: the states that the transfer is designed to produce.
-        found: cause in the ledger → share of the time.
-        truth: state that the witness recorded → share of the time.
+        found: share of the time for each cause in the ledger.
+        truth: share of the time for each state that the witness recorded.
     """
 
     due: frozenset[str]

@@ -120,7 +120,7 @@ class Network:
     """Two connected hosts, each with a namespace, an address and an interface. On loopback, both hosts share one namespace.
 
     Attributes:
-        points: name → capture point. The names are `client` and `server`. Hosts with offloads also have `client-wire` and `server-wire`,
+        points: capture points by name. The names are `client` and `server`. Hosts with offloads also have `client-wire` and `server-wire`,
             with packets as on the wire.
     """
 

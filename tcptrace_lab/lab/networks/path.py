@@ -48,7 +48,7 @@ class PathModel:
         loss_share: share of the other packets that are lost, drawn from `seed`.
         seed: seed of the random draws.
         duplicated: indexes of packets that are delivered twice.
-        extra_delay_s: index of a packet → extra delay in seconds, so that later packets overtake it.
+        extra_delay_s: extra delay in seconds by the index of the packet, so that later packets overtake it.
         duplicate_share: share of the other packets that are delivered twice.
         reorder_share: share of the other packets that are delayed, so that later packets overtake them.
         reorder_delay_s: minimum and maximum extra delay of reordered packets in seconds, drawn uniformly.
@@ -216,7 +216,7 @@ class Direction:
         return due
 
     def _through_bottleneck(self, frame_bytes: int, now_ns: int) -> int | None:
-        """Return the time at which the packet's last bit leaves the bottleneck; None if the queue is full."""
+        """Return the time at which the packet's last bit leaves the bottleneck, or None if the queue is full."""
         path = self.path
         if path.rate_bps is None:
             return now_ns

@@ -17,7 +17,7 @@ BUILT = Path(__file__).parents[3] / "build" / "other_stacks"
 
 
 def gvisor() -> Path:
-    """Return the path of the program with gVisor's netstack; compile it if needed.
+    """Return the path of the program with gVisor's netstack. Compile the program if needed.
 
     Raises:
         MissingTool: Go is not installed.

@@ -46,7 +46,7 @@ STACK = "gvisor"
 """Prefix of the names of this stack's programs, families and transfer folders."""
 TUN = "stack"
 ROUTER_IPV4 = "192.0.2.3"
-"""Address of the host that connects the stack and the relay as a router."""
+"""Address of the client's host, which is the router between the stack and the relay."""
 LONGEST_S, PATIENCE_S = 4.0, 5.0
 """The time after which the stack's program begins no step, and a reserve that timeouts add to it."""
 RECORDS, PEER_CHUNK = "stack-records.jsonl", 65_536

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SOCKET = 1
 """Socket address in the records. Sockets of the kernel never have such a low address."""
 TIMER_SHARE = 0.9
-"""Minimum share of the RTO before a retransmission that is a timeout.
+"""A retransmission is a timeout if at least this share of the RTO has passed.
 
 An earlier retransmission is a tail loss probe (a choice).
 """

@@ -21,10 +21,10 @@ FIGURES = ("segments", "retransmitted_segments", "capture_bytes", "capture_throu
 
 
 def figures_by_run(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
-    """Return run number → our results for the direction with more data, from the capture at the sender of this data.
+    """Return our results for each run number, for the direction with more data. They come from the capture at the sender of these data.
 
     Args:
-        captures: `client` and `server` → capture file.
+        captures: the capture files of `client` and `server`.
         runs: the runs in these captures.
     """
     ports = {run.measured.port: run.number for run in runs if run.measured is not None}

@@ -32,7 +32,7 @@ class Program:
         client: works for one to five seconds, and is stopped if it takes longer.
         packages: Debian packages that contain the needed programs.
         file_bytes: size of a file of random bytes. Server and client find it at `{file}`.
-        files: name → text of further files in the folder.
+        files: names and texts of further files in the folder.
         prepare: a command run before the server starts, for example to make a database.
         before: a command run on the server's host when the server listens, before the capture starts.
         needs: programs that the commands call, in addition to the first word of each command.

@@ -270,7 +270,6 @@ def test_a_capture_that_begins_in_the_middle_says_so_of_its_first_message_only(t
 
 
 def test_bytes_that_the_capture_misses_make_a_message_of_unknown_size(tmp_path: Path) -> None:
-    """1,460 bytes were acknowledged, but the packet is missing from the capture."""
     table = found(
         tmp_path,
         """

@@ -232,10 +232,9 @@ def test_probes_with_data_go_into_a_closed_window(tmp_path: Path) -> None:
 
 
 def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
-    """The client sends 100 bytes after it has ACKed the SYN.
+    """The client sends 100 bytes after it has ACKed the SYN. tcptrace counts 101 outstanding bytes.
 
-    For tcptrace, 101 - (1 - 1) bytes are outstanding. tcptrace counts the pure ACK before the data as 1 outstanding byte, tcptrace-lab as
-    0.
+    tcptrace counts the pure ACK before the data as 1 outstanding byte, tcptrace-lab as 0.
     """
     found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-outstanding")
     assert found["max_owin", True][:2] == (100, "101")

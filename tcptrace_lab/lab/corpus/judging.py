@@ -175,8 +175,8 @@ def _key(piece: Piece) -> Key:
 def _headline(found: Verdict, pieces: Sequence[Piece]) -> Headline | None:
     """Compare the verdict with the kernel's ledger of the direction that the verdict names.
 
-    Return None if the kernel's ledger covers less than half of that time. The kernel's ledger lacks the handshake, and ends with the last
-    data.
+    Return None if the kernel's ledger covers less than half of the time that the verdict describes. The kernel's ledger lacks the
+    handshake, and ends with the last data.
     """
     mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (found.conn, found.from_client)]
     side = "client" if found.from_client else "server"

@@ -1,4 +1,4 @@
-"""Facts that need both ends of a connection: bytes in transit, queues on the path, delayed ACKs, and which application writes next."""
+"""Derives facts that only both ends show: bytes in transit, queues on the path, delayed ACKs, and the application that writes next."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def headline(comparison: Comparison, group: int) -> str:
     before, after = (value(connection_time.samples[place].mean, "duration") for place in (0, group))
     p = verdict_words(change).split(", ")[-1]
     tested = {
-        Verdict.UNKNOWN: "not tested, with one value each",
+        Verdict.UNKNOWN: "not tested, because each group has one value",
         Verdict.NONE_SHOWN: f"not significant ({p})",
     }.get(change.verdict, f"significant ({p})")
     if change.verdict is Verdict.UNKNOWN:

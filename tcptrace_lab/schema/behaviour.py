@@ -52,7 +52,7 @@ WAITS = (
     Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS that the sender sent while an earlier segment below the MSS was in flight: Nagle's algorithm is off", "segments with FIN or urgent data are not counted"),
     Column("small_delayed_run", "Int64", Unit.SEGMENTS, "Largest number of consecutive segments below the MSS that were each sent at once when the ACK of the previous one arrived", "a segment below the MSS that is sent before that ACK ends the run"),
     Column("small_delayed_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that were sent at once when the ACK of earlier full segments arrived"),
-    Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of the segment from which serialization_ns is measured", "the segment before the shortest interval for its size; only a full segment counts, or one whose RTTs show the same rate; null without one"),
+    Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of the segment from which serialization_ns is measured", "the segment that is followed by the shortest interval relative to its size; only full segments count, and segments whose RTTs show the same rate; null without such a segment"),
     Column("serialization_ns", "Int64", Unit.NS, "Upper bound of the time that the link is busy with a segment of line_payload_bytes (serialization delay)", "the interval to the next segment, or the RTT of a full segment minus the RTT of the SYN, whichever is shorter; if the sender's host is slower than the link, the time shows the rate of the host; null without one"),
 )
 """Columns that are computed from all departures of one direction: its first departure, and values that help to find causes of delay."""

@@ -10,10 +10,10 @@ DATAGRAMS = table(
     "datagrams",
     "one UDP datagram as captured",
     [
-        Column("frame", "UInt64", Unit.FRAME, "Number of the frame that carried the datagram, as in Wireshark", "of a fragmented datagram, the frame of the last fragment to arrive"),
+        Column("frame", "UInt64", Unit.FRAME, "Number of the frame that carried the datagram, as in Wireshark", "for a fragmented datagram, the frame of the fragment that arrived last"),
         Column("ts_ns", "Int64", Unit.NS, "Capture time, in ns since 1970-01-01 UTC", "null if the capture format has no timestamps"),
         Column("flow", "UInt32", Unit.NONE, "Number of the flow, from 0 by first appearance; a flow is two addresses with their ports", "datagrams that only carry a tunnel belong to no flow"),
-        Column("from_client", "Boolean", Unit.NONE, "True if the host that sent the flow's first captured datagram sent it"),
+        Column("from_client", "Boolean", Unit.NONE, "True if the sender of this datagram also sent the flow's first captured datagram"),
         Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data in the datagram, by the lengths in its headers"),
         Column("captured_payload_bytes", "Int64", Unit.BYTES, "Bytes of data of this datagram in the capture; fewer than payload_bytes if the snaplen truncated it"),
         Column("fragments", "UInt16", Unit.NONE, "Number of IP fragments of the datagram; 1 if it was not fragmented"),
@@ -43,7 +43,7 @@ _FLOW_DIRECTION = (
     Column("gap_max_ns", "Int64", Unit.NS, "Longest time between consecutive datagrams", "null without gaps"),
     Column("gap_variation", "Float64", Unit.NONE, "Coefficient of variation of the times between consecutive datagrams: 0 for an even pace, 1 for a Poisson process, more for bursts", "null below two gaps, or if all are 0"),
     Column("missing_datagrams", "Int64", Unit.DATAGRAMS, "Datagrams that were sent but are missing from the capture", f"lost before the capture point, or by the capture; losses after the capture point are not visible; {_BY_IP_ID}; sequence numbers in the payload, as in RTP, are not analyzed"),
-    Column("reordered_datagrams", "Int64", Unit.DATAGRAMS, "Datagrams that were captured after later ones (RFC 4737, 3.3)", "known only if the sender's IPv4 identifications are a counter, even one for all its traffic; a datagram that the capture contains twice (mirror port, Linux \"any\") counts twice everywhere, and as reordered if its copy follows a later datagram"),
+    Column("reordered_datagrams", "Int64", Unit.DATAGRAMS, "Datagrams that were captured after later ones (RFC 4737, 3.3)", "known only if the sender's IPv4 identifications are a counter, of this flow or of all traffic of the host; a datagram that the capture contains twice (mirror port, Linux \"any\") counts twice everywhere, and as reordered if its copy follows a later datagram"),
     Column("loss_known_by", "Enum", Unit.NONE, "Evidence for missing_datagrams", "null: unknown; IPv6 has no identification, and Linux sends 0 on unconnected sockets", LOSS_KNOWN_BY),
 )
 """Figures of one direction of a flow; columns are named by its sender."""

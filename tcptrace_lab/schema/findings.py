@@ -13,7 +13,7 @@ FINDINGS = table(
         Column("severity", "String", Unit.NONE, "Severity: high, medium, low or info"),
         Column("confidence", "String", Unit.NONE, "Confidence: proved, consistent or possible"),
         Column("conn", "UInt32", Unit.NONE, "Number of the connection in its capture, from 0", "null for the capture as a whole"),
-        Column("from_client", "Boolean", Unit.NONE, "True for the client's direction", "null for both directions or neither"),
+        Column("from_client", "Boolean", Unit.NONE, "True for the client's direction", "null if the finding is about both directions or about none"),
         Column("cost_ns", "Int64", Unit.NS, "Time that the finding cost", "null if it costs no time by itself"),
         Column("cost_share", "Float64", Unit.NONE, "cost_ns as a share of the active time of the direction", "null if it costs no time by itself"),
         Column("title", "String", Unit.NONE, "The finding in one line"),

@@ -13,7 +13,7 @@ from tcptrace_lab.schema.categories import (
 )
 from tcptrace_lab.schema.column import Column, Unit
 
-_TURNAROUND = "an upper bound; null if no segment of this host proves that another one had arrived"
+_TURNAROUND = "an upper bound; null if no segment of this host proves that a segment of the peer had arrived"
 
 CAPTURED = (
     Column("vantage", "Enum", Unit.NONE, "Capture point of this connection: at the client, at the server, in the middle, or unknown", "docs/how-it-decides.md, 2.1, has the rules", VANTAGES),

@@ -16,7 +16,7 @@ BOUNDS = (
     Column("ratio", "Float64", Unit.NONE, "Ratio of the sender's rate to the receiver's, λ / μ", "null unless both rates are known"),
     Column("link_bps", "Float64", Unit.BITS_PER_SECOND, "Link rate, if drain_bps or send_bps, with headers added, is within 1% of a standard rate", "null in most captures"),
     Column("link_bound_bps", "Float64", Unit.BITS_PER_SECOND, "Data rate that the link allows: link_bps times best_payload_share", "null if either is unknown"),
-    Column("bound_bps", "Float64", Unit.BITS_PER_SECOND, "Upper bound of the data rate: the lowest of send_bps, receive_bps and link_bound_bps", "of those that are known; null if none is known, or if data was delivered faster"),
+    Column("bound_bps", "Float64", Unit.BITS_PER_SECOND, "Upper bound of the data rate: the lowest of send_bps, receive_bps and link_bound_bps", "only known rates count; null if none is known, or if data was delivered faster"),
     Column("bound_by", "Enum", Unit.NONE, "Which of send_bps, receive_bps and link_bound_bps is the lowest, and so the bound", "null without a bound", BOUND_BY),
     Column("sent_bps", "Float64", Unit.BITS_PER_SECOND, "New data per second, from the first data segment to the last", "null if both segments have the same time"),
     Column("reached_share", "Float64", Unit.NONE, "sent_bps as a share of bound_bps; if the sender was faster than the bound because data stayed queued at the end, the delivered rate as a share of bound_bps", "at most 1"),

@@ -33,7 +33,7 @@ SEGMENTS = table(
             "flags", "UInt16", Unit.NONE, "Sum of the TCP flags in the header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128, AE 256"
         ),
         Column(
-            "window_bytes", "Int64", Unit.BYTES, "Window that this segment advertises, after scaling", "null while the window scale is unknown, unless it is 0"
+            "window_bytes", "Int64", Unit.BYTES, "Window that this segment advertises, after scaling", "null while the window scale is unknown, unless the window is 0"
         ),
         Column(
             "sack_blocks",
@@ -50,12 +50,12 @@ SEGMENTS = table(
         Column("ce", "Boolean", Unit.NONE, "True if the path marked the packet as Congestion Experienced (CE)"),
         Column("kind", "Enum", Unit.NONE, "What the segment is (new data, ACK, a kind of retransmit, …), judged from earlier segments and revised if later ones prove something else", values=KINDS),
         Column("evidence", "Enum", Unit.NONE, "Evidence for kind", values=EVIDENCE),
-        Column("evidence_frame", "UInt64", Unit.FRAME, "The other frame that the evidence rests on: the ACK, the earlier transmission, the overtaking segment, or the D-SACK", "null if one frame is enough"),
+        Column("evidence_frame", "UInt64", Unit.FRAME, "Another frame on which the evidence is based: the ACK, the earlier transmission, the overtaking segment, or the D-SACK", "null if one frame is enough"),
         Column("confidence", "Enum", Unit.NONE, "Confidence of kind", values=CONFIDENCES),
         Column("retransmit_trigger", "Enum", Unit.NONE, "What made the sender retransmit these bytes; set for spurious retransmits too", "null unless retransmitted", RETRANSMIT_TRIGGERS),
         Column("transmission", "UInt8", Unit.NONE, "Number of times that these bytes have been sent so far, this segment included; 1 is the original", "counts captured transmissions; at least 2 if the original was lost before the capture point; 255 means 255 or more; null without sequence numbers"),
         Column("dsack", "Boolean", Unit.NONE, "True if the first SACK block reports a duplicate (D-SACK: RFC 2883)"),
-        Column("reset_kind", "Enum", Unit.NONE, "What a RST means to its receiver (RFC 9293, 3.10.7; RFC 5961)", "as seen at the capture point, which may have seen more or less than the receiver; null unless RST", RESET_KINDS),
+        Column("reset_kind", "Enum", Unit.NONE, "What a RST means to its receiver (RFC 9293, 3.10.7; RFC 5961)", "judged by the segments at the capture point; other segments may have reached the receiver; null unless RST", RESET_KINDS),
         Column("tfo", "Enum", Unit.NONE, "Step of TCP Fast Open (RFC 7413)", "null for all other segments", TFO),
         Column("ecn_signal", "Enum", Unit.NONE, "Meaning of the ECN flags in the TCP header", "null without such flags, and for segments that refuse ECN", ECN_SIGNALS),
         Column(
@@ -91,7 +91,7 @@ SEGMENTS = table(
             "null for write, timer and unknown",
         ),
         Column("acked_bytes", "Int64", Unit.BYTES, "Sequence numbers that this segment ACKs for the first time: bytes, plus 1 each for SYN and FIN", "null without the ACK flag"),
-        Column("acked_unseen_bytes", "Int64", Unit.BYTES, "Bytes that this segment ACKs for the first time and that are missing from the capture: not captured, but not lost", "if they are captured later, the connection's count is corrected, but not this one; null if no segment of the peer was captured"),
+        Column("acked_unseen_bytes", "Int64", Unit.BYTES, "Bytes that this segment ACKs for the first time and that are missing from the capture: not captured, but not lost", "if these bytes are captured later, the count of the connection is corrected, but not this value; null if no segment of the peer was captured"),
         Column(
             "ack_lag_ns",
             "Int64",
@@ -104,13 +104,13 @@ SEGMENTS = table(
             "Int64",
             Unit.NS,
             "RTT sample: time since the newest segment that this one ACKs",
-            "null if any byte that it covers was retransmitted (Karn's algorithm), or if it ACKs nothing new",
+            "null if any byte that this segment ACKs was retransmitted (Karn's algorithm), or if it ACKs nothing new",
         ),
         Column("layers", "Categorical", Unit.NONE, "Protocol headers up to TCP, outermost first, such as eth/vlan/ip/gre/ip/tcp"),
         Column("vpi", "UInt16", Unit.NONE, "ATM virtual path identifier of the segment's cells", "null without ATM, and if the capture does not have it"),
         Column("vci", "UInt16", Unit.NONE, "ATM virtual channel identifier of the segment's cells", "null without ATM, and if the capture does not have it"),
-        Column("cells", "UInt16", Unit.NONE, "Number of ATM cells that carried the segment", "null except on ATM; computed from the length if only the PDU was captured; of a fragmented packet, only the cells of its last fragment"),
-        Column("wait_ns", "Int64", Unit.NS, "Time since its sender last sent data, SYN or FIN", "null for the first such segment, and for segments without data, SYN and FIN"),
+        Column("cells", "UInt16", Unit.NONE, "Number of ATM cells that carried the segment", "null except on ATM; computed from the length if only the PDU was captured; for a fragmented packet, counts only the cells of its last fragment"),
+        Column("wait_ns", "Int64", Unit.NS, "Time since the sender of this segment last sent data, SYN or FIN", "null for the first such segment, and for segments without data, SYN and FIN"),
         Column("smss_bytes", "Int64", Unit.BYTES, "Payload of a full segment (SMSS: RFC 5681): the MSS minus TCP options, or half of the largest window if a current stack never sent more", "null if wait_ns is null"),
     ],
 )

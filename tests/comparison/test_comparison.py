@@ -98,7 +98,7 @@ def test_one_capture_of_each_with_one_connection_is_not_tested(tmp_path: Path) -
     found = figure(document, "connection_time")
     assert (found["sample_unit"], found["against_first"][0]["test"], found["against_first"][0]["verdict"]) == (None, None, "unknown")
     assert found["against_first"][0]["change"] == pytest.approx(0.2)
-    assert "not tested, with one value each" in document["groups"][1]["against_first"]
+    assert "not tested, because each group has one value" in document["groups"][1]["against_first"]
 
 
 def test_many_connections_of_one_capture_each_are_samples_of_these_captures_only(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def _findings(comparison: Comparison, group: int, out: Console) -> None:
     """Print lines on new, resolved and remaining findings."""
     listed = [kind for kind in comparison.findings if kind.states[group - 1] != ABSENT]
     if not listed:
-        out.print(Text("\nno finding in either"))
+        out.print(Text("\nno finding in any group"))
         return
     table = plain_table()
     sizes = [len(comparison.groups[one]) for one in (0, group)]

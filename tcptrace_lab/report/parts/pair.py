@@ -254,7 +254,7 @@ def _round_trips(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         "by": "both",
         "title": "Parts of the RTT",
         "note": "For each RTT sample: the delay of the path in both directions, and how long the receiving host delayed the ACK. "
-        "This needs no aligned clocks.",
+        "These times do not depend on the clocks.",
         "without": "No ACK that is in both captures gives an RTT sample.",
         "text": figure_words.figure(figure),
         "figure": figure,

@@ -19,7 +19,8 @@ RULE = Rule(
         finding="application-limited",
         title="The application on {sender} ({sending}) was not sending for {cost} in {pauses_longest}",
         mechanism=(
-            "The window was open, and the sender had sent all that the application had written; this happened {times} (median {median}). "
+            "The window was open, and the sender had sent all that the application had written. This happened {times}; the median pause "
+            "took {median}. "
             "The sender's TCP was waiting for the application, not the application for TCP."
         ),
         limits=(

@@ -22,7 +22,7 @@ RULE = Rule(
         title="Delayed ACKs cost {cost} in {waits} (median {median})",
         mechanism=(
             "The sender has sent all that it may send and waits for an ACK. "
-            "The receiver delays this ACK because too little data has arrived to send it at once: median delay {median}, RTT {rtt}."
+            "The receiver delays this ACK because too little data has arrived for an immediate ACK: median delay {median}, RTT {rtt}."
         ),
         limits="The capture does not show whether the congestion window or the send buffer was full.",
         cure="a larger send buffer on {sender}, or " + immediate_ack.CURE,

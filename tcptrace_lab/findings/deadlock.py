@@ -198,9 +198,9 @@ def _limits(lock: Lock, rest_ns: int) -> str:
 
 def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     needed = lock.hold_bytes + lock.ack_bytes
-    more = f"by at most {needed - lock.min_buffer_bytes:,}"
+    more = f"which is at most {needed - lock.min_buffer_bytes:,} more than now"
     if lock.queued_bytes and lock.may_fill_buffer:
-        more += f", or {needed - lock.flight_bytes:,} if the buffer has no room for more than is in flight"
+        more += f", or {needed - lock.flight_bytes:,} more if the buffer has no room for more than is in flight"
     unused = BSD44_CLUSTER_BYTES - 1  # `sosend` waits for room for one cluster if a write does not fit; 4.4BSD has the largest clusters
     buffer = (
         f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more} (BSD sockets may leave up to {unused:,} bytes unused); "

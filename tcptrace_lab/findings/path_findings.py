@@ -257,7 +257,7 @@ def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bo
         mechanism=(
             f"Half of {row['rtt_samples']:,} RTT samples are {numbers.duration(typical)} or more, while a queue drained at "
             f"{numbers.rate(drain * BITS_PER_BYTE * 1e9)}: about {numbers.size(round(drain * added))} wait in it. This transfer loses "
-            "little time, but the queue delays all other traffic that passes it equally."
+            "little time, but the queue delays all other traffic by the same time."
         ),
         evidence_frames=tuple(sorted(shown.get("slowest", ()))),
         limits="A receiving host that is slow to ACK looks the same. Would be disproved by: RTTs near the base RTT "

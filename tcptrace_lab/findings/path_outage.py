@@ -180,7 +180,7 @@ class Outage:
             words.append(f"Silent at the same time: connection{'s' if len(others) > 1 else ''} {listed}.")
         words.append(
             "Each timeout doubles the next, so the sender notices late that the path is back. A shorter minimum RTO is no cure: it only "
-            "ends this last wait sooner."
+            "shortens the wait after the outage."
         )
         return " ".join(words)
 

@@ -51,7 +51,9 @@ def _finding(group: GroupSizes) -> Finding:
         evidence_frames=group.frames,
         limits=_limits(group),
         remedy=_remedy(group),
-        predicted_gain=f"at most {numbers.duration(cost)} of {numbers.duration(group.active_ns)} (active time of all its connections)",
+        predicted_gain=(
+            f"at most {numbers.duration(cost)} of {numbers.duration(group.active_ns)} (active time of all connections with these messages)"
+        ),
         source=SOURCE,
     )
 
@@ -84,8 +86,8 @@ def _mechanism(group: GroupSizes) -> str:
     words = "; ".join(range_words) + "."
     if HELD_CAUSES & set(group.causes):
         words += (
-            " A size stalls if its last segment is too small to be sent before the previous one is ACKed, and the previous one is too "
-            "small for the receiver to ACK it at once."
+            " A message stalls if its last segment is too small to be sent before the previous segment is ACKed, and the previous "
+            "segment is too small to be ACKed at once."
         )
     if group.predicted:
         fits = sum(

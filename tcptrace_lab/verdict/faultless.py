@@ -93,7 +93,7 @@ def _advice(
     if direction.main_cause == "unknown":
         side = "client" if direction.from_client else "server"
         at_sender = row["vantage"] == side or row["vantage_known_by"] == "loopback"
-        return "no TCP problem found in the rest" if at_sender else direction.fill_in("a capture at {sender} would show more")
+        return "no TCP problem found in the remaining time" if at_sender else direction.fill_in("a capture at {sender} would show more")
     if direction.main_cause in {"handshake", "close"} and (resent := _resent_ends(row, direction)):
         return resent
     cure = rule.advice.cure if listed and rule.advice else ""

@@ -71,7 +71,7 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
     assert "8,602 bytes" in lock.mechanism
     assert "328 kb/s" in lock.mechanism  # 8,192 bytes (65,536 bits) per 200.1 ms
     assert "17,750" in lock.mechanism
-    assert "to at least 17,750 bytes, by at most 1,366" in lock.remedy[0]
+    assert "to at least 17,750 bytes, which is at most 1,366 more" in lock.remedy[0]
     assert "29,491 bytes, are always enough" in lock.remedy[0]  # 3 × 9,148, plus 2,047 that 4.4BSD's socket may leave unused
     assert lock.remedy[1].startswith("set TCP_NODELAY at the sender")
 
@@ -83,7 +83,7 @@ def test_a_lock_in_which_no_more_was_ever_in_flight_may_be_that_of_a_full_buffer
     """
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
     assert "Either the send buffer has no room for more than is in flight, or the sender delays 8,192 queued bytes" in lock.mechanism
-    assert "or 9,558 if the buffer has no room for more than is in flight" in lock.remedy[0]
+    assert "or 9,558 more if the buffer has no room for more than is in flight" in lock.remedy[0]
     assert lock.remedy[1].endswith("not if the send buffer has no room for them")
 
 
@@ -110,7 +110,7 @@ def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_pa
     """
     (lock,) = late(tmp_path, opened(9148, 49152) + rounds([[8192]] * 8, 49152))
     assert lock.id == "throughput-deadlock"
-    assert "by at most 9,968" in lock.remedy[0]
+    assert "which is at most 9,968 more" in lock.remedy[0]
     assert "16,384 bytes are below the 17,204" in lock.remedy[1]
 
 
@@ -122,7 +122,7 @@ def test_a_full_buffer_locks_without_nagle(tmp_path: Path) -> None:
     """
     (lock,) = late(tmp_path, opened(9148, 49152, 100) + rounds([[9148, 7236]] * 8, 49152, lag_ms=122, rtt_ms=100))
     assert (lock.id, str(lock.confidence)) == ("throughput-deadlock", "consistent")
-    assert "to at least 17,204 bytes, by at most 820" in lock.remedy[0]
+    assert "to at least 17,204 bytes, which is at most 820 more" in lock.remedy[0]
     assert not any("NODELAY" in remedy for remedy in lock.remedy)
 
 

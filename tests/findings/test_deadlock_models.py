@@ -77,5 +77,5 @@ def test_nodelay_leaves_the_lock_of_a_send_buffer_below_what_the_receiver_waits_
     """35 % of the receive buffer of 48 KB is 17,204 bytes, more than the send buffer of 16 KB."""
     (lock,) = locks(16, 48, tmp_path, nodelay=True)
     assert lock.confidence == "consistent"
-    assert "raise the send buffer (SO_SNDBUF) to at least 17,204 bytes, by at most 820" in lock.remedy[0]
+    assert "raise the send buffer (SO_SNDBUF) to at least 17,204 bytes, which is at most 820 more" in lock.remedy[0]
     assert not any("TCP_NODELAY" in remedy for remedy in lock.remedy)

@@ -366,7 +366,7 @@ def test_time_that_the_capture_does_not_show_is_not_explained() -> None:
     assert verdict.sentence(begun_late) == words + "start the capture before the connection opens."
     assert verdict.sentence(found) == words + "a capture at 10.0.0.1 would show more."
     at_sender = replace(found, connections=found.connections.with_columns(vantage=pl.lit("client")))
-    assert verdict.sentence(at_sender) == words + "no TCP problem found in the rest."
+    assert verdict.sentence(at_sender) == words + "no TCP problem found in the remaining time."
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_p
     assert (stall["flight_before_bytes"], stall["flight_after_bytes"], stall["payload_bytes"]) == (100, 0, 100)
     assert (stall["smss_bytes"], stall["usable_window_before_bytes"]) == (1460, 8092)
     reported = (
-        "100 bytes in flight, a delayed segment of 100 bytes (full: 1,460), ACK in frame 5 came 40 ms late, ended by the "
+        "100 bytes in flight, a delayed segment of 100 bytes (a full segment has 1,460), ACK in frame 5 came 40 ms late, wait ended by the "
         "delayed-ACK timer of 40 ms"
     )
     assert stalls.proof(stall) == reported
@@ -110,7 +110,7 @@ def test_a_timeout_is_the_retransmission_timers(tmp_path: Path) -> None:
     """
     (stall,) = [row for row in found(tmp_path, text) if row["cause"] == "timeout"]
     assert (stall["frame_before"], stall["frame_after"], stall["timer"]) == (4, 5, "retransmission")
-    assert stalls.proof(stall) == "100 bytes in flight, ended by the retransmission timer"
+    assert stalls.proof(stall) == "100 bytes in flight, wait ended by the retransmission timer"
 
 
 def test_stalls_are_the_ledgers_long_intervals_one_by_one() -> None:

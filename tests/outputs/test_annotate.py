@@ -194,7 +194,7 @@ def test_a_wait_is_reported_with_its_length_its_cause_and_the_frame_before(tmp_p
     path = packets.capture(tmp_path / "in.pcap", LATE_ACK)
     found = comments(annotated(path, tmp_path))
     proof = (
-        "100 bytes in flight, a delayed segment of 100 bytes (full: 1,460), ACK in frame 5 came 40 ms late, ended by the "
+        "100 bytes in flight, a delayed segment of 100 bytes (a full segment has 1,460), ACK in frame 5 came 40 ms late, wait ended by the "
         "delayed-ACK timer of 40 ms"
     )
     ends = next(words for words in found[6] if words.startswith("waited"))

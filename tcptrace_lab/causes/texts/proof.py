@@ -37,7 +37,7 @@ def _room(row: Mapping[str, Any]) -> str | None:
 
 def _held_segment(row: Mapping[str, Any]) -> str | None:
     known = row["payload_bytes"] is not None and row["smss_bytes"] is not None
-    return f"a delayed segment of {row['payload_bytes']:,} bytes (full: {row['smss_bytes']:,})" if known else None
+    return f"a delayed segment of {row['payload_bytes']:,} bytes (a full segment has {row['smss_bytes']:,})" if known else None
 
 
 def _ack(row: Mapping[str, Any]) -> str | None:
@@ -50,7 +50,7 @@ def _late_ack(row: Mapping[str, Any]) -> str | None:
 
 
 def _timer(row: Mapping[str, Any]) -> str | None:
-    return None if row["timer"] is None else f"ended by the {STALL_TIMERS[row['timer']]}"
+    return None if row["timer"] is None else f"wait ended by the {STALL_TIMERS[row['timer']]}"
 
 
 def _rivals(row: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-// The panel of one packet: its fields, what kind of segment it is, and why it left when it did.
+// The panel of one packet: its fields, what kind of segment it is, and why it was sent at this time.
 import { ask, quietly, remember } from "./api.js";
 import { copy, duration, element, formatted, swatch } from "./format.js";
 

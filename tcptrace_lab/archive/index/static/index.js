@@ -222,7 +222,7 @@
   const parts = {
     changes(section) {
       const { words, baseline, changes } = data.comparison;
-      note(section, `Against ${baseline}: ${words}. Transfers between the same hosts, then and now, compared by ranks (Mann-Whitney; at most 5 % false alarms among those told, by Benjamini and Hochberg); the ratio is the median of all ratios of a new and an old value.`);
+      note(section, `Compared with ${baseline}: ${words}. Old and new transfers between the same hosts are compared by ranks (Mann-Whitney test; at most 5% of the changes listed here are false alarms, by Benjamini and Hochberg's method). The ratio is the median of all ratios of a new value to an old value.`);
       const said = (row, value) => (changes[row].metric === "rate_bps" ? rate(value) : duration(Math.round(value)));
       const of = (name) => changes.map((change) => change[name]);
       new Sheet(section, changes.length, [
@@ -258,7 +258,7 @@
       const found = data.findings;
       new Sheet(section, length(found), [
         text("finding", 26, (row) => found.id[row]),
-        number("time lost", 13, found.cost_ns, duration, "Sum of the findings: causes with 5% or more of a direction's active time"),
+        number("time lost", 13, found.cost_ns, duration, "Total cost of the findings: causes that took at least 5% of a direction's active time"),
         number("found", 9, found.findings, count), number("captures", 11, found.captures, count),
         number("high", 8, found.high, count), number("medium", 10, found.medium, count), number("low", 8, found.low, count), number("proved", 10, found.proved, count),
         { title: "most expensive", width: 56, kind: "text", value: (row) => found.title[row], show: (row) => linkTo(found.at[row], found.conn[row], found.title[row]) },
@@ -268,21 +268,21 @@
     pairs(section) {
       const table = data.pairs;
       const rows = length(table);
-      note(section, `${count(table.total)} pairs of hosts${table.total > rows ? `; those ${count(rows)} that lost most time` : ""}. Click one to see only its transfers.`);
+      note(section, `${count(table.total)} pairs of hosts${table.total > rows ? `; listed: the ${count(rows)} that lost most time` : ""}. Click one to see only its transfers.`);
       new Sheet(section, rows, [
         pairCell("client → server", 44, table, pairOf),
-        number("time lost", 12, table.fixable_ns, duration), shareCell("share of time", table.fixable_ns, table.active_ns, "Share of the active time of these directions with fixable causes"),
-        { title: "over time", width: 20, kind: "number", value: (row) => table.first_ts_ns[row], show: (row) => spark(table.sparks[row]), tip: "Share lost in each column of the figure above, for those that lost most" },
+        number("time lost", 12, table.fixable_ns, duration), shareCell("share of time", table.fixable_ns, table.active_ns, "Time with fixable causes, as a share of the active time of these directions"),
+        { title: "over time", width: 20, kind: "number", value: (row) => table.first_ts_ns[row], show: (row) => spark(table.sparks[row]), tip: "Share of time lost in each column of the figure above, for the pairs that lost most time" },
         causeCell(table.cause),
         number("connections", 13, table.connections, count), number("captures", 11, table.captures, count),
-        number("data", 11, table.payload_bytes, size), number("rate, median", 14, table.rate_bps, rate), number("round trip", 12, table.rtt_ns, duration, "Median of the medians"),
+        number("data", 11, table.payload_bytes, size), number("rate, median", 14, table.rate_bps, rate), number("round trip", 12, table.rtt_ns, duration, "Median of the median RTTs of these transfers"),
         number("first", 21, table.first_ts_ns, utc), number("last", 21, table.last_ts_ns, utc),
       ], { sort: { place: 1, sign: -1 }, passes: (row) => inFilter(chosen.cause === null ? null : table.cause[row], pairOf(table, row), null) || (chosen.bucket !== null && inPair(table, row)) });
     },
     transfers(section) {
       const table = data.transfers;
       const rows = length(table);
-      note(section, `One direction a row, by its sender; ${rows < totals.transfers ? `the ${count(rows)} that lost most of ${count(totals.transfers)}` : count(rows)}. Lost is what causes that can be mended held.`);
+      note(section, `One row per direction, named after its sender: ${rows < totals.transfers ? `the ${count(rows)} of ${count(totals.transfers)} directions that lost most time` : `${count(rows)} in total`}. Time lost is time with fixable causes.`);
       new Sheet(section, rows, [
         captureCell(table.at, table.conn), pairCell("from → to", 48, table, wayOf),
         number("time lost", 12, table.fixable_ns, duration), shareCell("share of active time", table.fixable_ns, table.active_ns), causeCell(table.cause),
@@ -293,25 +293,25 @@
     outliers(section) {
       const table = data.outliers;
       const said = (row, value) => (table.metric[row] === "rate_bps" ? rate(value) : duration(Math.round(value)));
-      note(section, `Transfers that differ from the others between the same two hosts, in one direction: beyond 3.5 robust standard deviations (median and median absolute deviation, logarithmic) on the bad side. ${count(table.large_groups)} of ${count(table.groups)} ways have the ${data.words.min_outliers} transfers that it takes to tell.`);
+      note(section, `Transfers that are much worse than the others in one direction between the same two hosts: by more than 3.5 robust standard deviations (median absolute deviation of the logarithms). ${count(table.large_groups)} of ${count(table.groups)} such directions have at least ${data.words.min_outliers} transfers, the minimum for this comparison.`);
       new Sheet(section, length(table), [
         captureCell(table.at, table.conn), pairCell("from → to", 46, table, wayOf), text("figure", 13, (row) => data.words.metrics[table.metric[row]]),
         { title: "this one", width: 13, kind: "number", value: (row) => table.value[row], show: (row) => said(row, table.value[row]) },
-        { title: "usual", width: 13, kind: "number", value: (row) => table.median[row], show: (row) => said(row, table.median[row]), tip: "Median of all between these hosts" },
+        { title: "usual", width: 13, kind: "number", value: (row) => table.median[row], show: (row) => said(row, table.median[row]), tip: "Median of all transfers between these hosts in this direction" },
         number("n", 8, table.n, count), number("deviations", 12, table.z, (value) => short(value)), causeCell(table.cause), number("began", 21, table.first_ts_ns, utc),
       ], { passes: (row) => inFilter(table.cause[row], pairOf(table, row), table.first_ts_ns[row]) });
     },
     captures(section) {
-      note(section, `${count(length(captures))} captures${totals.left_out ? ` (${count(totals.left_out)} of poor quality, below)` : ""} of ${count(Object.values(totals.files).reduce((sum, value) => sum + value, 0))} files${totals.files.duplicate ? `, ${count(totals.files.duplicate)} of them the same as another` : ""}${totals.files.other ? `; ${count(totals.files.other)} files are no captures` : ""}.`);
+      note(section, `${count(length(captures))} captures${totals.left_out ? ` (${count(totals.left_out)} of poor quality are listed below)` : ""} of ${count(Object.values(totals.files).reduce((sum, value) => sum + value, 0))} files${totals.files.duplicate ? `, ${count(totals.files.duplicate)} of them with the contents of another file` : ""}${totals.files.other ? `; ${count(totals.files.other)} files are no captures` : ""}.`);
       captureSheet(section, (row) => !isPoor(row));
     },
     poor(section) {
-      note(section, "The times of these captures are not to be trusted: they are in no sum, and not among the transfers above. The report of each says why.");
+      note(section, "The times of these captures are unreliable. The totals and the transfers above do not include them. The report of each capture says why.");
       captureSheet(section, isPoor);
     },
     problems(section) {
       const table = data.problems;
-      note(section, `Problems in reading, and captures that could not be read${table.total > length(table) ? `; ${count(length(table))} of ${count(table.total)}` : ""}.`);
+      note(section, `Problems while captures were read, and captures that could not be read${table.total > length(table) ? `: the first ${count(length(table))} of ${count(table.total)}` : ""}.`);
       new Sheet(section, length(table), [
         { title: "data lost", width: 12, kind: "number", value: (row) => Number(table.loses_data[row]), show: (row) => (table.loses_data[row] ? "yes" : "no") },
         text("problem", 80, (row) => table.what[row]), number("times", 9, table.count, count), number("frame", 11, table.frame, count),

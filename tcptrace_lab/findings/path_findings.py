@@ -290,7 +290,7 @@ def _marks(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
             f"segments with data.{behind}"
         ),
         evidence_frames=tuple(sorted(shown.get("frames", ()))),
-        limits="Marks that packets get behind the capture point are not in the capture. Would be disproved by: packets of "
+        limits="Marks that are set behind the capture point are not in the capture. Would be disproved by: packets of "
         "the evidence frames that carry neither the CE mark nor the CWR flag.",
         remedy=("reduce other traffic at the bottleneck, or raise the bottleneck's rate: ECN itself works as intended",),
         predicted_gain=None,

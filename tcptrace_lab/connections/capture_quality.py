@@ -4,8 +4,8 @@ The quality is judged before any finding. Poor quality lowers the confidence of 
 
 Some faults affect the whole capture (its clock, packets that the kernel dropped), others affect only some connections. Each fault has a
 factor between 0 and 1: the share of a verdict's confidence that remains. The factors of several faults are multiplied. For the whole
-capture, the factors of its connections are averaged, weighted by bytes. The factors are judgements, not measurements: they rank captures
-and decide by how many steps a confidence is lowered (`steps_down`).
+capture, the factors of its connections are averaged, weighted by bytes (if no connection has data, equally). The factors are judgements,
+not measurements: they rank captures and decide by how many steps a confidence is lowered (`steps_down`).
 """
 
 from __future__ import annotations
@@ -159,9 +159,9 @@ def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Ca
         complete: whether all of the capture could be read.
     """
     counts = _counted(connections)
-    weight, believed = counts.pop("weight"), counts.pop("believed")
-    own = believed / weight if weight else 1.0
-    reasons = [*_of_capture(info, complete=complete), *_of_connections(counts, info["connections"])]
+    weight, believed, mean = (counts.pop(name) for name in ("weight", "believed", "mean"))
+    own = believed / weight if weight else 1.0 if mean is None else mean
+    reasons = [*_of_capture(info, complete=complete), *_of_connections(counts, info["connections"]), *_of_pauses(info, connections)]
     whole = math.prod(reason.factor for reason in reasons)
     return CaptureQuality(whole, own, tuple(reasons), {name: int(count) for name, count in counts.items()})
 
@@ -181,6 +181,7 @@ def _counts() -> Mapping[str, pl.Expr]:
     return {
         "weight": weight.sum().cast(pl.Float64),
         "believed": (weight * pl.col("quality_factor")).sum(),
+        "mean": pl.col("quality_factor").mean(),
         "drops_suspected": ((both("not_captured_bytes") + full - 1) // full).sum(),
         "duplicates": both("capture_duplicates").sum(),
         "late_segments": both("late_segments").sum(),
@@ -215,6 +216,22 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
     if not complete:
         found.append(Reason(IN_PART, 0.8, "the file could not be read completely"))
     return found
+
+
+LONGEST_PAUSE_NS = 24 * 86_400 * 10**9
+"""Between connections, a longer pause than the longest silence of one connection (RFC 7323, 5.5) shows that captures were joined."""
+
+
+def _of_pauses(info: CaptureInfo, connections: pl.LazyFrame) -> list[Reason]:
+    """Return a harmless fact: between two connections, the capture has a pause so long that several captures were probably joined."""
+    first_ns, last_ns = info["first_ts_ns"], info["last_ts_ns"]
+    if first_ns is None or last_ns is None or last_ns - first_ns <= LONGEST_PAUSE_NS:
+        return []
+    pauses = pl.col("first_ts_ns") - pl.col("last_ts_ns").cum_max().shift(1)
+    pause_ns = connections.select("first_ts_ns", "last_ts_ns").drop_nulls().sort("first_ts_ns").select(pauses.max()).collect().item()
+    if pause_ns is None or pause_ns <= LONGEST_PAUSE_NS:
+        return []
+    return [Reason("joined", 1.0, f"a pause of {numbers.duration(pause_ns)} between connections: probably several captures joined")]
 
 
 _JUMP = "a silence of more than 24 days: the clock jumped"

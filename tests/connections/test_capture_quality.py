@@ -86,6 +86,28 @@ def test_one_direction_alone_is_half_a_capture(tmp_path: Path) -> None:
     assert (found.counts["one_direction"], found.factor, found.rating) == (1, 0.5, "limited")
 
 
+RESETS = "\n".join(f"{at}.000 S > C R {1 + at}:{1 + at}" for at in range(3))
+PROBES = "\n".join(f"{at}.000 C > S S 0:0(0) win 64240 <mss 1460>" for at in range(3))
+
+
+@pytest.mark.parametrize(("exchange", "factor"), [(RESETS, 0.45), (PROBES, 1.0)])
+def test_every_segment_but_a_syn_shows_that_the_other_direction_is_missing(exchange: str, factor: float, tmp_path: Path) -> None:
+    """A host sends a RST only after it received something (RFC 9293, 3.10.7.1). These RSTs also lack the start: 0.5 · 0.9 = 0.45."""
+    found = quality_of_text(tmp_path, exchange)
+    assert (found.counts["one_direction"], round(found.factor, 2)) == (int(factor < 1), factor)
+
+
+DAY_S = 86_400
+
+
+@pytest.mark.parametrize(("days", "pauses"), [(24, []), (25, ["24 d 23 h"])])
+def test_a_pause_of_more_than_24_days_between_connections_shows_joined_captures(days: int, pauses: list[str], tmp_path: Path) -> None:
+    later = "host D 10.0.0.9:50000\n" + "\n".join(f"{days * DAY_S + at}.000 D > S S 0:0(0) win 64240 <mss 1460>" for at in range(3))
+    found = quality_of_text(tmp_path, PROBES + "\n" + later)
+    pause = [reason.words for reason in found.reasons if reason.name == "joined"]
+    assert pause == [f"a pause of {long} between connections: probably several captures joined" for long in pauses]
+
+
 @pytest.mark.parametrize(("segments", "reasons"), [(4, []), (5, ["acks_missing"])])
 def test_more_bytes_in_flight_than_the_window_allows_show_that_acks_are_missing(segments: int, reasons: list[str], tmp_path: Path) -> None:
     """The receiver's window is 2,000 bytes. Four or five segments of 1,000 bytes in flight are at least twice this window."""

@@ -80,8 +80,10 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     let sent: u64 = row.counts.iter().map(|counts| counts.unique_bytes).sum();
     let few = missing as f64 <= FEW * sent as f64;
     let silent = row.directions.iter().any(|figures| figures.segments == 0);
+    // Only a SYN may be sent before the other host has sent anything.
+    let answers = figures(|figures| figures.segments) > figures(|figures| figures.syn_segments.into());
     [
-        (Fault::OneDirection, silent && figures(|figures| figures.data_segments) > 0),
+        (Fault::OneDirection, silent && answers),
         (Fault::StartMissing, figures(|figures| figures.syn_segments.into()) == 0),
         (Fault::NotCaptured, missing > 0 && few),
         (Fault::MuchNotCaptured, missing > 0 && !few),

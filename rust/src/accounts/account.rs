@@ -173,7 +173,8 @@ fn departs(
         payload_bytes: i64::from(segment.payload_bytes),
         smss_bytes,
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < smss_bytes,
-        never_held: flags.any(behaviour::NEVER_HELD)
+        never_held: kind.is_resent()
+            || flags.any(behaviour::NEVER_HELD)
             || sender.direction.is_half_a_window(segment.payload_bytes, max_window),
         // A tail loss probe only tests whether a segment was lost. The probe does not reduce the congestion window, so
         // it is not recorded as a loss repair.

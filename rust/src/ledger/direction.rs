@@ -122,6 +122,7 @@ pub struct DirectionFacts {
     pub rounded_bytes: Option<i64>,
     pub reaction_min_ns: Option<i64>,
     pub nothing_lost: bool,
+    pub min_segment_bytes: Option<i64>,
     pub max_segment_bytes: i64,
     pub max_in_flight_bytes: Option<i64>,
     /// The largest flight of the direction: the flight in the capture or the flight as the sender knew it, whichever is
@@ -300,6 +301,7 @@ impl DirectionFacts {
             rounded_bytes: None,
             reaction_min_ns: behaviour.reaction.min_ns.get(),
             nothing_lost: counts.retransmitted_segments == figures.spurious_retransmissions,
+            min_segment_bytes: row.statistics.get(side)?.usual.min_segment_bytes.map(i64::from),
             max_segment_bytes: figures.max_segment_bytes.into(),
             max_in_flight_bytes,
             peak_flight_bytes,

@@ -25,13 +25,10 @@ PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
 """This end has no unsent data. The peer's application has written bytes that are still in the peer's TCP, or in transit."""
 SENT_ALL = "sent-all"
 """Neither application writes again."""
-IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-held"
-"""States of sent bytes.
-
-`IN_TRANSIT`: not arrived. `UNACKED`: not acknowledged. `ROUND_TRIP`: not acknowledged, and the ACK may still be in transit. `QUEUE`: in
-transit for longer than the path's delay. `ACK_HELD`: arrived, but the receiver delays the ACK. The state `ACK_HELD` lasts until the ACK
-arrives.
-"""
+IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-queue", "ack-held"
+"""States of sent bytes. `IN_TRANSIT`: not arrived. `UNACKED`: not acknowledged. `ROUND_TRIP`: not acknowledged, and the ACK may still be in
+transit. `QUEUE`: in transit for longer than the path's delay. `ACK_QUEUE`: the ACK is in transit for longer than that. `ACK_HELD`: arrived,
+but the receiver delays the ACK. This state lasts until the ACK arrives."""
 PACED_AS_LINE = "paced-as-line"
 """The pacing rate is at least the path's rate, so the path determines the spacing of the bytes."""
 
@@ -58,8 +55,9 @@ class Between:
     """The transit of one direction's bytes between the two sockets.
 
     Attributes:
-        least_transit_ns: transit time of the fastest packet; None if no packet was seen at both ends.
+        least_transit_ns: transit time of the path's fastest packet; None if no packet was seen at both ends.
         queues: time spans in which a packet was in transit for longer than the path's delay.
+        ack_queues: time spans in which an ACK was in transit for longer than the path's delay.
         acks_held: one time span per delayed ACK, from the transmission of its data to the arrival of the ACK.
         arrivals: times at which data arrived.
         line_rate: payload bytes per second that left the path's queue; None if too few packets were queued.
@@ -67,24 +65,53 @@ class Between:
 
     least_transit_ns: int | None = None
     queues: Spans = field(default_factory=list)
+    ack_queues: Spans = field(default_factory=list)
     acks_held: Spans = field(default_factory=list)
     arrivals: list[int] = field(default_factory=list)
     line_rate: float | None = None
 
 
-def between(sender: Life, receiver: Life | None) -> Between:
-    """Match each data segment at the sender with its arrival at the receiver, and with the receiver's ACK."""
+def between(sender: Life, receiver: Life | None, path_ns: int | None = None, back_ns: int | None = None) -> Between:
+    """Match each data segment at the sender with its arrival at the receiver, and with the ACK that the receiver sends.
+
+    Args:
+        sender: the socket that sends the data.
+        receiver: the socket at the other end.
+        path_ns: transit time of the fastest packet from the sender's host to the receiver's host, over all connections. A connection whose
+            packets were all queued does not show this time itself.
+        back_ns: the same from the receiver's host to the sender's host.
+    """
     if receiver is None:
         return Between()
     trips = _trips(sender, receiver)
     held = joined(_acks_held(receiver, trips))
+    _, ack_queues = _queued(_ack_trips(receiver, sender), back_ns)
     if not trips:
-        return Between(acks_held=held)
-    min_ns = min(trip.ns for trip in trips)
-    slack_ns = max(MIN_QUEUE_NS, int(QUEUE_SHARE * min_ns))
-    is_late = [trip.ns > min_ns + slack_ns for trip in trips]
-    queues = joined((trip.left_ns + min_ns, trip.arrived_ns) for trip, late in zip(trips, is_late, strict=True) if late)
-    return Between(min_ns, queues, held, [trip.arrived_ns for trip in trips], _line_rate(trips, is_late))
+        return Between(ack_queues=ack_queues, acks_held=held)
+    least_ns, queues = _queued(trips, path_ns)
+    is_late = [_is_late(trip, least_ns) for trip in trips]
+    return Between(least_ns, queues, ack_queues, held, [trip.arrived_ns for trip in trips], _line_rate(trips, is_late))
+
+
+def _queued(trips: Sequence[_Trip], path_ns: int | None) -> tuple[int, Spans]:
+    """Return the shortest transit time of the path, and the time spans in which a packet was queued."""
+    least_ns = min(trip.ns for trip in trips) if trips else 0
+    least_ns = least_ns if path_ns is None else min(least_ns, path_ns)
+    return least_ns, joined((trip.left_ns + least_ns, trip.arrived_ns) for trip in trips if _is_late(trip, least_ns))
+
+
+def _is_late(trip: _Trip, least_ns: int) -> bool:
+    return trip.ns > least_ns + max(MIN_QUEUE_NS, int(QUEUE_SHARE * least_ns))
+
+
+def least_transits(every: Iterable[tuple[Life, Life | None]]) -> dict[tuple[str, str], int]:
+    """Return the transit time of the fastest data segment from each host to each other host, by their addresses, over all connections."""
+    found: dict[tuple[str, str], int] = {}
+    for sender, receiver in every:
+        hosts = sender.local.address, sender.remote.address
+        for trip in _trips(sender, receiver) if receiver else []:
+            found[hosts] = min(trip.ns, found.get(hosts, trip.ns))
+    return found
 
 
 class _Trip(NamedTuple):
@@ -115,6 +142,19 @@ def _trips(sender: Life, receiver: Life) -> list[_Trip]:
         if sent and sent[0] <= event.time_ns:
             trips.append(_Trip(sent.popleft(), event.time_ns, event.detail_bytes))
     return trips
+
+
+def _ack_trips(receiver: Life, sender: Life) -> list[_Trip]:
+    """Return one trip per ACK number, from the first ACK with this number that was sent to the first that arrived."""
+    sent: dict[int, int] = {}
+    for event in receiver.events:
+        if event.kind == TRANSMIT:
+            sent.setdefault(event.detail_ack, event.time_ns)
+    arrived: dict[int, int] = {}
+    for event in sender.events:
+        if event.kind == RECEIVED and sent.get(event.detail_ack, event.time_ns) < event.time_ns:
+            arrived.setdefault(event.detail_ack, event.time_ns)
+    return [_Trip(sent[ack], arrived_ns, 0) for ack, arrived_ns in arrived.items()]
 
 
 def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, int]]:

@@ -52,7 +52,8 @@ _ALSO = {
 _OPENED_BY_ACKS = frozenset(
     {gates.CONGESTION_WINDOW, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER}
 )
-"""Gates that an ACK opens. If the receiver delayed this ACK, the cause `delayed-ack` is accepted as well."""
+"""Gates that an ACK opens. If the receiver delayed this ACK, the cause `delayed-ack` is accepted as well; if the ACK was in a queue of the
+path, `network`."""
 
 
 _BEHIND_A_QUEUE = frozenset(
@@ -121,6 +122,8 @@ def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collecti
         accepted |= {"loss-recovery"}
     if both_ends.ACK_HELD in context and not _OPENED_BY_ACKS.isdisjoint(closed):
         accepted |= {"delayed-ack"}
+    if both_ends.ACK_QUEUE in context and not _OPENED_BY_ACKS.isdisjoint(closed):
+        accepted |= {"network"}
     if both_ends.QUEUE in context and not _BEHIND_A_QUEUE.isdisjoint(closed):
         accepted |= {"network"}
     if {both_ends.OWN_TURN, both_ends.PEER_TURN}.issuperset(closed) and lasted_ns >= MIN_IDLE_NS and both_ends.UNACKED not in context:

@@ -13,6 +13,7 @@ import polars as pl
 
 from tcptrace_lab.lab.kernel_ledger.both_ends import (
     ACK_HELD,
+    ACK_QUEUE,
     IN_TRANSIT,
     LINE_SHARE,
     PACED_AS_LINE,
@@ -21,6 +22,7 @@ from tcptrace_lab.lab.kernel_ledger.both_ends import (
     UNACKED,
     Sides,
     between,
+    least_transits,
     within,
 )
 from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
@@ -61,7 +63,7 @@ SCHEMA: dict[str, Any] = {
     "gates": pl.List(pl.String),  # the closed gates, in the kernel's order; if no data are unsent, the application that writes next
     "last": pl.List(pl.String),  # the gates that opened last
     "context": pl.List(pl.String),  # further conditions in the interval: congestion state, pauses
-    "least_transit_ns": pl.Int64,  # shortest transit time of this sender's segments; null if no segment was seen at both sockets
+    "least_transit_ns": pl.Int64,  # shortest transit time between the hosts; null if no segment was seen at both sockets
 }
 """The table's columns."""
 
@@ -69,8 +71,11 @@ SCHEMA: dict[str, Any] = {
 def kernel_ledger(events: pl.DataFrame) -> pl.DataFrame:
     """Return the intervals of all senders, sender by sender, in order of time."""
     rows: list[tuple[object, ...]] = []
-    for life, other in pairs(lives(events)):
-        path = between(life, other)
+    connected = pairs(lives(events))
+    least_ns = least_transits(connected)
+    for life, other in connected:
+        hosts = life.local.address, life.remote.address
+        path = between(life, other, least_ns.get(hosts), least_ns.get(hosts[::-1]))
         ends = (*life.local, *life.remote, life.is_client)
         rows.extend((*ends, *row, path.least_transit_ns) for row in _merged(_rows(life, other, path)))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
@@ -90,7 +95,8 @@ def _rows(life: Life, other: Life | None, path: Between) -> Iterator[_Row]:
     sides = Sides(life, other)
     left = [event.time_ns for event in life.events if event.kind == TRANSMIT and event.detail_bytes > 0]
     for interval in intervals(life.events):
-        cuts = {interval.start_ns, interval.end_ns, *_bounds(path.queues, interval), *_bounds(path.acks_held, interval)}
+        cuts = {interval.start_ns, interval.end_ns, *_bounds(path.queues, interval), *_bounds(path.ack_queues, interval)}
+        cuts.update(_bounds(path.acks_held, interval))
         cuts.update(sides.changes(interval.start_ns, interval.end_ns))
         round_trip_ns = _last(left, interval.start_ns) + interval.event.min_rtt_us * NS_PER_US
         for from_ns, to_ns in pairwise(sorted(cuts)):
@@ -139,6 +145,7 @@ def _context(interval: Interval, moment_ns: int, sides: Sides, path: Between) ->
         (IN_TRANSIT, sides.in_transit(event, moment_ns)),
         (UNACKED, event.unacked_bytes > 0),
         (QUEUE, within(path.queues, moment_ns)),
+        (ACK_QUEUE, within(path.ack_queues, moment_ns)),
         (ACK_HELD, within(path.acks_held, moment_ns)),
         (PACED_AS_LINE, path.line_rate is not None and event.pacing_rate >= LINE_SHARE * path.line_rate),
     )

@@ -156,6 +156,15 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
+    /// Whether the segment has room for one message only: it is shorter than two of the shortest segments. While the
+    /// previous segment waited, or until the peer answered, the application therefore wrote once, at an unknown time.
+    /// An application that always has data to send writes several messages in that time, and the buffer joins them.
+    pub(in super::super) fn holds_one_message(&self) -> bool {
+        !self.direction.old
+            && (self.wait.held_before || self.peer_spoke())
+            && is(self.direction.min_segment_bytes, |least| self.record.payload_bytes < 2 * least)
+    }
+
     /// Whether everything was acknowledged, and the segment was sent within the release window after that.
     fn just_all_acked(&self) -> bool {
         is(self.wait.since_all_acked_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.release_ns())

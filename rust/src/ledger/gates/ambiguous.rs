@@ -14,10 +14,15 @@ use super::super::cause::Cause;
 use super::super::evidence::{Evidence, PACED_PART};
 use super::super::rivals::Rivals;
 use super::closed::Closed;
+use super::nagle::may_hold;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
-    wait.was_taken_in_turn().then(|| Closed::one_of(Rivals::among(&[(Cause::Nagle, true), (Cause::SendBuffer, true)])))
+    let rivals = |other| Closed::one_of(Rivals::among(&[(Cause::Nagle, true), (other, true)]));
+    if wait.was_taken_in_turn() {
+        return Some(rivals(Cause::SendBuffer));
+    }
+    (wait.holds_one_message() && !wait.was_taken_one_by_one() && may_hold(wait)).then(|| rivals(Cause::Application))
 }
 
 /// Closed if an ACK released the segment and no other gate explains the wait. Nagle's algorithm may be on, a buffer may

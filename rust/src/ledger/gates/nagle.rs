@@ -22,6 +22,13 @@ fn waits_for_ack(wait: &Evidence<'_>) -> bool {
     wait.is_small() && ((wait.was_released_by_ack() && wait.was_held_by_nagle()) || wait.was_released_late())
 }
 
+/// Whether an ACK, or data that acknowledged everything, released a small segment that Nagle's algorithm may have
+/// delayed.
+#[inline]
+pub(super) fn may_hold(wait: &Evidence<'_>) -> bool {
+    waits_for_ack(wait) || wait.was_released_by_answer()
+}
+
 /// Closed if Nagle's algorithm delayed a small segment until an ACK arrived, and the receiver delayed this ACK.
 #[inline]
 pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
@@ -34,9 +41,8 @@ pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
 /// data back although the receiver window had room.
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
-    let by_ack = || waits_for_ack(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();
-    let held = || by_ack() || wait.was_released_by_answer();
-    (held() || wait.was_kept_back())
+    let is_held = || may_hold(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();
+    ((is_held() && !wait.holds_one_message()) || wait.was_kept_back())
         .then(|| Closed::consistent(Cause::Nagle).but_possible_if(!wait.direction.old || buffer_may_hold_it(wait)))
 }
 

@@ -1,5 +1,6 @@
-//! The queueing delay on the path to a host, as other connections between the same two hosts show it
-//! (`docs/how-it-decides.md`, 5).
+//! The queueing delay on the path from the capture point to a host, as other connections of this host show it
+//! (`docs/how-it-decides.md`, 5). A queue that connections to two other hosts show at the same time is in the part that
+//! the paths to all hosts share.
 //!
 //! A host that sends only answers does not show the queue on the path to it: an answer may also have waited for the
 //! host's application. Two kinds of segments show queues, because no application delays them:
@@ -125,82 +126,114 @@ fn is_released(record: &WaitRecord) -> bool {
 /// The longest queueing delay in one span of time.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    conn: u32,
+    /// The connection that shows this delay; in a shared queue, the number of the host.
+    from: u32,
     longest: Sample,
-    /// The longest queueing delay that connections other than `conn` show.
+    /// The longest queueing delay that connections (or hosts) other than `from` show.
     of_others: Option<Sample>,
 }
 
-/// The queueing delays between the capture point and a host over time, as the connections between this host and one
-/// other host show them.
+/// The queueing delays between the capture point and a host over time, as the connections of this host show them.
 #[derive(Clone, Default)]
-pub struct Queue(Vec<Span>);
+pub struct Queue {
+    spans: Vec<Span>,
+    /// The shortest round trip between capture point and host.
+    shortest_ns: i64,
+}
 
 impl fmt::Debug for Queue {
     /// Prints only the number of spans, because there may be many thousand.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Queue({} spans)", self.0.len())
+        write!(formatter, "Queue({} spans)", self.spans.len())
     }
 }
 
 impl Queue {
-    /// Combines the samples of several connections.
+    /// Combines the samples of several connections of one host.
     #[must_use]
     pub fn of(samples: impl IntoIterator<Item = (u32, Samples)>) -> Self {
-        let of_one = |(conn, samples): (u32, Samples)| {
-            samples.kept.into_iter().map(move |longest| Span { conn, longest, of_others: None })
-        };
-        let mut spans: Vec<_> = samples.into_iter().flat_map(of_one).collect();
-        spans.sort_by_key(|span| (span.longest.span(), -span.longest.queue_ns, span.conn));
+        let (mut spans, mut shortest_ns) = (Vec::new(), i64::MAX);
+        for (from, samples) in samples {
+            shortest_ns = samples.shortest.map_or(shortest_ns, |(ns, _)| ns.min(shortest_ns));
+            spans.extend(samples.kept.into_iter().map(|longest| Span { from, longest, of_others: None }));
+        }
+        Self::sorted(spans, shortest_ns)
+    }
+
+    /// The queue that the paths to several hosts share: at each time, the queueing delay that at least two hosts show.
+    #[must_use]
+    pub fn shared<'a>(hosts: impl IntoIterator<Item = &'a Self>) -> Self {
+        let (mut spans, mut shortest_ns) = (Vec::new(), i64::MAX);
+        for (from, queue) in (0..).zip(hosts) {
+            shortest_ns = shortest_ns.min(queue.shortest_ns);
+            spans.extend(queue.spans.iter().map(|span| Span { from, of_others: None, ..*span }));
+        }
+        let both = Self::sorted(spans, shortest_ns);
+        let of_two = |span: Span| span.of_others.map(|longest| Span { longest, of_others: None, ..span });
+        Self { spans: both.spans.into_iter().filter_map(of_two).collect(), shortest_ns }
+    }
+
+    fn sorted(mut spans: Vec<Span>, shortest_ns: i64) -> Self {
+        spans.sort_by_key(|span| (span.longest.span(), -span.longest.queue_ns, span.from));
         spans.dedup_by(|shorter, kept| {
             let same = shorter.longest.span() == kept.longest.span();
-            if same && shorter.conn != kept.conn {
+            if same && shorter.from != kept.from {
                 kept.of_others.get_or_insert(shorter.longest);
             }
             same
         });
-        Self(spans)
+        Self { spans, shortest_ns }
+    }
+
+    /// Whether no connection shows a queue at any time.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
     }
 
     /// The least time that a packet spends in the queue if it passes the capture point at `ts_ns`. The packet arrives
-    /// after the ACK that passed before it; connections other than `conn` show the queueing delay of this ACK.
-    fn ns_at(&self, ts_ns: i64, conn: u32) -> i64 {
-        let end = self.0.partition_point(|span| span.longest.span() <= ts_ns.div_euclid(SPAN_NS));
-        let before = self.0.get(..end).unwrap_or_default().iter().rev().take(MAX_SPANS);
+    /// after the ACK that passed before it; only connections other than `but` count.
+    fn ns_at(&self, ts_ns: i64, but: Option<u32>) -> i64 {
+        let end = self.spans.partition_point(|span| span.longest.span() <= ts_ns.div_euclid(SPAN_NS));
+        let before = self.spans.get(..end).unwrap_or_default().iter().rev().take(MAX_SPANS);
         let mut of_others =
-            before.filter_map(|span| if span.conn == conn { span.of_others } else { Some(span.longest) });
+            before.filter_map(|span| if Some(span.from) == but { span.of_others } else { Some(span.longest) });
         let last = of_others.find(|sample| sample.ts_ns <= ts_ns);
         last.map_or(0, |last| last.queue_ns.saturating_sub(ts_ns.saturating_sub(last.ts_ns)).max(0))
     }
 }
 
-/// What the neighbours of one connection (other connections between the same hosts) show about the path to the sender
-/// of a direction.
+/// What other connections show about the path from the capture point to the sender of a direction.
 #[derive(Clone, Debug)]
 pub struct Neighbours {
     conn: u32,
-    before: Option<Arc<Queue>>,
-    there_and_back: Option<Arc<Queue>>,
+    /// Queues that other connections of the sender's host show: on the path to it, and on this path and back.
+    own: [Option<Arc<Queue>>; 2],
+    /// The same two kinds of queues, as two hosts show them.
+    shared: [Arc<Queue>; 2],
 }
 
 impl Neighbours {
-    /// Creates the neighbours of connection `conn`. The parameter `before` is the queue on the path to the sender, and
-    /// `there_and_back` the queues on that path and the return path together.
+    /// Creates the neighbours of connection `conn`. Each pair is the queue on the path to the host, and the queues on
+    /// this path and the return path together.
     #[must_use]
-    pub fn new(conn: u32, before: Option<Arc<Queue>>, there_and_back: Option<Arc<Queue>>) -> Self {
-        Self { conn, before, there_and_back }
+    pub fn new(conn: u32, own: [Option<Arc<Queue>>; 2], shared: [Arc<Queue>; 2]) -> Self {
+        Self { conn, own, shared }
     }
 
-    /// The least time that a packet spent in a queue on the path to the sender; 0 if unknown. The packet passed the
-    /// capture point at `ts_ns`.
-    pub(in super::super) fn before_ns(&self, ts_ns: i64) -> i64 {
-        self.before.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, self.conn))
-    }
-
-    /// The least time that a packet and its immediate answer spent in queues; 0 if unknown. The packet passed the
-    /// capture point at `ts_ns`.
-    pub(in super::super) fn there_and_back_ns(&self, ts_ns: i64) -> i64 {
-        self.there_and_back.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, self.conn))
+    /// The least time that a packet spent in a queue on the path to the sender, and the least time that the packet and
+    /// its immediate answer spent in queues; 0 if unknown. The packet passed the capture point at `ts_ns`. The round
+    /// trip between capture point and sender takes at least `to_sender_ns`. A host at less than half the distance of
+    /// the hosts that show a shared queue may be in front of the queue.
+    pub(in super::super) fn queued_ns(&self, ts_ns: i64, to_sender_ns: i64) -> [i64; 2] {
+        let own = self.own.each_ref().map(|queue| queue.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, Some(self.conn))));
+        let shared = self.shared.each_ref().map(|queue| {
+            let is_behind = to_sender_ns.saturating_mul(2) >= queue.shortest_ns;
+            if is_behind { queue.ns_at(ts_ns, None) } else { 0 }
+        });
+        let [there, there_and_back] = own;
+        let [shared_there, shared_there_and_back] = shared;
+        [there.max(shared_there), there_and_back.max(shared_there_and_back)]
     }
 }
 
@@ -236,7 +269,7 @@ mod tests {
     /// The queueing delay that `queue` shows, rounded to milliseconds, because the allowance for clock drift subtracts
     /// a few microseconds.
     fn seen_ms(queue: &Queue, at_ms: i64, conn: u32) -> i64 {
-        (queue.ns_at(at_ms * NS_PER_MS, conn) + NS_PER_MS / 2) / NS_PER_MS
+        (queue.ns_at(at_ms * NS_PER_MS, Some(conn)) + NS_PER_MS / 2) / NS_PER_MS
     }
 
     #[test]

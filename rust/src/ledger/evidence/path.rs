@@ -70,7 +70,7 @@ impl Evidence<'_> {
     }
 
     /// Returns the least time that the peer's last data and this segment, which follows it, spent in queues. The
-    /// segment's timestamp shows `own_ns` of this time; other connections between the same hosts may show more.
+    /// segment's timestamp shows `own_ns` of this time; other connections may show more.
     #[must_use]
     pub fn answer_queued_ns(&self, own_ns: i64) -> i64 {
         let direction = self.direction;
@@ -85,8 +85,8 @@ impl Evidence<'_> {
         // An answer that came earlier than the queues of other connections allow did not wait in these queues.
         let most_ns = spoke_ns.saturating_add(spoke_ns / NEARLY_PART + NS_PER_MS);
         let shared = |queue_ns: i64| if queue_ns <= most_ns { queue_ns } else { 0 };
-        let there_ns = shared(neighbours.before_ns(asked_ns));
-        own_ns.saturating_add(there_ns).max(shared(neighbours.there_and_back_ns(asked_ns)))
+        let [there_ns, there_and_back_ns] = neighbours.queued_ns(asked_ns, direction.to_sender_ns).map(shared);
+        own_ns.saturating_add(there_ns).max(there_and_back_ns)
     }
 
     /// Whether, in a capture away from the sender, the segment's own timestamp shows that the segment met no queue

@@ -1,6 +1,7 @@
-//! Keeps connections until the end of the capture, and finds connections between the same two hosts at the same time.
+//! Keeps connections until the end of the capture, and finds connections whose packets take the same path.
 //! What one of these connections shows about the path helps to judge the waits of the others ([`Neighbours`]).
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -39,10 +40,9 @@ impl Ended {
         Self { row, waits, neighbours: [None, None] }
     }
 
-    /// The sender and the receiver of direction `side`.
-    fn hosts(&self, side: usize) -> Hosts {
-        let (client, server) = (self.row.client.0, self.row.server.0);
-        if side == 0 { (client, server) } else { (server, client) }
+    /// The client (0) or the server (1).
+    fn host(&self, side: usize) -> IpAddr {
+        if side == 0 { self.row.client.0 } else { self.row.server.0 }
     }
 
     /// The queueing delays that the waits of direction `side` show on the path to a host.
@@ -79,14 +79,11 @@ impl Ended {
 }
 
 /// The kinds of evidence for queues: segments of a host that ACKs released, or ACKs of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Witness {
     Echo,
     Ack,
 }
-
-/// A sender and a receiver.
-type Hosts = (IpAddr, IpAddr);
 
 /// The connections of a capture that have ended so far.
 #[derive(Debug)]
@@ -153,59 +150,41 @@ impl Meeting {
         // results.
         let most = MAX_SAMPLES / (self.in_capture.max(1) * WITNESSES.len());
         let mut connections = self.connections;
-        let has_company = company(&connections);
-        let together = || connections.iter().zip(&has_company).filter(|(_, has_company)| **has_company);
-        let directions = together().flat_map(|(one, _)| WITNESSES.map(|(side, of)| (one, side, of)));
+        if connections.len() < 2 {
+            return Ok(connections);
+        }
+        let directions = connections.iter().flat_map(|one| WITNESSES.map(|(side, of)| (one, side, of)));
         let witnesses: Vec<_> = directions.filter(|(one, side, of)| one.is_witness(*side, *of)).collect();
         let samples = by_threads(threads, witnesses, |(connection, side, of)| {
             let samples = connection.samples(side, of, most)?;
             let reacts = if of == Witness::Echo { side } else { 1 - side };
-            Ok(((connection.hosts(reacts), of), (connection.row.conn, samples)))
+            Ok((reacts, (connection.host(reacts), of), (connection.row.conn, samples)))
         })?;
-        let mut of_paths: HashMap<_, Vec<_>, RandomState> = HashMap::default();
-        for (path, of_one) in samples.into_iter().filter(|(_, (_, samples))| !samples.is_empty()) {
-            of_paths.entry(path).or_default().push(of_one);
+        let mut of_hosts: HashMap<_, Vec<_>, RandomState> = HashMap::default();
+        let mut hosts: [BTreeSet<(IpAddr, Witness)>; 2] = Default::default();
+        for (reacts, host, of_one) in samples.into_iter().filter(|(.., (_, samples))| !samples.is_empty()) {
+            of_hosts.entry(host).or_default().push(of_one);
+            hosts.get_mut(reacts).into_iter().for_each(|hosts| _ = hosts.insert(host));
         }
         let queues: HashMap<_, _, RandomState> =
-            of_paths.into_iter().map(|(path, some)| (path, Arc::new(Queue::of(some)))).collect();
-        for connection in connections.iter_mut().zip(has_company).filter_map(|(one, met)| met.then_some(one)) {
-            connection.neighbours = [0, 1].map(|side| {
-                let hosts = connection.hosts(side);
-                let [before, there_and_back] =
-                    [Witness::Echo, Witness::Ack].map(|of| queues.get(&(hosts, of)).map(Arc::clone));
-                let any = before.is_some() || there_and_back.is_some();
-                any.then(|| Neighbours::new(connection.row.conn, before, there_and_back))
+            of_hosts.into_iter().map(|(host, some)| (host, Arc::new(Queue::of(some)))).collect();
+        let shared = hosts.map(|hosts| {
+            [Witness::Echo, Witness::Ack].map(|of| {
+                let shown = hosts.iter().filter(|(_, kind)| *kind == of).filter_map(|host| queues.get(host));
+                Arc::new(Queue::shared(shown.map(Arc::as_ref)))
+            })
+        });
+        for connection in &mut connections {
+            let (conn, hosts) = (connection.row.conn, [0, 1].map(|side| connection.host(side)));
+            let of_hosts = hosts.into_iter().zip(&shared).map(|(host, shared)| {
+                let own = [Witness::Echo, Witness::Ack].map(|of| queues.get(&(host, of)).map(Arc::clone));
+                let any = own.iter().any(Option::is_some) || shared.iter().any(|queue| !queue.is_empty());
+                any.then(|| Neighbours::new(conn, own, shared.clone()))
             });
+            connection.neighbours.iter_mut().zip(of_hosts).for_each(|(known, found)| *known = found);
         }
         Ok(connections)
     }
-}
-
-/// For each connection: whether another connection between the same hosts exists at the same time.
-fn company(connections: &[Ended]) -> Vec<bool> {
-    let mut between: HashMap<Hosts, Vec<(i64, i64, usize)>, RandomState> = HashMap::default();
-    for (place, connection) in connections.iter().enumerate() {
-        if let Some((first_ns, last_ns)) = connection.row.first_ts_ns.get().zip(connection.row.last_ts_ns.get()) {
-            let (one, other) = connection.hosts(0);
-            between.entry((one.min(other), one.max(other))).or_default().push((first_ns, last_ns, place));
-        }
-    }
-    let mut has_company = vec![false; connections.len()];
-    let mut set = |place: usize| has_company.get_mut(place).into_iter().for_each(|one| *one = true);
-    for mut lives in between.into_values() {
-        lives.sort_unstable();
-        let mut longest: Option<(i64, usize)> = None;
-        for (first_ns, last_ns, place) in lives {
-            if let Some((_, other)) = longest.filter(|(until_ns, _)| first_ns <= *until_ns) {
-                set(place);
-                set(other);
-            }
-            if longest.is_none_or(|(until_ns, _)| last_ns > until_ns) {
-                longest = Some((last_ns, place));
-            }
-        }
-    }
-    has_company
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ const PROBE_TICKS_NS: i64 = 12 * NS_PER_MS;
 /// any path (a heuristic).
 const REFILL_NS: i64 = 4 * NS_PER_MS;
 
+/// A sender that paces sends at least one segment in this many round trips (a heuristic).
+const PACED_ROUND_TRIPS: i64 = 4;
+
 impl Evidence<'_> {
     /// Whether the segment is part of a bulk transfer: an ACK released it, the receiver window was not the limit, and
     /// the application had written more than the sender could send in one flight.
@@ -45,14 +48,25 @@ impl Evidence<'_> {
             && !self.was_written_by_clock()
     }
 
-    /// Whether the previous segment was full-sized, and bytes were in flight until this segment was sent. After a
-    /// full-sized segment, the message may continue.
+    /// Whether the previous segment may be in the middle of a write: it was full-sized, and bytes were in flight until
+    /// this segment was sent, or the previous segment has no PSH in a direction that sets PSH at the end of a write
+    /// (RFC 9293, 3.9.1.2).
     pub(in super::super) fn stopped_halfway(&self) -> bool {
         !self.direction.old
             && !self.wait.small_before
             && !self.was_sent_again()
             && !self.is_bare_fin()
-            && is(self.flight_after(), |flight| flight > 0)
+            && (is(self.flight_after(), |flight| flight > 0) || self.write_was_unfinished())
+    }
+
+    /// Whether a write may continue with this segment after all earlier data was acknowledged. Only a pacing timer keeps
+    /// such data back, and even a slow one sends a segment every few round trips.
+    fn write_was_unfinished(&self) -> bool {
+        self.direction.pushes
+            && self.wait_ns <= PACED_ROUND_TRIPS * self.wait.srtt_ns.get().unwrap_or(0).max(self.rtt_ns())
+            && !self.wait.pushed_before
+            && is(self.wait.payload_before_bytes.get(), |payload| payload > 0)
+            && !self.peer_spoke()
     }
 
     /// Whether the last RTT sample, or the segment's own timestamp, shows a queue on the path.

@@ -64,7 +64,7 @@ fn rivals_without_an_event(wait: &Evidence<'_>) -> Rivals {
     Rivals::among(&[
         (Cause::Application, true),
         (Cause::Nagle, wait.was_filled_while_held()),
-        (Cause::Pacing, halfway && wait.wait_ns.saturating_mul(PACED_PART) <= wait.rtt_ns()),
+        (Cause::Pacing, halfway && (wait.all_acked() || wait.wait_ns.saturating_mul(PACED_PART) <= wait.rtt_ns())),
         (Cause::SendBuffer, halfway && far && wait.may_fill_buffer()),
         (Cause::CongestionWindow, halfway && far && !wait.has_flown()),
     ])

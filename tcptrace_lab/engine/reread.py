@@ -407,19 +407,13 @@ def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def judged_together(connections: pl.LazyFrame, *tests: pl.Expr) -> tuple[list[KnownConnection] | None, int]:
-    """Return the connections that pass the tests, with their neighbours, and the number of all connections.
+    """Return the connections that pass the tests, in the form of the engine's filter, and the number of all connections.
 
-    `connections` are all connections of the files. Neighbours are connections between the same two hosts. The engine judges them together
-    if the files have at most `MAX_NEIGHBOURS` connections. The connections are returned in the form of the engine's filter; None means all
-    connections.
+    `connections` are all connections of the files. If there are at most `MAX_NEIGHBOURS`, the filter is None (all connections), because the
+    engine judges them together.
     """
     in_capture = connections.select(pl.len()).collect().item()
-    if in_capture > MAX_NEIGHBOURS:
-        return known_connections(connections, *tests), in_capture
-    addresses = "client_addr", "server_addr"
-    named = connections.with_columns(one=pl.min_horizontal(addresses), other=pl.max_horizontal(addresses))
-    pairs = named.filter(*tests).select("one", "other").unique()
-    return known_connections(named.join(pairs, on=["one", "other"], how="semi")), in_capture
+    return known_connections(connections, *tests) if in_capture > MAX_NEIGHBOURS else None, in_capture
 
 
 def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:

@@ -36,28 +36,28 @@ A packet shows the queue every 10 ms. The error is at most these 10 ms, plus two
 OTHER_HOST = "10.0.0.9"
 
 
-def opened(client: str, server: str, at_ms: float, *, at_server: bool) -> list[str]:
+def opened(client: str, server: str, at_ms: float, *, at_server: bool, round_trip_ms: int = 20) -> list[str]:
     """Return a handshake, captured at one of the hosts.
 
-    Timestamp clocks count milliseconds from 1000, and a packet arrives 10 ms after it was sent.
+    Timestamp clocks count milliseconds from 1000, and a packet arrives 10 ms after it was sent, unless the server's RTT is longer.
     """
     options = f"mss {MSS}, sackOK, wscale 7"
     syn, answer = 1000 + int(at_ms), 1000 + int(at_ms) + (0 if at_server else 10)
-    asked, answered, last = (syn - 10, at_ms + 0.05, at_ms + 20.05) if at_server else (syn, at_ms + 20, at_ms + 20.05)
+    asked, answered, last = (syn - 10, at_ms + 0.05, at_ms + round_trip_ms + 0.05) if at_server else (syn, at_ms + 20, at_ms + 20.05)
     return [
         f"{at_ms}ms {client} > {server} S 0:0(0) win 64240 <{options}, TS val {asked} ecr 0>",
         f"{answered}ms {server} > {client} S. 0:0(0) ack 1 win 65160 <{options}, TS val {answer} ecr {asked}>",
-        f"{last}ms {client} > {server} . ack 1 win 502 <TS val {asked + 20} ecr {answer}>",
+        f"{last}ms {client} > {server} . ack 1 win 502 <TS val {asked + round_trip_ms} ecr {answer}>",
     ]
 
 
-def stream(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
+def stream(sender: str, receiver: str, round_trip_ms: int, begin_ms: int = BEGIN_MS) -> list[str]:
     """Return full segments captured at their receiver.
 
     An ACK that reaches the sender releases a segment. This segment arrives `round_trip_ms` after that ACK was sent.
     """
     lines = []
-    for number, at_ms in enumerate(range(BEGIN_MS, END_MS, EVERY_MS)):
+    for number, at_ms in enumerate(range(begin_ms, END_MS, EVERY_MS)):
         first, end = 1 + SIZE * number, 1 + SIZE * (number + 1)
         echo = 1000 + max(at_ms - round_trip_ms, 20)
         lines.append(f"{at_ms}.1ms {sender} > {receiver} . {first}:{end} ack 1 win 502 <TS val {1000 + at_ms - 10} ecr {echo}>")
@@ -113,6 +113,20 @@ def beside_a_stream(*, late_ms: int, round_trip_ms: int | None, address: str = "
     return at_time(lines)
 
 
+def beside_two_hosts(late_ms: int, queues_ms: tuple[int, int], far_ms: int) -> str:
+    """Captured at the server: a client asks as in `turns`, and two other hosts upload. Their paths have these queues.
+
+    The RTT between the server and the other hosts is `far_ms` without a queue.
+    """
+    lines = opened("C", "S", 0, at_server=True) + turns("C", "S", late_ms=late_ms, far_begins=True)
+    for number, queue_ms in enumerate(queues_ms):
+        sender, receiver = "DE"[number], "TU"[number]
+        lines += [f"host {sender} 10.0.0.{8 + number}:4000{number} isn 9000", f"host {receiver} 10.0.0.2:8{number} isn 7000"]
+        lines += opened(sender, receiver, 0.5 + number, at_server=True, round_trip_ms=far_ms)
+        lines += stream(sender, receiver, far_ms + queue_ms, begin_ms=150)
+    return at_time(lines)
+
+
 def asked(
     tmp_path: Path, *, late_ms: int, round_trip_ms: int | None, address: str = "10.0.0.1", downloads: bool = False
 ) -> dict[str, float]:
@@ -161,6 +175,26 @@ def test_an_answer_whose_request_others_show_to_have_stood_in_a_queue_is_the_pat
 @pytest.mark.parametrize("downloads", [False, True])
 def test_a_program_that_asks_late_beside_others_is_late(tmp_path: Path, round_trip_ms: int, address: str, *, downloads: bool) -> None:
     reported = asked(tmp_path, late_ms=60, round_trip_ms=round_trip_ms, address=address, downloads=downloads)
+    assert reported["application"] == pytest.approx(FIRST_MS + (TURNS - 1) * 60, abs=TURNS)
+
+
+@pytest.mark.parametrize(
+    ("queues_ms", "paths_ms"),
+    [((60, 60), 60), ((60, 0), 0), ((60, 30), 30)],
+    ids=["both show the queue", "one shows none", "one shows a shorter one"],
+)
+def test_a_queue_that_two_other_hosts_show_is_in_the_part_that_all_paths_share(
+    tmp_path: Path, queues_ms: tuple[int, int], paths_ms: int
+) -> None:
+    """The questions arrive 60 ms late. The path caused as much of that as both other hosts show."""
+    reported = lasted(tmp_path, beside_two_hosts(60, queues_ms, 20))
+    least_ms = FIRST_MS + (TURNS - 1) * (60 - paths_ms)
+    assert least_ms - TURNS <= reported["application"] <= least_ms + TURNS * (SHORT_MS if paths_ms else 1)
+
+
+def test_a_host_nearer_than_the_queue_does_not_wait_in_it(tmp_path: Path) -> None:
+    """The other hosts are 50 ms away, and the client, which asks 60 ms late, is 20 ms away."""
+    reported = lasted(tmp_path, beside_two_hosts(60, (60, 60), 50))
     assert reported["application"] == pytest.approx(FIRST_MS + (TURNS - 1) * 60, abs=TURNS)
 
 

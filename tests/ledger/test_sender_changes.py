@@ -319,12 +319,12 @@ def test_an_old_stack_that_follows_nagles_rule_holds_a_tail_behind_full_segments
     Minshall's variant, which is younger than SACK, would send these 500 bytes at once.
     """
     lines = [f"0.000 C > S S 0:0(0) win 32768 <mss 1460{options}>", f"0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 1460{options}>"]
-    lines += ["0.020 C > S . ack 1 win 32768", "0.100 C > S P. 1:101 ack 1"]
+    lines += ["0.020 C > S . ack 1 win 32768", "0.100 C > S P. 1:41 ack 1"]
     for place in range(1, 4):
-        at, seq = f"{0.1 + 0.02 * place:.3f}", 1 + 100 * place
+        at, seq = f"{0.1 + 0.02 * place:.3f}", 100 * place - 59
         lines += [f"{at} S > C . ack {seq}", f"{at} C > S P. {seq}:{seq + 100} ack 1"]
-    lines += ["0.180 S > C . ack 401", "0.300 C > S . 401:1861 ack 1", "0.320 S > C . ack 1861", "0.320 C > S P. 1861:2361 ack 1"]
-    lines += ["0.340 S > C . ack 2361"]
+    lines += ["0.180 S > C . ack 341", "0.300 C > S . 341:1801 ack 1", "0.320 S > C . ack 1801", "0.320 C > S P. 1801:2301 ack 1"]
+    lines += ["0.340 S > C . ack 2301"]
     found = judged_text(tmp_path, "\n".join(lines))
     held = found.ledger.filter(pl.col("cause") == "nagle").collect()
     assert held["payload_bytes"].to_list() == nagle

@@ -88,9 +88,8 @@ pub struct Options {
     pub most: usize,
     /// Number of connections in the whole capture; 0 if unknown. A second pass needs the number, because `only` may
     /// exclude connections. In a capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS)
-    /// connections, the causes of waits are determined for all connections between two hosts together, because these
-    /// connections share the path. For such a capture, `only` must contain all connections between two hosts or none of
-    /// them.
+    /// connections, the causes of waits are determined for all connections together, because connections may share a
+    /// path. For such a capture, `only` must be `None`.
     pub in_capture: usize,
     /// Memory limit for the waits of open connections. A second, equal limit applies to the waits of ended connections.
     /// Waits beyond a limit are written to a temporary file.

@@ -263,8 +263,7 @@ impl DirectionFacts {
             offers(figures, option, false) || offers(others, option, false)
         };
         let old = offers(figures, sack, false) && offers(figures, stamps, false);
-        let max_in_flight_bytes = figures.max_in_flight_bytes.get();
-        let tick_ns = totals.tick_ns.get();
+        let (max_in_flight_bytes, tick_ns) = (figures.max_in_flight_bytes.get(), totals.tick_ns.get());
         let drained = row.rates.get(side)?.as_deref().map(crate::accounts::Rates::drained);
         let nagle = behaviour.sending.nagle.as_deref().copied().unwrap_or_default();
         let sure_holds =

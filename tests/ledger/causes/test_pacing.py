@@ -90,3 +90,15 @@ def test_where_data_arrives_and_nothing_reveals_queues_the_path_may_have_spaced_
     reported = lasted(tmp_path, text)
     assert "pacing" not in reported
     assert reported["network"] >= 39 * (9.46 - 0.01) - 0.5
+
+
+@pytest.mark.parametrize(("flags", "cause"), [(".", "unknown"), ("P.", "application")])
+def test_a_write_that_goes_on_after_all_was_acknowledged_may_wait_for_a_pacing_timer(tmp_path: Path, flags: str, cause: str) -> None:
+    """One full segment every 50 to 56 ms; the ACK arrives after 20 ms. PSH ends a write; without PSH, more data may be in the buffer."""
+    lines = [bursts(1, 50.0, 20.0)]
+    for number in range(1, 10):
+        at_ms, seq = FIRST_MS + 50 * number + 3 * (number % 3), 1 + SIZE * (number + 1)
+        lines.append(f"{at_ms}ms C > S {flags} {seq}:{seq + SIZE} ack 1\n{at_ms + 20}ms S > C . ack {seq + SIZE} win 65535")
+    reported = lasted(tmp_path, "\n".join(lines))
+    other = "application" if cause == "unknown" else "unknown"
+    assert reported[cause] - reported.get(other, 0) > 8 * 25

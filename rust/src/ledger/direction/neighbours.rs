@@ -226,7 +226,8 @@ impl Neighbours {
     /// trip between capture point and sender takes at least `to_sender_ns`. A host at less than half the distance of
     /// the hosts that show a shared queue may be in front of the queue.
     pub(in super::super) fn queued_ns(&self, ts_ns: i64, to_sender_ns: i64) -> [i64; 2] {
-        let own = self.own.each_ref().map(|queue| queue.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, Some(self.conn))));
+        let own =
+            self.own.each_ref().map(|queue| queue.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, Some(self.conn))));
         let shared = self.shared.each_ref().map(|queue| {
             let is_behind = to_sender_ns.saturating_mul(2) >= queue.shortest_ns;
             if is_behind { queue.ns_at(ts_ns, None) } else { 0 }

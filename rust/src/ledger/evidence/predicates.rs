@@ -22,8 +22,8 @@ macro_rules! predicates {
 predicates! {
     ack_is_unseen, ack_just_came, ack_was_held, ack_was_late, all_acked, answer_may_be_lost, buffer_was_emptied,
     bytes_are_missing, came_with_ack, ends_otherwise, fills_window, first_was_forced_in, fits_any_congestion_window,
-    flight_stands, had_in_flight, had_little_in_flight, has_begun_anew, has_flown, has_stopped, is_after_loss, is_bare_fin,
-    is_bulk, is_first_data, is_in_burst, is_in_own_queue, is_in_queue, is_in_train, is_late_fin, is_needless,
+    flight_stands, had_in_flight, had_little_in_flight, has_begun_anew, has_flown, has_stopped, holds_one_message,
+    is_after_loss, is_bare_fin, is_bulk, is_first_data, is_in_burst, is_in_own_queue, is_in_queue, is_in_train, is_late_fin, is_needless,
     is_no_larger, is_on_plateau, is_probe_of_new_data, is_recovering, is_released_in_turn, is_repair, is_resent,
     is_small, is_strange, is_syn, is_tail_probe, is_timed_out, is_to_closed_receiver, is_window_probe, left_as_half_a_window,
     left_at_its_pace, may_be_far, may_fill_buffer, may_have_refilled_buffer, may_have_timed_out_early, met_no_queue,

@@ -47,9 +47,7 @@ def test_a_segment_of_one_message_does_not_show_when_the_message_was_written(tmp
 
 
 @pytest.mark.parametrize("probed_turns", [[], [1]])
-def test_a_tail_loss_probe_of_a_small_segment_does_not_show_that_nagles_algorithm_is_off(
-    tmp_path: Path, probed_turns: list[int]
-) -> None:
+def test_a_tail_loss_probe_of_a_small_segment_does_not_show_that_nagles_algorithm_is_off(tmp_path: Path, probed_turns: list[int]) -> None:
     """Replies of 100 bytes, a full segment and 300 bytes. The 300 bytes wait until the 100 bytes are acknowledged.
 
     The second reply's last segment is lost and sent again by a tail-loss probe, while it is itself the last small segment in flight.

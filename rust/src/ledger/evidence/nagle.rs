@@ -156,13 +156,15 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// Whether the segment has room for one message only: it is shorter than two of the shortest segments. While the
-    /// previous segment waited, or until the peer answered, the application therefore wrote once, at an unknown time.
-    /// An application that always has data to send writes several messages in that time, and the buffer joins them.
+    /// Whether this segment and the previous one each have room for one message only: they are shorter than two of the
+    /// shortest segments. While the previous segment waited, or until the peer answered, the application therefore wrote
+    /// once, at an unknown time. An application that always has data to send writes several messages in that time, and
+    /// the buffer joins them.
     pub(in super::super) fn holds_one_message(&self) -> bool {
+        let longest = self.wait.payload_before_bytes.get().map(|before| before.max(self.record.payload_bytes));
         !self.direction.old
             && (self.wait.held_before || self.peer_spoke())
-            && is(self.direction.min_segment_bytes, |least| self.record.payload_bytes < 2 * least)
+            && are(longest, self.direction.min_segment_bytes, |longest, least| longest < 2 * least)
     }
 
     /// Whether everything was acknowledged, and the segment was sent within the release window after that.

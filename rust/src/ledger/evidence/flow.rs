@@ -71,8 +71,10 @@ impl Evidence<'_> {
 
     /// Whether the last RTT sample, or the segment's own timestamp, shows a queue on the path.
     pub(in super::super) fn is_in_queue(&self) -> bool {
-        let by_timestamp =
-            self.wait.queueing_delay_ns.get().filter(|_| self.says_when() && !self.wait.echo_ns.is_some());
+        // The echoed ACK shows the queues of both directions, unless the segment before it ended a write: then the
+        // echo may be late because the application wrote late.
+        let shows_echo = self.wait.echo_ns.is_some() && !self.wait.small_before;
+        let by_timestamp = self.wait.queueing_delay_ns.get().filter(|_| self.says_when() && !shows_echo);
         let late_echo_ns =
             || self.wait.echo_ns.get().zip(self.direction.reaction_min_ns).map_or(0, |(echo, least)| echo - least);
         if let Some(delay_ns) = by_timestamp {

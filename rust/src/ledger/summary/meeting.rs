@@ -150,10 +150,9 @@ impl Meeting {
         // results.
         let most = MAX_SAMPLES / (self.in_capture.max(1) * WITNESSES.len());
         let mut connections = self.connections;
-        if connections.len() < 2 {
-            return Ok(connections);
-        }
-        let directions = connections.iter().flat_map(|one| WITNESSES.map(|(side, of)| (one, side, of)));
+        let has_company = company(&connections);
+        let together = connections.iter().zip(&has_company).filter(|(_, has_company)| **has_company);
+        let directions = together.flat_map(|(one, _)| WITNESSES.map(|(side, of)| (one, side, of)));
         let witnesses: Vec<_> = directions.filter(|(one, side, of)| one.is_witness(*side, *of)).collect();
         let samples = by_threads(threads, witnesses, |(connection, side, of)| {
             let samples = connection.samples(side, of, most)?;
@@ -174,7 +173,7 @@ impl Meeting {
                 Arc::new(Queue::shared(shown.map(Arc::as_ref)))
             })
         });
-        for connection in &mut connections {
+        for connection in connections.iter_mut().zip(has_company).filter_map(|(one, met)| met.then_some(one)) {
             let (conn, hosts) = (connection.row.conn, [0, 1].map(|side| connection.host(side)));
             let of_hosts = hosts.into_iter().zip(&shared).map(|(host, shared)| {
                 let own = [Witness::Echo, Witness::Ack].map(|of| queues.get(&(host, of)).map(Arc::clone));
@@ -185,6 +184,24 @@ impl Meeting {
         }
         Ok(connections)
     }
+}
+
+/// For each connection: whether another connection exists at the same time.
+fn company(connections: &[Ended]) -> Vec<bool> {
+    let life = |row: &ConnectionRow| row.first_ts_ns.get().zip(row.last_ts_ns.get());
+    let mut lives: Vec<_> =
+        (0..).zip(connections).filter_map(|(at, one)| life(&one.row).map(|life| (life, at))).collect();
+    lives.sort_unstable();
+    let mut has_company = vec![false; connections.len()];
+    let mut longest: Option<(i64, usize)> = None;
+    for ((first_ns, last_ns), at) in lives {
+        for met in longest.filter(|(until_ns, _)| first_ns <= *until_ns).into_iter().flat_map(|(_, other)| [at, other])
+        {
+            has_company.get_mut(met).into_iter().for_each(|one| *one = true);
+        }
+        longest = longest.filter(|(until_ns, _)| *until_ns >= last_ns).or(Some((last_ns, at)));
+    }
+    has_company
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 The rules of a TCP stack are deterministic. A message is an exception if it stalled in a part where most messages were normal, or the
 reverse. If there are hardly any exceptions, a cut costs little. Otherwise, chance affects the stalls. For example, a timer happens to
-expire and a message of a slow size passes, or a receiver sends ACKs at once for a while. Then three descriptions compete by their length in
-nats (Rissanen's two-part code). The length has two parts: the messages, encoded by the description, and the description itself. The second
-part is half the logarithm of the number of messages for each share, plus the logarithm of the number of ways to place the cuts.
+expire, so that a message does not stall although messages of its size usually do. Or a receiver stops delaying ACKs for a while. Then three
+descriptions compete by their length in nats (Rissanen's two-part code). The length has two parts: the messages, encoded by the description,
+and the description itself. The second part is half the logarithm of the number of messages for each share, plus the logarithm of the number
+of ways to place the cuts.
 
 - **two shares**: one for all normal parts and one for all slow parts, which alternate. One timer causes the stalls of all slow ranges, so
   they have equal shares, and even a range with few messages can be recognized.

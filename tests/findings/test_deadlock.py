@@ -77,7 +77,7 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
 
 
 def test_a_lock_in_which_no_more_was_ever_in_flight_may_be_that_of_a_full_buffer(tmp_path: Path) -> None:
-    """A sender with TCP_NODELAY and a send buffer of 8,192 bytes would send the same frames.
+    """A sender with TCP_NODELAY and a send buffer of 8,192 bytes would send the frames of this capture, too.
 
     Its send buffer would be 9,558 bytes too small (17,750 − 8,192).
     """

@@ -119,7 +119,7 @@ def test_a_sender_that_once_let_a_small_segment_pass_a_full_one_is_no_bsd(tmp_pa
 
 
 def _moved(text: str, client: int, server: int) -> str:
-    """Return the lines of an exchange with higher sequence numbers: the client's by `client` bytes, the server's by `server`."""
+    """Add `client` to all sequence numbers of the client in an exchange, and `server` to those of the server."""
     lines = []
     for line in text.splitlines():
         words = line.split()

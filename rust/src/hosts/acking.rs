@@ -30,9 +30,9 @@ const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 /// For each timer: its time, and the range of median delays (from, below) that identifies it, in ms
 /// (`docs/how-it-decides.md`, 2.5). The median distinguishes timers of 40 and 50 ms.
 const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115), (200, 190, 215)];
-/// With a 200 ms timer, the 10th percentile of the ACK delays is at most 206 ms. The bound excludes lwIP. If lwIP's
-/// periodic timer of 250 ms (`TCP_TMR_INTERVAL`) is in step with a dialogue of 40 ms, all delays are 210 ms. With a 200
-/// ms timer, the delays vary.
+/// With a 200 ms timer, the 10th percentile of the ACK delays is at most 206 ms. The bound excludes lwIP, whose
+/// timer expires every 250 ms (`TCP_TMR_INTERVAL`). If each segment arrives 40 ms after the timer expired, each ACK is
+/// delayed by 210 ms.
 const SOONEST_TO_MS: i64 = 206;
 const TIMER_LIKE_LWIP_MS: i64 = 200;
 

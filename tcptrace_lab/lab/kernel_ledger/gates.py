@@ -112,7 +112,7 @@ def nagle(event: Event, _at_ns: int = 0) -> str | None:
 
 
 def deferral(event: Event) -> str | None:
-    """Return the gate if the window has room for less than a third of its size.
+    """Return the gate that TSO deferral closes: less than a third of the window (receive or congestion) is free.
 
     This is `tcp_tso_should_defer` without its time conditions.
     """

@@ -111,7 +111,7 @@ CAUSE_COLOURS = {cause: causes.OURS[cause].colour for cause in schema.CAUSES}
 """The colour of each cause, in figures and in bars. A cause with which TCP delays no data has a pale colour."""
 
 CAUSE_PATTERNS = {cause: causes.OURS[cause].pattern for cause in schema.CAUSES}
-"""The pattern of each cause, by its name in Plotly. Causes whose colours are hard to distinguish have different patterns."""
+"""Maps each cause to the name of its pattern in Plotly. Causes whose colours are hard to distinguish have different patterns."""
 
 _BAND_HEIGHT = 0.035
 """Height of a band, as a share of the figure's height."""

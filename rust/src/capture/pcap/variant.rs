@@ -146,9 +146,8 @@ impl Variant {
                     + u32::from(*packet_type > LARGEST_PACKET_TYPE)
             }
             (20, [unknown, ..]) => {
-                // In real files, this value has the eight hexadecimal digits `wfbfxy0z` (Wireshark's
-                // wiretap/libpcap.c). Here, w is 9 or b, x is b or d, y is 6 or 9, and z is 1 or 2. The value is 0 if
-                // Wireshark wrote the file.
+                // In real files, this value is 0 (written by Wireshark), or it has the hexadecimal form `?fbf??0?`
+                // (Wireshark's wiretap/libpcap.c). The four digits shown as `?` are 9 or b, b or d, 6 or 9, and 1 or 2.
                 let value = header.order.u32(*unknown);
                 let seen = value & 0x0FFF_00F0 == 0x0FBF_0000
                     && matches!(value >> 28, 0x9 | 0xB)

@@ -21,7 +21,7 @@ pub const LONGEST_OF_CAUSE: usize = 10;
 pub struct KeptWait {
     /// The interval.
     pub interval: Interval,
-    /// What the sender knew; `None` for the time before the first segment of a direction and after its last segment.
+    /// The evidence for the cause. `None` before the first segment of a direction and after its last segment.
     pub proof: Option<Proof>,
     /// How many intervals of the direction are longer than this one; `None` if [`LONGEST`] or more are longer.
     pub place: Option<u16>,

@@ -50,7 +50,7 @@ pub struct LedgerRow {
     pub conn: u32,
     pub from_client: bool,
     pub interval: Interval,
-    /// What the sender knew; `None` for the time before the first segment of a direction and after its last segment.
+    /// The evidence for the cause. `None` before the first segment of a direction and after its last segment.
     pub proof: Option<Proof>,
     pub bounds: Bounds,
 }

@@ -156,6 +156,19 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
+    /// Whether an ACK without data released a small segment that Nagle's algorithm delayed.
+    #[inline]
+    pub(in super::super) fn waited_for_ack(&self) -> bool {
+        self.is_small() && ((self.was_released_by_ack() && self.was_held_by_nagle()) || self.was_released_late())
+    }
+
+    /// Whether an ACK, or data that acknowledged everything, released a small segment that Nagle's algorithm may have
+    /// delayed.
+    #[inline]
+    pub(in super::super) fn nagle_may_have_held(&self) -> bool {
+        self.waited_for_ack() || self.was_released_by_answer()
+    }
+
     /// Whether this segment and the previous one each have room for one message only: they are shorter than two of the
     /// shortest segments. While the previous segment waited, or until the peer answered, the application therefore wrote
     /// once, at an unknown time. An application that always has data to send writes several messages in that time, and

@@ -1,10 +1,11 @@
 //! Unknown: several causes explain the wait equally well, and their remedies differ.
 //!
 //! - **Closed** if the sender sends one small segment per RTT behind a flight that may fill the send buffer, and the
-//!   small segments differ in size. Either Nagle's algorithm or the full buffer delays these segments. Later gates are
-//!   not evaluated for a wait for which this gate is closed. Two more functions are the last gates of all. One is
-//!   closed if an ACK released the segment and no other gate explains the wait. The other is closed if bytes were in
-//!   flight and no event shows why the sender continued.
+//!   small segments differ in size. Either Nagle's algorithm or the full buffer delays these segments. The gate is also
+//!   closed if the segment and the previous one each hold one message: either Nagle's algorithm delayed the message, or
+//!   the application wrote it late. Later gates are not evaluated for a wait for which this gate is closed. Two more
+//!   functions are the last gates of all. One is closed if an ACK released the segment and no other gate explains the
+//!   wait. The other is closed if a write may continue with the segment and no event shows why the sender waited.
 //! - **Opened by** the ACK that releases the segment.
 //! - **Disproved by** a larger flight (the buffer had room), or by segments of one size (in this case, the cause is
 //!   `send-buffer`).
@@ -14,7 +15,6 @@ use super::super::cause::Cause;
 use super::super::evidence::{Evidence, PACED_PART};
 use super::super::rivals::Rivals;
 use super::closed::Closed;
-use super::nagle::may_hold;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
@@ -22,7 +22,8 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     if wait.was_taken_in_turn() {
         return Some(rivals(Cause::SendBuffer));
     }
-    (wait.holds_one_message() && !wait.was_taken_one_by_one() && may_hold(wait)).then(|| rivals(Cause::Application))
+    (wait.holds_one_message() && !wait.was_taken_one_by_one() && wait.nagle_may_have_held())
+        .then(|| rivals(Cause::Application))
 }
 
 /// Closed if an ACK released the segment and no other gate explains the wait. Nagle's algorithm may be on, a buffer may

@@ -3,6 +3,7 @@
 //! - **Closed** when Nagle's algorithm delayed a small segment and an ACK released the segment. If the receiver delayed
 //!   the ACK, the cause is `nagle-delayed-ack` (RFC 1122, 4.2.3.2), else `nagle`.
 //! - **Closed** also if data of the peer acknowledged the previous segment, and the application does not wait for answers.
+//! - **Not closed** if the segment and the previous one each hold one message: nothing shows when it was written.
 //! - **Opened by** the ACK of everything in flight; in Minshall's variant, by the ACK of the last small segment.
 //! - **Disproved by** a small segment that is sent while an earlier small one is in flight.
 //! - **Source:** RFC 896; RFC 9293, 3.7.4; Linux `net/ipv4/tcp_output.c` (`tcp_nagle_check`, Minshall's variant);
@@ -17,22 +18,10 @@ fn buffer_may_hold_it(wait: &Evidence<'_>) -> bool {
     wait.may_fill_buffer() && !wait.more_was_buffered()
 }
 
-#[inline]
-fn waits_for_ack(wait: &Evidence<'_>) -> bool {
-    wait.is_small() && ((wait.was_released_by_ack() && wait.was_held_by_nagle()) || wait.was_released_late())
-}
-
-/// Whether an ACK, or data that acknowledged everything, released a small segment that Nagle's algorithm may have
-/// delayed.
-#[inline]
-pub(super) fn may_hold(wait: &Evidence<'_>) -> bool {
-    waits_for_ack(wait) || wait.was_released_by_answer()
-}
-
 /// Closed if Nagle's algorithm delayed a small segment until an ACK arrived, and the receiver delayed this ACK.
 #[inline]
 pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
-    (wait.ack_was_late() && waits_for_ack(wait)).then(|| {
+    (wait.ack_was_late() && wait.waited_for_ack()).then(|| {
         Closed::consistent(Cause::NagleDelayedAck).but_possible_if(buffer_may_hold_it(wait) || wait.was_held_at_first())
     })
 }
@@ -41,7 +30,7 @@ pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
 /// data back although the receiver window had room.
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
-    let is_held = || may_hold(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();
+    let is_held = || wait.nagle_may_have_held() && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();
     ((is_held() && !wait.holds_one_message()) || wait.was_kept_back())
         .then(|| Closed::consistent(Cause::Nagle).but_possible_if(!wait.direction.old || buffer_may_hold_it(wait)))
 }

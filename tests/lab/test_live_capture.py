@@ -58,7 +58,7 @@ def capturing(folder: Path, server: socket.socket, *options: str | Path) -> Iter
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
         try:
-            assert b"Ctrl-C stops it" in running.stderr.readline()
+            assert b"Ctrl-C stops the capture" in running.stderr.readline()
             kept = b"3 files of 2.05 kB" if "--ring" in options else b"10 files of 105 MB"
             assert running.stderr.readline().endswith(b"; a long session keeps its last " + kept + b"\n")
             yield running

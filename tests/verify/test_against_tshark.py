@@ -97,7 +97,7 @@ def test_deviations_name_real_captures() -> None:
 def test_malformed_capture_is_read_or_refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The engine reads as much as it can.
 
-    `analyze` exits with 0 if all of the capture was read, with 4 for a part, and with 3 for nothing.
+    `analyze` exits with 0 if it read the whole capture, with 4 if it read a part, and with 3 if it read no packet.
     """
     ours = _read_or_refusal(path)
     if isinstance(ours, EngineError):

@@ -71,19 +71,19 @@ class Between:
     line_rate: float | None = None
 
 
-def between(sender: Life, receiver: Life | None, path_ns: int | None = None, back_ns: int | None = None) -> Between:
-    """Match each data segment at the sender with its arrival at the receiver, and with the ACK that the receiver sends.
+def between(sender: Life, receiver: Life | None, trips: Sequence[Trip], path_ns: int | None = None, back_ns: int | None = None) -> Between:
+    """Return what the two sockets show about the path of the sender's data.
 
     Args:
         sender: the socket that sends the data.
         receiver: the socket at the other end.
+        trips: result of `trips_between` for these sockets.
         path_ns: transit time of the fastest packet from the sender's host to the receiver's host, over all connections. A connection whose
             packets were all queued does not show this time itself.
-        back_ns: the same from the receiver's host to the sender's host.
+        back_ns: this time from the receiver's host to the sender's host.
     """
     if receiver is None:
         return Between()
-    trips = _trips(sender, receiver)
     held = joined(_acks_held(receiver, trips))
     _, ack_queues = _queued(_ack_trips(receiver, sender), back_ns)
     if not trips:
@@ -93,28 +93,28 @@ def between(sender: Life, receiver: Life | None, path_ns: int | None = None, bac
     return Between(least_ns, queues, ack_queues, held, [trip.arrived_ns for trip in trips], _line_rate(trips, is_late))
 
 
-def _queued(trips: Sequence[_Trip], path_ns: int | None) -> tuple[int, Spans]:
+def _queued(trips: Sequence[Trip], path_ns: int | None) -> tuple[int, Spans]:
     """Return the shortest transit time of the path, and the time spans in which a packet was queued."""
     least_ns = min(trip.ns for trip in trips) if trips else 0
     least_ns = least_ns if path_ns is None else min(least_ns, path_ns)
     return least_ns, joined((trip.left_ns + least_ns, trip.arrived_ns) for trip in trips if _is_late(trip, least_ns))
 
 
-def _is_late(trip: _Trip, least_ns: int) -> bool:
+def _is_late(trip: Trip, least_ns: int) -> bool:
     return trip.ns > least_ns + max(MIN_QUEUE_NS, int(QUEUE_SHARE * least_ns))
 
 
-def least_transits(every: Iterable[tuple[Life, Life | None]]) -> dict[tuple[str, str], int]:
+def least_transits(every: Iterable[tuple[Life, Sequence[Trip]]]) -> dict[tuple[str, str], int]:
     """Return the transit time of the fastest data segment from each host to each other host, by their addresses, over all connections."""
     found: dict[tuple[str, str], int] = {}
-    for sender, receiver in every:
+    for sender, trips in every:
         hosts = sender.local.address, sender.remote.address
-        for trip in _trips(sender, receiver) if receiver else []:
+        for trip in trips:
             found[hosts] = min(trip.ns, found.get(hosts, trip.ns))
     return found
 
 
-class _Trip(NamedTuple):
+class Trip(NamedTuple):
     """One data segment that was seen at both sockets."""
 
     left_ns: int
@@ -127,24 +127,26 @@ class _Trip(NamedTuple):
         return self.arrived_ns - self.left_ns
 
 
-def _trips(sender: Life, receiver: Life) -> list[_Trip]:
+def trips_between(sender: Life, receiver: Life | None) -> list[Trip]:
     """Return one trip per arrived data segment, in order of arrival.
 
     An arrival is matched with the earliest transmission that has not arrived yet.
     """
+    if receiver is None:
+        return []
     left: dict[tuple[int, int], deque[int]] = {}
     for event in sender.events:
         if event.kind == TRANSMIT and event.detail_bytes > 0:
             left.setdefault((event.detail_seq, event.detail_bytes), deque()).append(event.time_ns)
-    trips: list[_Trip] = []
+    trips: list[Trip] = []
     for event in receiver.events:
         sent = left.get((event.detail_seq, event.detail_bytes)) if event.kind == RECEIVED else None
         if sent and sent[0] <= event.time_ns:
-            trips.append(_Trip(sent.popleft(), event.time_ns, event.detail_bytes))
+            trips.append(Trip(sent.popleft(), event.time_ns, event.detail_bytes))
     return trips
 
 
-def _ack_trips(receiver: Life, sender: Life) -> list[_Trip]:
+def _ack_trips(receiver: Life, sender: Life) -> list[Trip]:
     """Return one trip per ACK number, from the first ACK with this number that was sent to the first that arrived."""
     sent: dict[int, int] = {}
     for event in receiver.events:
@@ -154,10 +156,10 @@ def _ack_trips(receiver: Life, sender: Life) -> list[_Trip]:
     for event in sender.events:
         if event.kind == RECEIVED and sent.get(event.detail_ack, event.time_ns) < event.time_ns:
             arrived.setdefault(event.detail_ack, event.time_ns)
-    return [_Trip(sent[ack], arrived_ns, 0) for ack, arrived_ns in arrived.items()]
+    return [Trip(sent[ack], arrived_ns, 0) for ack, arrived_ns in arrived.items()]
 
 
-def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, int]]:
+def _acks_held(receiver: Life, trips: Sequence[Trip]) -> Iterator[tuple[int, int]]:
     """Yield one time span per delayed ACK, from the transmission of its data to the arrival of the ACK.
 
     The ACK is assumed to have the same transit time as the data.
@@ -175,7 +177,7 @@ def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, in
                 waiting.popleft()
 
 
-def _line_rate(trips: Sequence[_Trip], is_late: Sequence[bool]) -> float | None:
+def _line_rate(trips: Sequence[Trip], is_late: Sequence[bool]) -> float | None:
     """Return the bottleneck's rate in bytes per second.
 
     The rate comes from packets that waited behind another packet in the queue.

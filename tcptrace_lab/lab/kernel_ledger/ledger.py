@@ -23,6 +23,7 @@ from tcptrace_lab.lab.kernel_ledger.both_ends import (
     Sides,
     between,
     least_transits,
+    trips_between,
     within,
 )
 from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
@@ -71,11 +72,11 @@ SCHEMA: dict[str, Any] = {
 def kernel_ledger(events: pl.DataFrame) -> pl.DataFrame:
     """Return the intervals of all senders, sender by sender, in order of time."""
     rows: list[tuple[object, ...]] = []
-    connected = pairs(lives(events))
-    least_ns = least_transits(connected)
-    for life, other in connected:
+    connected = [(life, other, trips_between(life, other)) for life, other in pairs(lives(events))]
+    least_ns = least_transits((life, trips) for life, _, trips in connected)
+    for life, other, trips in connected:
         hosts = life.local.address, life.remote.address
-        path = between(life, other, least_ns.get(hosts), least_ns.get(hosts[::-1]))
+        path = between(life, other, trips, least_ns.get(hosts), least_ns.get(hosts[::-1]))
         ends = (*life.local, *life.remote, life.is_client)
         rows.extend((*ends, *row, path.least_transit_ns) for row in _merged(_rows(life, other, path)))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tcptrace_lab.lab.kernel_ledger.both_ends import Sides, between
+from tcptrace_lab.lab.kernel_ledger.both_ends import Sides, between, trips_between
 from tcptrace_lab.lab.kernel_ledger.causes import allowed_causes
 from tcptrace_lab.lab.kernel_ledger.events import read_records
 from tcptrace_lab.lab.kernel_ledger.ledger import kernel_ledger
@@ -57,7 +57,8 @@ def test_bytes_that_the_peers_tcp_holds_are_its_own() -> None:
 def test_packets_later_than_the_fastest_were_in_a_queue() -> None:
     left = [event(at, "transmit", detail_seq=1_000 * at, detail_bytes=1_000) for at in range(3)]
     came = [event(at, "received", detail_seq=1_000 * number, detail_bytes=1_000) for number, at in enumerate((10, 14, 18))]
-    path = between(client(*left), server(*came))
+    sender, receiver = client(*left), server(*came)
+    path = between(sender, receiver, trips_between(sender, receiver))
     assert path.least_transit_ns == 10 * MS
     assert path.queues == [(11 * MS, 18 * MS)]
 
@@ -69,13 +70,13 @@ def test_an_ack_that_leaves_late_was_held_for_as_long_as_the_sender_waits() -> N
         event(15, "received", detail_seq=100, detail_bytes=100),
         event(50, "transmit", detail_ack=200),
     )
-    assert between(left, came).acks_held == [(0, 60 * MS)]
+    assert between(left, came, trips_between(left, came)).acks_held == [(0, 60 * MS)]
 
 
 def test_an_ack_that_leaves_soon_was_not_held() -> None:
     left = client(event(0, "transmit", detail_seq=0, detail_bytes=100))
     came = server(event(10, "received", detail_seq=0, detail_bytes=100), event(15, "transmit", detail_ack=100))
-    assert between(left, came).acks_held == []
+    assert between(left, came, trips_between(left, came)).acks_held == []
 
 
 @pytest.mark.parametrize(

@@ -185,12 +185,6 @@ impl Queue {
         Self { spans, shortest_ns }
     }
 
-    /// Whether no connection shows a queue at any time.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
-    }
-
     /// The least time that a packet spends in the queue if it passes the capture point at `ts_ns`. The packet arrives
     /// after the ACK that passed before it; only connections other than `but` count.
     fn ns_at(&self, ts_ns: i64, but: Option<u32>) -> i64 {
@@ -208,8 +202,8 @@ impl Queue {
 pub struct Neighbours {
     conn: u32,
     /// Queues that other connections of the sender's host show: on the path to it, and on this path and back.
-    own: [Option<Arc<Queue>>; 2],
-    /// The same two kinds of queues, as two hosts show them.
+    own: [Arc<Queue>; 2],
+    /// Queues of these two kinds that two hosts show.
     shared: [Arc<Queue>; 2],
 }
 
@@ -217,7 +211,7 @@ impl Neighbours {
     /// Creates the neighbours of connection `conn`. Each pair is the queue on the path to the host, and the queues on
     /// this path and the return path together.
     #[must_use]
-    pub fn new(conn: u32, own: [Option<Arc<Queue>>; 2], shared: [Arc<Queue>; 2]) -> Self {
+    pub fn new(conn: u32, own: [Arc<Queue>; 2], shared: [Arc<Queue>; 2]) -> Self {
         Self { conn, own, shared }
     }
 
@@ -226,8 +220,7 @@ impl Neighbours {
     /// trip between capture point and sender takes at least `to_sender_ns`. A host at less than half the distance of
     /// the hosts that show a shared queue may be in front of the queue.
     pub(in super::super) fn queued_ns(&self, ts_ns: i64, to_sender_ns: i64) -> [i64; 2] {
-        let own =
-            self.own.each_ref().map(|queue| queue.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, Some(self.conn))));
+        let own = self.own.each_ref().map(|queue| queue.ns_at(ts_ns, Some(self.conn)));
         let shared = self.shared.each_ref().map(|queue| {
             let is_behind = to_sender_ns.saturating_mul(2) >= queue.shortest_ns;
             if is_behind { queue.ns_at(ts_ns, None) } else { 0 }

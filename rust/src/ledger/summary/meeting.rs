@@ -40,11 +40,6 @@ impl Ended {
         Self { row, waits, neighbours: [None, None] }
     }
 
-    /// The client (0) or the server (1).
-    fn host(&self, side: usize) -> IpAddr {
-        if side == 0 { self.row.client.0 } else { self.row.server.0 }
-    }
-
     /// The queueing delays that the waits of direction `side` show on the path to a host.
     fn samples(&self, side: usize, of: Witness, most: usize) -> io::Result<Samples> {
         let (Some(log), Some(direction)) = (self.waits.directions.get(side), DirectionFacts::of(&self.row, side))
@@ -157,7 +152,7 @@ impl Meeting {
         let samples = by_threads(threads, witnesses, |(connection, side, of)| {
             let samples = connection.samples(side, of, most)?;
             let reacts = if of == Witness::Echo { side } else { 1 - side };
-            Ok((reacts, (connection.host(reacts), of), (connection.row.conn, samples)))
+            Ok((reacts, (host(&connection.row, reacts), of), (connection.row.conn, samples)))
         })?;
         let mut of_hosts: HashMap<_, Vec<_>, RandomState> = HashMap::default();
         let mut hosts: [BTreeSet<(IpAddr, Witness)>; 2] = Default::default();
@@ -174,19 +169,23 @@ impl Meeting {
             })
         });
         for connection in connections.iter_mut().zip(has_company).filter_map(|(one, met)| met.then_some(one)) {
-            let (conn, hosts) = (connection.row.conn, [0, 1].map(|side| connection.host(side)));
-            let of_hosts = hosts.into_iter().zip(&shared).map(|(host, shared)| {
-                let own = [Witness::Echo, Witness::Ack].map(|of| queues.get(&(host, of)).map(Arc::clone));
-                let any = own.iter().any(Option::is_some) || shared.iter().any(|queue| !queue.is_empty());
-                any.then(|| Neighbours::new(conn, own, shared.clone()))
-            });
-            connection.neighbours.iter_mut().zip(of_hosts).for_each(|(known, found)| *known = found);
+            for ((side, known), shared) in (0..).zip(&mut connection.neighbours).zip(&shared) {
+                let host = host(&connection.row, side);
+                let own =
+                    [Witness::Echo, Witness::Ack].map(|of| queues.get(&(host, of)).map(Arc::clone).unwrap_or_default());
+                *known = Some(Neighbours::new(connection.row.conn, own, shared.clone()));
+            }
         }
         Ok(connections)
     }
 }
 
-/// For each connection: whether another connection exists at the same time.
+/// The client (0) or the server (1).
+fn host(row: &ConnectionRow, side: usize) -> IpAddr {
+    if side == 0 { row.client.0 } else { row.server.0 }
+}
+
+/// For each connection: whether another connection exists at that time.
 fn company(connections: &[Ended]) -> Vec<bool> {
     let life = |row: &ConnectionRow| row.first_ts_ns.get().zip(row.last_ts_ns.get());
     let mut lives: Vec<_> =

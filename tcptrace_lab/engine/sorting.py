@@ -1,9 +1,9 @@
 """Collects rows that arrive out of order and may exceed memory, and returns them as one lazy frame, sorted by number.
 
 The engine returns a connection (or flow) when it ends, so a long connection can come after thousands that began later. Up to a limit, rows
-are kept in memory and sorted at the end. Rows beyond the limit are written to temporary files in sorted parts. A query processes one range
-of numbers after the other, and reads from each file only the rows in the range. Few parts contain rows with much lower numbers than the
-other rows, so nearly all rows are read once.
+are kept in memory and sorted at the end. Rows beyond the limit are written to temporary files in parts. A query processes one range of
+numbers after the other, reads only its rows from each file, and sorts them. Few parts contain rows with much lower numbers than the other
+rows, so nearly all rows are read once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TESTED_NUMBERS = 128 * RANGE_ROWS
 
 
 class _Part(NamedTuple):
-    """One sorted part: its rows, and its lowest and highest number."""
+    """One part: its rows, and its lowest and highest number."""
 
     rows: pl.LazyFrame
     low: int
@@ -45,7 +45,7 @@ class Ordered:
         Args:
             schema: columns and types of the resulting rows.
             number: name of the column to sort by.
-            part_rows: maximum number of rows kept in memory. When there are more, all of them are sorted and written to a file as one part.
+            part_rows: maximum number of rows kept in memory. When there are more, all of them are written to a file as one part.
         """
         self._schema = dict(schema)
         self._number = number
@@ -67,7 +67,8 @@ class Ordered:
     def finish(self) -> pl.LazyFrame:
         """Return all rows. Raises OutputUnwritable as `add` does."""
         if not self._files.some:
-            return (self._sorted() if self._held else _no_rows(tuple(self._schema.items()))).lazy()
+            rows = self._taken() if self._held else _no_rows(tuple(self._schema.items()))
+            return (rows if rows[self._number].is_sorted() else rows.sort(self._number)).lazy()
         if self._held:
             self._write_held()
         files = self._files.finish()
@@ -76,16 +77,15 @@ class Ordered:
         close(files)  # the scans keep them open
         return _lazy(parts, self._schema, self._number)
 
-    def _sorted(self) -> pl.DataFrame:
-        """Return the sorted rows, and start again without rows."""
+    def _taken(self) -> pl.DataFrame:
+        """Return the rows, and start again without rows."""
         rows = pl.concat(self._held)
-        self._held, self._held_rows = [], 0  # the unsorted rows must not stay in memory together with the sorted ones
-        ordered = rows[list(self._schema)]
-        return ordered if ordered[self._number].is_sorted() else ordered.sort(self._number)
+        self._held, self._held_rows = [], 0
+        return rows[list(self._schema)]
 
     def _write_held(self) -> None:
-        rows = self._sorted()
-        self._bounds.append((rows.item(0, self._number), rows.item(-1, self._number)))
+        rows = self._taken()
+        self._bounds.append(rows.select(pl.min(self._number), high=pl.max(self._number)).row(0))
         self._files.add(rows)
         memory.give_back()  # `give_back` also returns the memory that the engine used for these connections
 
@@ -105,35 +105,34 @@ def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) ->
         limit: int | None,
         batch_rows: int | None,  # noqa: ARG001  (Polars passes its own batch size, which is not used)
     ) -> Iterator[pl.DataFrame]:
-        on_number = [part for part in conjuncts(predicate) if set(part.meta.root_names()) == {number}]
-        ranges = _ranges(highest, number, schema[number], on_number)
-        return limited((_range(parts, number, bounds, predicate, columns) for bounds in ranges), limit)
+        tests = conjuncts(predicate)
+        on_number = [test for test in tests if set(test.meta.root_names()) == {number}]
+        others = [test for test in tests if set(test.meta.root_names()) != {number}]
+        passing = _ranges(highest, number, schema[number], on_number)
+        return limited((_range(parts, number, numbers, others, columns) for numbers in passing), limit)
 
     return register_io_source(rows, schema=schema, is_pure=True)
 
 
-def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of numbers up to `highest`.
-
-    If there are `tests`, each range contains a number that passes them, and is as narrow as possible.
-    """
+def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> Iterator[pl.Series]:
+    """Yield the numbers up to `highest` that pass the tests, one range after the other. Ranges without such a number are left out."""
     for start in range(0, highest + 1, TESTED_NUMBERS):
         numbers = pl.int_range(start, min(start + TESTED_NUMBERS, highest + 1), dtype=pl.Int64, eager=True)
-        passing = pl.DataFrame({number: numbers.cast(dtype)}).filter(*tests, True)[number].cast(pl.Int64)  # noqa: FBT003
-        spans = pl.DataFrame({"number": passing}).group_by(pl.col("number") // RANGE_ROWS).agg(low=pl.min("number"), high=pl.max("number"))
-        yield from spans.sort("low").select("low", "high").iter_rows()
+        passing = pl.DataFrame({number: numbers.cast(dtype)}).filter(*tests, True)  # noqa: FBT003
+        for _, of_range in passing.group_by(pl.col(number) // RANGE_ROWS, maintain_order=True):
+            yield of_range[number]
 
 
-def _range(parts: list[_Part], number: str, bounds: tuple[int, int], predicate: pl.Expr | None, columns: list[str] | None) -> pl.DataFrame:
-    """Return the rows with numbers within `bounds` that pass `predicate`, sorted by number."""
-    low, high = bounds
+def _range(parts: list[_Part], number: str, numbers: pl.Series, tests: list[pl.Expr], columns: list[str] | None) -> pl.DataFrame:
+    """Return the rows with these numbers, which are sorted, that pass the tests, sorted by number."""
+    low, high = numbers[0], numbers[-1]
     inside = pl.col(number).is_between(low, high)
-    scans = [part.rows.filter(inside) for part in parts if part.low <= high and part.high >= low]
+    if len(numbers) <= high - low:
+        inside &= pl.col(number).is_in(numbers.implode())  # with a list, Polars would test a part's statistics for each number
+    scans = [part.rows.filter(inside, *tests) for part in parts if part.low <= high and part.high >= low]
     if not scans:
         scans = [parts[0].rows.clear()]
     query = pl.concat(scans)
-    if predicate is not None:
-        query = query.filter(predicate)
     if columns is None:
         return query.sort(number).collect()
     return query.select({*columns, number}).sort(number).select(columns).collect()

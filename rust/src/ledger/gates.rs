@@ -1,4 +1,4 @@
-//! The gates: one file for each reason why TCP may not send (`docs/how-it-decides.md`, 4).
+//! The gates: one file for each reason why TCP must not send (`docs/how-it-decides.md`, 4).
 //!
 //! Each file describes what closes the gate, what opens it and what disproves it, and names the source. A gate gets the
 //! evidence of one wait. The gate returns whether it was closed until the segment was sent, and with which confidence.
@@ -27,9 +27,9 @@ use super::evidence::Evidence;
 pub use closed::Closed;
 pub(super) use loss_recovery::before_signal;
 
-/// Defines the functions that evaluate all listed gates in turn. The functions call each gate by name, so that the
-/// compiler can inline the gate. Inlining helps because most gates return after one test. An array of function pointers
-/// would prevent inlining.
+/// Defines the functions that evaluate the listed gates in order. They call each gate by name, not through an array of
+/// function pointers, so that the compiler can inline the gate. Inlining helps because most gates return after one
+/// test.
 macro_rules! order {
     ($($gate:path,)+) => {
         /// The first gate that was closed.
@@ -38,16 +38,16 @@ macro_rules! order {
             None$(.or_else(|| $gate(wait)))+
         }
 
-        /// The first gate that was closed until the segment was sent, for a wait whose first closed gate opened
-        /// earlier.
+        /// The first gate that was closed until the segment was sent. The judge needs it if the first closed gate
+        /// opened earlier.
         #[cold]
         pub(super) fn closed_to_the_end(wait: &Evidence<'_>) -> Option<Closed> {
             let to_the_end = |closed: &Closed| closed.opened_ago_ns.is_none();
             None$(.or_else(|| $gate(wait).filter(to_the_end)))+
         }
 
-        /// The result of every gate, with the name of the gate; `None` for a gate that was open. The results
-        /// of all gates explain why a wait has its cause; the judge needs only the first closed gate.
+        /// The result of every gate, with the name of the gate; `None` for an open gate. The results explain why a wait
+        /// has its cause.
         #[must_use]
         pub fn answers(wait: &Evidence<'_>) -> Vec<(&'static str, Option<Closed>)> {
             vec![$((stringify!($gate), $gate(wait))),+]
@@ -55,8 +55,8 @@ macro_rules! order {
     };
 }
 
-// All gates, in the order in which they count if several were closed until the same event. Causes that a capture shows
-// plainly come first; causes that remain when nothing else explains the wait come last.
+// All gates. If several gates were closed until the same event, the first one in this order counts. Causes that a
+// capture shows plainly come first; causes that remain when nothing else explains the wait come last.
 order! {
     handshake::gate,
     close::gate,

@@ -97,8 +97,8 @@ impl Arrival {
     }
 }
 
-/// A queue of arrivals, 16 bytes each. If a host sends nothing, its queue stays full: the size is limited, and each new
-/// arrival replaces the oldest.
+/// A queue of arrivals, 16 bytes each. The queue of a host that sends nothing stays full, and each new arrival replaces
+/// the oldest.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Queue {
     /// Ring buffer, whose length is 0 or a power of two, at most [`MAX_IN_TRANSIT`].
@@ -112,8 +112,8 @@ struct Queue {
     oldest: Common,
     /// Common part of the newest arrival.
     newest: Common,
-    /// Between the oldest and the newest arrival: the arrivals at which the common part changes, each with the new
-    /// common part. The arrivals are numbered from the first one of the direction.
+    /// Arrivals after the oldest whose common part differs from that of the previous arrival: the number of the
+    /// arrival, and its common part. The first arrival of the direction has number 0.
     changes: VecDeque<(u64, Common)>,
 }
 
@@ -167,7 +167,7 @@ impl Queue {
         self.places.resize((self.len * 2).max(INITIAL_CAPACITY), Own::default());
     }
 
-    /// The index in the ring buffer that is `behind` places after the oldest arrival.
+    /// Index in the ring buffer of the arrival that is `behind` places after the oldest one.
     #[inline]
     fn place(&self, behind: usize) -> usize {
         (self.first + behind) & self.places.len().wrapping_sub(1)
@@ -179,7 +179,7 @@ impl Queue {
 pub(super) struct Arrivals {
     /// Allocated with the first arrival.
     queue: Option<Box<Queue>>,
-    /// The last echoed timestamp, and when the first segment with that timestamp was captured.
+    /// The last echoed timestamp, and the capture time of the first segment with this timestamp.
     echoed: Option<(u32, i64)>,
 }
 
@@ -207,14 +207,16 @@ impl Arrivals {
         self.queue.as_deref_mut()?.pop()
     }
 
-    /// Removes and returns the next arrival that had reached the sender when `departure` was sent.
+    /// Removes and returns the next arrival if it had reached the sender when `departure` was sent.
     ///
-    /// Data that the departing segment acknowledges has reached the sender, and so have all arrivals before this data.
-    /// If both segments have timestamps, the timestamps decide for all other arrivals. The segment whose timestamp is
-    /// echoed has reached the sender, and so has everything before it. Newer segments have not. If several segments
-    /// have the echoed timestamp, the first of them has reached the sender; the later ones have reached it if there was
-    /// enough time. The acknowledgment is checked first, because segments that arrive while an ACK is delayed are not
-    /// echoed (RFC 7323, 4.3).
+    /// Without timestamps, an arrival has reached the sender if it was captured at least `shift_ns` before the
+    /// departure. With timestamps, the timestamp that the departure echoes decides. Arrivals with an older timestamp
+    /// have reached the sender, and arrivals with a newer one have not. If several arrivals have the echoed timestamp,
+    /// the first has reached the sender, and `shift_ns` decides about the others.
+    ///
+    /// There is one exception. If the departure acknowledges all data of the peer, arrivals up to this data have
+    /// reached the sender, even with a newer timestamp. While an ACK is delayed, segments arrive whose timestamps are
+    /// not echoed (RFC 7323, 4.3).
     pub(super) fn next_arrived(&mut self, departure: &Departure, shift_ns: i64) -> Option<Arrival> {
         let Arrival { tsval, ts_ns, .. } = self.queue.as_deref()?.front()?;
         let is_shown = || departure.shown_ns.get().is_some_and(|shown_ns| ts_ns <= shown_ns);
@@ -235,8 +237,8 @@ impl Arrivals {
         first
     }
 
-    /// Time since the capture of the first segment with the timestamp `tsecr`, which is echoed now. The time is known
-    /// only in a capture away from the sender.
+    /// Time from the capture of the first segment with timestamp `tsecr` to `now_ns`. Null unless `tsecr` is the last
+    /// echoed timestamp and the capture is away from the sender.
     pub(super) fn echo_ns(&self, tsecr: Option<u32>, now_ns: i64) -> Nullable {
         let echoed = self.echoed.filter(|(tsval, _)| Some(*tsval) == tsecr);
         echoed.map(|(_, ts_ns)| now_ns.saturating_sub(ts_ns)).into()
@@ -318,8 +320,8 @@ mod tests {
         for (ts_ns, offset, tsval) in [(0, 1000, 7), (10, 2000, 8), (11, 3000, 8), (12, 4000, 9)] {
             arrivals.push(&ack(ts_ns, offset, Some(tsval)));
         }
-        // A queue delays the segment, so it is captured long after the round trip of 20 ns. The segment echoes timestamp
-        // 8, so the arrival with timestamp 9 had not reached the sender when the segment was sent.
+        // A queue delays the departure, so it is captured long after the round trip of 20 ns. It echoes timestamp 8, so
+        // the arrival with timestamp 9 had not reached the sender when the departure was sent.
         assert_eq!(arrived(&mut arrivals, Some(8), 500, 20), [1000, 2000, 3000]);
         assert_eq!(arrivals.echo_ns(Some(8), 500).get(), Some(490));
     }

@@ -7,9 +7,9 @@ use super::timing::{LONGEST_NS, TOLERANCE_PART, whole_ns};
 use super::wait::LastSmall;
 use crate::nullable::Nullable;
 
-/// Without timestamps, the shortest observed round trip between capture point and sender may be too long by up to 1/4.
-/// In a handshake, it includes address resolution and the time to open the connection. An arrival may therefore have
-/// reached the sender earlier than assumed.
+/// Without timestamps, an arrival can reach the sender earlier than the shortest observed round trip implies, by at
+/// most 1/4 of this round trip. The round trip of a handshake, for example, includes address resolution and the time to
+/// open the connection.
 const EARLIER_PART: i64 = 4;
 /// Each RTT sample changes the smoothed RTT by 1/8 of the difference (RFC 6298, 2.3: alpha).
 const SRTT_PARTS: i64 = 8;
@@ -17,7 +17,7 @@ const SRTT_PARTS: i64 = 8;
 const NEIGHBOUR_PART: i64 = 8;
 
 impl SenderState {
-    /// Processes a segment of the peer that was captured and will reach the sender.
+    /// Processes a segment of the peer when it is captured. The segment reaches the sender about `shift_ns` later.
     #[inline]
     pub(crate) fn arrives(&mut self, arrival: Arrival, shift_ns: i64) {
         self.captured_ack = self.captured_ack.later(Some(arrival.ack).into());
@@ -38,8 +38,8 @@ impl SenderState {
     pub(super) fn arrived(&mut self, arrival: &Arrival, now_ns: i64) {
         let now = Nullable::from(Some(now_ns));
         if arrival.has_data {
-            // If the server retransmits its SYN-ACK, the last one counts: the connection was not open for the server
-            // before (RFC 9293, 3.5).
+            // If the server retransmits its SYN-ACK, the last one counts. Before it, the connection was not open for
+            // the server (RFC 9293, 3.5).
             let again = arrival.payload_bytes == 0 && self.since.peer_payload_bytes.get() == Some(0);
             if again || !self.since.peer_first_ns.is_some() {
                 self.since.peer_first_ns = now;
@@ -108,10 +108,10 @@ impl SenderState {
         }
     }
 
-    /// Undoes a spurious timeout. If the first ACK after a timeout echoes an older timestamp than the retransmission
-    /// has, the original had arrived, and the sender continues as if there had been no timeout (Eifel, RFC 3522 and RFC
-    /// 4015; Linux `tcp_try_undo_loss`). A sender that does not undo the timeout retransmits more segments, and is in
-    /// recovery from then on.
+    /// Undoes a spurious timeout (Eifel, RFC 3522 and RFC 4015; Linux `tcp_try_undo_loss`). A timeout is spurious if
+    /// the first ACK after it echoes an older timestamp than that of the retransmission, because the original had
+    /// arrived. The sender then continues as if there had been no timeout. A sender that does not undo the timeout
+    /// retransmits more segments, and is in recovery from then on.
     fn undo_spurious_timeout(&mut self, tsecr: Option<u32>) {
         let Some(Timeout { tsval, after_loss }) = self.timeout.take() else { return };
         if tsecr.zip(tsval).is_some_and(|(echoed, resent)| (echoed.wrapping_sub(resent) as i32) < 0) {
@@ -119,8 +119,7 @@ impl SenderState {
         }
     }
 
-    /// Records an open window of unknown size: the SYN with the window scale was not captured. (A window of 0 is 0 at
-    /// every scale.)
+    /// Records an open window whose size is unknown, because the SYN with the window scale was not captured.
     #[inline]
     fn offered_unknown(&mut self, now: Nullable) {
         if self.edge.get().is_some_and(|edge| edge <= self.snd_max) {
@@ -142,10 +141,10 @@ impl SenderState {
         self.edge = Some(edge).into();
     }
 
-    /// The RTT that the sender measures with an ACK. The sample starts with the oldest acknowledged byte: the timestamp
-    /// of this byte is echoed (RFC 7323, 4.3), and Linux also starts there without timestamps (`tcp_clean_rtx_queue`).
-    /// Retransmitted data yields a sample only with timestamps (RFC 6298, 3; RFC 7323, 4.1). The value is at most
-    /// [`LONGEST_NS`], because the echoed timestamp may be any number.
+    /// The RTT that the sender measures with an ACK. The sample starts when the oldest acknowledged byte was sent. With
+    /// timestamps, the ACK echoes the timestamp of this byte (RFC 7323, 4.3). Without timestamps, Linux starts the
+    /// sample there too (`tcp_clean_rtx_queue`). Retransmitted data yields a sample only with timestamps (RFC 6298, 3;
+    /// RFC 7323, 4.1). The value is at most [`LONGEST_NS`], because the echoed timestamp may be any number.
     fn senders_sample_ns(&self, arrival: &Arrival, now_ns: i64) -> Option<i64> {
         if let Some(rtt_ns) = arrival.rtt_ns.get() {
             return Some(arrival.lag_ns.get().map_or(rtt_ns, |lag_ns| lag_ns.max(rtt_ns)));
@@ -156,10 +155,10 @@ impl SenderState {
 
     /// Processes all arrivals that had reached the sender when a segment was sent.
     ///
-    /// A segment that was sent after a wait can show that the round trip between capture point and sender is shorter
-    /// than estimated. If an arrival seems to reach the sender just after it sent the segment, and nothing else can
-    /// have released the segment, this arrival had already reached the sender. The arrivals that release the next
-    /// segments are assumed to reach the sender equally early.
+    /// Without timestamps, a segment that was sent after a wait can show that the round trip between capture point and
+    /// sender is shorter than estimated. Suppose that an arrival seems to reach the sender just after it sent the
+    /// segment, and that nothing else can have released the segment. The arrival had then already reached the sender.
+    /// Later arrivals are assumed to reach the sender equally early.
     #[inline]
     pub(super) fn take_arrived(&mut self, departure: &Departure, shift_ns: i64) {
         if departure.tsecr.is_some() || shift_ns == 0 {

@@ -1,5 +1,5 @@
-//! The sender's timestamp clock (RFC 7323), derived from the segments that it sent: the length of a tick, and the
-//! capture delay of each segment.
+//! The sender's timestamp clock (RFC 7323), derived from the segments that it sent. The clock shows the length of a
+//! tick and the capture delay of each segment: the time from the moment that its timestamp shows to its capture.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,10 +21,11 @@ pub(super) struct Clock {
     /// The time since the first segment: in ticks of the sender's clock, and in nanoseconds of the capture's clock.
     ticks: i64,
     lasted_ns: i64,
-    /// The segment with the smallest capture delay: its delay by the sender's clock, and its capture time.
+    /// The smallest capture delay so far, relative to the first segment, and when its segment was captured.
     soonest_ns: i64,
     soonest_at_ns: i64,
-    /// The segment with the largest capture delay: its delay minus one tick (the possible error), and its capture time.
+    /// The largest capture delay so far, less one tick (the possible error) and clock drift, and when its segment was
+    /// captured.
     latest_ns: i64,
     latest_at_ns: i64,
 }
@@ -49,17 +50,17 @@ impl Clock {
         self.lasted_ns.saturating_sub(self.ticks.saturating_mul(MILLISECOND_NS))
     }
 
-    /// By how much the capture delay of the last segment exceeds the smallest capture delay so far, less a tick and
-    /// clock drift. The result is the queueing delay before the capture point. The result is at most [`LONGEST_NS`],
-    /// because a broken clock may produce any timestamp.
+    /// Queueing delay of the last segment before the capture point. The capture delay of this segment exceeds the
+    /// smallest one so far by this value, less a tick and clock drift. The value is at most [`LONGEST_NS`], because a
+    /// broken clock may produce any timestamp.
     pub(super) fn queueing_delay_ns(&self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
         let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
         later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).clamp(0, LONGEST_NS)
     }
 
-    /// By how much the queueing delay of the last segment exceeds the largest earlier one, less a tick and clock drift.
-    /// A queue that drains and grows again counts once. The sum of the results is therefore the growth of the longest
+    /// How much the capture delay of the last segment exceeds the largest earlier one, less a tick and clock drift. A
+    /// queue that drains and grows again counts only once, so the sum of the results is the growth of the longest
     /// queue.
     pub(super) fn queue_grew_ns(&mut self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.latest_at_ns) / DRIFT_PART;
@@ -88,7 +89,7 @@ impl Clock {
 mod tests {
     use super::{Clock, LONGEST_NS, MILLISECOND_NS, Nullable};
 
-    /// A clock that ticks in milliseconds, after segments given as (ms since the previous segment, ticks since the
+    /// A millisecond clock after the given segments. A segment is (ms since the previous segment, ticks since the
     /// previous segment).
     fn after(departures: &[(i64, u32)]) -> Clock {
         let (mut clock, mut tsval) = (Clock::default(), 0);
@@ -121,8 +122,8 @@ mod tests {
             clock.departs(Some(tsval), Some(held_ms * MILLISECOND_NS).into());
             grew.push(clock.queue_grew_ns());
         }
-        // The capture delays are 20, 15, 25 and 35 ms, less a tick. In 30, 30 and 40 ms the clocks may drift by
-        // 3, 3 and 4 µs.
+        // The capture delays are 20, 15, 25 and 35 ms. From each, one tick is subtracted, and the clock drift since the
+        // queue last grew: 3 µs in 30 ms, or 4 µs in 40 ms.
         assert_eq!(grew, [19 * MILLISECOND_NS - 3_000, 0, 5 * MILLISECOND_NS, 10 * MILLISECOND_NS - 1_000]);
     }
 

@@ -4,9 +4,9 @@ use super::state::SenderState;
 use super::wait::Wait;
 use crate::nullable::Nullable;
 
-/// A segment sent within this time of the previous one may be the tail of the same write. A BSD sender does not delay
-/// the tail of a write (4.4BSD, `tcp_output`). After a slow link, the two segments are captured further apart than they
-/// were sent (a heuristic).
+/// A segment sent within this time of the previous one may be the tail of the same write (a heuristic). A BSD sender
+/// does not delay the tail of a write (4.4BSD, `tcp_output`). Behind a slow link, the two segments are captured further
+/// apart than they were sent.
 const ONE_WRITE_NS: i64 = 2_000_000;
 
 impl SenderState {
@@ -27,8 +27,8 @@ impl SenderState {
         }
     }
 
-    /// Whether the application ended the wait, and not an event in TCP. True if the previous segment was small and had
-    /// taken all available data, nothing has arrived since, and the line was free again.
+    /// Whether the application ended the wait, and not an event in TCP. True if the previous segment was small and took
+    /// all available data, nothing has arrived since, and the previous segment no longer occupied the line.
     fn application_continued(&self, wait: &Wait, shift_ns: i64) -> bool {
         let nothing_came = !wait.since_ack_ns.is_some() && !wait.peer_first_ns.is_some();
         nothing_came
@@ -68,8 +68,8 @@ impl SenderState {
         self.small_waits.went_on = self.small_waits.went_on.saturating_add(u16::from(went_on));
     }
 
-    /// Counts a data segment of the peer. If a data segment does not acknowledge the sender's last segment, it answers
-    /// earlier segments: the peer sent it before the sender's last segment arrived.
+    /// Counts a data segment of the peer. If it does not acknowledge the sender's last segment, it answers earlier
+    /// segments: the peer sent it before the last segment arrived.
     pub(super) fn count_answer(&mut self, ack: i64) {
         let (waits, since) = (&mut self.small_waits, &mut self.since);
         let answers_earlier = since.left_with_ack && ack < self.snd_max;
@@ -78,11 +78,12 @@ impl SenderState {
         since.answer_pieces = since.answer_pieces.saturating_add(u8::from(ack >= self.snd_max));
     }
 
-    /// Whether a small segment is sent as soon as the small segment before it is acknowledged. The ACK must be a
-    /// segment without data, or the first piece of an answer of which no more was captured yet. The function also
-    /// counts two kinds of small segments: those sent before captured data of the peer arrived, and those sent only
-    /// when data of the peer arrived after the ACK. `acks_all` is true if the segment acknowledges all captured data of
-    /// the peer.
+    /// Whether a small segment is sent as soon as the small segment before it is acknowledged. The ACK must carry no
+    /// data, or a small first piece of an answer of which no more was captured yet.
+    ///
+    /// The function also counts two kinds of small segments. One kind was sent with the ACK, before captured data of
+    /// the peer reached the sender. The other kind was sent only when data of the peer arrived after the ACK.
+    /// `acks_all` is true if the segment acknowledges all captured data of the peer.
     pub(super) fn leaves_with_ack(&mut self, wait: &Wait, acks_all: bool, shift_ns: i64) -> bool {
         let just_came = |ago_ns: Nullable| ago_ns.get().is_some_and(|ago_ns| ago_ns <= self.causal_ns(shift_ns));
         if !wait.last_small.was_in_flight() {
@@ -103,7 +104,7 @@ impl SenderState {
         wait.last_small.was_in_flight() && has_waited(wait) && self.released_by_an_ack(wait, shift_ns)
     }
 
-    /// Counts a full-sized segment that waited although the window had room. The wait is evidence of a full send
+    /// Counts a full-sized segment that waited although the window had room. Such a wait is evidence of a full send
     /// buffer.
     pub(super) fn count_full(&mut self, wait: &Wait, payload_bytes: i64, shift_ns: i64) {
         let Some(flight) = wait.flight_before_bytes.get().filter(|unacked| *unacked > 0) else { return };
@@ -115,7 +116,7 @@ impl SenderState {
         }
     }
 
-    /// Whether the segment was sent as soon as an ACK without data arrived. If so, the ACK may have ended the wait.
+    /// Whether the segment was sent as soon as an ACK without data arrived.
     fn released_by_an_ack(&self, wait: &Wait, shift_ns: i64) -> bool {
         let just_came = |ago_ns: i64| ago_ns <= self.causal_ns(shift_ns) && wait.may_be_ended_by(ago_ns);
         wait.since_ack_ns.get().is_some_and(just_came) && !wait.peer_last_ns.is_some()

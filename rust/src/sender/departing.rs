@@ -8,13 +8,13 @@ use super::writes::Left;
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
 
-/// If a segment of the peer was captured shortly before a segment of the sender, the peer's segment had not yet reached
-/// the sender. Shortly means less than 1/8 of the round trip between capture point and sender (a heuristic). The
-/// handshake measures this round trip, and no path becomes eight times as fast.
+/// A segment of the peer had not yet reached the sender if it was captured too shortly before the sender's segment:
+/// less than 1/8 of the round trip between capture point and sender (a heuristic). The handshake measures this round
+/// trip, and no path becomes eight times as fast.
 const TOO_QUICK_PART: i64 = 8;
-/// After a lost SYN, a sender starts with one segment (RFC 5681, 3.1) and its slow-start threshold may be two
-/// segments (4.4BSD, where the SYN timer sets it). A larger first flight shows that the sender did not treat
-/// the lost SYN as congestion. Linux keeps its initial window after one lost SYN and restores the threshold
+/// After a lost SYN, a sender starts with one segment (RFC 5681, 3.1). Its slow-start threshold can be two segments,
+/// because in 4.4BSD the SYN timer sets it. A larger first flight shows that the sender did not treat the lost SYN as
+/// congestion. Linux, for example, keeps its initial window after one lost SYN and restores the threshold
 /// (`tcp_init_metrics`).
 const MIN_THRESHOLD_SEGMENTS: i64 = 2;
 /// After an idle time of one retransmission timeout, a sender may restart with a small congestion window (RFC 5681,
@@ -106,9 +106,9 @@ impl SenderState {
         before > 0 && before >= self.smss_bytes && !self.since.was_pushed && departure.payload_bytes > 0
     }
 
-    /// Whether the captured segment consists of several segments (segmentation offload) of which the last is small. The
-    /// result is false until full-sized segments were captured one by one, because a smaller path MTU may have made the
-    /// real segments smaller.
+    /// Whether the captured segment consists of several segments (segmentation offload) and the last of them is small.
+    /// False until a captured segment consisted of full-sized segments only. Before that, a smaller path MTU may have
+    /// made the real segments smaller.
     fn has_small_tail(&self, departure: &Departure) -> bool {
         self.whole_bytes == departure.smss_bytes
             && departure.payload_bytes > departure.smss_bytes
@@ -133,8 +133,8 @@ impl SenderState {
             self.repairs_by = departure.retransmit_trigger;
         }
         if ends_small {
-            // Without timestamps, there are two cases in which an ACK had certainly not arrived: it was captured after
-            // this segment, or so shortly before this segment that no path is fast enough.
+            // Without timestamps, an ACK had certainly not arrived in two cases. It was captured after this segment, or
+            // so shortly before this segment that no path is fast enough.
             let sure = departure.tsecr.is_some()
                 || self
                     .small_acked_ns
@@ -195,8 +195,8 @@ impl SenderState {
     }
 }
 
-/// Whether the previous segment may have kept the line busy until this one was sent. The previous segment is not
-/// acknowledged yet, and neither data from the peer nor an ACK released this one.
+/// Whether the previous segment may have kept the line busy until this one was sent. If so, the previous segment is not
+/// acknowledged yet, and neither data of the peer nor an ACK released this one.
 fn line_may_be_busy(wait: &Wait) -> bool {
     let released = wait.since_ack_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
     !released && !wait.peer_first_ns.is_some() && wait.flight_after_bytes.get().is_some_and(|bytes| bytes > 0)

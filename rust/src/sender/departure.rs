@@ -17,11 +17,11 @@ pub(crate) struct Departure {
     pub end: i64,
     /// Bytes of data.
     pub payload_bytes: i64,
-    /// The largest payload that a segment may have: the SMSS (RFC 5681).
+    /// The largest payload that a segment can have: the SMSS (RFC 5681).
     pub smss_bytes: i64,
     /// Whether the segment carries less than `smss_bytes`.
     pub small: bool,
-    /// Nagle's algorithm never delays this segment.
+    /// Whether Nagle's algorithm never delays this segment.
     pub never_held: bool,
     /// What triggered the retransmission; `None` if the segment is not a retransmission.
     pub retransmit_trigger: Option<RetransmitTrigger>,
@@ -32,8 +32,8 @@ pub(crate) struct Departure {
     pub is_syn: bool,
     /// Whether the segment ends a write (PSH).
     pub pushed: bool,
-    /// Whether the segment fills the receive window exactly at one of the possible window scales; the actual scale is
-    /// unknown.
+    /// Whether the segment fills the receive window exactly at one of the possible window scales, if the actual scale
+    /// is unknown.
     pub fills_unscaled: bool,
     /// Whether the capture point may be at the receiver: the hosts are very near each other, and the receiver answers
     /// earlier than the sender.

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// At most this many flight sizes are counted. A sender that is limited by its send buffer stops at a few flight sizes
-/// (a heuristic).
+/// Maximum number of flight sizes that are counted. A sender that is limited by its send buffer stops at only a few
+/// flight sizes (a heuristic).
 const MAX_FLIGHTS: usize = 4;
 
 /// The flights of one direction after which a full-sized segment waited: their sizes in bytes, and how often each

@@ -1,12 +1,12 @@
-//! What a sender knew at each instant, and how long it waited before each segment.
+//! What a sender knew when it sent each segment, and how long it waited before the segment.
 //!
 //! A departure is a segment that occupies sequence space: data, SYN or FIN, original or retransmission. Between two
 //! departures of one direction the sender waits. The segments that arrive during the wait explain it. Each wait is
 //! therefore recorded with what the sender knew when the wait ended ([`Wait`]). [`crate::ledger`] assigns the cause.
 //!
-//! The capture point may be far from the sender. An arrival reaches the sender after it was captured, and a departure
-//! is captured after it was sent. Each arrival is therefore moved later by the round trip between capture point and
-//! sender.
+//! The capture point may be far from the sender. An arrival is then captured before it reaches the sender, and a
+//! departure is captured after it was sent. To make their times comparable, the round trip between capture point and
+//! sender is added to the time of each arrival.
 //!
 //! `SenderState` is the state of one direction. The state is updated with a `Departure` for each segment that this
 //! sender sends, and with an `Arrival` for each segment of the peer that is captured in transit to this sender.

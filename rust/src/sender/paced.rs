@@ -6,9 +6,9 @@ use super::steady::Steady;
 use crate::connection::CAUSAL_NS;
 use crate::nullable::Nullable;
 
-/// Minimum burst of a pacing sender, in segments. Linux sends at least two segments together (`tcp_tso_autosize`), and
-/// afterwards sends nothing for the time that these segments take at the pacing rate (`tcp_update_skb_after_send`). A
-/// slow line looks different: it delays the second of two segments as long as the first.
+/// Minimum burst of a pacing sender, in segments. Linux sends at least two segments together (`tcp_tso_autosize`). It
+/// then sends nothing for the time that these segments take at the pacing rate (`tcp_update_skb_after_send`). A slow
+/// line looks different: it delays the second segment as long as the first.
 const BURST_SEGMENTS: i64 = 2;
 
 /// The bursts of one direction, and the most common pace of the bursts.
@@ -58,7 +58,7 @@ mod tests {
     const FULL: i64 = 1448;
 
     /// Returns the most common pace of bursts (bytes, ns), and the number of bursts at this pace less the number of
-    /// others. A segment is given as (ns since the previous one, bytes of data, whether the previous one was small).
+    /// others. A segment is (ns since the previous one, bytes of data, whether the previous one was small).
     fn after(departures: &[(i64, i64, bool)]) -> (Option<i64>, Option<i64>, u32) {
         let (mut paced, mut ts_ns) = (Paced::default(), 0);
         for (wait_ns, bytes, small) in departures {

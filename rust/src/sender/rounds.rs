@@ -6,8 +6,8 @@ use crate::nullable::Nullable;
 
 /// Two flights count as equal if they differ by less than 1/20 (a heuristic).
 const LEVEL_PART: i64 = 20;
-/// If the peer's application sends data, only flights of at least this many segments show a level. An application that
-/// sends a request and waits for the response also makes equal flights (a heuristic).
+/// If the peer's application sends data, only flights of at least this many segments show a level (a heuristic).
+/// Smaller flights are also equal if an application sends requests and waits for the responses.
 const LEVEL_SEGMENTS: i64 = 2;
 
 /// After this many rounds without growth by one segment, the congestion window does not limit the flights. A full
@@ -123,7 +123,7 @@ impl Rounds {
         self.peer_sent_data = true;
     }
 
-    /// Discards earlier flights, because they no longer show how much may be in flight.
+    /// Discards earlier flights, because they no longer show how much can be in flight.
     pub(super) fn restart(&mut self) {
         (self.highest, self.grown, self.steady) = (0, 0, 0);
     }
@@ -140,8 +140,8 @@ impl Rounds {
         self.highest
     }
 
-    /// Whether an earlier round had at least `flight` bytes in flight since the sender last restarted or reduced its
-    /// congestion window. After a loss, such a round counts only if the flights have stopped growing.
+    /// Whether a round since the sender last restarted or reduced its congestion window had at least `flight` bytes in
+    /// flight. After a loss, such a round counts only if the flights have stopped growing.
     pub(super) fn had_in_flight(&self, flight: i64, after_loss: bool) -> bool {
         0 < flight && flight <= self.highest && (!after_loss || self.steady >= STEADY_ROUNDS)
     }
@@ -166,7 +166,7 @@ impl Rounds {
 mod tests {
     use super::Rounds;
 
-    /// Flights of these sizes in bytes; each is acknowledged before the next is sent.
+    /// Rounds with flights of these sizes in bytes. Each flight is acknowledged before the next is sent.
     fn after(flights: &[i64], after_loss: bool) -> Rounds {
         between(Rounds { peer_sent_data: true, ..Rounds::default() }, flights, after_loss)
     }

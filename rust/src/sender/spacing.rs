@@ -5,30 +5,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Overhead of a segment on Ethernet in bytes, for IPv4 and TCP headers, frame, preamble and inter-packet gap (IEEE
-/// 802.3). Other types of links add about as much overhead. The overhead is small compared with a full-sized segment.
+/// Overhead of a segment on Ethernet in bytes: IPv4 and TCP headers, frame, preamble and inter-packet gap (IEEE 802.3).
+/// Other types of links add about as much. The overhead is small compared with a full-sized segment.
 pub(crate) const AROUND_BYTES: i64 = 78;
 /// Bytes that a SYN occupies on Ethernet, with padding.
 const SYN_LINE_BYTES: i64 = 84;
-/// Payload of one ATM cell (ITU-T I.361). Over ATM, a segment occupies whole cells. Besides the headers of the segment
-/// (40 bytes), it carries an AAL5 trailer and LLC/SNAP, which take 16 bytes together (ITU-T I.363.5, RFC 2684). A SYN
-/// with any options occupies two cells.
+/// Payload of one ATM cell (ITU-T I.361). A segment over ATM occupies whole cells. Its overhead is 40 bytes of headers,
+/// and 16 bytes for an AAL5 trailer and LLC/SNAP (ITU-T I.363.5, RFC 2684). A SYN occupies two cells, whatever options
+/// it has.
 pub(crate) const CELL_BYTES: i64 = 48;
 pub(crate) const AROUND_IN_CELLS_BYTES: i64 = 40 + 16;
 const SYN_CELLS: i64 = 2;
 /// Bytes that the timestamp option adds to each segment after the SYN (RFC 7323, appendix A).
 pub(crate) const TIMESTAMP_BYTES: i64 = 12;
-/// A SYN round trip shorter than this is only the receiver's own time: the capture point is at the receiver, behind the
-/// line.
+/// A SYN round trip shorter than this is only the receiver's own time. The capture point is then at the receiver, at
+/// the far end of the line.
 const MIN_PATH_NS: i64 = 20_000;
-/// If a segment is less than `FEW_BYTES` longer than the SYN, its round trip may be up to `NOISE_NS` longer because of
-/// clock ticks and host jitter (a heuristic). Such a difference shows nothing about the line.
+/// If a segment is less than `FEW_BYTES` longer than the SYN, clock ticks and host jitter can make its round trip up to
+/// `NOISE_NS` longer (a heuristic). Such a difference shows nothing about the line.
 const FEW_BYTES: i64 = 64;
 const NOISE_NS: i64 = 20_000;
 /// Two estimates of the line rate agree if they differ by less than 1/20 (a heuristic).
 const AGREE_PART: u64 = 20;
-/// Two estimates in ATM cells agree if they differ by less than 1/50: cells are whole numbers, so only the capture's
-/// clock is rounded.
+/// Two estimates in ATM cells agree if they differ by less than 1/50. Numbers of cells are exact, so only the capture's
+/// clock causes rounding errors.
 const AGREE_IN_CELLS_PART: u64 = 50;
 
 /// A pace: a number of bytes or ATM cells, and the time that they take.
@@ -68,15 +68,15 @@ pub(super) enum Seen {
 
 /// The shortest interval between segments and the shortest round trip, relative to the bytes sent.
 ///
-/// No segment can be sent while the line is busy with the previous segment. The time from one segment to the next is
-/// therefore an upper bound for the serialization time of the first. Another upper bound is the time by which a
-/// segment's round trip exceeds the round trip of the SYN. An application that writes small segments at its own pace
-/// spaces them as well, so small segments count only if both bounds agree.
+/// No segment can be sent while the line is busy with the previous one. The time from one segment to the next is
+/// therefore an upper bound for the serialization time of the first. The time by which a segment's round trip exceeds
+/// the round trip of the SYN is another upper bound. An application that writes small segments at its own pace also
+/// spaces them, so small segments count only if both bounds agree.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Spacing {
-    /// The fastest pace at which a segment followed a full-sized segment, and the fastest pace at which one followed
-    /// any segment.
+    /// The fastest pace at which a segment followed a full-sized one.
     full: Pace,
+    /// The fastest pace at which a segment followed any other.
     any: Pace,
     /// The first RTT sample: the RTT of the SYN, if the SYN was captured.
     first_rtt_ns: Nullable,
@@ -86,9 +86,10 @@ pub(super) struct Spacing {
     longer: Pace,
     /// The smallest increase of a data segment's RTT over the first RTT sample, per additional ATM cell.
     longer_by_cells: Pace,
-    /// The fastest round trip with data in both directions, compared with the round trip of the SYN: the additional
-    /// time for the additional bytes, and the number of additional ATM cells.
+    /// The fastest exchange of data in both directions, compared with the SYN and its answer: the additional time for
+    /// the additional bytes.
     exchange: Pace,
+    /// Number of ATM cells of this exchange, less those of the SYN and its answer.
     exchange_cells: i64,
     /// In a capture away from the sender, the shortest time from data to a FIN without data.
     fin_ns: Nullable,
@@ -106,8 +107,8 @@ impl Spacing {
     }
 
     /// Adds a segment of `own_bytes`, sent `wait_ns` after a segment of `before_bytes`. In a capture at the sender, the
-    /// size of the earlier segment counts. In other captures, the size of the later segment counts, because a segment
-    /// is captured when all of it has arrived. If the capture point may be at either host, the smaller size counts, so
+    /// interval measures the earlier segment. In other captures, it measures the later segment, because a segment is
+    /// captured when all of it has arrived. If the capture point may be at either host, the smaller size counts, so
     /// that the time remains an upper bound.
     #[inline]
     pub(super) fn departs(&mut self, wait_ns: i64, before_bytes: i64, own_bytes: i64, smss_bytes: i64, seen: Seen) {
@@ -115,8 +116,8 @@ impl Spacing {
         let bytes = match seen {
             Seen::Away => own_bytes,
             Seen::AtEither if own_bytes > 0 => before_bytes.min(own_bytes),
-            // Here, a segment without data is a FIN. If the capture point may be at either host, the size of the
-            // segment before the FIN counts: only a round trip could show that the FIN followed immediately.
+            // A segment without data is a FIN here. If the capture point may be at either host, the size of the segment
+            // before the FIN counts.
             Seen::AtEither | Seen::AtSender => before_bytes,
         };
         if seen == Seen::Away && own_bytes == 0 && before_bytes > 0 {
@@ -161,13 +162,13 @@ impl Spacing {
         (payload_bytes + self.option_bytes + AROUND_IN_CELLS_BYTES + CELL_BYTES - 1) / CELL_BYTES
     }
 
-    /// Payload of the segment with the fastest pace to the next segment, and the time between the two.
+    /// Payload of a segment at the fastest pace between two segments, and the time between the two.
     pub(super) fn closest(&self) -> (Nullable, Nullable) {
         if self.any.bytes == 0 { Default::default() } else { payload_and_time(self.any, self.any.ns) }
     }
 
-    /// The fastest round trip with data in both directions, compared with the round trip of the SYN: additional bytes
-    /// on both lines, additional ATM cells, additional time. The values are null if no SYN was captured.
+    /// The fastest exchange of data in both directions, compared with the SYN and its answer: additional bytes on both
+    /// lines, additional ATM cells, additional time. The values are null if no SYN was captured.
     pub(super) fn exchange(&self) -> (Nullable, Nullable, Nullable) {
         if self.begun_late || self.exchange.bytes == 0 {
             return Default::default();
@@ -219,8 +220,8 @@ impl Spacing {
 
     /// Whether a line of this rate, equal in both directions, would need more time for the SYN and its answer than
     /// their round trip took. If so, the real line is faster, and something else caused the measured times. Either the
-    /// application wrote late, or the receiver's delayed-ACK timer lengthened the round trip. On the line, a SYN takes
-    /// no longer than any data, even in whole cells.
+    /// application wrote late, or the receiver's delayed-ACK timer lengthened the round trip. A SYN is assumed to take
+    /// no longer than the measured segment, because on ATM both can occupy equally many cells.
     fn is_too_slow_for_the_handshake(&self, line: Pace) -> bool {
         self.seen != Seen::Away
             && self
@@ -238,9 +239,9 @@ fn payload_and_time(pace: Pace, ns: i64) -> (Nullable, Nullable) {
 mod tests {
     use super::{NOISE_NS, Seen, Spacing};
 
-    /// At 10 Mb/s, 1,460 bytes of payload take 1,538 bytes on Ethernet, or 1.2304 ms. 500 bytes of payload take 578
-    /// bytes.
+    /// At 10 Mb/s, a payload of 1,460 bytes occupies 1,538 bytes on Ethernet and takes 1.2304 ms.
     const FULL_NS: i64 = 1_230_400;
+    /// A payload of 500 bytes occupies 578 bytes.
     const SMALL_NS: i64 = 462_400;
 
     fn after(spaced: &[(i64, i64, i64)], seen: Seen) -> Spacing {
@@ -318,8 +319,8 @@ mod tests {
 
     #[test]
     fn over_atm_round_trips_and_what_follows_at_once_agree_in_cells() {
-        // At 45 Mb/s a cell takes 9,422 ns. 100 bytes of payload take four cells, a SYN takes two. Counted in bytes,
-        // the two estimates would differ by 5%.
+        // At 45 Mb/s, a cell takes 9,422 ns. A payload of 100 bytes occupies four cells, and a SYN occupies two.
+        // Counted in bytes, the interval and the round trip would show rates that differ by 5%.
         const CELL_NS: i64 = 9_422;
         let mut spacing = after(&[(4 * CELL_NS, 100, 100)], Seen::AtSender);
         spacing.rtt_sampled(90_000_000 + 4 * CELL_NS, 100, 100);
@@ -331,8 +332,8 @@ mod tests {
 
     #[test]
     fn the_quickest_exchange_of_messages_is_kept_by_what_it_had_more_than_the_syns() {
-        // 1,000 bytes of data take 1,078 bytes on the line (994 more than a SYN), or 22 cells (20 more than a SYN). The
-        // data and its ACK are no exchange if the ACK carries no data.
+        // A payload of 1,000 bytes occupies 1,078 bytes on the line, which is 994 more than a SYN. In cells, it
+        // occupies 22, which is 20 more than a SYN. Data and an ACK without data are no exchange.
         let mut spacing = after(&[], Seen::AtSender);
         assert_eq!(spacing.exchange().2.get(), None);
         for (longer_ns, back) in [(1_700_000, 1_000), (1_590_400, 1_000), (100_000, 0)] {
@@ -353,8 +354,8 @@ mod tests {
 
     #[test]
     fn full_segments_that_a_program_writes_one_by_one_reveal_no_line_that_the_syn_outran() {
-        // The SYN round trip took 2 ms. At 20 ms for 1,538 bytes, the SYN and its answer, 84 bytes each, would take 2.2
-        // ms.
+        // The SYN round trip took 2 ms. At a rate of 1,538 bytes in 20 ms, the SYN and its answer, 84 bytes each, would
+        // take 2.2 ms.
         let mut spacing = Spacing::default();
         spacing.rtt_sampled(2_000_000, 0, 0);
         spacing.departs(20_000_000, 1460, 1460, 1460, Seen::AtSender);
@@ -365,8 +366,9 @@ mod tests {
 
     #[test]
     fn a_receivers_timer_that_is_about_as_late_as_the_next_write_reveals_no_line_that_the_syn_outran() {
-        // The sender sends 500 bytes every 50 ms, and each ACK comes after 43 ms. Both times show the same pace of 87
-        // µs per byte: 43 ms for the 494 bytes more than a SYN, and 50 ms for the 578 bytes on the line.
+        // The sender sends 500 bytes every 50 ms, and their round trip is 43 ms longer than that of the SYN. Both times
+        // show the pace of 87 µs per byte: 50 ms for the 578 bytes on the line, and 43 ms for the 494 bytes more than a
+        // SYN.
         let serialization_ns = |syn_ns| {
             let mut spacing = Spacing::default();
             spacing.rtt_sampled(syn_ns, 0, 0);

@@ -24,25 +24,25 @@ const WAITS_IN_A_ROW: u16 = 3;
 pub(crate) struct SenderState {
     pub(super) arrivals: Arrivals,
     pub(super) una: Nullable,
-    /// The highest ACK captured, whether it has reached the sender or not. `small_acked_ns` is the capture time of the
-    /// first ACK that covers the last small segment.
+    /// The highest ACK captured, whether it has reached the sender or not.
     pub(super) captured_ack: Nullable,
+    /// Capture time of the first ACK that covers the last small segment.
     pub(super) small_acked_ns: Nullable,
-    /// Arrivals reach the sender this much earlier than the shortest observed round trip implies.
+    /// How much earlier arrivals reach the sender than the shortest observed round trip implies.
     pub(super) earlier_ns: i64,
     /// Right edge of the receive window.
     pub(super) edge: Nullable,
     pub(super) snd_max: i64,
     pub(super) smss_bytes: i64,
     pub(super) since: Since,
-    /// SMSS of the last captured segment that consisted of full-sized segments only.
+    /// SMSS at the last departure that consisted of full-sized segments only.
     pub(super) whole_bytes: i64,
     /// Sequence offset after the last small segment. The small segment may be the tail of several segments captured as
     /// one.
     pub(super) small_end: Nullable,
-    /// `snd_max` when the last loss recovery began (`recover` of RFC 6582), and what triggered the last
-    /// retransmission.
+    /// `snd_max` when the last loss recovery began (`recover` of RFC 6582).
     pub(super) recover: Nullable,
+    /// What triggered the last retransmission.
     pub(super) repairs_by: Option<RetransmitTrigger>,
     pub(super) after_loss: bool,
     /// The last retransmission timeout; `None` after an ACK of new data.
@@ -50,19 +50,20 @@ pub(crate) struct SenderState {
     /// Whether the only segment lost so far is the SYN.
     pub(super) only_syn_lost: bool,
     pub(super) rtt_sample_ns: Nullable,
-    /// Capture time of the segment of `rtt_sample_ns`, and the RTT sample of the neighbouring segment in the flight.
+    /// Capture time of the segment that `rtt_sample_ns` measures.
     pub(super) sampled_ns: Nullable,
+    /// RTT sample of the neighbouring segment in the flight.
     pub(super) previous_rtt_sample_ns: Nullable,
     /// Smoothed RTT of the sender's own samples (RFC 6298, 2.3).
     pub(super) srtt_ns: Nullable,
-    /// When duplicate ACKs or SACK blocks first signalled a loss that is not yet repaired. When these signals suffice
-    /// for a retransmission, the field changes to the time at which they first sufficed.
+    /// When duplicate ACKs or SACK blocks first signalled a loss that is not yet repaired. Once they suffice for a
+    /// retransmission, this is the time at which they first sufficed.
     pub(super) loss_signalled_ns: Nullable,
     /// Whether the duplicate ACKs or SACK blocks suffice for a retransmission.
     pub(super) loss_confirmed: bool,
-    /// Number of segments of new data that an ACK released immediately, and number of the other segments of new data.
-    /// Only segments sent with bytes in flight count.
+    /// Number of segments of new data that were sent with bytes in flight and that an ACK released immediately.
     pub(super) clocked: u32,
+    /// Number of the other segments of new data that were sent with bytes in flight.
     pub(super) unclocked: u32,
     /// Small segments sent while an earlier small segment was in flight.
     pub(super) small_behind_small: u32,
@@ -89,19 +90,21 @@ pub(super) struct Timeout {
 /// Small segments that waited until everything was acknowledged, as Nagle's algorithm requires.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SmallWaits {
-    /// Length of the current run of small segments that waited behind a small one, and of the longest run so far. A
-    /// small segment that is sent without waiting ends a run.
+    /// Number of small segments in a row so far that waited behind a small one. A small segment that is sent without
+    /// waiting ends the row.
     pub(super) run: u16,
+    /// The longest such row so far.
     pub(super) longest_run: u16,
-    /// Small segments after a flight of full-sized segments only: how many waited for the ACK of the flight, and how
-    /// many did not. The tail of one write is not counted.
+    /// Number of small segments that waited for the ACK of a flight of full-sized segments only.
     pub(super) over_full: u16,
+    /// Number of small segments that did not wait for the ACK of such a flight. The tail of one write is not counted.
     pub(super) passed_full: u16,
     /// Segments that were sent immediately after a small segment which had waited for the ACK of another small one.
     pub(super) went_on: u16,
     /// Number of small segments sent as soon as the previous small one was acknowledged, before its answer was
-    /// complete. Number of small segments sent only when data of the answer arrived after the ACK.
+    /// complete.
     pub(super) before_answer: u16,
+    /// Number of small segments sent only when data of the answer arrived after the ACK.
     pub(super) after_answer: u16,
 }
 
@@ -117,7 +120,7 @@ pub(super) struct Since {
     pub(super) was_held: bool,
     pub(super) had_waited_behind_small: bool,
     pub(super) last_small: LastSmall,
-    /// Whether, just after its last segment, the sender knew of a loss or was recovering from one.
+    /// Whether the sender knew of a loss, or was recovering from one, just after its last segment.
     pub(super) loss_known: bool,
     /// Bytes in flight (`FlightSize`) and usable receive window just after the sender's last segment.
     pub(super) previous_round_flight_bytes: Nullable,
@@ -183,8 +186,7 @@ impl SenderState {
     #[inline]
     pub(super) fn wait(&self, departure: &Departure, shift_ns: i64) -> Wait {
         let since = &self.since;
-        // If the estimated arrival time is later than this segment, the arrival counts as just arrived: its age is at
-        // least 0.
+        // An arrival whose estimated time is later than this segment counts as just arrived, with an age of 0.
         let age = |then: Nullable| Nullable::from(then.get().map(|then| departure.ts_ns.saturating_sub(then).max(0)));
         let una = self.una.get();
         let missed_bytes = since.left_ns.get().map(|_| self.missed_bytes(departure.start, shift_ns));

@@ -8,10 +8,10 @@ use crate::nullable::Nullable;
 /// Two paces, or two sizes, are alike if they differ by less than 1/8 (a heuristic).
 const ALIKE_PART: u64 = 8;
 
-/// The pace of most segments or bursts whose predecessor did not end a write with PSH (RFC 9293, 3.9.1). The
-/// application had therefore written these segments earlier.
+/// The pace of most segments or bursts. A segment counts only if the previous one did not end a write with PSH (RFC
+/// 9293, 3.9.1): the application had then written both earlier.
 ///
-/// The pace is found by majority vote (Boyer & Moore 1981): a segment at the current pace votes for this pace, any
+/// The pace is found by majority vote (Boyer & Moore 1981). A segment at the current pace votes for this pace, and any
 /// other segment votes against it. When no votes are left, the pace of the next segment replaces the current pace.
 /// Outliers from a busy host therefore do not change the pace.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub(super) struct Steady {
     around_bytes: i64,
     /// Number of all segments, at the pace or not.
     all: u32,
-    /// Number of segments at the pace whose size differs from the usual one.
+    /// Number of segments at the pace whose size differs from `bytes`.
     other_sizes: u32,
 }
 
@@ -53,8 +53,8 @@ impl Steady {
         (Some(self.bytes - self.around_bytes).into(), Some(self.ns).into())
     }
 
-    /// Returns three numbers: the segments whose predecessor did not end a write; the segments at the pace less the
-    /// others; and the segments at the pace whose size differs from the usual one.
+    /// Returns three numbers: all segments that count; the segments at the pace less the others; and the segments at
+    /// the pace whose size differs from the usual one.
     pub(super) fn segments(self) -> (u32, u32, u32) {
         (self.all, self.votes, self.other_sizes)
     }

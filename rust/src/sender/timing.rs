@@ -6,21 +6,19 @@ pub(crate) const NS_PER_MS: i64 = 1_000_000;
 /// heuristic).
 const NEAR_SENDER_PART: i64 = 10;
 /// A round trip shorter than this consists of the hosts' own time and does not show which host is near the capture
-/// point. If the round trip is so short, the order of the packets shows which host is near.
+/// point. The order of the packets shows it instead.
 pub(crate) const NO_DISTANCE_NS: i64 = 50_000;
 /// The bound that replaces [`NO_DISTANCE_NS`] if the handshake was not captured. Without a handshake, only the response
 /// times of the applications are known, not the response times of the TCP stacks (`HOST_NS` of `hosts/vantage.rs`).
 const NO_DISTANCE_OF_PROGRAMS_NS: i64 = 500_000;
-/// The round trip to the sender is reduced by 1/32, because the shortest observed round trip may not be the shortest
-/// possible.
+/// The round trip to the sender is reduced by 1/32, because a shorter one than the shortest observed may be possible.
 pub(super) const TOLERANCE_PART: i64 = 32;
-/// The longest connection whose waits are judged: 2^57 ns, about 4.5 years (a heuristic: no capture is that long). The
-/// sum of 60 such lengths fits in an i64, and so does the product of such a length and a number up to 60. If a
-/// connection is longer, the times of its packets are invalid.
+/// The longest connection whose waits are judged: 2^57 ns, about 4.5 years (a heuristic: no capture is that long). An
+/// i64 can hold 60 times this value. If a connection is longer, the times of its packets are invalid.
 pub const LONGEST_NS: i64 = 1 << 57;
 
-/// Whether both hosts are so near that the capture point may be at either host, even if the sender answers later than
-/// the receiver.
+/// Whether the sender answers later than the receiver, but both hosts are so near that the capture point may be at
+/// either.
 #[inline]
 pub(crate) fn at_either(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) -> bool {
     let near = |(sender_ns, receiver_ns): (i64, i64)| {
@@ -30,8 +28,8 @@ pub(crate) fn at_either(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) 
 }
 
 /// The time that is added to the capture time of an arrival, so that it can be compared with the capture times of the
-/// sender's segments. This time is about the shortest round trip between capture point and sender; it is 0 in a capture
-/// at the sender.
+/// sender's segments. It is about the shortest round trip between capture point and sender, and 0 in a capture at the
+/// sender.
 #[inline]
 pub(crate) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, begun: bool) -> i64 {
     let Some(to_sender_ns) = to_sender_ns else { return 0 };
@@ -44,9 +42,8 @@ pub(crate) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, b
     }
 }
 
-/// The shortest round trip between capture point and sender. [`shift_ns`] is slightly shorter, so that every segment
-/// that may have arrived counts as arrived. This function returns the whole round trip, which shows when the
-/// segment arrived.
+/// The shortest round trip between capture point and sender, which shows when an arrival reaches the sender.
+/// [`shift_ns`] is slightly shorter, so that every arrival that may have reached the sender counts.
 pub(super) fn whole_ns(shift_ns: i64) -> i64 {
     shift_ns.saturating_add(shift_ns / (TOLERANCE_PART - 1))
 }

@@ -142,7 +142,7 @@ pub struct SenderTotals {
     pub other_emptied_times: u16,
 }
 
-/// The first segment of a direction, at which its waits begin.
+/// The first segment of a direction. The waits of the direction begin with it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct FirstDeparture {

@@ -2,8 +2,8 @@
 //! that the application has already written.
 //!
 //! Each explanation predicts when the next burst begins. If the application writes by its own clock, the burst begins
-//! one interval after the last burst; if an ACK releases data, the burst begins as soon as the ACK arrives. Each burst
-//! is a vote for one explanation if the error of this explanation is much smaller.
+//! one interval after the last burst. If an ACK releases data, the burst begins as soon as the ACK arrives. An
+//! explanation gets a vote if its error is much smaller than that of the other.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,23 +12,24 @@ use crate::nullable::Nullable;
 
 /// A prediction is better if its error is at most half of the other prediction's error (a heuristic).
 const BETTER_PART: i64 = 2;
-/// A host reacts to an ACK within this time. If a burst began that soon after an ACK, the clock's prediction cannot be
-/// better (a heuristic: five times what a host needs for one segment).
+/// A host reacts to an ACK within this time (a heuristic: five times what a host needs for one segment). If a burst
+/// began that soon after an ACK, the clock gets no vote.
 pub(crate) const REACTION_NS: i64 = 100_000;
 /// If an ACK wakes an application, the application writes within this time (a heuristic: twice what the kernel needs).
 pub(crate) const SLOW_REACTION_NS: i64 = 200_000;
-/// A segment is early if it was sent within 1/[`EARLY_PART`] of the time from one ACK to the next, and late if it was
-/// sent after 1/[`LATE_PART`] of this time. By chance, there are half as many early segments as late ones.
+/// A segment is early if it was sent in the first 1/[`EARLY_PART`] of the time from one ACK to the next. It is late if
+/// it was sent after 1/[`LATE_PART`] of this time. By chance, there are half as many early segments as late ones.
 const EARLY_PART: i64 = 4;
 const LATE_PART: i64 = 2;
 
 /// The bursts of one direction that began after the end of a write, and the votes for each explanation.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Writes {
-    /// When the current burst began, the interval before the burst, and the time from the last ACK to the start of the
-    /// burst.
+    /// When the current burst began.
     began_ns: Nullable,
+    /// The interval before the current burst.
     interval_ns: Nullable,
+    /// Time from the last ACK to the start of the current burst.
     reaction_ns: i64,
     votes: Votes,
     /// The sum of all intervals between writes that the clock predicted.
@@ -46,7 +47,7 @@ const POWERS: usize = 18;
 /// cluster's largest count (a heuristic).
 const VALLEY_PART: u16 = 8;
 
-/// In a cluster, the largest count is at least this many segments (a heuristic).
+/// The largest count of a cluster is at least this many segments (a heuristic).
 const MIN_CLUSTER: u16 = 5;
 
 /// Counts of segments by the time since the last ACK, in powers of two.
@@ -62,7 +63,7 @@ impl Reactions {
         }
     }
 
-    /// The longest reaction time of the first cluster; `None` if no valley ends the cluster.
+    /// The longest reaction time of the first cluster; `None` if the cluster does not end.
     fn longest_ns(self) -> Option<i64> {
         let (mut most, mut last) = (0, None);
         for (power, count) in self.0.into_iter().enumerate() {
@@ -95,8 +96,9 @@ pub(super) struct Chance {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Left {
     pub(super) ts_ns: i64,
-    /// Time since the previous segment, and since the last ACK if an ACK came in that time.
+    /// Time since the previous segment.
     pub(super) wait_ns: i64,
+    /// Time since the last ACK, if an ACK came after the previous segment.
     pub(super) since_ack_ns: Option<i64>,
     /// Whether the previous segment was small and therefore ended a write.
     pub(super) small_before: bool,
@@ -130,9 +132,9 @@ impl Writes {
     fn vote(&mut self, interval_ns: i64, before_ns: i64, left: Left) {
         let clock_error_ns = interval_ns.saturating_sub(before_ns).saturating_abs();
         let late_ns = left.since_ack_ns.unwrap_or(left.wait_ns);
-        // Each explanation has one unknown constant. The constant of the clock is its interval. The constant of the
-        // ACKs is the reaction time, which must be short. If the reaction time were assumed to be 0, ACKs of a
-        // delayed-ACK timer would seem to be the application's clock, because they come at even intervals themselves.
+        // Each explanation has one unknown constant: the interval of the clock, and the reaction time to an ACK, which
+        // must be short. A reaction time of 0 would be wrong. The ACKs of a delayed-ACK timer come at even intervals
+        // themselves, so they would seem to be the application's clock.
         let is_reaction = late_ns <= SLOW_REACTION_NS;
         let ack_error_ns =
             if is_reaction { late_ns.saturating_sub(self.reaction_ns).saturating_abs() } else { late_ns };
@@ -186,7 +188,7 @@ mod tests {
     const MS: i64 = 1_000_000;
     const US: i64 = 1_000;
 
-    /// Writes that begin at these times, each `since_ack_ns` after an ACK. The sender is silent between these writes.
+    /// Writes that begin at the given times, each `since_ack_ns` after an ACK. The sender is silent between the writes.
     fn after(writes: &[(i64, i64)]) -> Writes {
         let (mut rivals, mut before_ns) = (Writes::default(), 0);
         for (ts_ns, since_ack_ns) in writes {
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_even_interval_predicts_what_acks_at_any_time_do_not() {
-        // The application writes every 5 ms to within 20 µs. The last ACK came 0.2 to 0.8 ms before each write.
+        // The application writes every 5 ms, give or take 20 µs. The last ACK came 0.2 to 0.8 ms before each write.
         let writes: Vec<_> =
             (1..=10).map(|n| (n * 5 * MS + 20 * US * (n % 2), 200 * US + 150 * US * (n % 5))).collect();
         let rivals = after(&writes);
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(after(&kernel).votes(), Votes { clock: 0, ack: 6 });
         let woken: Vec<_> = (1..=8).map(|n| (n * 20 * MS + 20 * US * (n % 2), 150 * US + 30 * US * (n % 2))).collect();
         assert_eq!(after(&woken).votes(), Votes { clock: 0, ack: 0 });
-        // The receiver's timer sends an ACK every 40 ms to within 20 µs, and the sender continues 90 to 120 µs after
+        // The receiver's timer sends an ACK every 40 ms, give or take 20 µs. The sender continues 90 to 120 µs after
         // each ACK.
         let delayed: Vec<_> = (1..=9).map(|n| (n * 40 * MS + 20 * US * (n % 2), 90 * US + 15 * US * (n % 3))).collect();
         assert_eq!(after(&delayed).votes(), Votes { clock: 0, ack: 4 });
@@ -256,7 +258,7 @@ mod tests {
             after(&writes).reaction_ns().get()
         };
         let fast = [20, 25, 28, 30, 31, 22];
-        // The reactions of 20 to 31 µs are below 2^15 ns, and no other segment follows its ACK within less than 5 ms.
+        // The reactions of 20 to 31 µs are below 2^15 ns, and all other segments follow their ACK after at least 5 ms.
         assert_eq!(of(&[&fast[..], &[5_000, 9_000]].concat()), Some(1 << 15));
         // Every power of two has equally many reactions, so there is no valley before the longest reaction.
         assert_eq!(of(&[20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240].repeat(6)), Some(1 << 24));

@@ -2,18 +2,18 @@
 
 use super::{Evidence, INITIAL_SEGMENTS, PACED_PART, are, is, share};
 
-/// Without a loss, Linux stays in slow start at least up to this many segments (`hystart_low_window`,
-/// `net/ipv4/tcp_cubic.c`).
+/// A Linux sender that has lost nothing stays in slow start at least until its window has this many segments
+/// (`hystart_low_window`, `net/ipv4/tcp_cubic.c`).
 pub(super) const AVOIDANCE_SEGMENTS: i64 = 16;
-/// Without a loss, congestion avoidance adds one segment per RTT (RFC 5681, 3.1). CUBIC in Linux adds
-/// 1/[`AVOIDANCE_PART`] of the window per RTT (`bictcp_update`).
+/// In congestion avoidance, the window grows by one segment per RTT (RFC 5681, 3.1). CUBIC in Linux adds
+/// 1/[`AVOIDANCE_PART`] of the window per RTT while nothing is lost (`bictcp_update`).
 pub(super) const AVOIDANCE_PART: i64 = 20;
-/// If two consecutive flights have at least this share of a plateau, they have reached it.
+/// Two consecutive flights are on a plateau if each has at least this share of the plateau.
 const PLATEAU_SHARE: f64 = 0.9;
-/// A single flight of at least this share of a plateau has reached it.
+/// A single flight is on a plateau if it has at least this share of the plateau.
 const LEVEL_SHARE: f64 = 0.95;
-/// After a flight that reached the top level, a flight of at least this share of the level has stopped growing: slow
-/// start would double the flight (RFC 5681, 3.1).
+/// If one flight reached the top level and the next one has at least this share of it, the flights have stopped
+/// growing. Slow start would double the flight (RFC 5681, 3.1).
 const TOP_SHARE: f64 = 0.5;
 /// The largest initial window in bytes: ten segments of 1,460 bytes, unless two segments are larger (RFC 6928, 2).
 const INITIAL_BYTES: i64 = 14_600;
@@ -21,11 +21,14 @@ const INITIAL_BYTES: i64 = 14_600;
 const MIN_PROBING_SEGMENTS: i64 = 4;
 
 impl Evidence<'_> {
-    /// Whether flights are on a plateau. A plateau has one of three forms. First, the flights stay at one level, and
-    /// the present window has room for more. The level is at least two segments and well below the largest receiver
-    /// window. Second, the flights rise and fall, and reach the same highest level repeatedly. Third, all flights are
-    /// smaller than two segments, and the first was as large as any later one. A small segment does not count if its
-    /// data was already in the send buffer, because no refill of the buffer preceded it.
+    /// Whether flights are on a plateau although the receiver window has room. A plateau has one of three forms:
+    ///
+    /// - The flights stay at one level. The level is at least two segments and well below the largest receiver window.
+    /// - The flights rise and fall, and repeatedly reach the same highest level.
+    /// - All flights are smaller than two segments, and no later flight was larger than the first.
+    ///
+    /// A small segment does not count if its data was already in the send buffer: it did not wait for room in the
+    /// buffer.
     pub(in super::super) fn is_on_plateau(&self) -> bool {
         let direction = self.direction;
         let plateaus = [direction.top_bytes, direction.plateau_bytes, direction.other_plateau_bytes];
@@ -35,17 +38,17 @@ impl Evidence<'_> {
         stands && !self.window_is_near() && !(self.is_small() && self.more_was_buffered())
     }
 
-    /// Whether no flight exceeded the level by more than a tenth, or no flight exceeded the level by a whole segment.
-    /// Congestion windows grow by at least one segment.
+    /// Whether flights hardly exceeded the level: by at most a tenth, or by less than a segment. If a congestion window
+    /// grows, it grows by at least one segment.
     fn is_highest(&self, level: i64) -> bool {
         is(self.direction.max_in_flight_bytes, |most| {
             level as f64 >= share(PLATEAU_SHARE, most).min((most - self.smss_bytes + 1) as f64)
         })
     }
 
-    /// Whether the flight differs from the level by at most 5%, or by 10% if the previous flight also reached the
-    /// level. If some flight was much larger, growing flights pass through the level. In this case, the previous flight
-    /// must have reached the level as well.
+    /// Whether the flight has at least 95% of the level, or this flight and the previous one each have at least 90%.
+    /// The flight must not exceed the level by more than a tenth. If other flights were much larger, a growing flight
+    /// may only pass the level, so the previous flight must have reached 95% too.
     fn stands_at(&self, level: i64) -> bool {
         let Some(flight) = self.flight_before().map(|flight| flight as f64) else { return false };
         let before = self.previous_round_flight().map(|flight| flight as f64);
@@ -55,9 +58,9 @@ impl Evidence<'_> {
         stands && PLATEAU_SHARE * flight <= level as f64
     }
 
-    /// Whether the flight is smaller than the level and no larger than an earlier flight, and no flight ever exceeded
-    /// the level by a segment. The last condition does not apply to a sender older than `HyStart` (RFC 9406) and cached
-    /// thresholds. Such a sender leaves slow start only after a loss.
+    /// Whether the flight has at least half of the level, hardly exceeds the level, and is no larger than an earlier
+    /// flight. In a current sender, no flight has ever exceeded the level by a segment. An old sender is exempt:
+    /// without `HyStart` (RFC 9406) and cached thresholds, it leaves slow start only after a loss.
     fn is_below(&self, level: i64) -> bool {
         let fits = is(self.flight_before(), |flight| {
             share(TOP_SHARE, level) <= flight as f64 && share(PLATEAU_SHARE, flight) <= level as f64
@@ -75,16 +78,17 @@ impl Evidence<'_> {
         })
     }
 
-    /// Whether this flight is the first, all flights are smaller than two segments, and no later flight is larger
-    /// (except by a FIN). Since then, the congestion window has grown, but the flights have not.
+    /// Whether this is the first flight, all flights are smaller than two segments, and no later flight is larger. A
+    /// FIN in a later flight does not count. The congestion window has grown since the first flight, but the flights
+    /// have not.
     fn is_first_and_largest(&self) -> bool {
         self.direction.near_sender
             && self.previous_round_flight().is_none()
             && are(self.flight_before(), self.direction.low_top_bytes, |flight, low_top| flight + 1 >= low_top)
     }
 
-    /// Whether the receiver window had less room than the sender needs. A sender needs room for a full-sized segment.
-    /// BSD also sends if half of the largest window is free, even if this is less than a full-sized segment
+    /// Whether the receiver window has too little room for the sender to continue. A sender needs room for a full-sized
+    /// segment. BSD also sends if half of the largest window is free, even if this is less than a full-sized segment
     /// (`tcp_output`). Linux also waits if the room is less than two full-sized segments and less than a third of the
     /// window. In a capture away from the sender, the room is known less exactly, so room for two full-sized segments
     /// is required.
@@ -101,8 +105,8 @@ impl Evidence<'_> {
         room < self.smss_bytes || (!self.is_small() && self.is_too_little(Some(room)))
     }
 
-    /// Whether all buffered data had been sent. If so, nothing was left for the congestion window to delay. The
-    /// application wrote more as soon as the buffer had room again.
+    /// Whether all buffered data had been sent, so that the congestion window had nothing to delay. The application
+    /// wrote more as soon as the buffer had room again.
     pub(in super::super) fn has_stopped(&self) -> bool {
         self.direction.near_sender && self.buffer_was_emptied()
     }
@@ -117,10 +121,10 @@ impl Evidence<'_> {
     }
 
     /// Whether the sender sends one small segment per RTT, always of the same size, because the send buffer is full.
-    /// With Nagle's algorithm alone, an application that keeps writing would fill full-sized segments, and the ACK
-    /// would release everything in the buffer. The segment was therefore not in the buffer when the previous one was
-    /// sent: the buffer had no room. The only other explanation is an application that writes exactly this much per
-    /// RTT.
+    /// Nagle's algorithm alone would look different. An application that keeps writing would fill full-sized segments,
+    /// and the ACK would release everything in the buffer. The data of this segment was therefore not yet in the buffer
+    /// when the previous segment was sent: the buffer had no room. The only other explanation is an application that
+    /// writes exactly this much per RTT.
     #[inline]
     pub(in super::super) fn was_taken_one_by_one(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && self.has_flight_of_its_size()
@@ -138,19 +142,19 @@ impl Evidence<'_> {
         self.flight_before() == own && self.previous_round_flight() == own
     }
 
-    /// Whether the flight is no larger than an earlier flight, and not much smaller than the previous one. The
+    /// Whether the flight is no larger than an earlier flight, and not much smaller than the previous one. If so, the
     /// congestion window does not limit the flight, because the window has grown with each ACK since the earlier
-    /// flight. This conclusion holds for an old sender, which leaves slow start only after a loss. For a current
-    /// sender, it requires that nothing was lost and that the wait takes at least half an RTT. It must also be certain
-    /// that slow start has not ended, or that congestion avoidance adds a segment per RTT.
+    /// flight. An old sender leaves slow start only after a loss, so its window has surely grown. For a current sender,
+    /// three more conditions apply. Nothing was lost, and the wait takes at least half an RTT. The flight has a size at
+    /// which slow start has certainly not ended, or at which congestion avoidance adds a segment per RTT.
     pub(in super::super) fn is_no_larger(&self) -> bool {
         let stands =
             || if self.direction.old { self.stands_again() || self.began_at_once() } else { self.stands_today() };
         self.direction.near_sender && !self.window_is_near() && stands()
     }
 
-    /// Whether the flight is no larger than an earlier flight, and at least half of the previous one. If the flight is
-    /// smaller than two segments, ACKs must also have released every segment of the direction.
+    /// Whether the flight is no larger than an earlier flight, and at least half of the previous one. A flight smaller
+    /// than two segments counts only if ACKs released every segment of the direction.
     fn stands_again(&self) -> bool {
         self.has_flown()
             && are(self.previous_round_flight(), self.flight_before(), |before, flight| {

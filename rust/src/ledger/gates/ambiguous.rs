@@ -1,14 +1,15 @@
 //! Unknown: several causes explain the wait equally well, and their remedies differ.
 //!
-//! - **Closed** if the sender sends one small segment per RTT behind a flight that may fill the send buffer, and the
-//!   small segments differ in size. Either Nagle's algorithm or the full buffer delays these segments. The gate is also
-//!   closed if the segment and the previous one each hold one message: either Nagle's algorithm delayed the message, or
-//!   the application wrote it late. Later gates are not evaluated for a wait for which this gate is closed. Two more
-//!   functions are the last gates of all. One is closed if an ACK released the segment and no other gate explains the
-//!   wait. The other is closed if a write may continue with the segment and no event shows why the sender waited.
+//! - **Closed** in two cases. First, the sender sends one small segment per RTT behind a flight that may fill the send
+//!   buffer, and the small segments differ in size. Either Nagle's algorithm or the full buffer delays these segments.
+//!   Second, the segment and the previous one each hold one message. Either Nagle's algorithm delayed the message, or
+//!   the application wrote it late. If this gate is closed, later gates are not evaluated.
+//! - **Last two gates of all**, also in this file. `with_an_ack` is closed if an ACK released the segment and no other
+//!   gate explains the wait. `without_an_event` is closed if the segment may continue a write and no event shows why
+//!   the sender waited.
 //! - **Opened by** the ACK that releases the segment.
-//! - **Disproved by** a larger flight (the buffer had room), or by segments of one size (in this case, the cause is
-//!   `send-buffer`).
+//! - **Disproved by** a larger flight, because the buffer had room, or by segments of one size, which have the cause
+//!   `send-buffer`.
 //! - **Source:** derived; `docs/how-it-decides.md`, 4.8.
 
 use super::super::cause::Cause;
@@ -26,17 +27,17 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
         .then(|| rivals(Cause::Application))
 }
 
-/// Closed if an ACK released the segment and no other gate explains the wait. Nagle's algorithm may be on, a buffer may
-/// have been full, the congestion window may have stopped growing, or the application wrote just then.
+/// Closed if an ACK released the segment and no other gate explains the wait.
 #[inline]
 pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.was_released_by_ack() && !wait.direction.old && !wait.peer_spoke())
         .then(|| Closed::one_of(rivals_with_an_ack(wait)))
 }
 
-/// The causes that may end when an ACK arrives. For a small segment, Nagle's algorithm is one of them, unless the
-/// sender sends small segments while others are in flight. A full window or buffer is one of them, unless an earlier
-/// flight was larger. The application may also have written the segment just then.
+/// The causes that can end when an ACK arrives. The application is always one of them: it may have written the segment
+/// just then. Nagle's algorithm is one of them for a small segment, unless the sender sends small segments while others
+/// are in flight. The send buffer and the congestion window are among them unless the sizes of the flights rule them
+/// out. The receiver window is among them if its size is unknown.
 #[cold]
 fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
     Rivals::among(&[
@@ -48,17 +49,18 @@ fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
     ])
 }
 
-/// Closed if bytes were in flight and the capture shows no event that let the sender continue. After a full-sized
-/// segment the sender may have had more to send, and nothing shows what delayed this data. If a full-sized segment is
-/// sent while a small one is in flight, Nagle's algorithm may have delayed a part of it, and nothing shows since when.
+/// Closed if bytes were in flight and the capture shows no event that let the sender continue. There are two cases. If
+/// the previous segment was full-sized, the sender may have had more data, and nothing shows what delayed this data. If
+/// a full-sized segment was sent while a small one was in flight, Nagle's algorithm may have delayed a part of it, and
+/// nothing shows since when.
 #[inline]
 pub(super) fn without_an_event(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.stopped_halfway() || wait.was_filled_while_held()).then(|| Closed::one_of(rivals_without_an_event(wait)))
 }
 
-/// The causes that end without an event in the capture: the application writes again, or a pacing timer of less than
-/// one RTT expires. In a capture away from the sender, an ACK may have reached the sender at another time than the
-/// capture suggests.
+/// The causes that can end without an event in the capture: the application writes again, or a pacing timer expires. In
+/// a capture away from the sender, an ACK may have reached the sender at another time than the capture suggests. The
+/// send buffer and the congestion window are then possible too.
 #[cold]
 fn rivals_without_an_event(wait: &Evidence<'_>) -> Rivals {
     let (halfway, far) = (wait.stopped_halfway(), !wait.direction.near_sender);
@@ -92,7 +94,7 @@ mod tests {
         check_judge(&[
             ("after a full-sized segment", without_an_ack, Some(Cause::Unknown)),
             (
-                "after a small segment, where small ones pass each other: the application had sent all it had",
+                "after a small segment, without Nagle's algorithm: the application had sent all its data",
                 |wait, direction| {
                     without_an_ack(wait, direction);
                     wait.wait.small_before = true;
@@ -100,7 +102,7 @@ mod tests {
                 None,
             ),
             (
-                "a full-sized segment behind a small one, where small ones wait",
+                "a full-sized segment behind a small one, with Nagle's algorithm",
                 |wait, direction| {
                     without_an_ack(wait, direction);
                     direction.holds_small = true;
@@ -164,7 +166,7 @@ mod tests {
         ]);
     }
 
-    /// The rivals of a wait that differs from [`bulk`] by `change`.
+    /// Names of the rival causes after `change` was applied to the wait of [`bulk`].
     fn rivals(change: fn(&mut WaitRecord, &mut DirectionFacts)) -> Option<String> {
         let (mut record, mut direction) = bulk();
         change(&mut record, &mut direction);
@@ -188,7 +190,7 @@ mod tests {
         });
         assert_eq!(filled.as_deref(), Some("application|nagle"));
         let alone = rivals(|wait, _| late(wait));
-        assert_eq!(alone, None, "50 ms in a path of 20 ms: no pace, no ACK, so no rival of the application");
+        assert_eq!(alone, None, "50 ms with an RTT of 20 ms: no pacing and no ACK, so no rivals");
         let far = rivals(|wait, direction| {
             late(wait);
             direction.near_sender = false;

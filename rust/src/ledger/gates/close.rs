@@ -1,11 +1,11 @@
-//! Close: the connection is closing, so a retransmission delays no byte that an application waits for, however long the
-//! retransmission timer runs.
+//! Close: the connection is closing. A retransmission no longer delays data that an application waits for, however long
+//! the retransmission timer runs.
 //!
-//! - **Closed** when a FIN is retransmitted, only the FIN is unacknowledged, and the peer sends no data later. The gate
-//!   is also closed when anything is retransmitted to a receiver that had closed. This requires that the receiver's FIN
-//!   came before the wait, that both hosts have sent a FIN, and that the receiver answers with a RST or never
-//!   acknowledges new data again. Without a RST, the cause `close` is only *possible*, because the path of a
-//!   half-closed connection may have failed.
+//! - **Closed** in two cases. First, a FIN is retransmitted, only the FIN is unacknowledged, and the peer sends no data
+//!   later. Second, anything is retransmitted to a receiver that had closed. A receiver had closed if its FIN came
+//!   before the wait, the sender sends a FIN too, and the receiver answers with a RST or never acknowledges new data
+//!   again.
+//! - **Only possible** in the second case without a RST, because the path of a half-closed connection may have failed.
 //! - **Opened by** the retransmission.
 //! - **Disproved by** data of the peer after the FIN, or an ACK of the retransmitted bytes.
 //! - **Source:** RFC 9293, 3.6; `docs/how-it-decides.md`, 4.2.
@@ -126,7 +126,7 @@ mod tests {
         check_judge(&[
             ("nobody waited for it", late_fin, Some(Cause::Close)),
             (
-                "the other side went on when it came",
+                "the peer continued when the FIN came",
                 |wait, direction| {
                     late_fin(wait, direction);
                     wait.kind = Kind::RtoRetransmit;

@@ -1,20 +1,21 @@
-//! The result of a gate that was closed until the segment was sent.
+//! The result of a closed gate.
 
 use super::super::cause::Cause;
 use super::super::rivals::Rivals;
 use crate::connection::Confidence;
 
-/// The result of a gate that was closed until the segment at the end of the wait was sent, or until some time before.
+/// The result of a closed gate. The gate stayed closed until the segment at the end of the wait was sent, or it opened
+/// some time before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// The cause of the time for which the gate was closed.
+    /// The cause of the wait while the gate was closed.
     pub cause: Cause,
     /// Confidence in this cause.
     pub confidence: Confidence,
-    /// For a receiver window, nanoseconds from its opening to the segment; this time has another cause. `None`: the
-    /// gate was closed until the segment was sent.
+    /// For a receiver window, nanoseconds from its opening to the segment; another cause explains this time. `None` if
+    /// the gate stayed closed until the segment was sent.
     pub opened_ago_ns: Option<i64>,
-    /// The causes that explain the wait equally well, if its cause is unknown.
+    /// If the cause is unknown, the causes that explain the wait equally well.
     pub rivals: Rivals,
 }
 
@@ -27,7 +28,7 @@ impl Closed {
         Self { confidence: Confidence::Consistent, ..Self::proved(cause) }
     }
 
-    /// The cause is unknown, but it is one of `rivals`.
+    /// Returns the result of a gate whose cause is unknown but one of `rivals`.
     pub(super) fn one_of(rivals: Rivals) -> Self {
         Self { rivals, confidence: Confidence::Possible, ..Self::proved(Cause::Unknown) }
     }

@@ -3,9 +3,10 @@
 //! - **Closed** after a loss, when an ACK released the segment, the receiver window had room, and the flights are not
 //!   on a plateau.
 //! - **Opened by** each ACK.
-//! - **Only possible** if the sender paces, because BBR delays a segment until its scheduled time, and hardly reduces its
-//!   window after a loss.
-//! - **Disproved by** flights that are again as large as before the loss, or by a growing RTT (then the path is full).
+//! - **Only possible** if the sender paces. BBR, for example, paces: it delays a segment until its scheduled time, and
+//!   it hardly reduces its window after a loss.
+//! - **Disproved by** flights that are again as large as before the loss, or by a growing RTT, which shows that the
+//!   path is full.
 //! - **Source:** RFC 5681, 3.1 and 3.2; RFC 9438; `docs/how-it-decides.md`, 4.11.
 
 use super::super::cause::Cause;

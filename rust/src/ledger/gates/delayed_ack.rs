@@ -1,11 +1,11 @@
 //! Delayed ACK: the sender has used up its window or buffer and waits for an ACK that the receiver delays. If the
 //! sender waits because of Nagle's algorithm, the cause is `nagle-delayed-ack` instead.
 //!
-//! - **Closed** when a late ACK without data released the segment. This ACK must cover less than two full-sized
-//!   segments or everything in flight, or the ACK just before it must have been in time.
+//! - **Closed** when a late ACK without data released the segment, and one of three conditions holds. This ACK covers
+//!   less than two full-sized segments, it covers everything in flight, or the ACK just before it was in time.
 //! - **Opened by** the receiver's delayed-ACK timer.
-//! - **Disproved by** equally long RTTs without a pause, by an ACK that carries data, and by an ACK that leaves older
-//!   bytes unacknowledged.
+//! - **Disproved by** RTTs that are as long although the sender does not pause, by an ACK that carries data, and by an
+//!   ACK that leaves older bytes unacknowledged.
 //! - **Source:** RFC 5681, 4.2; `docs/how-it-decides.md`, 4.9.
 
 use super::super::cause::Cause;

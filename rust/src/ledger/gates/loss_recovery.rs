@@ -1,10 +1,10 @@
 //! Loss recovery: the sender retransmits lost segments, or segments that it treats as lost.
 //!
 //! - **Closed** when the segment repairs a loss, when the sender is in recovery, or when the ACK of a repair released
-//!   the segment. Only a repair proves the cause, because something else may have delayed new data. The cause is only
-//!   *possible* for new data in a capture away from the sender and for a tail-loss probe, which shows no loss by itself
-//!   (RFC 8985, 7.3). The cause is also only *possible* if the sender's IP identifications are the only evidence of a
-//!   loss before the capture point, because packets to other hosts cause equal gaps.
+//!   the segment. Only a repair proves the cause, because something else may have delayed new data.
+//! - **Only possible** in three cases. First, new data in a capture away from the sender. Second, a tail-loss probe,
+//!   which shows no loss by itself (RFC 8985, 7.3). Third, a loss before the capture point, if only gaps in the
+//!   sender's IP identifications show it: packets to other hosts cause equal gaps.
 //! - **Opened by** the ACK that ends recovery.
 //! - **Disproved by** ACKs that had covered the bytes before they were retransmitted.
 //! - **Source:** RFC 5681, 3.2; RFC 6675; RFC 8985; `docs/how-it-decides.md`, 4.6.
@@ -28,14 +28,13 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     })
 }
 
-/// What limited the sender before it learned of the loss. The sender waited for an ACK that did not come. The
-/// conditions are those of the gates that an ACK opens, except that no ACK needs to release the segment.
+/// What limited the sender before it learned of the loss, while it waited for an ACK that did not come. The conditions
+/// are those of the gates that an ACK opens, except that no ACK needs to release the segment.
 pub(in super::super) fn before_signal(wait: &Evidence<'_>) -> Cause {
     if !wait.window_is_known() {
         Cause::Unknown
     } else if wait.wait.small_before {
-        // The previous segment was small, so the application had written nothing more, and TCP did not limit the
-        // sender.
+        // After a small segment, the application had written nothing more, so TCP did not limit the sender.
         Cause::Network
     } else if wait.room().is_some_and(|room| room < wait.smss_bytes) {
         Cause::ReceiverWindow
@@ -63,7 +62,7 @@ mod tests {
             gate,
             &[
                 (
-                    "sent again for duplicate ACKs",
+                    "retransmitted after duplicate ACKs",
                     |wait, _| {
                         wait.retransmit_trigger = Some(RetransmitTrigger::Fast);
                         wait.kind = Kind::FastRetransmit;
@@ -79,7 +78,7 @@ mod tests {
                     Some(Confidence::Possible),
                 ),
                 (
-                    "sent again although it had arrived",
+                    "retransmitted although it had arrived",
                     |wait, _| {
                         wait.retransmit_trigger = Some(RetransmitTrigger::Fast);
                         wait.kind = Kind::Spurious;
@@ -96,7 +95,7 @@ mod tests {
                     Some(Confidence::Possible),
                 ),
                 (
-                    "away from the sender, a packet that it had numbered is missing",
+                    "away from the sender, its packet numbers show a missing packet",
                     |wait, direction| {
                         direction.near_sender = false;
                         direction.numbers_packets = true;

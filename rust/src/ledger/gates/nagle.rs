@@ -2,8 +2,10 @@
 //!
 //! - **Closed** when Nagle's algorithm delayed a small segment and an ACK released the segment. If the receiver delayed
 //!   the ACK, the cause is `nagle-delayed-ack` (RFC 1122, 4.2.3.2), else `nagle`.
-//! - **Closed** also if data of the peer acknowledged the previous segment, and the application does not wait for answers.
-//! - **Not closed** if the segment and the previous one each hold one message: nothing shows when it was written.
+//! - **Also closed** if data of the peer acknowledged the previous segment, and the application does not wait for
+//!   answers.
+//! - **Not closed** if the segment and the previous one each hold one message: nothing shows when the application wrote
+//!   it.
 //! - **Opened by** the ACK of everything in flight; in Minshall's variant, by the ACK of the last small segment.
 //! - **Disproved by** a small segment that is sent while an earlier small one is in flight.
 //! - **Source:** RFC 896; RFC 9293, 3.7.4; Linux `net/ipv4/tcp_output.c` (`tcp_nagle_check`, Minshall's variant);
@@ -56,7 +58,7 @@ mod tests {
             &[
                 ("released by the ACK of all", small_behind_small, Some(Confidence::Possible)),
                 (
-                    "small ones pass in this direction (TCP_NODELAY)",
+                    "this direction does not delay small segments (TCP_NODELAY)",
                     |wait, direction| {
                         small_behind_small(wait, direction);
                         direction.holds_small = false;
@@ -91,7 +93,7 @@ mod tests {
                     Some(Confidence::Possible),
                 ),
                 (
-                    "it left 9 ms behind the ACK of all: the program wrote then",
+                    "sent 9 ms after the ACK of everything: the application wrote then",
                     |wait, direction| {
                         small_behind_small(wait, direction);
                         wait.wait.since_all_acked_ns = some(9 * MS);
@@ -134,7 +136,7 @@ mod tests {
         check_judge(&[
             ("with just that ACK", tail, Some(Cause::Nagle)),
             (
-                "with another one, and more data follows again and again: the application had just written",
+                "with another ACK, and more data follows repeatedly: the application had just written",
                 |wait, direction| {
                     tail(wait, direction);
                     wait.wait.last_small = crate::sender::LastSmall::InFlight;

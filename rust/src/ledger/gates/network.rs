@@ -1,10 +1,11 @@
 //! Network: the rate of the path, or a queue before the bottleneck, spaces the segments.
 //!
-//! - **Closed** when segments are sent in one burst, when ACKs arrive one by one through a queue or as a train, when
-//!   segments are spread evenly over the RTT in a capture away from the sender, or when the sender's timestamps prove a
-//!   delay on the path. The cause is only *possible* in two cases. A train without a queue may also be slow start. Even
-//!   spacing may also be pacing: without timestamps, a sender that spaces its segments evenly looks like a narrow path
-//!   or a shaper on its own host.
+//! - **Closed** in five cases: segments are sent in one burst; ACKs arrive one by one through a queue; ACKs arrive as a
+//!   train; segments are spread evenly over the RTT in a capture away from the sender; or the sender's timestamps prove
+//!   a delay on the path.
+//! - **Only possible** in two cases. A train without a queue may also be slow start. Even spacing may also be pacing:
+//!   without timestamps, a sender that spaces its segments evenly looks like a narrow path or like a shaper on its own
+//!   host.
 //! - **Opened** as the bottleneck drains.
 //! - **Disproved by** RTTs at their minimum while the sender waits.
 //! - **Source:** RFC 6349, 3.3 (RTT under load); the fractions are heuristics; `docs/how-it-decides.md`, 4.10.
@@ -17,8 +18,8 @@ use crate::sender::{AROUND_BYTES, RELEASE_PART};
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let by_sender_or_path = is_steady(wait) || (wait.left_at_its_pace() && !wait.was_paced_by_sender());
-    // After data from the peer, a path delay of known length is only a part of the wait. The timeline makes a separate
-    // interval of this delay.
+    // If data of the peer arrived, a path delay of known length explains only a part of the wait. The timeline gives
+    // this part its own interval.
     let delayed = || wait.was_delayed_on_path() && !(wait.peer_spoke() && wait.says_when());
     let spaced_by_path = (wait.is_in_burst() && !wait.is_small())
         || by_sender_or_path
@@ -27,8 +28,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
         || delayed()
         || wait.is_in_own_queue()
         || wait.is_probe_of_new_data();
-    // Without a queue, a train of segments shows only that earlier segments were spaced, which is also the case in slow
-    // start.
+    // Without a queue, a train shows only that earlier segments were spaced. Slow start spaces segments too.
     let in_train = || wait.is_in_train() && !wait.is_after_loss() && !wait.is_on_plateau() && !wait.nagle_may_hold();
     (spaced_by_path || in_train())
         .then(|| Closed::consistent(Cause::Network).but_possible_if(by_sender_or_path || !spaced_by_path))
@@ -69,10 +69,10 @@ fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
     (3 * wait.wait_ns) as f64 <= 4.0 * share_ns
 }
 
-/// Whether segments are spread evenly over the RTT, without a pause, in a capture away from the sender and without
-/// timestamps. Their intervals differ from the mean interval by at most a quarter. At the full rate of the path,
-/// equally many bytes arrive in each RTT, so the flight seems to be on a plateau, whatever the sender has in flight. A
-/// full send buffer would instead release flights with pauses between them.
+/// Whether segments are spread evenly over the RTT, in a capture away from the sender and without timestamps. Their
+/// intervals are at least 3/4 of the mean interval; outside a train, they are at most 4/3 of it. A flight that seems to
+/// be on a plateau does not contradict even spacing. At the full rate of the path, equally many bytes arrive in each
+/// RTT, whatever the sender has in flight. A full send buffer would instead release flights with pauses between them.
 fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
         return false;
@@ -82,10 +82,9 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
 }
 
 /// Whether, in a direction without timestamps, the interval before the segment is at most a quarter longer than the
-/// bottleneck needs for a segment of its size. The rate of the bottleneck comes from segments that follow other
-/// segments of the same write. Such segments did not wait for the application, which had already written them. In a
-/// capture at the sender, a further condition is that no ACK released the segment. If no ACK released the segment, the
-/// sender's own host delays it (a shaper on the captured interface).
+/// bottleneck needs for a segment of its size. The rate of the bottleneck comes from segments that follow others of the
+/// same write: the application had already written them. In a capture at the sender, the segment must not have been
+/// released by an ACK. Such a segment was delayed by the sender's own host, with a shaper on the captured interface.
 fn is_steady(wait: &Evidence<'_>) -> bool {
     let direction = wait.direction;
     let totals = &direction.totals;
@@ -134,13 +133,13 @@ mod tests {
                     Some(Confidence::Consistent),
                 ),
                 (
-                    "released by an ACK that was 10 ms late, as those around it",
+                    "released by an ACK that was 10 ms late, like its neighbours",
                     |wait, _| wait.wait.rtt_sample_ns = some(30 * MS),
                     Some(Confidence::Consistent),
                 ),
                 ("a train, 1 ms apart", |wait, _| wait.wait.wait_ns = some(MS), Some(Confidence::Possible)),
                 (
-                    "handed down before the departure before was captured: a shaper on the host",
+                    "passed down before the previous segment was captured: a shaper on the host",
                     |wait, direction| {
                         direction.ticks_milliseconds = true;
                         direction.totals.first =

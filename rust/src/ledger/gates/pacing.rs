@@ -1,10 +1,10 @@
 //! Pacing: the sender spaces segments that it could send together.
 //!
-//! - **Closed** when bytes are in flight, the previous segment was full, and the wait is at most half an RTT. The gate
-//!   is also closed when the sender sends bursts at an even interval by its own clock. The cause is always only
-//!   *possible*. This gate is one of the last. It counts only if no window, buffer or ACK explains the wait, and if the
-//!   direction shows pacing (bursts at an even interval, or, if nothing was lost, segments sent at any time between two
-//!   ACKs).
+//! - **Closed** in two cases. First, bytes are in flight, the previous segment was full-sized, and the wait is at most
+//!   half an RTT. Second, the sender sends bursts at an even interval by its own clock.
+//! - **Counts only** if no window, buffer or ACK explains the wait, and if the direction shows pacing. A direction
+//!   shows pacing if it sends bursts at an even interval, or if nothing was lost and it sends segments at any time
+//!   between two ACKs. The cause is always only *possible*.
 //! - **Opened by** the sender's timer.
 //! - **Disproved by** ACKs that release the segments, by uneven spacing, or by a stack older than pacing.
 //! - **Source:** Linux `net/ipv4/tcp_output.c` (internal pacing); BBR; `docs/how-it-decides.md`, 4.14.
@@ -65,7 +65,7 @@ mod tests {
                     None,
                 ),
                 (
-                    "behind a small segment: the program gave no more",
+                    "after a small segment: the application had written no more",
                     |wait, direction| {
                         spaced(wait, direction);
                         wait.wait.small_before = true;
@@ -81,7 +81,7 @@ mod tests {
         check_judge(&[
             ("5 ms", spaced, Some(Cause::Pacing)),
             (
-                "5 ms, where no other departure leaves between two ACKs",
+                "5 ms, and no other segment is sent between two ACKs",
                 |wait, direction| {
                     spaced(wait, direction);
                     direction.leaves_between_acks = false;

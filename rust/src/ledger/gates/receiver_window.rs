@@ -1,10 +1,11 @@
 //! Receiver window: the window has no room for the next segment.
 //!
-//! - **Closed** when the window has less room than a full-sized segment and less than the segment needs. The gate is
-//!   also closed for a small segment that fills the window to the byte after the override timer, and for Linux TSO
-//!   deferral. In a capture away from the sender, it is also closed for trains whose flight filled the window in the
-//!   previous RTT. Only a full window in a capture at the sender proves the cause. If the window was only nearly full,
-//!   the cause is *possible* (measured: it was right for 60% of the time).
+//! - **Closed** when the window has less room than a full-sized segment and less than the segment needs.
+//! - **Also closed** in three cases. First, a small segment fills the window to the byte after the override timer
+//!   expired. Second, Linux defers the segment (TSO deferral). Third, in a capture away from the sender, the segment
+//!   belongs to a train, and the flight of the previous RTT filled the window.
+//! - **Proved** only by a full window in a capture at the sender. If the window was only nearly full, the cause is
+//!   *possible* (measured: it was right for 60% of the time).
 //! - **Opened by** the first ACK that makes enough room.
 //! - **Disproved by** room for a full-sized segment, and for a third of the window, before the ACK that released the
 //!   segment.
@@ -33,9 +34,9 @@ fn was_full(wait: &Evidence<'_>) -> bool {
 }
 
 /// Whether the window was nearly full, in a capture away from the sender. The room is not known exactly there, so room
-/// for fewer than two full-sized segments counts as nearly full. There are two exceptions. If a flight grows while
-/// there is room for a full-sized segment, it has not reached the edge of the window. If a sender sends beyond the
-/// window, the window does not limit it.
+/// for fewer than two full-sized segments counts as nearly full. There are two exceptions. A flight that grows while
+/// there is room for a full-sized segment has not reached the edge of the window. A sender that sends beyond the window
+/// is not limited by it.
 fn was_nearly_full(wait: &Evidence<'_>) -> bool {
     let Some(room) = wait.room().filter(|room| !wait.direction.near_sender && *room >= 0) else { return false };
     let grows_with_room = room >= wait.smss_bytes
@@ -57,8 +58,8 @@ fn was_cut(wait: &Evidence<'_>) -> bool {
 }
 
 /// Whether the flight of the previous RTT filled the window, and its ACKs release this train of segments at the spacing
-/// of the path. The window must be no larger now. True only in a capture away from the sender. There, several ACKs
-/// within one tick of their timestamps may have released this segment, so it is unknown how full the window was.
+/// of the path. The window must not have grown since. True only in a capture away from the sender. There, any ACK
+/// within one timestamp tick may have released this segment, so it is unknown how full the window was.
 fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
     let filled = || match (wait.previous_round_flight(), wait.flight_before(), wait.room()) {
         (Some(before), Some(now), Some(room)) => before + wait.smss_bytes > now + room,
@@ -95,7 +96,7 @@ mod tests {
                 ),
                 ("room for 50 segments", |_, _| (), None),
                 (
-                    "a small segment takes all the room there was, and the override timer let it go",
+                    "a small segment fills the room exactly, and the override timer released it",
                     |wait, _| {
                         wait.payload_bytes = 300;
                         wait.wait.small = true;
@@ -124,7 +125,7 @@ mod tests {
     fn a_window_that_opened_long_before_loses() {
         check_judge(&[
             (
-                "it opened 8 ms before; nothing left then, but with the next ACK",
+                "it opened 8 ms before; nothing was sent until the next ACK",
                 |wait, _| {
                     wait.wait.usable_window_before_bytes = some(0);
                     wait.wait.window_opened_ns = some(8 * MS);
@@ -152,7 +153,7 @@ mod tests {
             (record.wait.since_ack_ns, record.wait.window_opened_ns) = (some(opened_ns), some(opened_ns));
             gate(&Evidence::of(&record, &direction)).and_then(|closed| closed.opened_ago_ns)
         };
-        assert_eq!(opened_ago_ns(4 * MS), Some(4 * MS), "longer ago than an ACK takes to let it go");
+        assert_eq!(opened_ago_ns(4 * MS), Some(4 * MS), "longer ago than an ACK takes to release a segment");
         assert_eq!(opened_ago_ns(MS), Some(0), "just before");
     }
 }

@@ -45,7 +45,7 @@ mod tests {
         check_judge(&[
             ("with the ACK", |_, _| (), Some(Cause::SlowStart)),
             (
-                "9 ms behind it, and behind everything",
+                "9 ms after it, and after the ACK of everything",
                 |wait, _| {
                     wait.wait.since_ack_ns = some(9 * MS);
                     wait.wait.flight_after_bytes = some(0);

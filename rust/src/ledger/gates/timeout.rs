@@ -1,11 +1,11 @@
-//! Retransmission timeout (RTO): the sender's retransmission timer ends the wait, or the ACK of its retransmission
-//! does.
+//! Retransmission timeout (RTO): the wait ends with a retransmission by the sender's timer, or with the ACK of such a
+//! retransmission.
 //!
 //! - **Closed** when the timer retransmitted the segment, or when the ACK of a retransmission by the timer released the
-//!   segment. The cause is never proved: a timer also expires when only the answer is lost or late. The cause is only
-//!   *possible* if the retransmission was spurious, or if one segment was in flight and neither SACK nor timestamps are
-//!   in use. In the second case, the receiver may have delayed its ACK. A spurious retransmission into a full window
-//!   does not count, because the window limited the sender.
+//!   segment. A spurious retransmission into a full window does not count, because the window limited the sender.
+//! - **Never proved**, because a timer also expires when only the answer is lost or late.
+//! - **Only possible** if the retransmission was spurious, or if one segment was in flight and neither SACK nor
+//!   timestamps are in use. In the second case, the receiver may have delayed its ACK.
 //! - **Opened by** the timer, or by the ACK of its retransmission.
 //! - **Disproved by** ACKs or other segments within the timeout.
 //! - **Source:** RFC 6298; Linux `net/ipv4/tcp_timer.c` (at least 200 ms); `docs/how-it-decides.md`, 4.3.
@@ -36,7 +36,7 @@ mod tests {
             &[
                 ("the timer", timed_out, Some(Confidence::Consistent)),
                 (
-                    "the ACK of what it had sent again",
+                    "the ACK of the timer's retransmission",
                     |wait, _| wait.wait.repaired_by = Some(RetransmitTrigger::Timeout),
                     Some(Confidence::Consistent),
                 ),
@@ -50,7 +50,7 @@ mod tests {
                     Some(Confidence::Possible),
                 ),
                 (
-                    "what had arrived was sent again",
+                    "the retransmitted data had arrived",
                     |wait, direction| {
                         timed_out(wait, direction);
                         wait.kind = Kind::Spurious;
@@ -67,12 +67,12 @@ mod tests {
         check_judge(&[
             ("nothing came", timed_out, Some(Cause::Timeout)),
             (
-                "the flight was repaired by duplicate ACKs, and that ACK released it",
+                "a fast retransmission repaired the flight, and its ACK released the segment",
                 |wait, _| wait.wait.repaired_by = Some(RetransmitTrigger::Fast),
                 Some(Cause::LossRecovery),
             ),
             (
-                "what had arrived was sent again into a full window",
+                "a spurious retransmission into a full window",
                 |wait, direction| {
                     timed_out(wait, direction);
                     wait.kind = Kind::Spurious;

@@ -1,5 +1,5 @@
-//! The compiled module `tcptrace_lab._core`. No other module of the engine depends on Python. `_core.pyi` declares the
-//! types of the module.
+//! The compiled module `tcptrace_lab._core`, with its types declared in `_core.pyi`. Only this part of the engine
+//! depends on Python.
 
 mod figures;
 mod stream;
@@ -29,14 +29,14 @@ use stream::{ArrowStream, EngineError, arrow_error, imported, stream, whole};
 
 type Shared = Arc<Mutex<Pass>>;
 
-/// A connection of an earlier pass, as a tuple: number, one endpoint, the other endpoint, (first frame, last frame).
+/// A connection of an earlier pass: number, one endpoint, the other endpoint, (first frame, last frame).
 type KnownTuple = (u32, (IpAddr, u16), (IpAddr, u16), (u64, u64));
 
 fn known_connection((conn, one, other, frames): KnownTuple) -> Known {
     Known { conn, ends: [one, other], frames }
 }
 
-/// Locks the engine for one batch. A poisoned lock is ignored, because Python has already received the panic.
+/// Locks the engine. A poisoned lock is ignored, because Python already has the panic.
 fn lock(engine: &Shared) -> MutexGuard<'_, Pass> {
     engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -61,7 +61,7 @@ fn to_python(py: Python<'_>, error: &CaptureError) -> PyErr {
     set().err().unwrap_or(exception)
 }
 
-/// The engine, and the batches of connections and flows that it produced while only segments were requested.
+/// The engine, with its batches of connections and flows from the time when only segments were requested.
 struct Pass {
     engine: engine::Engine,
     connections: Vec<RecordBatch>,
@@ -69,8 +69,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Returns the next batch of segments or datagrams. Batches of connections and flows that the engine returns
-    /// earlier are stored.
+    /// The next batch of segments or datagrams. Batches of connections and flows before it are stored.
     fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
             match self.engine.next_batch()? {
@@ -82,14 +81,14 @@ impl Pass {
         }
     }
 
-    /// Reads the capture to its end, and stores the batches of connections and flows.
+    /// Reads the capture to its end. Batches of connections and flows are stored.
     fn read_to_end(&mut self) -> Result<(), ArrowError> {
         while self.next_batch()?.is_some() {}
         Ok(())
     }
 }
 
-/// The batches of one call of `pull`, and their total weight in segment rows.
+/// The batches of one call of `pull`. `rows` is their total weight, expressed in segment rows.
 #[derive(Default)]
 struct Pulled {
     segments: Vec<RecordBatch>,
@@ -103,11 +102,11 @@ struct Pulled {
 }
 
 impl Pulled {
-    /// Weight of a connection's row, in segment rows.
+    /// Weight of a connection's row, expressed in segment rows.
     const ROWS_PER_CONNECTION: usize = 32;
-    /// Weight of a flow's row, in segment rows.
+    /// Weight of a flow's row, expressed in segment rows.
     const ROWS_PER_FLOW: usize = 4;
-    /// Weight of a connection's account, in segment rows.
+    /// Weight of a connection's account, expressed in segment rows.
     const ROWS_PER_ACCOUNT: usize = 4;
 
     fn add(&mut self, batch: Batch) {
@@ -126,7 +125,7 @@ impl Pulled {
 }
 
 /// Streams of segments, ledger, datagrams, connections, flows, accounts and notes. Segments and ledger always have a
-/// stream; the other tables have `None` if they have no rows.
+/// stream. Any other table without rows is `None`.
 type PulledStreams = (
     ArrowStream,
     ArrowStream,
@@ -137,15 +136,14 @@ type PulledStreams = (
     Option<ArrowStream>,
 );
 
-/// Returns the batches of a table as a stream; `None` if there are no batches.
+/// The batches of a table as a stream. `None` if there are no batches.
 fn some(batches: Vec<RecordBatch>) -> Option<ArrowStream> {
     let schema = batches.first()?.schema();
     Some(stream(batches, schema))
 }
 
-/// A threshold for findings, as a tuple: code of the cause, minimum time in ns, minimum share of a direction's
-/// lifetime, whether the threshold applies only to the client's direction, and whether it applies only to directions
-/// with data.
+/// A threshold for findings: code of the cause, minimum time in ns, minimum share of a direction's lifetime, whether it
+/// applies only to the client's direction, whether it applies only to directions with data.
 type WorthTuple = (u8, i64, f64, bool, bool);
 
 fn worth((cause, ns, share, of_client_alone, of_data_alone): WorthTuple) -> PyResult<Worth> {
@@ -154,7 +152,7 @@ fn worth((cause, ns, share, of_client_alone, of_data_alone): WorthTuple) -> PyRe
     Ok(Worth { cause, ns, share, of_client_alone, of_data_alone })
 }
 
-/// Iterates over the next segment batches, up to a number of rows.
+/// Iterates over the next batches of segments, up to a number of rows.
 struct SegmentBatches {
     engine: Shared,
     schema: SchemaRef,
@@ -254,7 +252,7 @@ impl Engine {
         ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left })
     }
 
-    /// Returns the next rows of all tables, about `max_rows` rows together or fewer; `None` at the end.
+    /// Returns the next rows of all tables, at most about `max_rows` together. `None` at the end.
     fn pull(&self, py: Python<'_>, max_rows: usize) -> PyResult<Option<PulledStreams>> {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
@@ -296,7 +294,7 @@ impl Engine {
         self.kept(py, |pass| std::mem::take(&mut pass.connections), table::connections_schema)
     }
 
-    /// The corrections of earlier segments.
+    /// Returns the revised kinds of earlier segments.
     fn revisions(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
@@ -306,7 +304,7 @@ impl Engine {
         py.detach(read).map(whole).map_err(|error| arrow_error(&error))
     }
 
-    /// The time of each cause.
+    /// Returns the time of each cause.
     fn kinds(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.detailed(py, |engine| table::kinds(engine.details()))
     }
@@ -316,7 +314,7 @@ impl Engine {
         self.detailed(py, |engine| table::waits(engine.details()))
     }
 
-    /// The throughput deadlocks.
+    /// Returns the throughput deadlocks.
     fn locks(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.detailed(py, |engine| table::locks(engine.details()))
     }
@@ -326,7 +324,7 @@ impl Engine {
         self.detailed(py, |engine| table::direction_facts(engine.details()))
     }
 
-    /// Reads and discards all batches; returns the number of segment and datagram rows.
+    /// Reads and drops all batches. Returns the number of segment and datagram rows.
     fn drain(&self, py: Python<'_>) -> PyResult<u64> {
         let drained = py.detach(|| {
             let mut pass = lock(&self.engine);
@@ -375,7 +373,7 @@ impl Engine {
         Ok(info)
     }
 
-    /// Number of segments read so far, whether Python requested their rows or not.
+    /// Number of segments read so far, with or without their rows.
     fn segments_seen(&self) -> u64 {
         lock(&self.engine).engine.segments_seen()
     }
@@ -387,10 +385,10 @@ impl Engine {
 
 impl Engine {
     /// Maximum number of segments that a call of `pull` reads per requested row. The limit makes `pull` return
-    /// regularly even in a pass with few segment rows or none.
+    /// regularly, even in a pass with few or no segment rows.
     const SEEN_PER_ROW: u64 = 4;
 
-    /// Reads the capture to its end, and returns the stored batches of a table.
+    /// Reads the capture to its end. Returns the stored batches of a table.
     fn kept(
         &self,
         py: Python<'_>,
@@ -405,7 +403,7 @@ impl Engine {
         py.detach(read).map_err(|error| arrow_error(&error))
     }
 
-    /// Reads the capture to its end, and returns a table about the connections that lose the most time.
+    /// Reads the capture to its end. Returns a table about the connections that lose the most time.
     fn detailed(
         &self,
         py: Python<'_>,
@@ -478,7 +476,7 @@ fn problem_dict<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-/// Writes the decompressed content of a file to another file. Returns the reason if decompression ended early.
+/// Decompresses one file into another. Returns the reason if decompression ended early.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
 fn unpack(py: Python<'_>, source: OsString, target: OsString) -> PyResult<Option<String>> {

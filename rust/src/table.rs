@@ -1,4 +1,4 @@
-//! Converts rows to batches of Arrow columns. A test checks that names and order of the columns are those in
+//! Converts rows to batches of Arrow columns. A test compares the names and the order of the columns with
 //! `tcptrace_lab/schema/`.
 
 mod behaviour;
@@ -40,7 +40,7 @@ use direction::DirectionRow;
 /// The schema of the batches of the connections table.
 ///
 /// # Errors
-/// No error occurs in practice, because only an empty batch is built.
+/// None in practice, because the batch behind the schema is empty.
 pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
     connections(&[], 0).map(|batch| batch.schema())
 }
@@ -48,7 +48,7 @@ pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
 /// One batch of the connections table. `resolution_ns` is the tick of the capture's clock in nanoseconds.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn connections(rows: &[ConnectionRow], resolution_ns: i64) -> Result<RecordBatch, ArrowError> {
     let mut columns: Vec<Column> = vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -125,7 +125,7 @@ fn directions(prefix: &str, rows: &[DirectionRow<'_>], columns: &mut Vec<Column>
         ("window_scale", maybe::<UInt8Type, _>(rows, |row| row.figures.window_scale)),
         ("sack_permitted", agreed(|row| row.figures.syn_options?.permits_sack())),
         ("timestamps", agreed(|row| row.figures.syn_options?.offers_timestamps())),
-        // If the window scale is unknown, only windows of 0 and the windows in SYNs are known.
+        // Without a known window scale, only windows of 0 and the windows in SYNs are known.
         ("max_window_bytes", amount(|row| row.figures.window_scale.and(row.counts.max_window_bytes).map(i64::from))),
         ("min_window_bytes", amount(|row| row.counts.min_window_bytes.map(i64::from))),
         ("max_in_flight_bytes", nullable(rows, |row| row.figures.max_in_flight_bytes)),
@@ -156,7 +156,7 @@ fn times(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Colu
     add("ack_lag_p95_ns", |times| times.ack_lag.p95_ns);
 }
 
-/// Highest possible share of payload in the bytes on the line; `None` if the overhead of the link or the segment size
+/// Highest possible share of payload in the bytes on the link. `None` if the overhead of the link or the segment size
 /// is unknown.
 fn best_payload_share(row: &DirectionRow<'_>) -> Option<f64> {
     let header_bytes = Some(row.figures.header_bytes).filter(|bytes| *bytes > 0)?;
@@ -166,7 +166,7 @@ fn best_payload_share(row: &DirectionRow<'_>) -> Option<f64> {
 /// All revisions of a capture as one batch.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn revisions(rows: &[Revision]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("frame".into(), numbers::<UInt64Type, _>(rows, |row| row.frame)),
@@ -180,7 +180,7 @@ pub fn revisions(rows: &[Revision]) -> Result<RecordBatch, ArrowError> {
 /// The schema of the batches of the datagrams table.
 ///
 /// # Errors
-/// No error occurs in practice, because only an empty batch is built.
+/// None in practice, because the batch behind the schema is empty.
 pub fn datagrams_schema() -> Result<SchemaRef, ArrowError> {
     datagrams(&[], &PathNames::default()).map(|batch| batch.schema())
 }
@@ -188,7 +188,7 @@ pub fn datagrams_schema() -> Result<SchemaRef, ArrowError> {
 /// One batch of the datagrams table.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn datagrams(rows: &[DatagramRow], paths: &PathNames) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("frame".into(), numbers::<UInt64Type, _>(rows, |row| row.frame)),
@@ -209,7 +209,7 @@ pub fn datagrams(rows: &[DatagramRow], paths: &PathNames) -> Result<RecordBatch,
 /// The schema of the batches of the flows table.
 ///
 /// # Errors
-/// No error occurs in practice, because only an empty batch is built.
+/// None in practice, because the batch behind the schema is empty.
 pub fn flows_schema() -> Result<SchemaRef, ArrowError> {
     flows(&[]).map(|batch| batch.schema())
 }
@@ -217,7 +217,7 @@ pub fn flows_schema() -> Result<SchemaRef, ArrowError> {
 /// One batch of the flows table.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn flows(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
     let mut columns: Vec<Column> = vec![
         ("flow".into(), numbers::<UInt32Type, _>(rows, |row| row.flow)),
@@ -258,7 +258,7 @@ fn flow_directions(prefix: &str, rows: &[FlowDirection], columns: &mut Vec<Colum
         ("gap_variation", maybe::<Float64Type, _>(rows, |row| row.gap_variation)),
         ("missing_datagrams", amount(|row| row.missing_datagrams.map(|datagrams| datagrams as i64))),
         ("reordered_datagrams", amount(|row| row.reordered_datagrams.map(|datagrams| datagrams as i64))),
-        // The engine detects missing datagrams only by IP IDs.
+        // Code 0 stands for IP IDs, the only evidence of missing datagrams.
         ("loss_known_by", maybe::<UInt8Type, _>(rows, |row| row.missing_datagrams.map(|_| 0))),
     ];
     columns.extend(named.into_iter().map(|(name, array)| (format!("{prefix}_{name}"), array)));

@@ -1,4 +1,4 @@
-//! The account of one direction: statistics that classification does not need. Each classified segment updates it.
+//! The account of one direction: statistics that classification does not need.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,16 +14,16 @@ use crate::wire::{Segment, TcpFlags};
 /// The account of one direction. A direction is named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DirectionAccount {
-    /// The state of its sender.
+    /// The state of the direction's sender.
     pub sender_state: SenderState,
     pub counts: Counts,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
-    /// The rates of the sender and of the receiver; `None` until [`rates::MIN_DATA_SEGMENTS`] data segments were sent.
+    /// The rates of sender and receiver. `None` until [`rates::MIN_DATA_SEGMENTS`] data segments have been sent.
     pub rates: Option<Box<Rates>>,
 }
 
-/// One direction: its state, by which segments are classified, and its account.
+/// One direction: the state that classifies its segments, and its account.
 #[derive(Debug)]
 pub(crate) struct AccountedDirection<'a> {
     pub direction: &'a DirectionState,
@@ -36,7 +36,7 @@ impl AccountedDirection<'_> {
         self.account.sender_state.totals(last_ts_ns, Distance::between(self, other).shift_ns())
     }
 
-    /// Returns the measurements from which the turnaround of this host is computed.
+    /// The measurements that give the turnaround of this host.
     #[inline]
     fn answering(&self, other: &Self) -> Answering {
         self.account.behaviour.answering(&other.account.behaviour, other.direction)
@@ -48,7 +48,7 @@ impl AccountedDirection<'_> {
 struct Distance {
     own_ns: Option<i64>,
     other_ns: Option<i64>,
-    /// The capture contains a SYN of this connection.
+    /// Whether the capture contains a SYN of this connection.
     begun: bool,
 }
 
@@ -62,26 +62,27 @@ impl Distance {
         }
     }
 
-    /// Returns the distances for the other host, with `own_ns` and `other_ns` exchanged.
+    /// The distances from the view of the other host: `own_ns` and `other_ns` are exchanged.
     #[inline]
     fn reversed(self) -> Self {
         Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
     }
 
-    /// Returns the time that is added to the capture time of a segment for this host (`sender::shift_ns`).
+    /// The difference between the host's time and the capture time of its segments (`sender::shift_ns`).
     #[inline]
     fn shift_ns(self) -> i64 {
         sender::shift_ns(self.own_ns, self.other_ns, self.begun)
     }
 
-    /// Whether both hosts are so near the capture point that the capture may have been taken at either of them.
+    /// Whether both hosts are so near that the capture point can be at either of them.
     #[inline]
     fn at_either(self) -> bool {
         sender::at_either(self.own_ns, self.other_ns)
     }
 }
 
-/// Takes a segment of `sender`. Returns the wait that ended with the segment, if the segment counts as a transmission.
+/// Adds a segment of `sender` to both accounts. Returns the wait that ended with this segment, if it counts as a
+/// transmission.
 #[inline(always)]
 pub(crate) fn take(
     segment: &Segment,
@@ -145,8 +146,8 @@ pub(crate) fn take(
     wait
 }
 
-/// Adds the segment to the state of its sender. A segment that was captured late or twice is ignored, because the host
-/// sent it earlier.
+/// Adds the segment to the state of its sender. A segment that was captured late or twice is ignored, because its real
+/// send time is unknown.
 #[inline(always)]
 fn departs(
     event: &behaviour::Event<'_>,
@@ -176,8 +177,7 @@ fn departs(
         never_held: kind.is_resent()
             || flags.any(behaviour::NEVER_HELD)
             || sender.direction.is_half_a_window(segment.payload_bytes, max_window),
-        // A tail loss probe only tests whether a segment was lost. The probe does not reduce the congestion window, so
-        // it is not recorded as a loss repair.
+        // A tail loss probe does not reduce the congestion window, so it does not count as the repair of a loss.
         retransmit_trigger: retransmit_trigger.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
         cut: flags.any(TcpFlags::CWR),
         is_syn: flags.any(TcpFlags::SYN),
@@ -210,7 +210,6 @@ fn departs(
     Some(wait)
 }
 
-/// Adds the segment to the state of its receiver.
 #[inline(always)]
 fn arrives(
     event: &behaviour::Event<'_>,
@@ -231,7 +230,7 @@ fn arrives(
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| ack.is_some()),
         frame: segment.frame,
-        // A keepalive reaches only the TCP stack, not the application.
+        // A keepalive reaches only the TCP stack. The application does not notice it.
         has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)
             || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
         payload_bytes: segment.payload_bytes,
@@ -246,7 +245,7 @@ fn arrives(
     receiver.account.sender_state.arrives(arrival, distance.shift_ns());
 }
 
-/// Whether an ACK shows the sender of `direction` that data was lost.
+/// Whether an ACK tells the sender of `direction` that data was lost.
 #[inline]
 fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     match (kind == Kind::DuplicateAck && !answer.dsack) || direction.sacked_bytes > 0 {
@@ -256,8 +255,8 @@ fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     }
 }
 
-/// Measures how fast data arrives at the receiver, and how fast its application reads. An ACK shows how many bytes have
-/// arrived; its window shows how many of them the application has read.
+/// Measures how fast data arrives at the receiver, and how fast its application reads. The acknowledgment number shows
+/// how many bytes have arrived. The window shows how many of them the application has read.
 #[inline]
 fn drains(
     arrival: &Arrival,

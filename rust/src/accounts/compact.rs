@@ -2,19 +2,18 @@
 
 use super::account::DirectionAccount;
 
-/// Accounts that need more than 2,048 bytes after serialization are not serialized. The accounts of a short connection
-/// never exceed this limit, and a capture may have very many short connections.
+/// Accounts of more than 2,048 serialized bytes stay as they are. Those of a short connection never exceed this limit.
+/// Only short connections occur in large numbers.
 const MAX_COMPACT_BYTES: usize = 2048;
 
-/// The accounts of the two directions of a connection, the client's direction first. They take 2.7 kB. After the
-/// connection closes, its accounts are serialized into a few hundred bytes. Accounts are needed again only if a segment
-/// arrives after the close, which is rare.
+/// The accounts of both directions of a connection, the client's direction first. They take 2.7 kB. A closed connection
+/// needs its account only for a late segment, which is rare. Its accounts are therefore serialized into a few hundred
+/// bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Accounts {
     Expanded(Box<[DirectionAccount; 2]>),
     Compact(Box<[u8]>),
-    /// The accounts were deserialized because a segment arrived after the close. Deserialized accounts stay in this
-    /// form, because more segments may follow.
+    /// Deserialized accounts. A segment arrived after the close, so more segments are likely.
     Restored(Box<[DirectionAccount; 2]>),
 }
 
@@ -25,7 +24,7 @@ impl Default for Accounts {
 }
 
 impl Accounts {
-    /// Returns the accounts so that they can be changed, and deserializes them first if needed.
+    /// The accounts in a form that can be changed.
     #[inline]
     pub(crate) fn expanded(&mut self) -> Option<&mut [DirectionAccount; 2]> {
         if let Self::Expanded(accounts) = self { Some(accounts) } else { self.restore() }
@@ -43,7 +42,7 @@ impl Accounts {
         }
     }
 
-    /// Returns the accounts for the row of the connection.
+    /// The accounts for the connection's row.
     pub(crate) fn take(self) -> Option<Box<[DirectionAccount; 2]>> {
         match self {
             Self::Expanded(accounts) | Self::Restored(accounts) => Some(accounts),
@@ -51,7 +50,7 @@ impl Accounts {
         }
     }
 
-    /// Serializes the accounts of a connection that has closed.
+    /// Serializes the accounts of a closed connection.
     pub(crate) fn compact(&mut self) {
         let Self::Expanded(accounts) = self else { return };
         let mut room = [0; MAX_COMPACT_BYTES];
@@ -61,7 +60,7 @@ impl Accounts {
     }
 }
 
-/// Deserializes accounts. Deserializing cannot fail, because only `compact` writes these bytes.
+/// Deserializes accounts. The bytes come from `compact`, so they are always valid.
 fn read(bytes: &[u8]) -> Option<Box<[DirectionAccount; 2]>> {
     postcard::from_bytes(bytes).ok()
 }

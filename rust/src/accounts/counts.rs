@@ -1,5 +1,4 @@
-//! The counts of one direction for its row in the connections table. Each classified segment changes them.
-//! Classification does not need these counts, so a pass without accounts skips them.
+//! The counts of one direction for the connections table. Classification does not need them.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +7,9 @@ use crate::connection::{Kind, Novelty, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// The counts of one direction; `tcptrace_lab/schema/` defines each.
+/// The counts of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Counts {
     pub payload_bytes: u64,
     pub unique_bytes: u64,
@@ -27,7 +26,7 @@ pub struct Counts {
     pub truncated_segments: u64,
     pub max_window_bytes: Option<u32>,
     pub min_window_bytes: Option<u32>,
-    /// Number of ATM cells; 0 if the segments were not carried over ATM.
+    /// Number of ATM cells, or 0 for other links.
     pub cells: u64,
     pub rtt: RttFigures,
     pub first_data_ts_ns: Nullable,
@@ -60,8 +59,7 @@ impl Counts {
             let new_payload = (novelty.new as u64).saturating_sub(controls).min(payload);
             self.unique_bytes += new_payload;
             if kind.is_resent() {
-                // Bytes that fill a hole are retransmitted too: their original was sent, but lost before the capture
-                // point.
+                // Bytes that fill a hole are retransmitted too. Their original was lost before the capture point.
                 let resent = if novelty.jumper.is_some() { payload } else { payload - new_payload };
                 self.retransmitted_bytes += resent;
             }
@@ -89,7 +87,7 @@ impl Counts {
         }
     }
 
-    /// Adds the RTT sample that a segment of the peer completed, if any.
+    /// Adds the RTT sample that a segment of the peer completed, if there is one.
     #[inline]
     pub(crate) fn rtt_sampled(&mut self, rtt_ns: Nullable) {
         if let Some(rtt_ns) = rtt_ns.get() {

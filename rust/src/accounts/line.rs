@@ -1,19 +1,19 @@
-//! Bytes that a connection used on an ATM or Ethernet link, and the highest possible share of payload in them.
+//! Bytes of a connection on an ATM or Ethernet link, and the highest possible share of payload in them.
 
 use super::counts::Counts;
 use crate::connection::DirectionFigures;
 use crate::wire::{AtmFacts, aal5_cells};
 
-/// Size of an ATM cell: a header of 5 bytes and a payload of 48 (ITU-T I.361).
+/// Length of an ATM cell and of its payload (ITU-T I.361).
 const CELL_LINE_BYTES: u64 = 53;
 const CELL_PAYLOAD_BYTES: u64 = 48;
-/// Bytes on the link for each Ethernet frame besides its captured bytes: 8 bytes of preamble and start delimiter, 4
-/// bytes of frame check sequence, and a gap of 12 bytes (IEEE 802.3, 3.1.1 and 4.4.2).
+/// Bytes per Ethernet frame that a capture does not contain: 8 bytes of preamble and start delimiter, 4 bytes of frame
+/// check sequence, and a gap of 12 bytes (IEEE 802.3, 3.1.1 and 4.4.2).
 const ETHERNET_AROUND_BYTES: u64 = 24;
 /// Minimum length of an Ethernet frame without its frame check sequence (IEEE 802.3, 4.4.2).
 const MIN_ETHERNET_BYTES: u64 = 60;
 
-/// Kinds of link whose overhead is known, in the order of `LINES` in `tcptrace_lab/schema/`.
+/// Kinds of link with known overhead, in the order of `LINES` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Line {
@@ -23,13 +23,13 @@ pub enum Line {
     Ethernet,
 }
 
-/// The ATM channels that carried a connection.
+/// The ATM channels of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Channels {
     /// No ATM cell so far.
     #[default]
     None,
-    /// One channel: VPI and VCI, if the capture records them.
+    /// One channel: VPI and VCI. They are `None` if the capture does not record them.
     One(Option<(u16, u16)>),
     Several,
 }
@@ -44,13 +44,13 @@ impl Channels {
         };
     }
 
-    /// Returns the channel, if all cells used one channel and the capture records it.
+    /// The channel, if it is the only one and the capture records it.
     pub(crate) fn only(self) -> Option<(u16, u16)> {
         if let Self::One(channel) = self { channel } else { None }
     }
 }
 
-/// Returns the kind of link that carried a direction; `None` if the capture does not show it.
+/// The kind of link in a direction. `None` if the capture does not reveal it.
 pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Line> {
     if counts.cells > 0 {
         return Some(Line::Atm);
@@ -59,8 +59,7 @@ pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Lin
 }
 
 impl Counts {
-    /// Returns TCP payload as a share of all bytes of the cells; `None` if the captured cells are too few to carry all
-    /// of the payload.
+    /// TCP payload as a share of all cell bytes. `None` if the captured cells are too few for the payload.
     #[must_use]
     pub fn cell_payload_share(&self) -> Option<f64> {
         let holds = self.cells.saturating_mul(CELL_PAYLOAD_BYTES) >= self.payload_bytes;
@@ -70,8 +69,8 @@ impl Counts {
 }
 
 impl Line {
-    /// Returns TCP payload as a share of the bytes on the link, if every segment carries `full_segment_bytes` of
-    /// payload and `header_bytes` of headers.
+    /// TCP payload as a share of the bytes on the link, if every segment has `full_segment_bytes` of payload and
+    /// `header_bytes` of headers.
     ///
     /// ```
     /// use tcptrace_lab_core::accounts::Line;
@@ -96,15 +95,15 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// The best payload share, in 1/100 of a percent.
+    /// The best payload share in units of 0.01%.
     fn best(line: Line, full_segment_bytes: u16, header_bytes: u16) -> u64 {
         (line.best_payload_share(full_segment_bytes, header_bytes) * 10_000.0).round() as u64
     }
 
     #[test]
     fn an_mss_of_9148_takes_192_cells() {
-        // 9,148 bytes of payload + 48 (LLC/SNAP, IP, TCP) + 8 (AAL5 trailer) = 9,204 bytes; they need 192 cells, which
-        // are 10,176 bytes on the link.
+        // 9,148 bytes of payload, 48 bytes of LLC/SNAP, IP and TCP, and 8 bytes of AAL5 trailer are 9,204 bytes. They
+        // fill 192 cells, which are 10,176 bytes on the link.
         assert_eq!(best(Line::Atm, 9148, 48), 8990);
     }
 
@@ -112,8 +111,8 @@ mod tests {
     fn ethernet_carries_1460_of_1538_bytes() {
         assert_eq!(best(Line::Ethernet, 1460, 54), 9493);
         assert_eq!(best(Line::Ethernet, 1448, 66), 9415);
-        // A segment with one byte of payload needs the shortest Ethernet frame: 64 bytes with its frame check sequence,
-        // 84 on the link.
+        // One byte of payload needs the shortest Ethernet frame: 64 bytes with its frame check sequence, 84 bytes on
+        // the link.
         assert_eq!(best(Line::Ethernet, 1, 54), 119);
     }
 

@@ -1,13 +1,11 @@
-//! The data collected for each direction of a connection: counts, statistics, behaviour, rates and the state of its
-//! sender.
+//! Data about each direction of a connection: counts, statistics, behaviour, rates, and the state of the sender.
 //!
-//! This layer combines the results of two layers below: the classification of each segment ([`crate::connection`]), and
-//! the wait that the segment ended ([`crate::sender`]). Classification does not need the accounts, so a pass that
-//! returns no connections table and no waits skips them.
+//! This layer combines the results of two lower layers. [`crate::connection`] classifies each segment, and
+//! [`crate::sender`] measures the wait before it. Accounts are needed only for the connections table and for waits, so
+//! other passes skip them.
 //!
 //! A `DirectionAccount` contains all accumulators of one direction. `compact` stores the accounts of closed connections
-//! in fewer bytes. `counts`, `statistics`, `behaviour` and `rates` are independent of each other: each has its own
-//! accumulators and its own input.
+//! in fewer bytes. `counts`, `statistics`, `behaviour` and `rates` do not depend on each other.
 
 #![expect(
     clippy::inline_always,

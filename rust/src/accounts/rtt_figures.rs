@@ -1,4 +1,4 @@
-//! Count, mean, minimum, maximum and standard deviation of round trips or other times.
+//! Count, mean, minimum, maximum and standard deviation of times.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub struct RttFigures {
     /// Number of samples.
     pub samples: u64,
-    /// Sum of the squared samples, ns².
+    /// Sum of the squared samples in ns².
     squares: f64,
     sum_ns: i64,
     min_ns: i64,
@@ -44,11 +44,11 @@ impl RttFigures {
     /// Mean of the samples, rounded down.
     #[must_use]
     pub fn mean_ns(&self) -> Option<i64> {
-        // If a broken clock produces samples of centuries, the sum stays at its maximum.
+        // A broken clock can produce samples of centuries, and the sum then stays at its maximum.
         (self.samples > 0).then(|| (self.sum_ns / self.samples as i64).clamp(self.min_ns, self.max_ns))
     }
 
-    /// Sample standard deviation (divided by n - 1); `None` for fewer than two samples.
+    /// Sample standard deviation (divided by n - 1). `None` for fewer than two samples.
     #[must_use]
     pub fn stdev_ns(&self) -> Option<i64> {
         let (samples, sum_ns) = (self.samples as f64, self.sum_ns as f64);

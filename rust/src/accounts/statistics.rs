@@ -1,10 +1,9 @@
-//! Statistics of one direction that classification does not need. With [`crate::connection::DirectionFigures`] and
-//! [`super::Counts`] these statistics cover tcptrace's long listing, tshark's conversations, and round trips by TCP
-//! timestamps (RFC 7323).
+//! Statistics of one direction that classification does not need. Together with [`crate::connection::DirectionFigures`]
+//! and [`super::Counts`], they cover tcptrace's long listing, tshark's conversations, and round trips by TCP timestamps
+//! (RFC 7323).
 //!
-//! [`Event`] describes one classified segment. A segment adds to the statistics of its sender, and the ACK in the
-//! segment adds to the statistics of the peer. Figures of losses, retransmissions, ECN and urgent data are allocated
-//! separately, so that most connections need no memory for them.
+//! A segment adds to the statistics of its sender, and its ACK adds to those of the peer. Figures about rare events
+//! have an allocation of their own, so most connections need no memory for them.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +14,9 @@ use crate::connection::{
 use crate::nullable::Nullable;
 use crate::wire::{Ecn, Segment, TcpFlags};
 
-/// The figures of one direction; `tcptrace_lab/schema/` defines each.
+/// The figures of one direction.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct StatisticsFigures {
     pub usual: Usual,
     pub rare: Rare,
@@ -25,7 +24,7 @@ pub struct StatisticsFigures {
 
 /// Figures that nearly every direction has.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Usual {
     pub frame_bytes: u64,
     pub truncated_bytes: u64,
@@ -35,7 +34,7 @@ pub struct Usual {
     pub in_flight_sum_bytes: u64,
     pub in_flight_samples: u64,
     pub min_in_flight_bytes: Nullable,
-    /// Bytes in flight integrated over the time up to `level_ts_ns`, in byte nanoseconds.
+    /// Integral of the bytes in flight up to `level_ts_ns`, in byte nanoseconds.
     pub in_flight_area: f64,
     pub stream_end: Nullable,
     pub advancing_acks: u64,
@@ -61,24 +60,24 @@ pub struct Usual {
     level_ts_ns: Nullable,
 }
 
-/// Figures of losses, retransmissions, urgent data and other rare events.
+/// Figures about losses, retransmissions, urgent data, ECN and other rare events.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Rare {
     pub urgent_segments: u64,
     pub urgent_bytes: u64,
     pub zero_window_probe_bytes: u64,
-    /// Number of segments that the path marked as Congestion Experienced (CE), and number of segments in which this
-    /// host reports a reduced congestion window (CWR; RFC 3168, 6.1.2).
+    /// Segments that the path marked as Congestion Experienced (CE), and segments in which this host reports a reduced
+    /// congestion window (CWR; RFC 3168, 6.1.2).
     pub ce_segments: u64,
     pub cwr_segments: u64,
     pub post_loss_acks: u64,
     pub triple_duplicate_acks: u64,
     pub max_retransmits: u16,
-    /// Round trips of retransmitted segments: the time from the last transmission of a segment to an ACK whose
-    /// acknowledgment number is the end of the segment.
+    /// Round trips of retransmitted segments. Each runs from the last transmission of a segment to an ACK up to the end
+    /// of this segment.
     pub rtt_retransmitted: RttFigures,
-    /// Time between two successive transmissions of the same segment.
+    /// Time between two successive transmissions of a segment.
     pub retransmit_interval: RttFigures,
 }
 
@@ -89,25 +88,25 @@ pub(crate) struct Statistics {
     rare: Option<Box<Rare>>,
 }
 
-/// One classified segment, with the state of both hosts just after this segment.
+/// One classified segment, with the state of both hosts just after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event<'a> {
     pub segment: &'a Segment,
     pub kind: Kind,
     pub placed: Placed,
-    /// Offset that the segment acknowledges.
+    /// The acknowledged offset.
     pub ack: Option<i64>,
     pub window_bytes: Option<u32>,
     pub since_previous: Nullable,
     pub repeat: Option<Repeat>,
     pub acknowledged: Acknowledged,
-    /// The SACK blocks as offsets: left edge, right edge, left edge, right edge, …
+    /// The SACK blocks as offsets: left edge, right edge, left edge, right edge, and so on.
     pub sack_blocks: Option<&'a [i64]>,
     pub ecn: Option<EcnSignal>,
 }
 
 impl Event<'_> {
-    /// Adds the segment to the statistics of its sender, and the ACK in the segment to the statistics of the peer.
+    /// Adds the segment to the statistics of its sender, and its ACK to those of the peer.
     #[inline]
     pub(super) fn count(
         &self,
@@ -124,7 +123,7 @@ impl Statistics {
     pub(crate) fn row(&self) -> StatisticsFigures {
         let mut usual = self.usual;
         if usual.max_gap_ns.value() < 0 {
-            usual.max_gap_ns = Nullable::NULL; // The clock ran backwards at each segment, so no idle time was measured.
+            usual.max_gap_ns = Nullable::NULL; // The clock ran backwards at each segment, so there is no gap.
         }
         StatisticsFigures { usual, rare: self.rare.as_deref().copied().unwrap_or_default() }
     }
@@ -134,7 +133,7 @@ impl Statistics {
         self.rare.get_or_insert_with(Box::default)
     }
 
-    /// Adds a segment that this host sent; `una` is the offset up to which the peer has acknowledged this host's data.
+    /// Adds a segment of this host. `una` is the end of the data that the peer has acknowledged.
     #[inline]
     fn sent(&mut self, event: &Event<'_>, in_flight: Option<i64>, has_syn: bool, una: Nullable) {
         let segment = event.segment;
@@ -147,7 +146,7 @@ impl Statistics {
         }
         if segment.payload_bytes > 0 {
             usual.data(segment);
-            // The initial window is all data sent before the first ACK of data (RFC 5681, 3.1).
+            // All data before the first ACK of data is the initial window (RFC 5681, 3.1).
             if has_syn && !event.kind.is_resent() && una.get().is_none_or(|una| una <= 1) {
                 usual.initial_window_bytes = usual.initial_window_bytes.saturating_add(segment.payload_bytes);
                 usual.initial_window_segments += 1;
@@ -198,7 +197,7 @@ impl Statistics {
         }
     }
 
-    /// Adds a segment of the peer, whose ACK may cover data of this host.
+    /// Adds a segment of the peer. Its ACK possibly covers data of this host.
     #[inline]
     fn received(&mut self, event: &Event<'_>, in_flight: i64, duplicate_acks: u32) {
         let now = Nullable::from(event.segment.ts_ns);
@@ -232,14 +231,14 @@ impl Statistics {
 }
 
 impl Usual {
-    /// Returns the bytes in flight integrated over the time up to the end of the connection, in byte nanoseconds.
+    /// Integral of the bytes in flight up to the end of the connection, in byte nanoseconds.
     #[must_use]
     pub fn in_flight_area_until(&self, last_ts_ns: Nullable) -> f64 {
         let lasted_ns = last_ts_ns.since(self.level_ts_ns).get().unwrap_or(0).max(0);
         self.in_flight_area + self.level_bytes as f64 * lasted_ns as f64
     }
 
-    /// Adds the payload size of a segment with data.
+    /// Adds the payload length of a segment with data.
     #[inline]
     fn data(&mut self, segment: &Segment) {
         self.truncated_bytes += u64::from(segment.payload_bytes.saturating_sub(segment.captured_payload_bytes));
@@ -255,7 +254,7 @@ impl Usual {
         }
     }
 
-    /// Adds a sample of the bytes in flight, taken after each segment that was sent and captured in order.
+    /// Adds a sample of the bytes in flight. Only segments that were sent and captured in order give samples.
     #[inline]
     fn sample_in_flight(&mut self, kind: Kind, in_flight: Option<i64>) {
         let Some(in_flight) = in_flight else { return };
@@ -281,7 +280,7 @@ impl Usual {
         (self.level_bytes, self.level_ts_ns) = (bytes, now);
     }
 
-    /// Adds an ACK that this host sent for data of the peer.
+    /// Adds an ACK of this host for data of the peer.
     #[inline]
     fn advance(&mut self, acknowledged: &Acknowledged) {
         let bytes = u32::try_from(acknowledged.payload_bytes).unwrap_or(u32::MAX);
@@ -292,8 +291,7 @@ impl Usual {
         self.max_acked_segments = self.max_acked_segments.max(acknowledged.segments);
     }
 
-    /// Counts SACK blocks. The first block is a D-SACK if it lies below the ACK or inside the second block (RFC 2883,
-    /// 4).
+    /// Counts SACK blocks. A first block below the ACK, or inside the second block, is a D-SACK (RFC 2883, 4).
     fn sack(&mut self, ack: Option<i64>, blocks: &[i64]) {
         let (blocks, _) = blocks.as_chunks::<2>();
         self.sack_segments += 1;
@@ -304,7 +302,7 @@ impl Usual {
         self.dsack_segments += u32::from(acknowledged || inside);
     }
 
-    /// Adds the round trip of a segment if no earlier segment was larger.
+    /// Adds a round trip of the largest segments so far. A larger segment starts the figures anew.
     #[inline]
     fn sample_full_size(&mut self, payload_bytes: i64, rtt: Nullable) {
         let Some(rtt_ns) = rtt.get().filter(|rtt_ns| *rtt_ns >= 0) else { return };

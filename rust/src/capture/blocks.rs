@@ -1,10 +1,9 @@
-//! A reusable buffer between a byte stream and a format reader. The stream is read in large blocks, and the format
-//! reader gets each record as contiguous bytes.
+//! A buffer between a byte stream and a format reader. It reads the stream in large blocks and returns each record as
+//! contiguous bytes.
 //!
-//! A record is returned as a slice of the buffer. A record that crosses the end of a block is moved to the front of the
-//! buffer before its remaining bytes are read. The code never seeks, so the same code reads files, FIFOs and stdin. The
-//! buffer has the size of one block, or of one record if the record is larger; each format limits the size of its
-//! records.
+//! A record is a slice of the buffer. A record that crosses the end of a block moves to the front of the buffer first.
+//! The buffer is as long as one block, or as one record if the record is longer. Each format limits the length of its
+//! records. Nothing seeks, so files, FIFOs and stdin are read alike.
 
 use std::ops::Range;
 
@@ -12,20 +11,20 @@ use super::compressed::Decoder;
 use super::source::{Fault, Source, Stop, read_some};
 use crate::error::{CaptureError, ErrorKind};
 
-/// Bytes per read when a single capture is read. Reading 10 million records of 112 bytes from the page cache (1 MiB of
-/// L2 cache per core) takes 0.176 CPU seconds with 32 KiB, 0.169 with 64 KiB, 0.163 with 128 KiB, 0.160 with 256 KiB,
-/// 0.159 with 1 MiB and 0.158 with 4 MiB. Blocks larger than 256 KiB save almost no time and would take L2 cache from
-/// the processing of frames.
+/// Bytes per read from a single capture. Blocks of more than 256 KiB save almost no time, but take L2 cache from the
+/// processing of frames.
+///
+/// Measured with 10 million records of 112 bytes in the page cache and 1 MiB of L2 cache per core: 0.176 CPU seconds
+/// with 32 KiB, 0.169 with 64 KiB, 0.163 with 128 KiB, 0.160 with 256 KiB, 0.159 with 1 MiB, 0.158 with 4 MiB.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
-/// The source of the bytes.
 pub(super) enum Input {
     Plain(Source),
     Compressed(Box<Decoder>),
 }
 
 impl Input {
-    /// Reads at least one byte and returns the number of bytes; 0 means the end of the stream.
+    /// Reads at least one byte and returns the number of bytes. The number 0 means the end of the stream.
     fn read(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         match self {
             Self::Plain(source) => read_some(source, out).map_err(|error| Fault::io(&error)),
@@ -34,7 +33,7 @@ impl Input {
     }
 }
 
-/// The buffer. The bytes in `bytes[start..end]` were read from the stream and are not consumed yet.
+/// The buffer. `bytes[start..end]` is the part that nobody has consumed yet.
 pub(super) struct Blocks {
     input: Input,
     bytes: Vec<u8>,
@@ -51,7 +50,7 @@ impl Blocks {
         Self { input, bytes: vec![0; block_bytes], start: 0, end: 0, base: 0, ended: false, fault: None }
     }
 
-    /// The bytes that were read from the stream and are not consumed yet.
+    /// The buffered bytes that nobody has consumed yet.
     #[inline]
     pub(super) fn available(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
@@ -67,8 +66,7 @@ impl Blocks {
         self.base + range.start as u64
     }
 
-    /// Consumes `count` available bytes. Returns the range of the consumed bytes in the buffer, which is valid until
-    /// the next `fill_to`.
+    /// Consumes `count` available bytes. Returns their range in the buffer, which is valid until the next `fill_to`.
     #[inline]
     pub(super) fn consume(&mut self, count: usize) -> Range<usize> {
         let taken = self.start..self.end.min(self.start.saturating_add(count));
@@ -83,7 +81,7 @@ impl Blocks {
     }
 
     /// Reads until at least `count` bytes are available. Returns false if the stream ends first. The buffer grows only
-    /// while bytes are read, so a wrong length field cannot cause a large allocation.
+    /// with bytes that really arrive, so a wrong length field cannot cause a large allocation.
     #[cold]
     #[inline(never)]
     pub(super) fn fill_to(&mut self, count: usize) -> bool {
@@ -105,8 +103,8 @@ impl Blocks {
         true
     }
 
-    /// Moves the bytes that are not consumed to the front of the buffer. Doubles the buffer if it is full and smaller
-    /// than `count`.
+    /// Moves the available bytes to the front of the buffer. If the buffer is still full, makes it larger: up to twice
+    /// as large, but not larger than `count` needs.
     fn make_room(&mut self, count: usize) {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -120,7 +118,7 @@ impl Blocks {
         }
     }
 
-    /// Consumes `count` bytes without storing them. Returns false if the stream has fewer bytes.
+    /// Drops the next `count` bytes of the stream. Returns false if the stream has fewer bytes.
     pub(super) fn skip(&mut self, mut count: u64) -> bool {
         while count > 0 {
             if !self.fill_to(1) {
@@ -133,13 +131,13 @@ impl Blocks {
         true
     }
 
-    /// The fault that ended the stream early; `None` before the end of the stream is reached.
+    /// The fault that ended the stream early. `None` until the end of the stream is reached.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 
-    /// The fault that the decompressor found, if the stream is compressed. The stream is read to its end first, because
-    /// the decompressor may notice damage only after it has returned the damaged bytes.
+    /// The fault in a compressed stream. The rest of the stream is read first, because a decompressor can return
+    /// damaged bytes before it notices the damage.
     #[cold]
     pub(super) fn compression_fault(&mut self) -> Option<Fault> {
         if matches!(self.input, Input::Plain(_)) {
@@ -162,7 +160,7 @@ impl Blocks {
         Box::new(error.at(offset))
     }
 
-    /// Returns `Ok(false)`, or the fault that ended the stream. Called when the stream ends between two records.
+    /// Ends a stream between two records: `Ok(false)`, or the fault that ended the stream.
     pub(super) fn end_between_records(&self) -> Result<bool, Stop> {
         match &self.fault {
             Some(fault) => Err(Box::new(CaptureError::new(fault.kind, "", fault.what.clone()).at(self.offset()))),
@@ -170,7 +168,7 @@ impl Blocks {
         }
     }
 
-    /// The problem that the decompressor reports, if there is one.
+    /// The decompressor's message for users, if there is one.
     pub(super) fn remark(&self) -> Option<&'static str> {
         match &self.input {
             Input::Plain(_) => None,
@@ -186,8 +184,7 @@ impl Blocks {
         }
     }
 
-    /// Returns the bytes that are not consumed yet and the stream that continues after these bytes. A compressed stream
-    /// is not returned.
+    /// The available bytes, and the stream that continues after them. The stream is `None` if it is compressed.
     pub(super) fn into_parts(self) -> (Vec<u8>, Option<Source>) {
         let ahead = self.available().to_vec();
         match self.input {

@@ -1,6 +1,5 @@
-//! The byte order of the numbers in a capture file. A magic number in the file shows the order.
+//! The byte order of numbers in a capture file. The file's magic number reveals it.
 
-/// The byte order of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Little,

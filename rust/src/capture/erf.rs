@@ -1,9 +1,9 @@
-//! Reads files in ERF, Endace's Extensible Record Format. An ERF file is a sequence of records, without a file header
-//! or a magic number. Each record has a 16-byte header and the content that the header describes. A frame is the whole
-//! record, as in pcap files of link type 197, so that `wire::erf` dissects the records of ERF files and pcap files.
+//! Reads files in ERF, Endace's Extensible Record Format. The file is a sequence of records, without a file header or a
+//! magic number. Each record has a 16-byte header and a content.
 //!
-//! The format is that of Endace's "ERF types reference guide". Times, lengths and padding are read as in Wireshark's
-//! wiretap.
+//! A frame is a whole record, as in pcap files of link type 197. So `wire::erf` dissects the records of both kinds of
+//! files. The format is that of Endace's "ERF types reference guide". Times, lengths and padding are read as in
+//! Wireshark's wiretap.
 
 use super::blocks::Blocks;
 use super::source::{Stop, damaged};
@@ -12,53 +12,54 @@ use super::stream::{LinkType, Stream};
 /// Link type of ERF records (`LINKTYPE_ERF`).
 const LINK_TYPE: LinkType = 197;
 
-/// Length of a record's header: time, type, flags, record length, loss counter or colour, length on the wire.
+/// Length of a record's header. Its fields are time, type, flags, record length, loss counter or colour, and length on
+/// the wire.
 const HEADER_BYTES: usize = 16;
 
-/// The bit of the type which says that an extension header of `EXTENSION_BYTES` follows. If the first byte of an
-/// extension header has this bit, another extension header follows.
+/// This bit of the type announces an extension header of `EXTENSION_BYTES`. The same bit in an extension header's first
+/// byte announces another one.
 const EXTENDED: u8 = 0x80;
 const EXTENSION_BYTES: usize = 8;
 
-/// Type of padding records. As in Wireshark, a padding record gets no frame number.
+/// Type of padding records. As in Wireshark, they get no frame number.
 const PAD: u8 = 48;
 
-/// A file is read as ERF if its first `TRIED_PACKETS` records with a packet are consistent. At most `TRIED_RECORDS`
-/// records of any type are read for this check. (Wireshark checks at least as many.) Random bytes look like a
-/// consistent second or third record in about 1 of 600 cases. The time must be within a year of the previous record's
-/// time (1 of 136 years), and the type must be one of 57 of the 256 types.
+/// A file is read as ERF if its first `TRIED_PACKETS` records with a packet are consistent. Among all types of records,
+/// at most the first `TRIED_RECORDS` are read. Wireshark checks at least as many.
+///
+/// Random bytes look like a consistent second or third record in about 1 of 600 cases. Their time is within a year of
+/// the previous time in 1 of 136 cases, and 57 of the 256 types are assigned.
 const TRIED_PACKETS: usize = 3;
 const TRIED_RECORDS: usize = 20;
 
-/// The timestamp of the first record must be between 1990 and 2100; the limits are in seconds since 1970. The limits
-/// are a heuristic: Endace was founded in 2001.
+/// The first timestamp must be between 1990 and 2100, here in seconds since 1970. Endace was founded in 2001, so these
+/// limits are generous.
 const PLAUSIBLE_S: std::ops::Range<u64> = 631_152_000..4_102_444_800;
 
-/// Between two of the first records, the time may advance by at most a year and go back by at most a second (limits of
-/// Wireshark). Records of several interfaces are not strictly in order of time.
+/// From one of the first records to the next, the time advances by at most a year, or goes back by at most a second
+/// (limits of Wireshark). Records of several interfaces are not strictly in order of time.
 const PLAUSIBLE_STEP_S: u64 = 365 * 24 * 3600;
 const PLAUSIBLE_STEP_BACK_S: u64 = 1;
 
-/// Timestamp resolution in nanoseconds, rounded up: the unit of the fraction is 1/4 ns. The clock of the capture card
-/// is coarser, and the file does not say by how much.
+/// Timestamp resolution in nanoseconds. The unit of the fraction is 1/4 ns, rounded up to 1. The card's clock is
+/// coarser, but the file does not reveal its tick.
 pub(super) const RESOLUTION_NS: i64 = 1;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// The header of a record.
 struct Header {
-    /// The upper 32 bits are the seconds since 1970, the lower 32 bits the fraction of a second.
+    /// Seconds since 1970 in the upper 32 bits, fraction of a second in the lower 32 bits.
     time: u64,
     /// Record type, with the bit for extension headers.
     kind: u8,
     record_bytes: u16,
-    /// Number of records lost before this record. Some record types store a colour in this field instead.
+    /// Number of records lost before this record. In some record types, this field contains a colour.
     lost: u16,
     wire_bytes: u16,
 }
 
 impl Header {
-    /// Reads the record header at the start of `bytes`; `None` if it is incomplete.
+    /// Reads the record header at the start of `bytes`. `None` if it is incomplete.
     #[inline]
     fn read(bytes: &[u8]) -> Option<Self> {
         let [t0, t1, t2, t3, t4, t5, t6, t7, kind, _flags, r0, r1, l0, l1, w0, w1] = *bytes.first_chunk()?;
@@ -71,7 +72,7 @@ impl Header {
         })
     }
 
-    /// Rounds the time to the nearest nanosecond, as Wireshark does. The result fits in 63 bits: 2^32 s < 2^63 ns.
+    /// The time, rounded to a nanosecond as in Wireshark. It fits into 63 bits: 2^32 s < 2^63 ns.
     #[inline]
     fn ts_ns(&self) -> i64 {
         let fraction_ns = ((self.time & 0xFFFF_FFFF) * NS_PER_S + (1 << 31)) >> 32;
@@ -83,8 +84,7 @@ impl Header {
         self.kind & !EXTENDED
     }
 
-    /// Number of bytes between the headers and the packet. Depending on the record type, these bytes are a channel
-    /// number, or Ethernet's offset and padding.
+    /// Number of bytes between the headers and the packet. They are a channel number, or Ethernet's offset and padding.
     fn sub_header_bytes(&self) -> usize {
         match self.plain_kind() {
             5..=9 | 12 | 17 | 18 => 4,
@@ -93,7 +93,7 @@ impl Header {
         }
     }
 
-    /// The number of lost records; `None` for record types that store a colour in this field.
+    /// The number of lost records. `None` for record types with a colour in this field.
     fn counted_lost(&self) -> Option<u64> {
         match self.plain_kind() {
             10 | 11 | 15..=17 | 19 | 20 | PAD => None,
@@ -101,15 +101,15 @@ impl Header {
         }
     }
 
-    /// Whether the record type is assigned and occurs in files (type 0 is a legacy format; types 26 and 30 to 47 are
-    /// reserved).
+    /// Whether the record type is assigned and occurs in files. Type 0 is a legacy format, and types 26 and 30 to 47
+    /// are reserved.
     fn is_known(&self) -> bool {
         matches!(self.plain_kind(), 1..=25 | 27..=29) || self.kind == PAD
     }
 }
 
-/// Number of bytes of `record` before its packet: header, extension headers and the bytes that the record type adds.
-/// `None` if the record is shorter than these headers, or has only the first header.
+/// Number of bytes before the packet in `record`. `None` if the record is too short for its headers, or if it ends
+/// after the first header.
 fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
     let (mut bytes, mut more) = (HEADER_BYTES, header.kind & EXTENDED);
     while more != 0 {
@@ -120,10 +120,11 @@ fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
     (bytes <= record.len() && record.len() > HEADER_BYTES).then_some(bytes)
 }
 
-/// Whether `blocks` begins with ERF records. ERF has no magic number, so the first records are checked. The time of the
-/// first record must be plausible. Each of the first three records with a packet must have an assigned type, a length
-/// greater than its headers, and a time near that of the previous record. A file with fewer records may be truncated,
-/// but at least one record must be complete, and no record may be inconsistent.
+/// Whether `blocks` begins with ERF records. ERF has no magic number, so the first records are checked.
+///
+/// The first time must be plausible. The first three records with a packet must have an assigned type, a length that
+/// exceeds their headers, and a time near the previous one. A truncated file can have fewer records, but it needs at
+/// least one complete record.
 pub(super) fn detect(blocks: &mut Blocks) -> bool {
     let (mut at, mut packets, mut last_time) = (0, 0, None);
     for _ in 0..TRIED_RECORDS {
@@ -156,7 +157,7 @@ pub(super) fn detect(blocks: &mut Blocks) -> bool {
     packets > 0
 }
 
-/// Whether a record with the timestamp `time` may follow a record with the timestamp `last`.
+/// Whether a record with timestamp `time` can follow a record with timestamp `last`.
 fn is_plausible_after(time: u64, last: Option<u64>) -> bool {
     match last {
         None => PLAUSIBLE_S.contains(&(time >> 32)),
@@ -168,7 +169,7 @@ fn is_plausible_after(time: u64, last: Option<u64>) -> bool {
 /// An ERF file.
 #[derive(Default)]
 pub(super) struct Erf {
-    /// Number of records that the capture card reports as lost; `None` before the first record that has a loss counter.
+    /// Number of records that the card reports as lost. `None` until a record with a loss counter arrives.
     lost: Option<u64>,
 }
 
@@ -209,7 +210,7 @@ impl Erf {
     }
 }
 
-/// Reads the next record completely into the buffer, or returns the error that prevents it.
+/// Reads the whole next record into the buffer. Returns false at the end of the file.
 #[cold]
 #[inline(never)]
 fn fill(blocks: &mut Blocks) -> Result<bool, Stop> {

@@ -1,25 +1,21 @@
-//! Measures the real tick of the capture's clock from the timestamps of the packets.
+//! Measures the real tick of the capture's clock.
 //!
-//! A file may declare a resolution of microseconds although the capturing host's clock ticks every 10 ms. With such a
-//! clock, all packets captured within one tick have the same timestamp, and the time between two different timestamps
-//! is a multiple of the tick.
+//! A file can declare a resolution of 1 µs although the host's clock advances only every 10 ms. All packets within one
+//! tick of such a clock have the same timestamp. Different timestamps are then a multiple of the tick apart.
 
-/// A tick shorter than 0.1 ms is not reported, because it hardly affects the results: two events count as cause and
-/// effect if they are at most 1 ms apart.
+/// Shorter ticks are not reported. They hardly affect results, because cause and effect can be 1 ms apart.
 const MIN_NS: i64 = 100_000;
-/// At least this many steps between timestamps must be multiples of the tick. If the clock has no such tick, one step
-/// in four is a multiple by chance.
+/// Minimum number of steps that are multiples of the tick. Without such a tick, one step in four is a multiple by
+/// chance.
 const MIN_STEPS: u32 = 20;
-/// A step between two timestamps counts as a multiple of the tick if it differs from an exact multiple by at most 1/8
-/// of the tick.
+/// A step counts as a multiple if it is off by at most 1/8 of the tick.
 const TOLERANCE: i64 = 8;
-/// Steps of more than this many ticks are ignored: during a longer step, two clocks drift apart so far that multiples
-/// cannot be recognized.
+/// Longer steps (in ticks) are ignored. Clock drift makes their multiples unrecognizable.
 const LONGEST_STEP: i64 = 16;
-/// For each step that is not a multiple of the tick, at least this many steps must be multiples.
+/// Minimum number of multiples for each step that is not a multiple.
 const FEW: u32 = 20;
 
-/// Counts the steps from each timestamp to the next.
+/// Counts the steps from each timestamp to the next one.
 ///
 /// ```
 /// use tcptrace_lab_core::capture::Granularity;
@@ -32,9 +28,10 @@ const FEW: u32 = 20;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Granularity {
-    /// The shortest positive step between two timestamps so far: the candidate for the tick.
+    /// The candidate for the tick: the shortest positive step so far.
     min_ns: i64,
-    /// The counts since `min_ns` last changed: steps that are multiples of `min_ns`, other steps, and steps of 0.
+    /// Numbers of steps since the candidate last changed. `multiples` counts multiples of the candidate, `equal` counts
+    /// steps of 0, and `others` counts the rest.
     multiples: u32,
     others: u32,
     equal: u32,
@@ -68,9 +65,10 @@ impl Granularity {
         }
     }
 
-    /// The clock's tick in nanoseconds; `None` if the tick is shorter than [`MIN_NS`], or if too few steps show it. At
-    /// least half of all packets must have the same timestamp as the packet before. If packets rarely have equal
-    /// timestamps, the tick does not affect the results.
+    /// The clock's tick in nanoseconds. `None` if the tick is shorter than [`MIN_NS`], or if too few steps show it.
+    ///
+    /// At least half of the steps must be 0. A tick that rarely gives two packets the same timestamp does not affect
+    /// the results.
     #[must_use]
     pub fn tick_ns(&self) -> Option<i64> {
         let coarse = self.min_ns >= MIN_NS
@@ -98,7 +96,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Timestamps of packets about 0.7 ms apart, taken from a clock that ticks every `tick_ns`.
+    /// Timestamps of packets about 0.7 ms apart. Their clock ticks every `tick_ns`.
     fn shown(tick_ns: i64) -> impl Iterator<Item = i64> {
         (0..1_000_i64).map(move |at| (at * 700_000 + at * at % 7_919 * 97) / tick_ns * tick_ns)
     }

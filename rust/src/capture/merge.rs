@@ -1,9 +1,9 @@
 //! Merges several files in the order of their timestamps.
 //!
-//! The order of frames within a file never changes, even if its timestamps run backwards. Frames of several files with
-//! equal timestamps are returned in the order of the paths. (mergecap returns the frame of the last path first. That
-//! order would swap the last frame of one ring-buffer file and the first frame of the next file.) A frame without a
-//! timestamp directly follows the frame before it, as in mergecap.
+//! Frames of one file keep their order, even if its timestamps run backwards. Frames of several files with equal
+//! timestamps follow the order of the paths. mergecap takes the last path first, which would swap frames at the border
+//! between two ring-buffer files. A frame without a timestamp directly follows the previous frame of its file, as in
+//! mergecap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,13 +14,12 @@ use crate::error::CaptureError;
 /// The timestamp of a file's current frame, and the index of the file.
 type Due = (i64, usize);
 
-/// The merge state.
 pub(super) struct Merge {
-    /// Files whose next frame was read but is not returned yet, except the current file.
+    /// Files with a frame that is read but not returned yet, except the current file.
     waiting: BinaryHeap<Reverse<Due>>,
-    /// Index of the first file that has not been read yet.
+    /// Index of the first file that nobody has read from.
     unasked: usize,
-    /// Index of the file whose frame was returned last.
+    /// Index of the file with the current frame.
     current: Option<usize>,
     number: u64,
 }
@@ -30,7 +29,7 @@ impl Merge {
         Self { waiting: BinaryHeap::new(), unasked: 0, current: None, number: 0 }
     }
 
-    /// Moves to the next frame of any file; false at the end of all files.
+    /// Moves to the next frame of any file. Returns false at the end of all files.
     pub(super) fn advance(&mut self, readers: &mut [Reader]) -> Result<bool, CaptureError> {
         while self.unasked < readers.len() {
             let index = self.unasked;
@@ -43,8 +42,8 @@ impl Merge {
             Some(index) => ask(readers, index)?,
             None => None,
         };
-        // In most cases the next frame is in the same file (the files of a ring buffer follow one another), and the
-        // heap stays unchanged.
+        // Mostly, the next frame is in the current file, because ring-buffer files follow one another. The heap then
+        // stays as it is.
         let due = match (next, self.waiting.peek()) {
             (Some(due), Some(Reverse(earliest))) if *earliest < due => {
                 self.waiting.push(Reverse(due));
@@ -64,7 +63,7 @@ impl Merge {
     }
 }
 
-/// Moves a file to its next frame. Returns that frame's time and the file's index.
+/// Moves a file to its next frame. Returns the time of this frame and the index of the file.
 fn ask(readers: &mut [Reader], index: usize) -> Result<Option<Due>, CaptureError> {
     let Some(reader) = readers.get_mut(index) else {
         return Ok(None);

@@ -1,9 +1,17 @@
-//! Reads frames from capture files. A [`Capture`] reads one file, several files merged by timestamp, or stdin.
+//! Reads frames from capture files. A [`Capture`] is one file, several files merged by timestamp, or stdin.
 //!
-//! The modules, from the lowest layer up: `source` (byte streams), `progress` (the number of bytes read), `compressed`
-//! (decompression), `blocks` (the buffer between a byte stream and its reader), `notes` (problems), `stream` (a buffer,
-//! its problems and the current frame), `pcap`, `pcapng` and `erf` (formats), `reader` (one file of any format),
-//! `merge` (several files). `sniff` names the format of a file that cannot be read.
+//! The modules, from the lowest layer up:
+//! - `source`: byte streams
+//! - `progress`: the number of bytes read
+//! - `compressed`: decompression
+//! - `blocks`: the buffer between a byte stream and its reader
+//! - `notes`: problems
+//! - `stream`: a buffer, its problems and the current frame
+//! - `pcap`, `pcapng`, `erf`: formats
+//! - `reader`: one file of any format
+//! - `merge`: several files
+//!
+//! `sniff` names the format of a file that cannot be read.
 
 mod blocks;
 mod bytes;
@@ -39,34 +47,35 @@ pub use unpack::Unpacker;
 const MERGE_BYTES: usize = 64 << 20;
 const MIN_BLOCK_BYTES: usize = 16 << 10;
 
-/// One captured frame, whose bytes are borrowed from the reader's buffer until the next [`Capture::advance`].
+/// One captured frame. Its bytes are borrowed from the reader's buffer until the next [`Capture::advance`].
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Frame number from 1, equal to Wireshark's `frame.number`. A pcapng block without a packet has a number if
-    /// Wireshark gives it one.
+    /// Frame number from 1, equal to Wireshark's `frame.number`. Wireshark also numbers some pcapng blocks without a
+    /// packet.
     pub number: u64,
-    /// Timestamp in nanoseconds since 1970; `None` if the block has no timestamp (simple packet block of pcapng).
+    /// Timestamp in nanoseconds since 1970. `None` for a block without a timestamp, such as pcapng's simple packet
+    /// block.
     pub ts_ns: Option<i64>,
-    /// Link type of the frame; `None` for a block that has a frame number but no packet.
+    /// Link type of the frame. `None` for a block that has a frame number but no packet.
     pub link_type: Option<LinkType>,
-    /// Length on the wire.
+    /// Length on the wire, in bytes.
     pub original_bytes: u32,
     /// Captured bytes.
     pub data: &'a [u8],
 }
 
-/// Information from the headers of all files, as far as the files were read.
+/// Information from the headers of all files, as far as they have been read.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureInfo {
-    /// Name of the format (`pcap`, `pcapng`, `erf`, …), with the compression before it: `gzip pcapng`. If the files
-    /// have several formats, their names are joined by `, `.
+    /// Name of the format (`pcap`, `pcapng`, `erf`, …). A compression comes first, as in `gzip pcapng`. Several formats
+    /// are joined by `, `.
     pub format: String,
-    /// The largest declared snaplen; 0 if no file declares one.
+    /// The largest declared snaplen, or 0 if no file declares one.
     pub snaplen_bytes: u32,
     /// The coarsest timestamp resolution of all interfaces, in nanoseconds, at least 1.
     pub resolution_ns: i64,
-    /// Number of packets that the capturing kernel or card reports as dropped (pcapng interface statistics, ERF loss
-    /// counters); `None` if the files have no such report.
+    /// Number of packets that the capturing kernel or card dropped, from pcapng interface statistics or ERF loss
+    /// counters. `None` if the files report no drops.
     pub kernel_drops: Option<u64>,
 }
 
@@ -85,17 +94,17 @@ pub struct CaptureInfo {
 /// ```
 pub struct Capture {
     readers: Vec<Reader>,
-    /// The merge state; `None` for a single file, which needs no merging.
+    /// The merge state. `None` for a single file.
     merge: Option<Merge>,
 }
 
 impl Capture {
-    /// Opens `paths` (`-` is stdin) and reads the file headers.
+    /// Opens `paths` and reads the file headers. The path `-` is stdin.
     ///
     /// # Errors
     /// `Io` if a path is missing, unreadable or a directory, if there is no path, and if stdin is given twice.
     /// `NotACapture` if a file is empty, text or of an unknown format. `Unsupported` for a known format that this
-    /// engine does not read. `Cut` or `Damaged` if a file header is incomplete.
+    /// engine cannot read. `Cut` or `Damaged` if a file header is incomplete.
     pub fn open(paths: &[impl AsRef<OsStr>]) -> Result<Self, CaptureError> {
         if paths.is_empty() {
             return Err(CaptureError::new(ErrorKind::Io, "", "no capture given"));
@@ -112,7 +121,7 @@ impl Capture {
     /// Reads one capture from any byte stream. Errors name the stream `path`.
     ///
     /// # Errors
-    /// As for [`Self::open`].
+    /// The errors of [`Self::open`], except those for paths.
     ///
     /// ```
     /// use tcptrace_lab_core::capture::Capture;
@@ -128,10 +137,10 @@ impl Capture {
         Self::from_streams([(path, stream)])
     }
 
-    /// Reads several captures merged by timestamp. An error contains the name that was passed with its stream.
+    /// Reads several captures and merges them by timestamp. Each stream comes with the name that errors use for it.
     ///
     /// # Errors
-    /// As for [`Self::open`].
+    /// The errors of [`Self::open`], except those for paths.
     pub fn from_streams<P: AsRef<OsStr>, S: Read + Send + Sync + 'static>(
         streams: impl IntoIterator<Item = (P, S), IntoIter: ExactSizeIterator>,
     ) -> Result<Self, CaptureError> {
@@ -146,11 +155,11 @@ impl Capture {
         Self { readers, merge }
     }
 
-    /// Moves to the next frame; false at the end.
+    /// Moves to the next frame. Returns false at the end.
     ///
     /// # Errors
-    /// The error that ended one of the files early. An error is returned once; the next call continues with the other
-    /// files. The frame number in the error counts the frames of that file only.
+    /// The error that ended one of the files early. It is returned once, and the next call continues with the other
+    /// files. The frame number in the error counts only the frames of the named file.
     #[inline]
     pub fn advance(&mut self) -> Result<bool, CaptureError> {
         match (&mut self.merge, self.readers.as_mut_slice()) {
@@ -160,7 +169,7 @@ impl Capture {
         }
     }
 
-    /// The current frame. Before the first `advance` and after the end, this is an empty frame.
+    /// The current frame. It is empty before the first `advance` and after the end.
     #[must_use]
     #[inline]
     pub fn frame(&self) -> Frame<'_> {
@@ -177,7 +186,7 @@ impl Capture {
         Frame { number, ts_ns, link_type, original_bytes, data: reader.data() }
     }
 
-    /// Information from all file headers that were read so far.
+    /// Information from the file headers, as far as they have been read.
     #[must_use]
     pub fn info(&self) -> CaptureInfo {
         let mut info = CaptureInfo::default();
@@ -198,8 +207,8 @@ impl Capture {
         info
     }
 
-    /// The file of the current frame, and the offset of the frame's bytes in this file. `None` if several files are
-    /// merged, because the frame numbers of merged files count over all files.
+    /// The file of the current frame, and the offset of the frame's bytes in this file. `None` for merged files, whose
+    /// frame numbers count over all files.
     #[must_use]
     pub fn place(&self) -> Option<(&OsStr, u64)> {
         match (&self.merge, self.readers.as_slice()) {
@@ -208,20 +217,20 @@ impl Capture {
         }
     }
 
-    /// The number of bytes read so far. The value changes while another thread reads the capture.
+    /// The progress of reading. It stays up to date while another thread reads the capture.
     #[must_use]
     pub fn progress(&self) -> Progress {
         Progress::of(self.readers.iter().map(|reader| reader.consumed().clone()).collect())
     }
 
-    /// Problems so far, with counts. The frame number of a problem counts the frames of the named file only.
+    /// The problems so far. A problem's frame number counts only the frames of the named file.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         self.readers.iter().flat_map(Reader::problems).collect()
     }
 }
 
-/// The block size for each file, in bytes.
+/// Block size of each file in bytes.
 fn block_bytes(files: usize) -> usize {
     (MERGE_BYTES / files.max(1)).clamp(MIN_BLOCK_BYTES, BLOCK_BYTES)
 }

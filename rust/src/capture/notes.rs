@@ -1,18 +1,18 @@
-//! Problems in a capture that did not stop the reader. For each kind of problem, the number of occurrences and the
-//! place of the first occurrence are stored.
+//! Problems that did not stop the reader.
 
 use std::ffi::{OsStr, OsString};
 
 use crate::error::Problem;
 
-/// The problems of one file. The number of kinds is small, so the kinds are stored in a list.
+/// The problems of one file: the number of occurrences and the first place, for each kind. There are few kinds, so a
+/// list suffices.
 #[derive(Default)]
 pub(super) struct Notes {
     problems: Vec<Problem>,
 }
 
 impl Notes {
-    /// Counts one occurrence of the problem `what`. Records the place of its first occurrence.
+    /// Counts an occurrence of the problem `what`. The first one also records its place.
     #[cold]
     #[inline(never)]
     pub(super) fn add(&mut self, what: &'static str, frame: u64, offset: u64) {
@@ -29,7 +29,7 @@ impl Notes {
         }
     }
 
-    /// The problems so far, with `path` as the name of the file.
+    /// The problems so far, in the file named `path`.
     pub(super) fn of(&self, path: &OsStr) -> impl Iterator<Item = Problem> {
         self.problems.iter().map(move |problem| Problem { path: path.to_owned(), ..problem.clone() })
     }

@@ -1,4 +1,4 @@
-//! Counts the bytes read from the files of a capture, so that another thread can show the progress.
+//! Counts the bytes that were read from a capture's files. Another thread shows this progress.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -13,16 +13,16 @@ pub(super) struct Counted {
     consumed: Consumed,
 }
 
-/// The number of bytes read from one file.
 #[derive(Clone, Debug)]
 pub(super) struct Consumed {
     bytes: Arc<AtomicU64>,
-    /// Number of bytes that will be read; `None` if the stream is not a regular file.
+    /// Number of bytes to read. `None` if the stream is not a regular file.
     total: Option<u64>,
 }
 
 impl Counted {
-    /// A file or standard input. For a regular file, the total is the number of bytes after the current position.
+    /// A file or standard input. The total of a regular file is the number of bytes from its current position to its
+    /// end.
     pub(super) fn file(mut file: File) -> Self {
         let regular = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let total = regular.and_then(|regular| Some(regular.len().saturating_sub(file.stream_position().ok()?)));
@@ -46,13 +46,13 @@ impl Counted {
 impl Read for Counted {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         let count = self.source.read(out)?;
-        // The value is only displayed, so relaxed ordering is enough.
+        // The number is only displayed, so relaxed ordering suffices.
         self.consumed.bytes.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }
 
-/// The number of bytes read from the files of a capture.
+/// The progress of reading a capture's files.
 #[derive(Clone, Debug)]
 pub struct Progress {
     files: Vec<Consumed>,
@@ -63,13 +63,13 @@ impl Progress {
         Self { files }
     }
 
-    /// Number of bytes read so far. For a compressed file, this is the number of compressed bytes.
+    /// Number of bytes read so far. Compressed files count with their compressed bytes.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.files.iter().map(|file| file.bytes.load(Ordering::Relaxed)).sum()
     }
 
-    /// Total size of the files in bytes when they were opened; `None` if one of them is not a regular file.
+    /// Total size of the files in bytes when they were opened. `None` if one of them is not a regular file.
     #[must_use]
     pub fn bytes_total(&self) -> Option<u64> {
         self.files.iter().map(|file| file.total).sum()

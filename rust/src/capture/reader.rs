@@ -18,22 +18,22 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 /// The path that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
-/// Length in bytes of the longest magic number of a supported capture or compression format. A live pipe is opened as
-/// soon as these bytes have arrived.
+/// Length of the longest magic number of a capture or compression format. A live pipe is opened as soon as this many
+/// bytes have arrived.
 pub(super) const MAGIC_BYTES: usize = 6;
 
-/// The first four bytes of every pcapng file: the type of its first block.
+/// The first four bytes of every pcapng file, which are the type of its first block.
 const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
 
 enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
     Erf(Erf),
-    /// The file has ended, or an error has stopped the reading.
+    /// The file has ended, or an error has stopped the reader.
     Ended,
 }
 
-/// Properties of the file, which stay available after the last frame.
+/// Properties of a file. They stay available after the last frame.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileInfo {
     pub(super) format: String,
@@ -42,19 +42,18 @@ pub(super) struct FileInfo {
     pub(super) kernel_drops: Option<u64>,
 }
 
-/// The reader of an open file, with the current frame.
+/// An open file with its current frame.
 pub(super) struct Reader {
     path: OsString,
     stream: Stream,
     format: Format,
     name: String,
     last_info: FileInfo,
-    /// The number of bytes read from the file.
     consumed: Consumed,
 }
 
 impl Reader {
-    /// Opens `path` (or stdin) and reads its header.
+    /// Opens `path` and reads the file header. The path `-` is stdin.
     ///
     /// # Errors
     /// See [`super::Capture::open`].
@@ -99,7 +98,7 @@ impl Reader {
         Ok(Self { path: path.to_owned(), stream, format, name, last_info: FileInfo::default(), consumed })
     }
 
-    /// Moves to the next frame. Returns false at the end of the file and on every call after that.
+    /// Moves to the next frame. Returns false at the end of the file, and on every later call.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<bool, CaptureError> {
         let moved = match &mut self.format {
@@ -191,28 +190,26 @@ impl Reader {
     }
 }
 
-/// Opens a file. Stdin is read through its file descriptor, because the standard library's buffered stdin would copy
-/// all bytes once more.
+/// Opens a file. The standard library's stdin has a buffer that would copy all bytes once more, so stdin is read
+/// through its file descriptor.
 pub(super) fn open_source(path: &OsStr) -> std::io::Result<File> {
     if *path == *STDIN { std::io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(path) }
 }
 
-/// The decompressed stream of `blocks`.
 pub(super) fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> Blocks {
     let (ahead, source) = blocks.into_parts();
     let source = source.unwrap_or_else(|| Box::new(std::io::empty()));
     Blocks::new(Input::Compressed(Box::new(Decoder::new(codec, ahead, source))), block_bytes)
 }
 
-/// Whether a stream is in ERF format, which has no magic number. The records are checked only if no other format is
-/// recognized.
+/// Whether a stream is in ERF format. ERF has no magic number, so all other formats are tried first.
 fn is_erf(blocks: &mut Blocks) -> bool {
     blocks.fill_to(SNIFFED_BYTES);
     !sniff::is_recognized(blocks.available()) && erf::detect(blocks)
 }
 
-/// Returns the error that stopped the reading of the file `path`. If decompression failed, returns the decompressor's
-/// error instead, without an offset.
+/// The error that stopped the reader. A fault of the decompressor replaces `stop`, because it is the cause. It has no
+/// offset.
 fn caused(stop: CaptureError, blocks: &mut Blocks, path: &OsStr) -> CaptureError {
     match blocks.compression_fault() {
         Some(fault) => CaptureError::new(fault.kind, path, fault.what),
@@ -220,14 +217,14 @@ fn caused(stop: CaptureError, blocks: &mut Blocks, path: &OsStr) -> CaptureError
     }
 }
 
-/// The error for a stream whose format is not supported. The error names the fault that ended the stream, or the
-/// recognized format.
+/// The error for a stream in an unsupported format. It names the fault that ended the stream, or the format if it is
+/// recognized.
 fn not_a_capture(path: &OsStr, blocks: &Blocks) -> CaptureError {
     let head = blocks.available();
     if let Some(fault) = blocks.fault() {
         return CaptureError::new(fault.kind, path, fault.what.clone()).at(head.len() as u64);
     }
-    // Only the first `SNIFFED_BYTES` are checked, so that the result does not depend on how many bytes have arrived.
+    // The limit makes the result independent of the number of bytes that have arrived.
     let seen = head.get(..SNIFFED_BYTES).unwrap_or(head);
     match blocks.compression() {
         Some(name) if head.is_empty() => {

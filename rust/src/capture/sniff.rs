@@ -1,13 +1,13 @@
-//! Recognizes the format of a file by its first bytes. The file's name is not used.
+//! Recognizes the format of a file by its first bytes. The name of the file does not matter.
 
 use std::ffi::OsStr;
 
 use crate::error::{CaptureError, ErrorKind};
 
-/// Number of bytes that are checked: enough to recognize text and every magic number.
+/// Number of bytes to check. They suffice for text and for every magic number.
 pub(super) const SNIFFED_BYTES: usize = 64;
 
-/// Capture formats that are recognized but not supported, as (magic number, name).
+/// Capture formats that this engine recognizes but cannot read, as (magic number, name).
 const KNOWN: &[(&[u8], &str)] = &[
     (b"snoop\0\0\0", "a Sun snoop capture"),
     (b"RTSS", "a capture of Microsoft Network Monitor 1"),
@@ -27,7 +27,7 @@ const KNOWN: &[(&[u8], &str)] = &[
     (b"\xaa\xaa\xaa\xaa", "a capture of Accellent 5Views"),
 ];
 
-/// Compression and archive formats that are recognized but not supported, as (magic number, name).
+/// Compression and archive formats that this engine recognizes but cannot read, as (magic number, name).
 const PACKED: &[(&[u8], &str)] = &[
     (b"BZh", "bzip2"),
     (b"PK\x03\x04", "zip"),
@@ -37,12 +37,11 @@ const PACKED: &[(&[u8], &str)] = &[
     (b"LZIP", "lzip"),
 ];
 
-/// The type of the first record in a `LANalyzer` file: trace header or cyclic trace header.
+/// Types of the first record in a `LANalyzer` file: trace header and cyclic trace header.
 const LANALYZER_TYPES: [u16; 2] = [0x1001, 0x1007];
 const LANALYZER_HEADER_MAX_BYTES: u16 = 1024;
 
-/// The error for a file that is not a capture. `head` is the first bytes of the file. The error names the format if
-/// these bytes show it.
+/// The error for a file that is not a capture. It names the format of the file if the first bytes (`head`) reveal it.
 pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
     if head.is_empty() {
         return CaptureError::new(ErrorKind::NotACapture, path, "is empty");
@@ -64,8 +63,7 @@ pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
     CaptureError::new(ErrorKind::NotACapture, path, format!("is not a capture: it begins with {first}"))
 }
 
-/// Whether `head` begins with a known magic number or is text. Formats without a magic number are tried only if this
-/// function returns false.
+/// Whether `head` begins with a known magic number or is text. If not, the formats without a magic number are tried.
 pub(super) fn is_recognized(head: &[u8]) -> bool {
     known(head).is_some() || packed(head).is_some() || looks_like_text(head)
 }
@@ -92,7 +90,7 @@ fn looks_like_lanalyzer(head: &[u8]) -> bool {
     }
 }
 
-/// Whether `head` is valid UTF-8 without control characters. The last character of `head` may be truncated.
+/// Whether `head` is valid UTF-8 without control characters. Its last character can be incomplete.
 fn looks_like_text(head: &[u8]) -> bool {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,

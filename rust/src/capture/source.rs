@@ -7,7 +7,7 @@ use crate::error::{CaptureError, ErrorKind};
 /// A byte stream that is read from start to end without seeking.
 pub(super) type Source = Box<dyn Read + Send + Sync>;
 
-/// An error that ends a file early. The caller adds the file's name and the frame number.
+/// The error that ends a file early. The caller adds the file's name and the frame number.
 pub(super) type Stop = Box<CaptureError>;
 
 /// Why a stream ended early.
@@ -27,7 +27,7 @@ impl Fault {
     }
 }
 
-/// Calls `read`, and repeats the call if a signal interrupts it.
+/// Calls `read`, and calls it again if a signal interrupts it.
 pub(super) fn read_some(source: &mut Source, out: &mut [u8]) -> std::io::Result<usize> {
     loop {
         match source.read(out) {

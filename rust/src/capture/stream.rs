@@ -12,11 +12,11 @@ pub type LinkType = u32;
 /// (`WTAP_MAX_PACKET_SIZE_STANDARD`) have the same limit.
 pub(super) const MAX_RECORD_BYTES: u32 = 262_144;
 
-/// Captured lengths up to this limit are accepted if the snaplen allows them. (BIG TCP packets have up to 512 KiB;
-/// netlink and USB packets have more.) A larger captured length means that the file is damaged.
+/// Captured lengths up to this limit are accepted if the snaplen allows them. A larger length is damage. BIG TCP
+/// packets have up to 512 KiB; netlink and USB packets are longer.
 pub(super) const MAX_DECLARED_RECORD_BYTES: u32 = 16 << 20;
 
-/// The current frame of a reader. The frame's bytes are a range of the buffer.
+/// The current frame of a reader. Its bytes are a range of the buffer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
     /// Frame number within the file, from 1; 0 before the first frame.
@@ -28,7 +28,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Clears all fields of the frame except its number.
+    /// Clears all fields except the frame number.
     pub(super) fn clear(&mut self) {
         *self = Self { number: self.number, ..Self::default() };
     }
@@ -41,7 +41,7 @@ pub(super) struct Stream {
     pub(super) record: Record,
 }
 
-/// The largest captured length that is accepted in a file with this snaplen (0: the file declares none).
+/// The largest accepted captured length in a file with this snaplen. A snaplen of 0 means that the file declares none.
 pub(super) fn record_limit(snaplen: u32) -> u32 {
     if snaplen == 0 { MAX_DECLARED_RECORD_BYTES } else { snaplen.clamp(MAX_RECORD_BYTES, MAX_DECLARED_RECORD_BYTES) }
 }

@@ -1,4 +1,4 @@
-//! Decompresses a file for another program, if this engine does not read the format of the file.
+//! Decompresses a file for another program, which reads formats that this engine cannot read.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -8,7 +8,7 @@ use super::compressed::Codec;
 use super::reader::{MAGIC_BYTES, decompressed, open_source};
 use crate::error::{CaptureError, ErrorKind};
 
-/// Decompresses one file, with the same limits on memory and compression ratio as for captures.
+/// Decompresses one file. Memory and compression ratio have the same limits as for captures.
 pub struct Unpacker {
     blocks: Blocks,
 }
@@ -17,7 +17,7 @@ impl Unpacker {
     /// Opens a compressed file.
     ///
     /// # Errors
-    /// `Io` if the file cannot be opened, `NotACapture` if its compression is not known.
+    /// `Io` if the file cannot be opened, `NotACapture` if its compression is unknown.
     pub fn open(path: &OsStr) -> Result<Self, CaptureError> {
         let source = open_source(path).map_err(|error| CaptureError::io(path, &error))?;
         let mut blocks = Blocks::new(Input::Plain(Box::new(source)), BLOCK_BYTES);
@@ -28,7 +28,7 @@ impl Unpacker {
         Ok(Self { blocks: decompressed(blocks, codec, BLOCK_BYTES) })
     }
 
-    /// Writes the next bytes. Returns the number of bytes; 0 means the end of the file.
+    /// Writes the next bytes to `sink`. Returns their number; 0 means the end of the file.
     ///
     /// # Errors
     /// Writing to `sink` failed.
@@ -41,7 +41,7 @@ impl Unpacker {
         Ok(count)
     }
 
-    /// The fault that ended the file early; `None` if there is no fault or the end is not reached yet.
+    /// The fault that ended the file early. `None` if there is no fault, or if the end is not reached yet.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.blocks.fault().map(|fault| fault.what.as_str())

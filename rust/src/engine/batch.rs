@@ -2,24 +2,24 @@
 
 use arrow_array::RecordBatch;
 
-/// A batch of one table. The batch with the row of a connection or flow comes after the batches with its segments or
-/// datagrams.
+/// A batch of one table. A connection's row comes after the batches with its segments, and a flow's row after those
+/// with its datagrams.
 #[derive(Debug)]
 pub enum Batch {
     /// Rows of the segments table.
     Segments(RecordBatch),
     /// Rows of the datagrams table.
     Datagrams(RecordBatch),
-    /// Rows of the connections table. The rows of connections that are still open follow at the end of the capture. The
-    /// rows are not in the order of the connection numbers.
+    /// Rows of the connections table, not in order of the connection numbers. Connections that are still open at the
+    /// end of the capture come last.
     Connections(RecordBatch),
-    /// Rows of the flows table. The rows of flows that are still open follow at the end of the capture.
+    /// Rows of the flows table. Flows that are still open at the end of the capture come last.
     Flows(RecordBatch),
     /// Rows of the accounts table for finished connections.
     Accounts(RecordBatch),
-    /// Rows of the ledger table. The rows of one connection are adjacent: first those of the client's direction, then
-    /// those of the server's, each in time order.
+    /// Rows of the ledger table. The rows of one connection are adjacent. Those of the client's direction come first,
+    /// then those of the server's, each in order of time.
     Ledger(RecordBatch),
-    /// Notes on transmissions, from which messages are reconstructed.
+    /// Notes about transmissions, for the reconstruction of messages.
     Notes(RecordBatch),
 }

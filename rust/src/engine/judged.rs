@@ -1,5 +1,5 @@
-//! Judges waits: assigns a cause to each wait of the finished connections, and produces the tables of the results. This
-//! work is done on the caller's thread, while other threads continue to read.
+//! Judges waits: assigns a cause to each wait of finished connections, and builds the tables of the results. This
+//! happens on the caller's thread while other threads continue to read.
 
 use std::io;
 
@@ -14,10 +14,10 @@ use crate::table;
 /// Approximate number of rows per batch.
 const BATCH_ROWS: usize = 16_384;
 
-/// Finished connections and the rows derived from them.
+/// Finished connections, and the rows that follow from them.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// `None` if neither the ledger nor evidence for findings is requested.
+    /// `None` if the caller wants neither the ledger nor evidence for findings.
     summaries: Option<Summaries>,
     rows: JudgedRows,
     ledger_columns: Vec<String>,
@@ -28,8 +28,8 @@ fn failed(error: io::Error) -> ArrowError {
 }
 
 impl Judged {
-    /// Starts without connections. `in_capture` is the minimum number of connections in the capture. The waits of ended
-    /// connections use at most `max_memory_bytes`.
+    /// A state without connections. `in_capture` is the minimum number of connections in the capture.
+    /// `max_memory_bytes` limits the memory for waits of ended connections.
     pub(super) fn new(
         ledger: Option<Vec<String>>,
         worth: Option<Vec<Worth>>,
@@ -43,7 +43,7 @@ impl Judged {
         Self { summaries, ledger_columns: ledger.unwrap_or_default(), ..Self::default() }
     }
 
-    /// Whether waits are judged in this pass.
+    /// Whether this pass judges waits.
     pub(super) fn wanted(&self) -> bool {
         self.summaries.is_some()
     }
@@ -54,20 +54,19 @@ impl Judged {
         added.map_err(|error| self.fail(error))
     }
 
-    /// Call this function after the last connection. Returns whether the waits of stored connections still have to be
-    /// judged.
+    /// Ends the adding of connections. Returns true if waits of stored connections are not judged yet.
     pub(super) fn complete(&mut self) -> Result<bool, ArrowError> {
         let completed = self.summaries.as_mut().map_or(Ok(false), Summaries::complete);
         completed.map_err(|error| self.fail(error))
     }
 
-    /// Stops judging, because waits could not be stored.
+    /// Gives up, because waits could not be stored.
     pub(super) fn fail(&mut self, error: io::Error) -> ArrowError {
         *self = Self::default();
         failed(error)
     }
 
-    /// Returns the next batch; `None` if every connection added so far is judged and all of its rows were returned.
+    /// The next batch. `None` if all added connections are judged, and all of their rows returned.
     pub(super) fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         while self.largest() < BATCH_ROWS {
             let goes_on = self.summaries.as_mut().map_or(Ok(false), |summaries| summaries.go_on(&mut self.rows));
@@ -85,7 +84,7 @@ impl Judged {
         accounts.len().max(ledger.len()).max(notes.len())
     }
 
-    /// Returns a batch of the ledger, the notes or the accounts, if one of them has rows.
+    /// A batch of the ledger, the notes or the accounts, if one of them has rows.
     fn batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         let JudgedRows { accounts, ledger, notes } = &mut self.rows;
         Ok(if !ledger.is_empty() {
@@ -104,7 +103,7 @@ impl Judged {
         table::ledger(&[], &self.ledger_columns).map(|batch| batch.schema())
     }
 
-    /// The evidence for findings on connections that lose the most time or whose handshake failed.
+    /// The evidence for findings. It covers the connections that lose the most time, and failed handshakes.
     pub(super) fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.summaries.iter().flat_map(Summaries::details)
     }

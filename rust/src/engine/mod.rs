@@ -1,14 +1,14 @@
-//! Runs the layers as a pipeline of threads with limited memory: one thread reads and dissects frames, workers track
-//! connections, and the caller's thread builds columns. At most a few chunks of fixed size wait between two threads.
+//! Runs the layers as a pipeline of threads in limited memory. One thread reads and dissects frames, workers track
+//! connections, and the caller's thread builds columns. Between two threads, at most a few chunks of fixed size wait.
 //!
 //! ```text
 //! read ─┬─ track (flow tables 0, 2, 4, 6) ─┬─ caller: numbers connections, judges their waits, builds columns
 //!       └─ track (flow tables 1, 3, 5, 7) ─┘
 //! ```
 //!
-//! Connections are divided over a fixed number of flow tables. The flow tables are divided over worker threads, one
-//! thread per processor. If segment rows are requested, there is only one worker, because segment rows are returned in
-//! the order of the capture.
+//! There is a fixed number of flow tables, and each connection belongs to one of them. The workers share the flow
+//! tables; there is one worker per processor. Segment rows must be in the order of the capture, so a pass with segment
+//! rows has only one worker.
 
 mod batch;
 mod judged;
@@ -48,53 +48,53 @@ use crate::ledger::{EndedWaits, Worth};
 use crate::table::{self, SegmentRows, Segments};
 use crate::wire::PathNames;
 
-/// Number of packets per chunk. A chunk fits a core's cache, but is large enough that the cost of passing it on is
-/// small per packet.
+/// Number of packets per chunk. A chunk fits into a core's cache, but is large enough to make the cost of passing it on
+/// negligible.
 const CHUNK_PACKETS: usize = 1024;
-/// Default number of rows per batch, chosen so that a batch fits a core's second-level cache.
+/// Default number of rows per batch. Such a batch fits into a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
-/// Maximum number of a worker's reports that wait for the caller, if no segment rows are requested. Each report may
-/// contain thousands of connections.
+/// Maximum number of reports that wait for the caller, per worker, in a pass without segment rows. A report can contain
+/// thousands of connections.
 const EPOCHS_IN_FLIGHT: usize = 2;
 
-/// Approximate size of the batches in which the remaining connections are returned after the end of the capture.
+/// Approximate number of rows per batch of remaining connections, after the end of the capture.
 const REST_ROWS: usize = 1024;
 
-/// What a pass over a capture should produce.
-#[allow(clippy::struct_excessive_bools)] // each is a separate, named option
+/// What a pass over a capture produces.
+#[allow(clippy::struct_excessive_bools)] // each of them is a separate, named option
 #[derive(Debug)]
 pub struct Options {
     /// Rows per batch.
     pub batch_rows: usize,
-    /// Columns of the segments table; `None` for all. An empty list of columns produces no segment rows.
+    /// Columns of the segments table, or `None` for all. Without columns, there are no segment rows.
     pub columns: Option<Vec<String>>,
-    /// Connections of an earlier pass, if only their segments are requested; `None` for all.
+    /// The requested connections of an earlier pass. `None` requests all connections.
     pub only: Option<Only>,
-    /// Whether to produce the rows of UDP datagrams too.
+    /// Whether to produce rows of UDP datagrams.
     pub datagrams: bool,
-    /// Whether to produce the rows of UDP flows too.
+    /// Whether to produce rows of UDP flows.
     pub flows: bool,
-    /// Whether to produce the rows of connections.
+    /// Whether to produce rows of connections.
     pub summaries: bool,
-    /// Columns of the ledger; `None` for no ledger. With an empty list of columns, the ledger has a row for each
-    /// interval, but no columns.
+    /// Columns of the ledger, or `None` for no ledger. An empty list gives rows without columns, one for each interval.
     pub ledger: Option<Vec<String>>,
-    /// Thresholds for findings. If thresholds are given, accounts and the evidence for findings ([`Engine::details`])
-    /// are produced.
+    /// Thresholds for findings. With thresholds, the pass produces accounts and the evidence for findings
+    /// ([`Engine::details`]).
     pub worth: Option<Vec<Worth>>,
-    /// Evidence is kept for at most this number of costs above the thresholds. If there are more, the largest costs are
-    /// selected.
+    /// Maximum number of costs above the thresholds whose evidence is kept. If there are more, the largest ones are
+    /// kept.
     pub most: usize,
-    /// Number of connections in the whole capture; 0 if unknown. A second pass needs the number, because `only` may
-    /// exclude connections. In a capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS)
-    /// connections, the causes of waits are determined for all connections together, because connections may share a
-    /// path. For such a capture, `only` must be `None`.
+    /// Number of connections in the whole capture, or 0 if unknown. A second pass needs it, because `only` can exclude
+    /// connections.
+    ///
+    /// Up to [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS) connections are judged together, because
+    /// connections can share a path. `only` must be `None` in this case.
     pub in_capture: usize,
-    /// Memory limit for the waits of open connections. A second, equal limit applies to the waits of ended connections.
-    /// Waits beyond a limit are written to a temporary file.
+    /// Memory limit for the waits of open connections. The waits of ended connections have an equal limit of their own.
+    /// Waits beyond a limit go to a temporary file.
     pub waits_memory_bytes: usize,
-    /// Number of worker threads if no segment rows are requested; `None` for one per processor.
+    /// Number of workers in a pass without segment rows, or `None` for one per processor.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -144,8 +144,8 @@ pub struct Engine {
     paths: PathNames,
     /// The rows of each worker.
     rows: Vec<Receiver<Rows>>,
-    /// Index of the worker whose rows are received next. An epoch is a fixed number of chunks. The reports of all
-    /// workers on one epoch are received before any report on the next epoch.
+    /// Index of the worker whose rows are received next. An epoch is a fixed number of chunks. All workers' reports on
+    /// an epoch are received before any report on the next one.
     turn: usize,
     epochs: Vec<Epoch>,
     numbers: Numbers,
@@ -165,18 +165,18 @@ struct Threads {
     workers: Vec<JoinHandle<WorkerResult>>,
 }
 
-/// The results of the threads when they have ended.
+/// The results of the threads after their end.
 #[derive(Debug, Default)]
 struct Ended {
     threads: Vec<WorkerResult>,
-    /// Index of the next flow table whose remaining rows are to be returned.
+    /// Index of the next flow table with remaining rows.
     shard: usize,
     revisions: Revisions,
     summary: Summary,
 }
 
 impl Engine {
-    /// Opens the captures `paths` (several are merged by time; `-` is stdin) and starts to read.
+    /// Opens the captures `paths` and starts to read. Several captures are merged by time. The path `-` is stdin.
     ///
     /// # Errors
     /// A file cannot be opened or is not a capture.
@@ -190,7 +190,7 @@ impl Engine {
     /// The system cannot start a thread.
     pub fn of(capture: Capture, options: Options) -> Result<Self, CaptureError> {
         let progress = capture.progress();
-        // The file headers are available at once; the rest of the summary is added at the end.
+        // The file headers are known now. The rest of the summary follows at the end of the capture.
         let summary = Summary { capture: capture.info(), ..Summary::default() };
         let judged =
             Judged::new(options.ledger, options.worth, options.most, options.in_capture, options.waits_memory_bytes);
@@ -250,7 +250,7 @@ impl Engine {
     /// The schema of ledger batches.
     ///
     /// # Errors
-    /// No error occurs in practice, because only an empty batch is built.
+    /// None in practice, because the batch behind the schema is empty.
     pub fn ledger_schema(&self) -> Result<SchemaRef, ArrowError> {
         self.judged.ledger_schema()
     }
@@ -261,10 +261,10 @@ impl Engine {
         self.segments.schema()
     }
 
-    /// The next batch of rows; `None` at the end.
+    /// The next batch of rows, or `None` at the end.
     ///
     /// # Errors
-    /// Waits cannot be stored in temporary files ([`ArrowError::IoError`]). Other errors do not occur in practice (see
+    /// [`ArrowError::IoError`] if waits cannot be stored in temporary files. No other errors in practice (see
     /// [`Segments::batch`]).
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
@@ -288,8 +288,8 @@ impl Engine {
         }
     }
 
-    /// Receives the report of one worker. When all workers have reported, assigns numbers to their new connections, and
-    /// returns the finished connections.
+    /// Receives the report of one worker. After the report of the last worker, numbers the new connections and returns
+    /// the finished ones.
     fn epoch(&mut self, mut epoch: Epoch) -> Result<Option<Batch>, ArrowError> {
         if let Some(error) = epoch.failure.take() {
             self.rows.clear();
@@ -318,7 +318,8 @@ impl Engine {
         if rows.is_empty() { Ok(self.nothing()) } else { self.connections(rows, waits) }
     }
 
-    /// Returns an empty batch if the next segment rows may take long, so that the caller can show progress.
+    /// An empty batch, so that the caller can show progress during a long wait for segment rows. `None` if segment rows
+    /// come without long waits.
     fn nothing(&self) -> Option<Batch> {
         (!self.wants_rows || self.datagrams_seen > 0)
             .then(|| Batch::Segments(RecordBatch::new_empty(self.segments.schema())))
@@ -327,13 +328,12 @@ impl Engine {
     fn segments(&mut self, mut rows: SegmentRows) -> Result<Batch, ArrowError> {
         let batch = self.segments.batch(&rows, &self.paths)?;
         rows.clear();
-        // Sending fails if the receiver was dropped. Without a receiver nobody reuses the rows, so the error does not
-        // matter.
+        // Sending fails if the receiver was dropped. Nobody reuses the rows then.
         let _ = self.used_rows.send(rows);
         Ok(Batch::Segments(batch))
     }
 
-    /// Returns the batch of finished connections, if requested, and queues their waits for judging.
+    /// The batch of finished connections, if the caller wants it. Their waits are queued for judging.
     fn connections(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) -> Result<Option<Batch>, ArrowError> {
         let resolution_ns = self.ended.summary.capture.resolution_ns;
         let batch =
@@ -342,10 +342,10 @@ impl Engine {
         Ok(batch)
     }
 
-    /// At the end of the capture, returns the remaining connections and flows.
+    /// Returns the remaining connections and flows at the end of the capture.
     fn rest(&mut self) -> Result<Rest, ArrowError> {
         if let Some(threads) = self.threads.take() {
-            // If a worker is blocked because nobody receives its rows, dropping the receivers ends it.
+            // A worker can be blocked because nobody receives its rows. Without receivers, it ends.
             self.rows.clear();
             self.ended = Ended::of(threads);
         }
@@ -376,37 +376,37 @@ impl Engine {
         }
     }
 
-    /// The evidence for findings on connections that lose the most time or whose handshake failed. The evidence is
-    /// complete when [`Engine::next_batch`] has returned `None`.
+    /// The evidence for findings. It covers the connections that lose the most time, and failed handshakes. It is
+    /// complete as soon as [`Engine::next_batch`] has returned `None`.
     pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.judged.details()
     }
 
-    /// Returns how many bytes of the files have been read.
+    /// The number of bytes read from the files.
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Returns the number of segments up to the last batch, whether segment rows are requested or not.
+    /// Number of segments up to the last batch, with or without segment rows.
     #[must_use]
     pub fn segments_seen(&self) -> u64 {
         self.segments_seen
     }
 
-    /// Returns the number of datagrams up to the last batch; 0 if neither datagrams nor flows are requested.
+    /// Number of datagrams up to the last batch. It is 0 if neither datagrams nor flows are requested.
     #[must_use]
     pub fn datagrams_seen(&self) -> u64 {
         self.datagrams_seen
     }
 
-    /// Returns corrections of the kinds of earlier segments; empty until [`Engine::next_batch`] has returned `None`.
+    /// The revised kinds of earlier segments. The list is empty until [`Engine::next_batch`] has returned `None`.
     #[must_use]
     pub fn revisions(&self) -> &[Revision] {
         self.ended.revisions.as_slice()
     }
 
-    /// The summary of what was read. Until [`Engine::next_batch`] has returned `None`, it contains only data from the
+    /// The summary of the capture. Until [`Engine::next_batch`] has returned `None`, it contains only data from the
     /// file headers.
     #[must_use]
     pub fn summary(&self) -> &Summary {
@@ -417,11 +417,11 @@ impl Engine {
 /// Result of [`Engine::rest`].
 enum Rest {
     None,
-    /// The batch that the processed rows produce, if any. More rows may follow.
+    /// The batch of the processed rows, if there is one. More rows can follow.
     Some(Option<Batch>),
 }
 
-/// Waits for a thread, and returns its result. A panic of the thread is propagated.
+/// Waits for a thread and returns its result. A panic of the thread continues in the caller.
 fn join<T>(thread: JoinHandle<T>) -> T {
     match thread.join() {
         Ok(result) => result,
@@ -430,7 +430,7 @@ fn join<T>(thread: JoinHandle<T>) -> T {
 }
 
 impl Ended {
-    /// Waits until the threads have ended, and collects their results.
+    /// Waits for the threads and collects their results.
     fn of(Threads { reading, workers }: Threads) -> Self {
         let mut threads: Vec<_> = workers.into_iter().map(join).collect();
         let mut revisions = Revisions::default();
@@ -450,12 +450,12 @@ fn tables(threads: &[WorkerResult]) -> impl Iterator<Item = &Connections> {
     threads.iter().flat_map(|thread| &thread.tables)
 }
 
-/// Returns the number of threads that this machine can run at the same time.
+/// Number of threads that this machine can run at the same time.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Returns problems for connections and flows that the engine closed before they had ended.
+/// The problems for connections and flows that were closed before they had ended.
 fn closed_early(threads: &[WorkerResult]) -> impl Iterator<Item = Problem> + use<> {
     let counts = [
         (

@@ -1,23 +1,23 @@
-//! Assigns numbers to connections in the order in which they were opened.
+//! Numbers connections in the order in which they were opened.
 
 use crate::flows::ConnectionRow;
 
-/// The connections of all workers. Each worker assigns numbers from 0 to its own connections.
+/// The final numbers of connections. Each worker numbers its own connections from 0 first.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// For each worker, the final numbers of its connections, in the order of the worker's own numbers.
+    /// For each worker, the final numbers of its connections in order of the worker's own numbers.
     threads: Vec<Vec<u32>>,
     count: u32,
 }
 
 impl Numbers {
-    /// Starts the numbering for `threads` workers; with 0, the workers' own numbers are final.
+    /// Starts the numbering for `threads` workers. With 0, the workers' own numbers are final.
     pub(super) fn of(threads: usize) -> Self {
         Self { threads: vec![Vec::new(); threads], count: 0 }
     }
 
-    /// Assigns numbers to new connections in the order of the packets that opened them. The packet indices of each
-    /// worker must be in order.
+    /// Numbers new connections. For each worker, `opened` contains the indices of the packets that opened connections,
+    /// in ascending order.
     pub(super) fn add<'a>(&mut self, opened: impl Iterator<Item = &'a [u32]>) {
         let of_thread = |(thread, places): (usize, &'a [u32])| places.iter().map(move |place| (*place, thread));
         let mut all: Vec<_> = opened.enumerate().flat_map(of_thread).collect();
@@ -30,7 +30,7 @@ impl Numbers {
         }
     }
 
-    /// Replaces the worker's own numbers in `rows` by the final ones.
+    /// Replaces a worker's own numbers in `rows` by the final ones.
     pub(super) fn renumber(&self, thread: usize, rows: &mut [ConnectionRow]) {
         for row in rows {
             row.conn = self.number(thread, row.conn);

@@ -1,4 +1,4 @@
-//! Channels between the threads. A sender sends full chunks; the receiver returns them empty, to be filled again.
+//! Channels between the threads. A full chunk goes to the receiver, and comes back empty for reuse.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -10,7 +10,7 @@ use crate::wire::Packet;
 /// Maximum number of chunks that wait between two threads.
 pub(super) const CHUNKS_IN_FLIGHT: usize = 4;
 
-/// A chunk of packets, and for each packet the number of its flow table.
+/// A chunk of packets, with the number of each packet's flow table.
 #[derive(Debug)]
 pub(super) struct Packets {
     pub packets: Vec<Packet>,
@@ -18,13 +18,12 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Returns an empty chunk with capacity for `size` packets.
     fn with_capacity(size: usize) -> Self {
         Self { packets: Vec::with_capacity(size), shards: Vec::with_capacity(size) }
     }
 }
 
-/// Collects packets for all workers. Each worker receives all packets and processes those of its flow tables.
+/// Collects packets for all workers. Each worker gets all packets, and processes those of its own flow tables.
 pub(super) struct Spread {
     chunk: Packets,
     size: usize,
@@ -32,15 +31,15 @@ pub(super) struct Spread {
     spare: Receiver<Packets>,
 }
 
-/// The end of a channel at which a worker receives packets.
+/// The receiving end of a worker's channel.
 #[derive(Debug)]
 pub(super) struct Outlet {
     taken: Receiver<Arc<Packets>>,
     used: Sender<Packets>,
 }
 
-/// Creates the channels that carry chunks of `size` packets to each of `readers` workers. Used chunks are returned to
-/// the sender through a separate channel and filled again.
+/// Creates the channels from the reading thread to `readers` workers, with chunks of `size` packets. Used chunks come
+/// back through a channel of their own.
 pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
     let (used, spare) = channel();
     let (full, outlets) = (0..readers)
@@ -53,7 +52,7 @@ pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
 }
 
 impl Spread {
-    /// The vector to which the next packets are added.
+    /// Packets are added to this vector.
     #[inline]
     pub(super) fn packets(&mut self) -> &mut Vec<Packet> {
         &mut self.chunk.packets
@@ -78,24 +77,23 @@ impl Spread {
 }
 
 impl Outlet {
-    /// Receives the next chunk, which is never empty; `None` at the end.
+    /// Receives the next chunk, which has at least one packet. `None` at the end.
     pub(super) fn next(&self) -> Option<Arc<Packets>> {
         self.taken.recv().ok()
     }
 
-    /// Returns a used chunk, to be filled again. If several workers use the chunk, the last of them returns it.
+    /// Returns a used chunk for reuse. The last worker with this chunk really returns it.
     pub(super) fn give_back(&self, chunk: Arc<Packets>) {
         if let Some(mut chunk) = Arc::into_inner(chunk) {
             chunk.packets.clear();
             chunk.shards.clear();
-            // Sending fails if the receiver was dropped. Without a receiver nobody reuses the chunk, so the error does
-            // not matter.
+            // Sending fails if the receiver was dropped. Nobody reuses the chunk then.
             let _ = self.used.send(chunk);
         }
     }
 }
 
-/// Collects segment rows. `M` is the type of the messages that carry the rows.
+/// Collects segment rows. `M` is the message that carries them.
 pub(super) struct Inlet<M> {
     pub(super) rows: SegmentRows,
     size: usize,
@@ -104,7 +102,7 @@ pub(super) struct Inlet<M> {
 }
 
 impl<M: From<SegmentRows>> Inlet<M> {
-    /// Returns an inlet that sends chunks of `size` rows to `full` and reuses the chunks from `spare`.
+    /// An inlet that sends chunks of `size` rows to `full`, and reuses chunks from `spare`.
     pub(super) fn new(size: usize, full: SyncSender<M>, spare: Receiver<SegmentRows>) -> Self {
         Self { rows: SegmentRows::default(), size, full, spare }
     }

@@ -1,4 +1,4 @@
-//! The reading thread turns frames into packets, and counts the frames that contain no readable packet.
+//! The reading thread turns frames into packets, and counts the frames without a readable packet.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -10,24 +10,23 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
-/// Maximum number of separately counted reasons why packets were not read. Beyond this number, all further unknown link
-/// types count as one reason.
+/// Maximum number of reasons that are counted separately. Further unknown link types then count as one reason.
 const MAX_STOPS: usize = 64;
 
-/// The reading thread.
+/// The state of the reading thread.
 pub(super) struct FrameReader {
     capture: Capture,
-    /// The connections whose packets are kept; `None` to keep all packets.
+    /// The connections whose packets are kept. `None` keeps all packets.
     only: Option<Arc<Only>>,
     pub(super) dissector: Dissector,
     summary: Summary,
-    /// The reasons why frames contain no readable segment, each listed once.
+    /// Each reason why a packet was not read, with its problem.
     stops: Vec<(Stop, Problem)>,
-    /// Errors that stopped the reading of a file.
+    /// Errors that ended a file early.
     ends: Vec<Problem>,
     previous_ts_ns: Option<i64>,
     granularity: Granularity,
-    /// The link type of the latest frames, and the number of consecutive frames with this link type.
+    /// The link type of the latest frames, and their number in a row.
     linked: (Option<LinkType>, u64),
 }
 
@@ -109,8 +108,8 @@ impl FrameReader {
                     }
                 }
             }
-            // A fragment alone does not mean that data is lost, because the other fragments of its packet may follow.
-            // If a packet stays incomplete, its fragments are reported at the end of the capture.
+            // A fragment is no problem in itself. A packet whose fragments remain incomplete is reported at the end of
+            // the capture.
             Err(Stop::NotTcp | Stop::Fragment) => {}
             Err(stop) => stopped(&mut self.stops, stop, frame.number, self.capture.place()),
         }
@@ -121,7 +120,7 @@ impl FrameReader {
         }
         for (stop, number) in self.dissector.asides() {
             if !matches!(stop, Stop::NotTcp | Stop::Fragment) {
-                // The place in the file is known for the current frame, but not for earlier ones.
+                // The place in the file is known only for the current frame.
                 stopped(&mut self.stops, stop, number, self.capture.place().filter(|_| number == frame.number));
             }
         }
@@ -145,7 +144,7 @@ impl FrameReader {
     }
 }
 
-/// Adds the frames counted in `linked` to the summary, because the next frame has another link type.
+/// Adds the frames in `linked` to the summary, because the link type changes.
 #[cold]
 fn count_linked(linked: &mut (Option<LinkType>, u64), link_type: Option<LinkType>, summary: &mut Summary) {
     if let (Some(before), packets) = std::mem::replace(linked, (link_type, 1)) {
@@ -153,7 +152,7 @@ fn count_linked(linked: &mut (Option<LinkType>, u64), link_type: Option<LinkType
     }
 }
 
-/// Counts a reason. At the first occurrence of a reason, records the frame, and the file and offset if known.
+/// Counts a reason. Its first occurrence also records the frame, and the file and offset if known.
 fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64, place: Option<(&OsStr, u64)>) {
     let is_one_of_many = stops.len() >= MAX_STOPS && matches!(stop, Stop::UnknownLink(_));
     let stop =
@@ -184,7 +183,7 @@ fn ended_early(error: &CaptureError) -> Problem {
     }
 }
 
-/// Describes why a frame was not read, and returns whether TCP data may have been lost.
+/// Text for the reason why a packet was not read. The second value is true if TCP data is possibly lost.
 fn describe(stop: Stop) -> (String, bool) {
     match stop {
         Stop::NotTcp | Stop::Fragment => ("not TCP".into(), false),

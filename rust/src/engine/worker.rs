@@ -1,4 +1,4 @@
-//! The worker threads, which turn packets into rows. Each worker has its own flow tables.
+//! The worker threads turn packets into rows. Each worker has its own flow tables.
 
 use std::io;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::ledger::{EndedWaits, LiveWaits};
 use crate::table::SegmentRows;
 use crate::wire::{Packet, Segment};
 
-/// Number of chunks of packets after which each worker reports.
+/// Number of chunks between two reports of a worker.
 const EPOCH_CHUNKS: u32 = 16;
-/// The index of a flow table that belongs to another worker.
+/// Marks a flow table of another worker.
 const NOT_MINE: u8 = u8::MAX;
 
-/// Rows and reports that a worker sends to the caller.
+/// What a worker sends to the caller.
 #[derive(Debug)]
 pub(super) enum Rows {
     Segments(SegmentRows),
@@ -33,20 +33,19 @@ impl From<SegmentRows> for Rows {
     }
 }
 
-/// The report of one worker on an epoch, which is a fixed number of chunks. All workers report on the same chunks of
-/// packets.
+/// The report of one worker on an epoch, which is a fixed number of chunks. All workers report on the same chunks.
 #[derive(Debug, Default)]
 pub(super) struct Epoch {
-    /// Number of segments, whether segment rows are requested or not.
+    /// Number of segments, with or without segment rows.
     pub segments: u64,
-    /// Number of datagrams; 0 if neither datagrams nor flows are requested.
+    /// Number of datagrams, or 0 if neither datagrams nor flows are requested.
     pub datagrams: u64,
-    /// Indices of the packets that opened connections. The indices count all packets of these chunks, including those
-    /// of other workers.
+    /// Indices of the packets that opened connections. They count all packets of the epoch, including those of other
+    /// workers.
     pub opened: Vec<u32>,
     /// Finished connections.
     pub over: Vec<Over>,
-    /// The error that occurred while waits were stored. The worker stops after this error.
+    /// The error that prevented the storing of waits. The worker stops after it.
     pub failure: Option<io::Error>,
 }
 
@@ -55,27 +54,27 @@ pub(super) struct Epoch {
 pub(super) struct Over {
     pub shard: usize,
     pub rows: Vec<ConnectionRow>,
-    /// The waits of each finished connection; empty if waits are not kept.
+    /// The waits of each finished connection. Empty if waits are not kept.
     pub waits: Vec<EndedWaits>,
 }
 
-/// The UDP rows that the caller requests.
+/// The UDP rows that the caller wants.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UdpRows {
     pub datagrams: bool,
     pub flows: bool,
 }
 
-/// The results that the caller requests from the workers.
+/// The results that the caller wants from the workers.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub only: Option<Arc<Only>>,
     pub accounts: Accounting,
     pub udp: UdpRows,
     pub summaries: bool,
-    /// Whether segment rows are wanted.
+    /// Whether the caller wants segment rows.
     pub segments: bool,
-    /// Memory limit for the waits of open connections; `None` if waits are not kept.
+    /// Memory limit for the waits of open connections. `None` if waits are not kept.
     pub waits_memory_bytes: Option<usize>,
 }
 
@@ -88,18 +87,17 @@ pub(super) struct WorkerResult {
     pub waits: Option<LiveWaits>,
 }
 
-/// One worker.
 pub(super) struct Worker {
-    /// For each flow table, its index in `tables`, or [`NOT_MINE`].
+    /// The index of each flow table in `tables`, or [`NOT_MINE`].
     mine: [u8; SHARDS],
-    /// The number of each flow table in `tables`.
+    /// The numbers of the flow tables in `tables`.
     shards: Vec<usize>,
     tables: Vec<Connections>,
     flows: Flows,
     sink: Sink,
-    /// Number of connections that this worker's tables have opened.
+    /// Number of connections that this worker has opened.
     count: u32,
-    /// Number of packets in this epoch, counted over all workers.
+    /// Number of packets in this epoch, including those of other workers.
     packets: u32,
     epoch: Epoch,
     wanted: Wanted,
@@ -134,7 +132,7 @@ impl Worker {
                 break;
             }
         }
-        let _ = self.sink.rows.pass_on() && self.end_epoch(); // the receiver may be gone
+        let _ = self.sink.rows.pass_on() && self.end_epoch(); // the receiver was possibly dropped
         WorkerResult { tables: self.tables, flows: self.flows, waits: self.sink.waits }
     }
 
@@ -181,8 +179,8 @@ impl Worker {
         self.sink.revise(at, table.revisions());
     }
 
-    /// Sends the rows of finished connections and flows, if there are enough. The rows of their segments and datagrams
-    /// are sent first. Returns false if the receiver was dropped or waits cannot be stored.
+    /// Ends an epoch. Sends the rows of finished connections and flows if there are enough, after the rows of their
+    /// segments and datagrams. Returns false if the receiver was dropped, or if waits cannot be stored.
     fn end_epoch(&mut self) -> bool {
         let mut epoch = std::mem::take(&mut self.epoch);
         self.packets = 0;
@@ -204,27 +202,27 @@ impl Worker {
     }
 }
 
-/// Returns the waits of finished connections; empty if waits are not kept.
+/// The waits of finished connections. Empty if waits are not kept.
 pub(super) fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Vec<EndedWaits> {
     waits.map_or_else(Vec::new, |waits| rows.iter().map(|row| waits.end(row.conn)).collect())
 }
 
-/// Receives segment rows and immediately keeps only the requested columns. Storing complete rows and filtering them
-/// later would take longer than the classification itself.
+/// Receives segment rows and keeps only the requested columns. Storing whole rows for a later selection would take
+/// longer than their classification.
 struct Sink {
     rows: Inlet<Rows>,
     wants_rows: bool,
-    /// The waits of open connections; `None` if waits are not kept.
+    /// The waits of open connections. `None` if waits are not kept.
     waits: Option<LiveWaits>,
-    /// The number of the connection to which the last row belongs.
+    /// Number of the last row's connection.
     conn: u32,
-    /// For each flow table, how many of its revisions were already applied to `waits`.
+    /// Number of each flow table's revisions that `waits` already contains.
     revised: Vec<usize>,
 }
 
 impl Sink {
-    /// Applies the new revisions of flow table `at` to the waits. A revision changes the kind of an earlier segment,
-    /// because of the connection's last segment.
+    /// Applies new revisions of flow table `at` to the waits. The last segment revised the kinds of earlier segments of
+    /// its connection.
     #[inline]
     fn revise(&mut self, at: usize, revisions: &Revisions) {
         let known = revisions.as_slice();

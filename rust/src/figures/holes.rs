@@ -1,20 +1,20 @@
-//! A hole in a stream is a range of bytes that are not captured yet, although later bytes were. These bytes were lost
-//! before the capture point, or reordered. A retransmission that fills a hole contains bytes that are new to the
-//! capture, although they were sent before.
+//! Holes in a stream. A hole is a range of bytes that the capture does not contain, although it contains later bytes.
+//! These bytes were lost before the capture point, or they arrive late. A retransmission can fill a hole. Its bytes are
+//! then new to the capture, although they were sent before.
 
-/// Maximum number of open holes; when there are more, the oldest hole is dropped. In all tested captures of real
-/// traffic, a connection has at most 3 open holes.
+/// Maximum number of open holes. A further hole replaces the oldest one. Connections in the tested real captures have
+/// at most 3.
 pub const MAX_HOLES: usize = 10_000;
 
-/// The open holes as non-empty ranges of stream offsets, in ascending order and without overlap.
+/// The open holes as ranges of stream offsets, in ascending order. They are not empty and do not overlap.
 #[derive(Debug, Default)]
 pub struct Holes {
     ranges: Vec<(i64, i64)>,
 }
 
 impl Holes {
-    /// Adds a hole from `left`, the offset that was expected, to `right`, the offset that arrived. `left` must not be
-    /// below any offset seen before.
+    /// Adds a hole from `left`, the expected offset, to `right`, the offset that arrived. `left` must not be below any
+    /// earlier offset.
     pub fn open(&mut self, left: i64, right: i64) {
         self.ranges.push((left, right));
         if self.ranges.len() > MAX_HOLES {
@@ -22,8 +22,8 @@ impl Holes {
         }
     }
 
-    /// Marks the bytes from `left` to `right` (exclusive) as captured. Returns how many of these bytes were missing
-    /// before.
+    /// Marks the bytes from `left` to `right` (exclusive) as captured. Returns the number of bytes that were missing
+    /// until now.
     pub fn fill(&mut self, left: i64, right: i64) -> i64 {
         let first = self.ranges.partition_point(|(_, end)| *end <= left);
         let last = self.ranges.partition_point(|(begin, _)| *begin < right);
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The expected result comes from a set with one element per byte.
+        /// The expected result comes from a set of single bytes.
         #[test]
         fn a_segment_fills_exactly_the_bytes_that_were_missing(
             segments in prop::collection::vec((0_i64..60, 1_i64..9), 0..40)

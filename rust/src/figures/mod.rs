@@ -1,9 +1,8 @@
-//! The data from which a report draws one direction of a connection: lines, marks, bursts of data, throughput and
-//! causes.
+//! Data for the figures of one direction in a report: lines, marks, bursts, throughput and causes.
 //!
-//! Segments and waits are added in batches, in the order of the capture. Between batches, each series keeps a limited
-//! number of points and an exact count of all points. A connection of any length therefore needs limited memory, and
-//! the page can state how many points are not drawn. The resulting figures do not depend on the size of the batches.
+//! Segments and waits arrive in batches, in the order of the capture. Each series keeps a limited number of points and
+//! counts all of them. A connection of any length therefore needs limited memory, and the report can state how many
+//! points it does not draw. The size of the batches does not affect the figures.
 
 mod holes;
 mod points;
@@ -21,16 +20,16 @@ pub use strip::{Band, Strip};
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Number of points of each line, and of marks of each name, that are kept between two batches. This is several times
-/// the number of drawn points, so that reducing the points twice has no visible effect.
+/// Number of points per line, or of marks per name, that are kept between two batches. It is several times the number
+/// of drawn points, so the first of two reductions stays invisible.
 const HELD_POINTS: usize = 20_000;
 
-/// Names of the lines, in order.
+/// Names of the lines in order.
 pub const LINES: [&str; 7] = ["acked", "window_edge", "flight", "offered", "rtt", "ack_lag", "payload"];
 
-/// Names of the marks, in order: kinds of the sender's segments (`SENDER_MARKS`), then marks for other events of both
-/// hosts. `zero_window`, `peer_reset` and `duplicate_ack` mark segments of the receiver; `sack` marks each block of the
-/// receiver's SACK options.
+/// Names of the marks in order. The kinds of the sender's segments (`SENDER_MARKS`) come first, then other events of
+/// both hosts. `zero_window`, `peer_reset` and `duplicate_ack` mark segments of the receiver. `sack` marks each SACK
+/// block of the receiver.
 pub const MARKS: [&str; 19] = [
     "retransmit",
     "fast_retransmit",
@@ -53,7 +52,7 @@ pub const MARKS: [&str; 19] = [
     "sack",
 ];
 
-/// Indices in `MARKS` of the marks that are not kinds of the sender's segments.
+/// Indices in `MARKS` of the other events.
 const SYN_MARK: usize = SENDER_MARKS.len();
 const FIN_MARK: usize = SYN_MARK + 1;
 const ZERO_WINDOW_MARK: usize = SYN_MARK + 2;
@@ -61,15 +60,15 @@ const PEER_RESET_MARK: usize = SYN_MARK + 3;
 const DUPLICATE_ACK_MARK: usize = SYN_MARK + 4;
 const SACK_MARK: usize = SYN_MARK + 5;
 
-/// Consecutive data segments that are drawn as one stroke.
+/// Consecutive data segments that one stroke represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Burst {
     pub t_ns: i64,
     pub t_end_ns: i64,
-    /// The lowest stream offset of the bytes in these segments.
+    /// The lowest stream offset of the stroke.
     pub low: i64,
-    /// The highest stream offset of these bytes, plus one.
+    /// The highest stream offset of the stroke, plus one.
     pub high: i64,
     pub segments: i64,
     pub payload_bytes: i64,
@@ -77,12 +76,12 @@ pub struct Burst {
     pub frame_end: i64,
 }
 
-/// A segment or SACK block that is drawn as a mark.
+/// A mark for a segment or SACK block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Mark {
     pub t_ns: i64,
-    /// The stream offset at which the mark is drawn; `None` if the segment has no acknowledgment number.
+    /// The stream offset of the mark. `None` if the segment has no acknowledgment number.
     pub low: Option<i64>,
     pub payload_bytes: i64,
     pub frame: i64,
@@ -91,15 +90,15 @@ pub struct Mark {
 /// Limits for the series of one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Length of a throughput bin.
+    /// Length of a bin for throughput.
     pub bin_ns: i64,
-    /// Maximum number of data segments that are drawn as one stroke.
+    /// Maximum number of data segments in one stroke.
     pub run: i64,
-    /// A longer pause than this ends a stroke, so that the pause stays visible.
+    /// The longest pause within a stroke. Longer pauses stay visible.
     pub silence_ns: i64,
 }
 
-/// The points of one line or the marks of one name. The points are reduced when there are more than twice
+/// The points of one line, or the marks of one name. They are reduced as soon as there are more than twice
 /// `HELD_POINTS`.
 #[derive(Debug)]
 struct Held<T> {
@@ -130,7 +129,7 @@ impl<T> Held<T> {
 #[derive(Debug)]
 struct Steps {
     line: Held<Point>,
-    /// The last point of the line, if its value did not change there.
+    /// The line's last point, if the value did not change there.
     last: Option<Point>,
     y: Option<i64>,
 }
@@ -160,7 +159,7 @@ impl Steps {
     }
 }
 
-/// A reduced series, and the number of its points or marks before the reduction.
+/// A reduced series, and the number of points or marks before the reduction.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct Drawn<T> {
@@ -183,7 +182,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Returns a series without points.
+    /// A series without points.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -198,7 +197,7 @@ impl Series {
         }
     }
 
-    /// Adds the next segment of the connection; it may belong to either direction.
+    /// Adds the next segment of the connection, in either direction.
     pub fn add(&mut self, segment: &Segment, tracked: &Tracked) {
         let (t_ns, frame, payload_bytes) = (tracked.t_ns, segment.frame, segment.payload_bytes);
         if tracked.mine {
@@ -219,8 +218,7 @@ impl Series {
         }
     }
 
-    /// Processes a segment before the drawn section. The segment is not drawn, but may open a hole that a later segment
-    /// fills.
+    /// Processes a segment before the drawn section. It is not drawn, but can open a hole for a later segment.
     pub fn skip(&mut self, segment: &Segment, tracked: &Tracked) {
         if tracked.mine && segment.brings_data() {
             self.fill_hole(segment, tracked);
@@ -233,8 +231,8 @@ impl Series {
         std::array::from_fn(|place| self.marks.get(place).map_or(0, |marks| marks.count))
     }
 
-    /// Returns the series, and starts an empty one. `keep` is the approximate number of points per line. `granted` is
-    /// the maximum number of marks of each name.
+    /// Returns the series and starts an empty one. `keep` is the approximate number of points per line. `granted`
+    /// contains the maximum number of marks of each name.
     #[must_use]
     pub fn take(&mut self, keep: usize, granted: &[usize]) -> Figures {
         std::mem::replace(self, Self::new(self.limits)).finish(keep, granted)
@@ -254,7 +252,7 @@ impl Series {
     fn add_sent(&mut self, segment: &Segment, tracked: &Tracked) {
         if let Some(place) = segment.mark() {
             let is_reset = segment.kind == Kind::Reset as u8;
-            // A RST may have any sequence number, so its mark is drawn at the highest offset sent.
+            // The sequence number of a RST is arbitrary, so its mark is drawn at the highest sent offset.
             let low = if is_reset { tracked.sent.unwrap_or(0) } else { segment.seq };
             self.mark(place, segment, tracked, Some(low));
         } else {
@@ -306,8 +304,7 @@ impl Series {
         }
     }
 
-    /// Adds a data segment to the last stroke, or starts a new stroke if the last one is full or a pause precedes the
-    /// segment.
+    /// Adds a data segment to the last stroke. After a pause, or if the last stroke is full, starts a new one.
     fn stroke(&mut self, segment: &Segment, t_ns: i64) {
         let joins = self.strokes % self.limits.run.max(1) != 0;
         self.strokes += 1;
@@ -332,8 +329,8 @@ impl Series {
         }
     }
 
-    /// Opens a hole if the segment starts above the expected offset. If the segment starts below, fills the holes that
-    /// it covers. Returns how many bytes of the segment were missing before.
+    /// Opens a hole if the segment starts above the expected offset. Fills holes if the segment starts below it.
+    /// Returns the number of filled bytes.
     fn fill_hole(&mut self, segment: &Segment, tracked: &Tracked) -> i64 {
         match tracked.sent_before {
             Some(before) if segment.seq > before => self.holes.open(before, segment.seq),
@@ -349,12 +346,12 @@ impl Series {
 /// The reduced series of one direction.
 #[derive(Debug)]
 pub struct Figures {
-    /// The data segments of the direction, as strokes.
+    /// The data segments as strokes.
     pub bursts: Vec<Burst>,
-    /// The lines, in the order of `LINES`.
+    /// The lines in the order of `LINES`.
     pub lines: Vec<Drawn<Point>>,
-    /// The marks, in the order of `MARKS`.
+    /// The marks in the order of `MARKS`.
     pub marks: Vec<Drawn<Mark>>,
-    /// For each bin that is not empty: its start, and the number of bytes that were new to the capture.
+    /// Start of each bin with data, and its number of bytes that were new to the capture.
     pub throughput: Vec<(i64, i64)>,
 }

@@ -1,16 +1,15 @@
 //! Reduces the number of points in long series. A line keeps the first, last, lowest and highest point of each pixel
-//! column, and the points at both ends of the longest gaps, so that pauses keep their position. Marks are thinned
-//! evenly.
+//! column. It also keeps both ends of its longest gaps, so that pauses keep their position. Marks are thinned evenly.
 
-/// Number of gaps whose two end points are always drawn, longest first (a heuristic: more gaps than a reader can
-/// inspect in one figure).
+/// Number of gaps that keep both of their ends, longest first. This number is a heuristic: nobody inspects more gaps in
+/// one figure.
 pub const LONGEST_GAPS: usize = 40;
 
-/// Minimum number of points that are drawn; a lower number would not save anything.
+/// Minimum number of drawn points. Fewer points would save nothing.
 const FEWEST_POINTS: usize = 16;
 
-/// Points per pixel column: two for an increasing line, because its first point is the lowest and its last point the
-/// highest; four for other lines.
+/// Points per pixel column. A rising line needs two, because its first point is the lowest, and its last point the
+/// highest. Other lines need four.
 const POINTS_PER_COLUMN: [usize; 2] = [2, 4];
 
 /// A point of a line.
@@ -22,7 +21,7 @@ pub struct Point {
     pub frame: i64,
 }
 
-/// Returns at most `keep` of the items, evenly spaced, including the first and the last.
+/// At most `keep` of the items, evenly spaced, with the first and the last.
 #[must_use]
 pub fn even<T: Copy>(items: &[T], keep: usize) -> Vec<T> {
     if items.len() <= keep {
@@ -32,10 +31,10 @@ pub fn even<T: Copy>(items: &[T], keep: usize) -> Vec<T> {
     (0..keep).filter_map(|place| items.get(step(place)).copied()).collect()
 }
 
-/// Returns about `keep` of the points in order, chosen so that the line looks the same: at most `keep` points (16 if
-/// `keep` is smaller), plus the points at both ends of the longest gaps.
+/// Points that draw the line as it is, in order. They are at most `keep` points (but at least 16), plus both ends of
+/// the longest gaps.
 ///
-/// If timestamps run backwards, points are assigned to pixel columns by index instead of by time.
+/// If timestamps run backwards, pixel columns follow the index of the points instead of their time.
 #[must_use]
 pub fn line_points(points: &[Point], keep: usize) -> Vec<Point> {
     let most = keep.max(FEWEST_POINTS);
@@ -62,7 +61,7 @@ struct Column {
     high: i64,
 }
 
-/// Returns the indices of the first, last, lowest and highest point of each of `columns` columns.
+/// The indices of the first, last, lowest and highest point in each of `columns` pixel columns.
 fn of_columns(points: &[Point], columns: usize) -> Vec<usize> {
     let begin_ns = points.first().map_or(0, |point| point.t_ns);
     let is_sorted = points.is_sorted_by_key(|point| point.t_ns);
@@ -96,7 +95,7 @@ fn of_columns(points: &[Point], columns: usize) -> Vec<usize> {
     places
 }
 
-/// Returns the indices of the points before and after the longest steps in time.
+/// The indices of the points before and after the longest gaps.
 fn gap_ends(points: &[Point]) -> impl Iterator<Item = usize> {
     let step = |pair: &[Point]| match pair {
         [before, after] => after.t_ns.saturating_sub(before.t_ns),
@@ -119,7 +118,7 @@ mod tests {
         values.into_iter().zip(0..).map(|((t_ns, y), frame)| Point { t_ns, y, frame }).collect()
     }
 
-    /// Returns the indices of the points that are drawn.
+    /// The indices of the drawn points.
     fn places(points: &[Point], keep: usize) -> Vec<i64> {
         line_points(points, keep).iter().map(|point| point.frame).collect()
     }
@@ -145,7 +144,7 @@ mod tests {
         assert!(chosen.len() <= 2_000 + 2 * LONGEST_GAPS);
     }
 
-    /// In a line that rises evenly, a pause is visible only if the points at both ends of the gap are kept.
+    /// In a line that rises evenly, a pause is visible only at both ends of its gap.
     #[test]
     fn both_ends_of_the_longest_gaps_are_drawn() {
         let pauses = [77_777, 250_003, 499_998];

@@ -1,10 +1,10 @@
-//! The state of one direction after each segment: the highest offset sent, the highest offset that was acknowledged,
-//! and the right edge of the window.
+//! The state of one direction after each segment: the highest sent offset, the highest acknowledged offset, and the
+//! right edge of the window.
 
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Kinds of the sender's segments that are drawn as marks. Segments of all other kinds are ordinary.
+/// The kinds of the sender's segments that get a mark. All other kinds are ordinary.
 pub(super) const SENDER_MARKS: [Kind; 13] = [
     Kind::Retransmit,
     Kind::FastRetransmit,
@@ -21,15 +21,15 @@ pub(super) const SENDER_MARKS: [Kind; 13] = [
     Kind::Reset,
 ];
 
-/// Segments of the first 8 kinds in `SENDER_MARKS` may contain bytes that were sent before but are missing from the
+/// The first 8 kinds in `SENDER_MARKS` can fill holes: their bytes were sent before, but are possibly missing from the
 /// capture.
 const FILLING: usize = 8;
 
-/// Segments of the first 12 kinds in `SENDER_MARKS` contain new bytes only above the highest offset sent before, or
-/// within a hole.
+/// The first 12 kinds in `SENDER_MARKS` repeat bytes. Their bytes are new to the capture only above the highest sent
+/// offset, or within a hole.
 const AGAIN: usize = 12;
 
-/// The properties of a segment that the figures need. Times are in nanoseconds; offsets are stream offsets.
+/// The properties of a segment that the figures need. Times are in nanoseconds. Offsets are stream offsets.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub struct Segment<'a> {
@@ -41,7 +41,7 @@ pub struct Segment<'a> {
     pub payload_bytes: i64,
     pub flags: TcpFlags,
     pub window_bytes: Option<i64>,
-    /// The left and right edges of the blocks: left, right, left, right, …
+    /// The SACK blocks as offsets: left edge, right edge, left edge, right edge, and so on.
     pub sack_blocks: &'a [i64],
     /// Code of the segment's kind ([`Kind`]).
     pub kind: u8,
@@ -54,23 +54,22 @@ impl Segment<'_> {
         self.seq.saturating_add(self.payload_bytes)
     }
 
-    /// Whether the segment has data that may be new to the capture.
+    /// Whether the segment has data. The payload of a RST does not count.
     pub(super) fn brings_data(&self) -> bool {
         self.payload_bytes > 0 && !self.flags.any(TcpFlags::RST)
     }
 
-    /// The index of the segment's kind in `SENDER_MARKS`; `None` for an ordinary segment.
+    /// The index of the segment's kind in `SENDER_MARKS`. `None` for an ordinary segment.
     pub(super) fn mark(&self) -> Option<usize> {
         SENDER_MARKS.iter().position(|kind| *kind as u8 == self.kind)
     }
 
-    /// Whether the segment may contain bytes that were sent before but are missing from the capture.
+    /// Whether the segment can fill holes.
     pub(super) fn may_fill_holes(&self) -> bool {
         self.mark().is_some_and(|place| place < FILLING)
     }
 
-    /// Number of the segment's bytes above the highest offset sent before. If the segment's kind is not one of the
-    /// first `AGAIN` kinds, all of its bytes count.
+    /// Number of new bytes. In a segment that repeats bytes, only those above the highest sent offset count.
     pub(super) fn fresh_bytes(&self, sent_before: Option<i64>) -> i64 {
         let is_again = self.mark().is_some_and(|place| place < AGAIN);
         let from = sent_before.filter(|_| is_again).map_or(self.seq, |before| before.max(self.seq));
@@ -78,8 +77,7 @@ impl Segment<'_> {
     }
 }
 
-/// The highest offset sent, the highest offset that was acknowledged, and the right edge of the window; `None` while
-/// unknown.
+/// The highest sent offset, the highest acknowledged offset, and the right edge of the window. `None` means unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct State {
@@ -88,26 +86,26 @@ pub struct State {
     pub edge: Option<i64>,
 }
 
-/// Time and direction of a segment, and the state of the tracked direction after this segment. `None` where unknown.
+/// A segment's time and direction, and the state of the tracked direction after this segment. `None` means unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Tracked {
-    /// Time from the first segment of the connection to this one.
+    /// Time since the connection's first segment.
     pub t_ns: i64,
     /// Whether the sender of the tracked direction sent the segment.
     pub mine: bool,
     pub sent: Option<i64>,
     pub acked: Option<i64>,
     pub edge: Option<i64>,
-    /// The highest offset sent before this segment.
+    /// The highest sent offset before this segment.
     pub sent_before: Option<i64>,
-    /// Bytes sent and not acknowledged.
+    /// Bytes that are sent but not acknowledged.
     pub flight: Option<i64>,
-    /// Number of bytes from the highest offset that was acknowledged to the right edge of the window.
+    /// Bytes from the highest acknowledged offset to the right edge of the window.
     pub offered: Option<i64>,
 }
 
-/// Tracks the state of one direction through the segments of its connection.
+/// Tracks one direction through the segments of its connection.
 #[derive(Debug)]
 pub struct Tracker {
     first_ts_ns: i64,
@@ -116,7 +114,7 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Starts at any segment of the connection. `state` is the state of the direction before this segment.
+    /// A tracker that starts at any segment of the connection. `state` is the direction's state before this segment.
     /// `first_ts_ns` is the time of the connection's first segment.
     #[must_use]
     pub fn new(first_ts_ns: i64, from_client: bool, state: State) -> Self {
@@ -129,7 +127,7 @@ impl Tracker {
         self.state
     }
 
-    /// Processes the next segment of the connection; it may belong to either direction.
+    /// Processes the next segment of the connection, in either direction.
     pub fn follow(&mut self, segment: &Segment) -> Tracked {
         let mine = segment.from_client == self.from_client;
         let sent_before = self.state.sent;
@@ -145,7 +143,7 @@ impl Tracker {
             acked,
             edge,
             sent_before,
-            // A negative flight means that the ACK covers data missing from the capture, so the flight is unknown.
+            // A negative flight means that data below the ACK is missing from the capture. The flight is then unknown.
             flight: beyond(sent).filter(|flight| *flight >= 0),
             offered: beyond(edge),
         }
@@ -159,7 +157,7 @@ impl Tracker {
             return;
         }
         state.acked = state.acked.max(segment.ack);
-        // An old ACK that arrives after a newer one does not update the window.
+        // An old ACK that arrives after a newer one must not change the window.
         if segment.ack.is_some() && segment.ack == state.acked && segment.window_bytes.is_some() {
             state.edge = segment.ack.zip(segment.window_bytes).map(|(ack, window)| ack.saturating_add(window));
         }

@@ -1,8 +1,8 @@
-//! Draws the causes of all waits of a direction as adjacent bands that are at least one pixel wide.
+//! Draws the causes of a direction's waits as adjacent bands of at least one pixel.
 //!
-//! A wait of at least one pixel is a band of its own. Shorter waits share a band. The shared band shows the cause with
-//! the most time that is not drawn yet, including time of earlier waits (error diffusion). The total width of a cause's
-//! bands therefore equals the time of this cause in the ledger, except for a few pixels.
+//! A wait of a pixel or more has a band of its own. Shorter waits share a band, which can show only one cause. It shows
+//! the cause with the most time that has not been drawn yet, also from earlier waits (error diffusion). All bands of a
+//! cause together are therefore as wide as its time in the ledger, except for a few pixels.
 
 use crate::ledger::Cause;
 
@@ -21,25 +21,25 @@ impl Band {
     }
 }
 
-/// Makes bands from the waits of a direction, which are added in time order.
+/// Makes bands from the waits of a direction.
 #[derive(Debug)]
 pub struct Strip {
     pixel_ns: i64,
     bands: Vec<Band>,
-    /// For each cause, the time that is not drawn yet; negative if too much time is drawn.
+    /// Time of each cause that has not been drawn yet. It is negative if a cause has been drawn for too long.
     owed_ns: Vec<(Cause, i64)>,
     /// Start and end of the short waits since the last band.
     short: Option<(i64, i64)>,
 }
 
 impl Strip {
-    /// Starts without bands.
+    /// A strip without bands.
     #[must_use]
     pub fn new(pixel_ns: i64) -> Self {
         Self { pixel_ns, bands: Vec::new(), owed_ns: Vec::new(), short: None }
     }
 
-    /// Adds the next wait.
+    /// Adds the next wait in order of time.
     pub fn add(&mut self, wait: Band) {
         if wait.length_ns() >= self.pixel_ns {
             self.draw();
@@ -57,17 +57,17 @@ impl Strip {
         }
     }
 
-    /// Returns the bands so far, and removes them.
+    /// Removes and returns the bands so far.
     #[must_use]
     pub fn take(&mut self) -> Vec<Band> {
         self.draw();
         std::mem::replace(self, Self::new(self.pixel_ns)).bands
     }
 
-    /// Draws the short waits since the last band as one band.
+    /// Makes one band from the short waits since the last band.
     fn draw(&mut self) {
         let Some((start_ns, end_ns)) = self.short.take() else { return };
-        let most = self.owed_ns.iter_mut().rev().max_by_key(|(_, owed_ns)| *owed_ns); // if several are equal, the first
+        let most = self.owed_ns.iter_mut().rev().max_by_key(|(_, owed_ns)| *owed_ns); // the first if several are equal
         if let Some((cause, owed_ns)) = most {
             let band = Band { start_ns, end_ns, cause: *cause };
             *owed_ns = owed_ns.saturating_sub(band.length_ns());
@@ -89,7 +89,7 @@ mod tests {
 
     const PIXEL_NS: i64 = 1_000;
 
-    /// Returns the bands of adjacent waits with these lengths; the first wait starts at 0.
+    /// The bands of adjacent waits with these lengths, from time 0 on.
     fn bands(waits: impl IntoIterator<Item = (i64, Cause)>) -> Vec<(i64, i64, Cause)> {
         let (mut strip, mut start_ns) = (Strip::new(PIXEL_NS), 0);
         for (length_ns, cause) in waits {
@@ -106,8 +106,8 @@ mod tests {
         assert_eq!(bands(waits), expected);
     }
 
-    /// In the first pixel, 600 of 1,000 ns have the cause `Network`; 400 ns of `Peer` are carried over. The next pixel
-    /// is half `Network` and half `Peer`, so it shows `Peer`.
+    /// The first pixel has 600 ns of `Network` and 400 ns of `Peer`. It shows `Network`, so the 400 ns are carried
+    /// over. The next pixel has equal times of both causes, and shows `Peer`.
     #[test]
     fn short_waits_share_a_pixel_which_has_the_cause_with_most_time() {
         let waits = [
@@ -120,8 +120,8 @@ mod tests {
         assert_eq!(bands(waits), [(0, 1_000, Cause::Network), (1_000, 2_000, Cause::Peer)]);
     }
 
-    /// Each microsecond (one pixel) has 700 ns of `Network`, 250 ns of `Pacing` and 50 ns of `Peer`: within a pixel,
-    /// neither `Pacing` nor `Peer` ever has the most time.
+    /// Each pixel (1 µs) has 700 ns of `Network`, 250 ns of `Pacing` and 50 ns of `Peer`. `Pacing` and `Peer` never
+    /// have the most time in a pixel.
     #[test]
     fn pixels_add_up_to_the_time_of_each_cause_however_short_its_waits() {
         let pattern = [(350, Cause::Network), (50, Cause::Peer), (350, Cause::Network), (250, Cause::Pacing)];
@@ -133,7 +133,7 @@ mod tests {
             [(Cause::Network, 280_000), (Cause::Pacing, 100_000), (Cause::Peer, 20_000), (Cause::Timeout, 40_000)]
         {
             let drawn: i64 = found.iter().filter(|band| band.2 == cause).map(|band| band.1 - band.0).sum();
-            assert!((drawn - ns).abs() <= 8_800, "{cause:?}: {drawn}"); // 2%
+            assert!((drawn - ns).abs() <= 8_800, "{cause:?}: {drawn}"); // 2% of the total time
         }
     }
 }

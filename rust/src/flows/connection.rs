@@ -12,8 +12,7 @@ use crate::connection::{
 use crate::nullable::Nullable;
 use crate::wire::{FlowKey, Segment, TcpFlags};
 
-/// One connection.
-#[allow(clippy::struct_excessive_bools)] // each is a separate, named fact
+#[allow(clippy::struct_excessive_bools)] // each of them is a separate, named fact
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     pub(super) key: FlowKey,
@@ -21,9 +20,9 @@ pub(super) struct Connection {
     pub(super) client_is_low: bool,
     pub(super) client_known_by: ClientKnownBy,
     pub(super) reset: bool,
-    /// The FINs of both hosts, and all data before them, are acknowledged.
+    /// Whether the FINs of both hosts, and all data before them, are acknowledged.
     pub(super) over: bool,
-    /// The connection's row has been returned, so the connection gets no more segments.
+    /// Whether the connection's row has been returned. The connection then gets no more segments.
     pub(super) handed_out: bool,
     pub(super) first_frame: u64,
     pub(super) last_frame: u64,
@@ -34,9 +33,9 @@ pub(super) struct Connection {
     pub(super) channels: Channels,
     pub(super) client: DirectionState,
     pub(super) server: DirectionState,
-    /// The accounts of both directions; `None` in a pass without accounts.
+    /// The accounts of both directions. `None` in a pass without accounts.
     pub(super) accounts: Option<Accounts>,
-    /// The times from which quantiles are computed; empty in a pass without accounts.
+    /// The times for quantiles. Empty in a pass without accounts.
     pub(super) times: Times,
 }
 
@@ -65,8 +64,8 @@ impl Connection {
         }
     }
 
-    /// Whether a SYN opens a new connection on the same ports: the SYN has another ISN than this connection, or follows
-    /// a FIN or RST.
+    /// Whether `segment` is a SYN that opens a new connection on the same ports. Such a SYN has another ISN, or it
+    /// follows a FIN or RST.
     #[inline]
     pub(super) fn is_reused_by(&self, segment: &Segment) -> bool {
         if !segment.flags.any(TcpFlags::SYN) || segment.flags.any(TcpFlags::ACK) {
@@ -78,18 +77,17 @@ impl Connection {
         sender.figures.isn.is_some_and(|isn| isn != segment.seq || closing)
     }
 
-    /// Time since the last segment of the connection; 0 if times are unknown.
+    /// Time since the connection's last segment, or 0 if a time is unknown.
     pub(super) fn silent_ns(&self, now: Nullable) -> i64 {
         now.since(self.last_ts_ns).get().unwrap_or(0)
     }
 
-    /// Whether the connection ended by FINs or a RST. After the end of a connection, only stray segments are expected.
+    /// Whether FINs of both hosts or a RST have ended the connection. Only stray segments are then expected.
     pub(super) fn has_ended(&self) -> bool {
         self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
 
-    /// Processes one segment. The function is compiled twice, so that a pass without accounts contains no code for
-    /// accounts.
+    /// Processes one segment. Without `ACCOUNTS`, the compiled function contains no code for accounts.
     #[inline]
     pub(super) fn take<const ACCOUNTS: bool>(
         &mut self,
@@ -100,8 +98,7 @@ impl Connection {
         self.take_by::<ACCOUNTS, true>(segment, revisions, rows);
     }
 
-    /// Processes one segment. With `FAST_PATH`, header prediction (the fast path) processes the segments that it
-    /// covers.
+    /// Processes one segment. With `FAST_PATH`, header prediction processes the segments that it covers.
     #[expect(
         clippy::inline_always,
         reason = "measured: unless inlined, a pass without accounts contains the code for accounts"
@@ -115,7 +112,7 @@ impl Connection {
     ) {
         let from_client = segment.from_low == self.client_is_low;
         if ACCOUNTS {
-            // Frames can arrive here out of order if the link lost the end of an AAL5 PDU.
+            // The link can lose the end of an AAL5 PDU. Its frame then arrives here after a later frame.
             self.first_frame = self.first_frame.min(segment.frame);
             self.last_frame = self.last_frame.max(segment.frame);
             self.first_ts_ns = self.first_ts_ns.earlier(segment.ts_ns.into());
@@ -154,8 +151,7 @@ impl Connection {
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
         let sums = Sums { accounts, times: &mut self.times };
         match predicted {
-            // Header prediction is compiled once for data and once for ACKs, because most of the work for data is not
-            // needed for an ACK.
+            // Header prediction is compiled twice, because most of the work for data is not needed for an ACK.
             Some(predicted) if segment.payload_bytes > 0 => {
                 let judged = predicted.exchange::<true>(segment, sender, receiver);
                 finish::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
@@ -168,8 +164,8 @@ impl Connection {
         }
     }
 
-    /// Stores the accounts compactly if everything sent is acknowledged or the connection was reset. Returns whether
-    /// the last segment ended the connection.
+    /// Stores the accounts compactly if all data is acknowledged, or if a RST ended the connection. Returns whether
+    /// this segment made the connection `over`.
     #[cold]
     #[inline(never)]
     pub(super) fn end(&mut self) -> bool {
@@ -194,8 +190,7 @@ impl Connection {
         settle_window_scales(&mut self.client, &mut self.server, server_answered);
     }
 
-    /// Returns the row of a finished connection. The accounts are moved into the row; `None` if the connection has no
-    /// accounts.
+    /// The row of a finished connection. It takes over the accounts, so a connection without accounts has no row.
     pub(super) fn row(&mut self) -> Option<ConnectionRow> {
         let [mut client_account, mut server_account] = *self.accounts.take()?.take()?;
         let client_direction = AccountedDirection { direction: &self.client, account: &mut client_account };
@@ -242,9 +237,9 @@ impl Connection {
     }
 }
 
-/// The accumulators to which a segment is added.
+/// The accumulators for a segment.
 struct Sums<'a> {
-    /// The accounts of the segment's sender and receiver; `None` in a pass without accounts.
+    /// The accounts of the segment's sender and receiver. `None` in a pass without accounts.
     accounts: Option<(&'a mut DirectionAccount, &'a mut DirectionAccount)>,
     times: &'a mut Times,
 }
@@ -264,7 +259,7 @@ fn take_slow_path<const ACCOUNTS: bool>(
     finish::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
 }
 
-/// Adds a classified segment to the accounts and times, records it as the sender's last segment, and emits its row.
+/// Adds a classified segment to the accounts and times, makes it the sender's last segment, and emits its row.
 #[expect(
     clippy::inline_always,
     reason = "measured: unless inlined, a pass without accounts contains the code for accounts"
@@ -279,8 +274,7 @@ fn finish<const ACCOUNTS: bool>(
     place: Place,
     rows: &mut impl SegmentSink,
 ) {
-    // `accounts::take` is a function, because the compiler specializes a function for data and for ACKs, but not a
-    // closure.
+    // `accounts::take` is not a closure, because the compiler specializes only a function for data and for ACKs.
     let wait = match sums.accounts {
         Some((own, other)) if ACCOUNTS => {
             let (own, other) = (
@@ -298,7 +292,7 @@ fn finish<const ACCOUNTS: bool>(
     rows.push(SegmentRow::of(segment, judged, wait, place));
 }
 
-/// Emits the row of a duplicate packet. The packet changes nothing else.
+/// Emits the row of a duplicate packet. Nothing else changes.
 #[cold]
 fn push_copy(
     segment: &Segment,

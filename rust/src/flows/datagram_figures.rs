@@ -1,6 +1,5 @@
-//! Figures of a UDP flow: sizes and pace of its datagrams, losses where they can be detected, and response times. Only
-//! a few numbers are stored per direction, so the memory depends on the number of flows, not on the number of
-//! datagrams.
+//! Figures of a UDP flow: sizes and pace of its datagrams, losses, and response times. A direction needs only a few
+//! numbers, so the memory grows with the number of flows, not of datagrams.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +10,11 @@ use crate::nullable::Nullable;
 
 const NS_PER_S: f64 = 1e9;
 const BITS_PER_BYTE: f64 = 8.0;
-/// Variations are rounded to 6 decimals. With more decimals, rounding errors of the float sums would be visible even at
-/// a constant pace.
+/// Coefficients of variation are rounded to 6 decimals. More decimals would show rounding errors even at a constant
+/// pace.
 const VARIATION_STEPS: f64 = 1e6;
-/// The histogram sets of a flow: the gaps between the datagrams of each host, and the server's response times.
+/// Sets in a flow's histogram: the gaps between the client's datagrams, those between the server's datagrams, and the
+/// server's response times.
 const CLIENT_GAPS: u32 = 0;
 const SERVER_GAPS: u32 = 1;
 const ECHOES: u32 = 2;
@@ -31,11 +31,11 @@ struct Direction {
     last_ts_ns: Nullable,
     gaps: u64,
     gap_sum_ns: i64,
-    /// Sum of the squared gaps between datagrams.
+    /// Sum of the squared gaps.
     gap_squares: f64,
     gap_max_ns: Nullable,
     ids: DatagramIds,
-    /// The different sizes.
+    /// The different datagram sizes.
     sizes: BTreeSet<u32>,
 }
 
@@ -48,18 +48,18 @@ pub(super) struct FlowFigures {
 }
 
 impl FlowFigures {
-    /// Adds a datagram. With `counts_sizes`, the datagram's size is added to the set of different sizes.
+    /// Adds a datagram. Its size is recorded only with `counts_sizes`.
     pub(super) fn add(&mut self, row: &DatagramRow, counts_sizes: bool) {
         let [client, server] = &mut self.directions;
         let (direction, gaps) = if row.from_client { (client, CLIENT_GAPS) } else { (server, SERVER_GAPS) };
         direction.add(row, counts_sizes);
-        // A gap between datagrams is ignored if the clock ran backwards during the gap.
+        // A negative gap means that the clock ran backwards.
         let gap_ns = row.since_previous_ns.get();
         if let Some(gap_ns) = gap_ns.filter(|gap_ns| *gap_ns >= 0) {
             direction.add_gap(gap_ns);
             self.times.add(gaps, gap_ns);
         }
-        // An answer is the server's first datagram after a datagram of the client.
+        // The server's first datagram after a datagram of the client is an answer.
         let echo_ns = row.since_other_ns.get().filter(|ns| *ns >= 0 && gap_ns.is_none_or(|gap_ns| gap_ns > *ns));
         if let Some(echo_ns) = echo_ns.filter(|_| !row.from_client) {
             self.echoes.samples += 1;
@@ -69,30 +69,28 @@ impl FlowFigures {
         }
     }
 
-    /// Number of histogram buckets of the flow.
     pub(super) fn buckets(&self) -> usize {
         self.times.len()
     }
 
-    /// Makes the histogram buckets wider ([`Histogram::widen`]).
+    /// Makes the histogram's buckets wider ([`Histogram::widen`]).
     pub(super) fn widen(&mut self, bits: u32) {
         self.times.widen(bits);
     }
 
-    /// Number of different datagram sizes, added up over both directions.
+    /// Number of stored sizes in both directions together.
     pub(super) fn sizes(&self) -> usize {
         self.directions.iter().map(|direction| direction.sizes.len()).sum()
     }
 
-    /// Forgets the sizes.
     pub(super) fn forget_sizes(&mut self) {
         for direction in &mut self.directions {
             direction.sizes.clear();
         }
     }
 
-    /// Returns the figures of the client and of the server, and the response times. `knows_sizes` says whether the
-    /// different sizes are known.
+    /// The figures of the client and of the server, and the response times. Without `knows_sizes`, the number of
+    /// different sizes is `None`.
     pub(super) fn finish(self, knows_sizes: bool) -> ([FlowDirection; 2], Echoes) {
         let [client_gap, server_gap, echo] = self.times.quantiles();
         let [client, server] = self.directions;
@@ -150,7 +148,7 @@ impl Direction {
         }
     }
 
-    /// Coefficient of variation of the gaps; `None` for fewer than two gaps, or if all gaps are 0.
+    /// Coefficient of variation of the gaps. `None` for fewer than two gaps, or if all gaps are 0.
     fn gap_variation(&self) -> Option<f64> {
         let mean_ns = self.gap_sum_ns as f64 / self.gaps as f64;
         let variance = self.gap_squares / self.gaps as f64 - mean_ns * mean_ns;

@@ -1,58 +1,59 @@
-//! Missing and late datagrams of one sender, detected by their IPv4 identifications (IP IDs).
+//! Finds missing and late datagrams of one sender by their IPv4 identifications (IP IDs).
 //!
-//! RFC 6864 requires unique IP IDs only for fragments, so hosts choose them in different ways: one counter per flow (a
-//! connected socket of Linux), one counter for all packets of the host, random values, or 0. A step is the distance
-//! from one IP ID to the next, forwards or backwards, whichever is shorter (the 65,536 values wrap around). The steps
-//! of a direction show how the host chooses its IP IDs:
+//! RFC 6864 requires unique IP IDs only for fragments, so hosts choose them in different ways. A connected socket of
+//! Linux has its own counter. Other hosts have one counter for all packets, use random values, or always write 0.
 //!
-//! - If nearly all steps are small and forward, the IP ID is a counter. A datagram with a lower value than an earlier
-//!   one was reordered.
-//! - If a value is repeated, the second datagram is a copy. It adds no step.
-//! - If nearly all steps are 1, only this flow uses the counter. A value that never appears then means a missing
+//! A step is the shorter distance from one IP ID to the next, forwards or backwards, because the 65,536 values wrap
+//! around. The steps of a direction reveal how its sender chooses IP IDs:
+//!
+//! - Nearly all steps are small and forward: the IP ID is a counter. A datagram with a lower value than an earlier one
+//!   was reordered.
+//! - A value is repeated: the second datagram is a copy. It adds no step.
+//! - Nearly all steps are 1: the counter belongs to this flow alone. A value that never appears means a missing
 //!   datagram.
 
 /// Largest step of a counter. Nmap's OS detection treats larger steps as random (Nmap Network Scanning, TCP/IP
 /// fingerprinting, test TI).
 const SMALL_STEP: i64 = 1_000;
-/// The IP ID is a counter if at least 95 % of the steps are between 1 and [`SMALL_STEP`] (a heuristic: with random
-/// values, 1.5 % of the steps are).
+/// The IP ID is a counter if at least 95% of the steps are between 1 and [`SMALL_STEP`]. This limit is a heuristic:
+/// random values reach 1.5%.
 const COUNTER_PERCENT: u64 = 95;
-/// The counter belongs to this flow alone if at least 90 % of the steps are 1 (a heuristic: if fewer are 1, other flows
-/// may use the missing values).
+/// The counter belongs to this flow alone if at least 90% of the steps are 1. This limit is a heuristic: with fewer
+/// such steps, other flows possibly use the missing values.
 const OWN_COUNTER_PERCENT: u64 = 90;
-/// Minimum number of steps from which percentages are computed (a heuristic: 1 of 10 steps may differ).
+/// Minimum number of steps for percentages. This limit is a heuristic that lets 1 of 10 steps differ.
 const MIN_STEPS: u64 = 10;
-/// Size of the replay window, which ends at the highest value. A repeated value in this window belongs to a copy: the
-/// datagram was captured twice or duplicated by the network. (RFC 4303, 3.4.3, detects replayed packets in the same
-/// way, with 64 values.)
+/// Length of the replay window, which ends at the highest value. A repeated value in this window means a copy: the
+/// datagram was captured twice, or the network duplicated it. RFC 4303, 3.4.3, detects replayed packets with such a
+/// window of 64 values.
 const REPLAY_WINDOW: i64 = u64::BITS as i64;
 
-/// Tracks the IP IDs of one direction.
+/// The IP IDs of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DatagramIds {
-    /// The IP ID of the last datagram that was not a copy; `None` before the first datagram.
+    /// The IP ID of the last datagram, except copies. `None` before the first datagram.
     last: Option<u16>,
-    /// Position of `last`. Positions keep increasing when the IP ID wraps around; the first datagram has position 0.
+    /// Position of `last`. Positions do not wrap around, and the first datagram has position 0.
     position: i64,
     lowest: i64,
     highest: i64,
-    /// The last positions as bits: a bit is set if the position was seen. The lowest bit stands for the position
+    /// One bit for each position in the replay window, set if the position has been seen. The lowest bit stands for
     /// `highest`.
     seen: u64,
     steps: u64,
     steps_of_one: u64,
     small_steps: u64,
-    /// Number of repeated values outside the replay window.
+    /// Number of steps of 0 that are not copies.
     repeated: u64,
     late: u64,
 }
 
-/// Losses and reordering that the IP IDs show; `None` where the IP IDs show nothing.
+/// Losses and reordering of one direction. `None` means that the IP IDs do not reveal them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
-    /// Number of datagrams that were sent but are missing from the capture.
+    /// Number of sent datagrams that are missing from the capture.
     pub missing: Option<u64>,
-    /// Number of datagrams that were captured after later ones (RFC 4737, 3.3).
+    /// Number of datagrams after later ones (RFC 4737, 3.3).
     pub reordered: Option<u64>,
 }
 
@@ -84,18 +85,18 @@ impl DatagramIds {
         self.seen |= self.bit(position);
     }
 
-    /// Whether the position was already seen within the replay window.
+    /// Whether the replay window already contains the position.
     fn is_copy(&self, position: i64) -> bool {
         self.seen & self.bit(position) != 0
     }
 
-    /// Returns the bit of a position in `seen`; 0 if the position is outside the replay window.
+    /// The bit of a position in `seen`, or 0 outside the replay window.
     fn bit(&self, position: i64) -> u64 {
         let below = self.highest - position;
         if (0..REPLAY_WINDOW).contains(&below) { 1 << below } else { 0 }
     }
 
-    /// Returns the losses and the reordering that the IP IDs show so far.
+    /// The losses and the reordering so far.
     pub(super) fn losses(&self) -> Losses {
         let at_least = |steps: u64, percent: u64| steps * 100 >= self.steps * percent;
         if self.steps < MIN_STEPS || !at_least(self.small_steps, COUNTER_PERCENT) {
@@ -143,8 +144,7 @@ mod tests {
     }
 
     proptest! {
-        /// Returns the IP IDs of a counter that starts at any value. Some values are missing, but not the first or the
-        /// last.
+        /// A counter starts anywhere, and leaves out some values between the first and the last.
         #[test]
         fn what_a_counter_leaves_out_is_missing(start: u16, missing in prop::collection::btree_set(1_u16..299, 0..15)) {
             let sent = (0_u16..300).filter(|number| !missing.contains(number)).map(|number| start.wrapping_add(number));

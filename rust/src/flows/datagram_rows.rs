@@ -1,13 +1,13 @@
-//! The rows of the UDP tables; `tcptrace_lab/schema/` defines each column.
+//! The rows of the UDP tables.
 
 use std::net::IpAddr;
 
 use super::histogram::Quantiles;
 use crate::nullable::Nullable;
 
-/// One row of the datagrams table; `tcptrace_lab/schema/` defines each column.
+/// One row of the datagrams table.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each column
 pub struct DatagramRow {
     pub frame: u64,
     pub ts_ns: Nullable,
@@ -23,16 +23,16 @@ pub struct DatagramRow {
     pub path: u16,
 }
 
-/// One row of the flows table; `tcptrace_lab/schema/` defines each column.
+/// One row of the flows table.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each column
 pub struct FlowRow {
     pub flow: u32,
     pub client: (IpAddr, u16),
     pub server: (IpAddr, u16),
     /// Response times of the server.
     pub echoes: Echoes,
-    /// The figures of the datagrams that the client sent, and of those that the server sent.
+    /// The figures of the client's datagrams, then those of the server's.
     pub directions: [FlowDirection; 2],
 }
 
@@ -43,15 +43,15 @@ pub struct Echoes {
     pub samples: u64,
     /// Shortest time to an answer.
     pub min_ns: Nullable,
-    /// Quantiles of the times.
+    /// Quantiles of the times to an answer.
     pub quantiles: Quantiles,
     /// Longest time to an answer.
     pub max_ns: Nullable,
 }
 
-/// The figures of one direction; `tcptrace_lab/schema/` defines each column.
+/// The figures of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each column
 pub struct FlowDirection {
     pub datagrams: u64,
     pub payload_bytes: u64,

@@ -1,6 +1,5 @@
-//! Groups UDP datagrams into flows. The sender of the first datagram of a flow is the client. The row of each datagram
-//! contains the time since the sender's last datagram, and the time since the peer's last datagram. The row of a flow
-//! contains totals of its datagrams.
+//! Groups UDP datagrams into flows. The client of a flow is the sender of its first datagram. A datagram's row contains
+//! the time since its sender's last datagram, and the time since the peer's last one. A flow's row contains totals.
 
 use std::hash::BuildHasher;
 
@@ -13,15 +12,14 @@ use super::histogram::{BUCKET_BITS, MAX_BUCKETS};
 use crate::nullable::Nullable;
 use crate::wire::{Datagram, FlowKey};
 
-/// Maximum number of flows that are tracked at the same time (about 80 MB). At this number, each new flow closes an old
-/// one, whose row is emitted.
+/// Maximum number of tracked flows (about 80 MB). A further flow closes an old one and emits its row.
 const MAX_LIVE: usize = 1 << 17;
-/// Maximum number of datagram sizes that are stored for all directions together (100 MB). If there are more, sizes are
-/// no longer counted.
+/// Maximum number of stored datagram sizes in all directions together (100 MB). If there are more, sizes are no longer
+/// counted.
 const MAX_SIZES: usize = if cfg!(test) { 1 << 10 } else { 8_000_000 };
-/// Number of closed rows emitted at a time.
+/// Number of closed rows to emit at a time.
 const CLOSED_ROWS: usize = 4096;
-/// Number of adjacent flows that are compared to make room; the one that was silent for longest is closed.
+/// Number of adjacent flows to compare for room. The flow with the longest silence is closed.
 const CANDIDATES: usize = 32;
 
 #[derive(Debug)]
@@ -29,7 +27,7 @@ struct Flow {
     key: FlowKey,
     number: u32,
     client_is_low: bool,
-    /// Times of the last datagram of the client and of the last datagram of the server.
+    /// Time of the client's last datagram, and time of the server's last datagram.
     last_ts_ns: [Nullable; 2],
     figures: FlowFigures,
 }
@@ -49,29 +47,29 @@ impl Flow {
     }
 }
 
-/// The UDP flows of a capture, found by their endpoints.
+/// The UDP flows of a capture.
 #[derive(Debug, Default)]
 pub struct Flows {
     hasher: RandomState,
-    /// Index in `live` of each flow, found by its endpoints.
+    /// Index in `live` of each flow, found by the flow's endpoints.
     places: HashTable<u32>,
     live: Vec<Flow>,
     count: u32,
-    /// Rows of flows that were closed to make room.
+    /// Rows of flows that made room for others.
     closed: Vec<FlowRow>,
     closed_early: u64,
-    /// The next search for a flow to close begins at this index.
+    /// Index of the next candidate for closing.
     next_candidate: usize,
-    /// Number of histogram buckets of all flows, and the number of low bits that bucket numbers omit at present.
+    /// Number of histogram buckets in all flows, and number of low bits that bucket numbers omit.
     buckets: usize,
     widened_bits: u32,
-    /// Number of different sizes of all flows, and whether there were too many to store.
+    /// Number of stored sizes in all flows, and whether there were too many to store.
     sizes: usize,
     too_many_sizes: bool,
 }
 
 impl Flows {
-    /// Number of flows that were closed to make room. Later datagrams of such a flow belong to a new flow.
+    /// Number of flows that made room for others. Later datagrams of such a flow open a new flow.
     #[must_use]
     pub fn closed_early(&self) -> u64 {
         self.closed_early
@@ -110,8 +108,8 @@ impl Flows {
         row
     }
 
-    /// If there are too many histogram buckets, makes them wider until at most half of the allowed number is used. If
-    /// there are too many different datagram sizes, removes all sizes.
+    /// Keeps buckets and sizes within their limits. Too many buckets become wider until at most half of the limit is
+    /// used. Too many sizes are all removed.
     fn stay_within_bounds(&mut self) {
         if self.buckets > MAX_BUCKETS {
             while self.buckets > MAX_BUCKETS / 2 && self.widened_bits < BUCKET_BITS {
@@ -127,12 +125,12 @@ impl Flows {
         }
     }
 
-    /// Returns the rows of flows that were closed to make room, if there are enough; otherwise `None`.
+    /// The rows of closed flows if there are enough to emit, otherwise `None`.
     pub fn take_closed(&mut self) -> Option<Vec<FlowRow>> {
         (self.closed.len() >= CLOSED_ROWS).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(CLOSED_ROWS)))
     }
 
-    /// Returns some of the remaining rows at the end of the capture; `None` if there are no more.
+    /// Some of the remaining rows at the end of the capture. `None` if there are no more.
     pub fn take_rest(&mut self) -> Option<Vec<FlowRow>> {
         let some = self.live.len().saturating_sub(CLOSED_ROWS);
         let knows_sizes = !self.too_many_sizes;
@@ -140,7 +138,7 @@ impl Flows {
         Some(std::mem::take(&mut self.closed)).filter(|rows| !rows.is_empty())
     }
 
-    /// Returns the index of the datagram's flow, and opens the flow if needed.
+    /// The index of the datagram's flow. A new flow is opened first.
     fn find(&mut self, datagram: &Datagram) -> usize {
         let hash = self.hasher.hash_one(datagram.key);
         let same = |at: &u32| self.live.get(*at as usize).is_some_and(|flow| flow.key == datagram.key);
@@ -167,7 +165,7 @@ impl Flows {
         place
     }
 
-    /// Returns the index of the flow that was silent for longest among the next few flows.
+    /// The index of the flow with the longest silence among the next few flows.
     fn oldest(&mut self) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len());
         let place = places.min_by_key(|at| self.live.get(*at).and_then(Flow::last_ts_ns)).unwrap_or(0);
@@ -175,7 +173,7 @@ impl Flows {
         place
     }
 
-    /// Stores the row of a flow whose place is taken by another flow.
+    /// Closes a flow whose place another flow takes.
     fn close(&mut self, place: usize, flow: Flow) {
         self.closed_early += 1;
         self.buckets -= flow.figures.buckets();
@@ -195,14 +193,14 @@ mod tests {
     use super::{FlowRow, Flows, MAX_BUCKETS, MAX_SIZES};
     use crate::wire::{Datagram, FlowKey};
 
-    /// A datagram to port 53 of another host.
+    /// A datagram to port 53.
     fn datagram(port: u16, ts_ns: i64, payload_bytes: u32) -> Datagram {
         let host = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
         let key = FlowKey::between([(host(1), port), (host(2), 53)]);
         Datagram { key, from_low: true, ts_ns: Some(ts_ns), payload_bytes, fragments: 1, ..Datagram::default() }
     }
 
-    /// Returns the rows of all flows, ordered by number.
+    /// The rows of all flows in order of their numbers.
     fn rows(mut flows: Flows) -> Vec<FlowRow> {
         let mut rows: Vec<_> = std::iter::from_fn(|| flows.take_rest()).flatten().collect();
         rows.sort_by_key(|row| row.flow);

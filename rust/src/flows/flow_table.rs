@@ -1,12 +1,15 @@
-//! The flow table contains the tracked connections and finds them by their endpoints. The flow table also opens and
-//! closes connections.
+//! The tracked connections. The flow table finds them by their endpoints, and opens and closes them.
 //!
-//! If a connection is closed too early, its later segments open a new connection, whereas Wireshark assigns them to the
-//! old one. While few connections are tracked, none of them is closed before the capture ends. With more connections, a
-//! connection is closed if TCP's time limits forbid further segments, or if room is needed. A connection is also closed
-//! if it was silent for hours, or if it is over (all data and the FINs are acknowledged) and many others are over, too.
-//! If the ports of a connection are reused, the connection is closed at once, because no more segments of it are
-//! expected.
+//! A connection must not be closed too early. Its later segments would open a new connection, whereas Wireshark assigns
+//! them to the old one. While few connections are tracked, none is closed before the end of the capture.
+//!
+//! Among many connections, one is closed for any of these reasons:
+//! - TCP's time limits forbid further segments.
+//! - The connection was silent for hours.
+//! - It is over, which means that all data and the FINs are acknowledged, and many others are over too.
+//! - Room is needed.
+//!
+//! A connection is also closed as soon as its ports are reused, because it cannot get more segments.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -23,69 +26,67 @@ use crate::connection::Revisions;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Maximum number of connections that all tables together track at the same time (about 520 MB). At this number, each
-/// new connection closes an old one.
+/// Maximum number of tracked connections in all tables together (about 520 MB). A further connection closes an old one.
 const MAX_LIVE: usize = 1 << 17;
-/// While fewer connections than this are tracked (in all tables together, about 65 MB), no connection is closed before
-/// the capture ends.
+/// With fewer tracked connections in all tables together (about 65 MB), none is closed before the end of the capture.
 const KEEP_ALL_BELOW: usize = 1 << 14;
-/// Endpoints are not divided evenly over several tables, so each table may exceed its share of [`KEEP_ALL_BELOW`] by
-/// 1/8: six standard deviations of a random division into eight.
+/// Connections are not spread evenly over several tables, so each table can exceed its share of [`KEEP_ALL_BELOW`] by
+/// 1/8. This is six standard deviations of a random division into eight.
 const UNEVEN_PART: usize = 8;
-/// A connection that has ended is closed after a silence of 4 minutes: twice the maximum segment lifetime of 2 minutes.
-/// After twice the maximum segment lifetime, no segment of a connection can be in flight (RFC 9293, 3.4.2 and 3.6.1).
+/// A connection that has ended is closed after a silence of 4 minutes, which is twice the maximum segment lifetime. By
+/// then, no segment of it can be in flight (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
-/// If more tracked connections than this are over (all data and the FINs acknowledged), each of them is closed after a
-/// silence of [`OVER_NS`]. The limit is for all tables together (about 40 MB).
+/// Number of connections that can be over in all tables together (about 40 MB). If more are over, each of them is
+/// closed after a silence of [`OVER_NS`].
 const MAX_OVER: usize = 1 << 14;
 /// A connection that has not ended is closed after a silence of 2 hours and 4 minutes. A NAT must keep an established
-/// connection for 2 hours and 4 minutes, because keepalives are sent every two hours (RFC 5382, REQ-5).
+/// connection for this time, because keepalives are sent every two hours (RFC 5382, REQ-5).
 const IDLE_NS: i64 = 7_440_000_000_000;
-/// Number of connections that are checked for silence whenever a new one is opened. At 2 checks per new connection,
-/// every connection is checked before the number of connections has doubled.
+/// Number of connections to check for silence at each new connection. With 2 checks, every connection has been checked
+/// before the number of connections doubles.
 const SWEPT: usize = 2;
-/// Number of these checks per new connection while more than [`MAX_OVER`] connections are over.
+/// Number of checks at each new connection if more than [`MAX_OVER`] connections are over.
 const SWEPT_OF_MANY: usize = 8;
-/// Number of flows in the lookup cache, which takes 64 KB. The table of all flows is too large for a core's caches.
+/// Number of flows in the lookup cache, which takes 64 KB. The table of all flows does not fit into a core's caches.
 const RECENT_FLOWS: usize = 1 << 13;
-/// Number of closed rows emitted at a time.
+/// Number of closed rows to emit at a time.
 const CLOSED_ROWS: usize = 1024;
-/// To make room, one of this many adjacent connections is closed: one that has ended, or else the one with the longest
-/// silence. Among thousands of idle connections, the oldest of any 32 is about as old as the oldest of all (a
-/// heuristic).
+/// Number of adjacent connections to compare for room. A connection that has ended is closed, or else the one with the
+/// longest silence. This number is a heuristic: among thousands of idle connections, the oldest of any 32 is about as
+/// old as the oldest of all.
 const CANDIDATES: usize = 32;
-/// If many connections are over or room is needed, a connection that has ended is closed after this silence (a
-/// heuristic: the last stray segments arrive within one or two round trips of the close).
+/// Minimum silence before an ended connection is closed because many are over, or to make room. This limit is a
+/// heuristic: the last stray segments arrive within one or two round trips of the close.
 const OVER_NS: i64 = 1_000_000_000;
 
-/// Whether accounts of connections are kept. Accounts take most of the time and memory of a pass.
+/// Whether a pass keeps accounts of connections. They take most of its time and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accounting {
-    /// Accounts are kept.
+    /// The pass keeps accounts.
     #[default]
     Kept,
-    /// No accounts are kept: connections have no rows, and segments have no waits.
+    /// The pass keeps no accounts: connections have no rows, and segments have no waits.
     Omitted,
 }
 
-/// The connections of a capture, found by their endpoints.
+/// The connections of a capture.
 #[derive(Debug, Default)]
 pub struct Connections {
     hasher: RandomState,
-    /// Index of the newest connection of each flow.
+    /// Index of each flow's newest connection, found by the flow's endpoints.
     flows: HashTable<u32>,
-    /// Cache of recently used flows. An entry of the cache contains the high bits of the hash and the index; the low
-    /// bits of the hash are the position of the entry. A later flow replaces an earlier one at the same position of the
-    /// cache. The high bits are compared first, so that the wrong connection is not loaded from main memory.
+    /// A cache of recently used flows. The low bits of a flow's hash select the entry. The entry contains the high bits
+    /// of the hash and the index of the connection. A comparison of the high bits avoids most needless loads from main
+    /// memory.
     recent_flows: Vec<(u32, u32)>,
     live: Slabs,
     latest: usize,
     count: usize,
     /// Number of the next connection.
     next: u32,
-    /// This table is one of 2^`shared_bits` tables, which share the limits equally.
+    /// Binary logarithm of the number of tables. They share the limits equally.
     shared_bits: u32,
-    /// Free places in `live`.
+    /// Indices of free places in `live`.
     vacant: Vec<u32>,
     /// Number of tracked connections that are over.
     over: usize,
@@ -93,13 +94,13 @@ pub struct Connections {
     closed: Vec<ConnectionRow>,
     closed_for_room: u64,
     closed_idle: u64,
-    /// The next search for connections to close begins at this index.
+    /// Index of the next candidate for closing.
     next_candidate: usize,
     accounts: Accounting,
-    /// Number of histogram buckets of all connections, and the number of low bits that bucket numbers omit at present.
+    /// Number of histogram buckets in all connections, and number of low bits that bucket numbers omit.
     buckets: usize,
     widened_bits: u32,
-    /// Connections of an earlier pass, if only these are requested; `None` for all.
+    /// The requested connections of an earlier pass. `None` requests all connections.
     only: Option<Arc<Only>>,
     revisions: Revisions,
 }
@@ -111,31 +112,31 @@ impl Connections {
         self.count
     }
 
-    /// Whether the table has had no segment so far.
+    /// Whether no connection has been opened yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Number of connections that were closed to make room, before they had ended.
+    /// Number of connections that made room for others before they had ended.
     #[must_use]
     pub fn closed_for_room(&self) -> u64 {
         self.closed_for_room
     }
 
-    /// Number of connections that were closed after a long silence, before they had ended.
+    /// Number of connections that were closed after a long silence before they had ended.
     #[must_use]
     pub fn closed_idle(&self) -> u64 {
         self.closed_idle
     }
 
-    /// Returns a table for all connections, or only for those in `only`.
+    /// A table for all connections, or only for those in `only`.
     #[must_use]
     pub fn of(only: Option<Arc<Only>>, accounts: Accounting) -> Self {
         Self::one_of(0, only, accounts)
     }
 
-    /// Returns one of 2^`shared_bits` flow tables, each with the same share of the limits on tracked connections.
+    /// One of 2^`shared_bits` flow tables. Each has an equal share of the limits.
     pub(crate) fn one_of(shared_bits: u32, only: Option<Arc<Only>>, accounts: Accounting) -> Self {
         Self { shared_bits, accounts, only, recent_flows: vec![(0, 0); RECENT_FLOWS >> shared_bits], ..Self::default() }
     }
@@ -190,7 +191,7 @@ impl Connections {
         }
     }
 
-    /// Makes the histogram buckets wider until at most half of the allowed number is used.
+    /// Makes the histogram buckets wider until at most half of the limit is used.
     #[cold]
     fn widen(&mut self) {
         while self.buckets > (MAX_BUCKETS / 2) >> self.shared_bits && self.widened_bits < BUCKET_BITS {
@@ -203,26 +204,26 @@ impl Connections {
         }
     }
 
-    /// The revisions of the kinds of earlier segments so far.
+    /// The revised kinds of earlier segments so far.
     #[must_use]
     pub fn revisions(&self) -> &Revisions {
         &self.revisions
     }
 
-    /// Removes and returns the revisions of the kinds of earlier segments.
+    /// Removes and returns the revised kinds of earlier segments.
     #[must_use]
     pub fn take_revisions(&mut self) -> Revisions {
         std::mem::take(&mut self.revisions)
     }
 
-    /// Returns the rows of closed connections if there are enough; otherwise `None`.
+    /// The rows of closed connections if there are enough to emit, otherwise `None`.
     pub fn take_closed(&mut self) -> Option<Vec<ConnectionRow>> {
         let rows = CLOSED_ROWS >> self.shared_bits;
         (self.closed.len() >= rows).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(rows)))
     }
 
-    /// Returns some of the remaining rows at the end of the capture; `None` if there are no more. The memory of the
-    /// returned connections is freed.
+    /// Some of the remaining rows at the end of the capture. `None` if there are no more. The memory of these
+    /// connections is freed.
     pub fn take_rest(&mut self) -> Option<Vec<ConnectionRow>> {
         if !self.closed.is_empty() {
             return Some(std::mem::take(&mut self.closed));
@@ -231,8 +232,8 @@ impl Connections {
         Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
-    /// Returns the index of the segment's connection, and opens the connection if needed. A new connection gets
-    /// `number`, if one is given.
+    /// The index of the segment's connection. A new connection is opened first, with the given `number` if there is
+    /// one.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
         let live = &self.live;
@@ -264,7 +265,7 @@ impl Connections {
         place
     }
 
-    /// Opens a connection; `before` is the index of the previous connection with the same endpoints.
+    /// Opens a connection. `before` is the index of the previous connection between the same endpoints.
     #[cold]
     fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>, number: Option<u32>) -> usize {
         let accounts = (self.accounts == Accounting::Kept).then(Accounts::default);
@@ -288,13 +289,13 @@ impl Connections {
         place
     }
 
-    /// If at least this many connections are tracked, some are closed before the capture ends.
+    /// With fewer tracked connections in this table, none is closed before the end of the capture.
     fn keep_all_below(&self) -> usize {
         let even = KEEP_ALL_BELOW >> self.shared_bits;
         if self.shared_bits > 0 { even + even / UNEVEN_PART } else { even }
     }
 
-    /// Checks the next few connections, and closes those that were silent for too long.
+    /// Checks the next few connections, and closes those with a long silence.
     fn sweep(&mut self, now: Nullable) {
         let many = self.over > MAX_OVER >> self.shared_bits;
         let (swept, over_ns) = if many { (SWEPT_OF_MANY, OVER_NS) } else { (SWEPT, TIME_WAIT_NS) };
@@ -314,7 +315,8 @@ impl Connections {
         }
     }
 
-    /// Among the next few connections, closes the one that is least likely to get more segments. Returns its index.
+    /// Closes one of the next few connections: one that has ended, or else the one with the longest silence. Returns a
+    /// free index.
     fn make_room(&mut self, now: Nullable) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len);
         let dispensable =
@@ -326,8 +328,7 @@ impl Connections {
         self.vacant.pop().map_or(place, |place| place as usize)
     }
 
-    /// Closes a connection and stores its row. `reason` is recorded as the cause of the close if the connection had not
-    /// ended. The place of the connection becomes vacant.
+    /// Closes a connection and stores its row. `reason` matters only if the connection has not ended by itself.
     fn close(&mut self, place: usize, reason: ClosedBy) {
         let Some(connection) = self.live.get_mut(place) else { return };
         let ended = connection.has_ended();
@@ -349,7 +350,7 @@ impl Connections {
     }
 }
 
-/// A list that never moves its elements when it grows, and that can be freed in parts.
+/// A list of connections that does not move them when it grows. It can be freed in parts.
 #[derive(Debug, Default)]
 struct Slabs {
     slabs: Vec<Vec<Connection>>,
@@ -357,7 +358,7 @@ struct Slabs {
 }
 
 impl Slabs {
-    /// Number of connections per slab; a slab takes less than 1 MB.
+    /// Number of connections per slab. A slab takes less than 1 MB.
     const SIZE: usize = 1024;
 
     #[inline]
@@ -370,7 +371,7 @@ impl Slabs {
         self.slabs.get_mut(at / Self::SIZE)?.get_mut(at % Self::SIZE)
     }
 
-    /// Stores a connection at the end of the list, or at the index `at` in place of another one.
+    /// Stores a connection at index `at`. Any index beyond the end appends it.
     fn put(&mut self, at: usize, connection: Connection) {
         if let Some(place) = self.get_mut(at) {
             *place = connection;
@@ -400,7 +401,7 @@ mod tests {
         Segment { ts_ns: Some(ts_ns), key, from_low: true, flags: TcpFlags(TcpFlags::ACK), ..Segment::default() }
     }
 
-    /// Returns a segment with 100 bytes of data, and its ACK after `lag_ns`.
+    /// A segment with 100 bytes of data, and its ACK after `lag_ns`.
     fn exchange(flow: usize, number: i64, lag_ns: i64) -> [Segment; 2] {
         let (data, answer) = (ack(flow, number * 1_000_000_000), ack(flow, number * 1_000_000_000 + lag_ns));
         let sent = number as u32 * 100;
@@ -434,7 +435,7 @@ mod tests {
         }
     }
 
-    /// Returns a handshake and the FINs of both hosts; the last ACK may be a RST.
+    /// A handshake, the FINs of both hosts, and a last ACK or RST.
     fn whole(flow: usize, is_reset: bool) -> [Segment; 5] {
         let client = |flags, seq, ack_number| Segment { flags: TcpFlags(flags), seq, ack: ack_number, ..ack(flow, 0) };
         let server = |flags, seq, ack_number| Segment { from_low: false, ..client(flags, seq, ack_number) };
@@ -466,7 +467,7 @@ mod tests {
         assert_eq!(closed(true, many, OVER_NS), 0);
     }
 
-    /// The place of the closed connection is still vacant, and the cache of recent flows still refers to this place.
+    /// The place of the closed connection is still free, and the cache of recent flows still refers to it.
     #[test]
     fn what_comes_for_a_connection_closed_after_hours_of_silence_opens_another() {
         let mut connections = Connections::of(None, Accounting::Omitted);

@@ -1,15 +1,15 @@
-//! The handshake of a connection: its times, and which host is the client.
+//! The handshake of a connection: its times, and the guess of the client.
 
 use super::rows::ClientKnownBy;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Ports below 1024 are system ports, which are assigned to services (RFC 6335, 6). The host that uses a system port is
-/// the server.
+/// Ports below 1024 are system ports, which are assigned to services (RFC 6335, 6). A host with a system port is the
+/// server.
 const FIRST_USER_PORT: u16 = 1024;
-/// If a host's data begins with one of these, the host is the client.
+/// First bytes of a client's data.
 const REQUESTS: [&[u8; 4]; 8] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"CONN", b"PRI "];
-/// If a host's data begins with one of these, the host is the server.
+/// First bytes of a server's data.
 const ANSWERS: [&[u8; 4]; 2] = [b"HTTP", b"220 "];
 
 /// The capture times of the three segments of a handshake.
@@ -42,8 +42,8 @@ impl Handshake {
     }
 }
 
-/// Guesses which host is the client, based on the first captured segment of a connection. Returns how the client was
-/// identified, and whether the segment's sender is the client.
+/// Guesses the client from the first captured segment of a connection. Returns the kind of evidence, and whether the
+/// segment's sender is the client.
 pub(super) fn guess_client(segment: &Segment) -> (ClientKnownBy, bool) {
     if segment.flags.any(TcpFlags::SYN) {
         let answered = segment.flags.any(TcpFlags::ACK);

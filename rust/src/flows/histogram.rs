@@ -1,24 +1,22 @@
 //! Computes quantiles of any number of time values in limited memory.
 //!
-//! A capture can contain more time values than fit in memory. The values are therefore counted in buckets that are 0.1%
-//! wide. A quantile is the mean of the values in the bucket that contains its rank. The quantile is exact if these
-//! values are equal, and otherwise within 0.1%. If very many long flows are tracked at the same time, buckets are wider
+//! A capture can contain more time values than fit into memory. They are therefore counted in buckets that are 0.1%
+//! wide. A quantile is the mean of the bucket with its rank. If all values of the bucket are equal, the quantile is
+//! exact; otherwise it is off by at most 0.1%. With very many long flows at the same time, buckets are wider
 //! ([`MAX_BUCKETS`]).
 
 use hashbrown::HashTable;
 
 use crate::nullable::Nullable;
 
-/// Number of low fraction bits of a 32-bit float that a bucket number omits. The other 10 fraction bits limit the width
-/// of a bucket to 2^-10 (0.1%) of its values.
+/// Number of low fraction bits that a bucket number omits from a 32-bit float. With the other 10 fraction bits, a
+/// bucket is at most 2^-10 (0.1%) of its values wide.
 const DROPPED_BITS: u32 = 13;
-/// Number of bits of a bucket number (a float without its sign).
+/// Number of bits in a bucket number. It is a float without its sign and its omitted bits.
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
-/// The factor that distributes bucket numbers over the hash table: 2^64 divided by the golden ratio (Fibonacci
-/// hashing).
+/// This factor spreads bucket numbers over the hash table (Fibonacci hashing). It is 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Maximum number of buckets of all histograms together (16 bytes each). When there are more buckets, all buckets
-/// become twice as wide.
+/// Maximum number of buckets in all histograms together (16 bytes each). Beyond it, all buckets become twice as wide.
 pub(super) const MAX_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
 /// The quantiles of a set of times.
@@ -30,10 +28,10 @@ pub struct Quantiles {
     pub p95_ns: Nullable,
 }
 
-/// The times of one set that belong to the same bucket.
+/// The times of one set in one bucket.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// Number of the set (high bits), and the bucket number (low bits).
+    /// The number of the set in the high bits, and the bucket number in the low bits.
     key: u32,
     times: u32,
     sum_ns: i64,
@@ -43,8 +41,8 @@ impl Bucket {
     #[inline]
     fn hash(key: u32) -> u64 {
         let product = u64::from(key).wrapping_mul(SPREAD);
-        // The hash table uses the low bits of a hash. Wide buckets would have equal low bits, so the high bits are
-        // mixed in.
+        // The hash table uses the low bits of a hash. They are equal for all wide buckets, so the high bits are mixed
+        // in.
         product ^ product >> 32
     }
 }
@@ -52,14 +50,12 @@ impl Bucket {
 /// A few numbered sets of time values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Histogram {
-    /// Buckets by key.
     buckets: HashTable<Bucket>,
-    /// Number of low bits that wide buckets omit from their numbers.
+    /// Number of low bits that are omitted because buckets are wider.
     widened_bits: u32,
 }
 
 impl Histogram {
-    /// Number of buckets.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.buckets.len()
@@ -68,14 +64,13 @@ impl Histogram {
     /// Adds a time to a set.
     #[inline]
     pub(super) fn add(&mut self, set: u32, time_ns: i64) {
-        // A time is negative if the clock steps back.
+        // A clock that steps back gives negative times.
         let bucket = (time_ns.max(0) as f32).to_bits() >> DROPPED_BITS;
         let key = set << BUCKET_BITS | bucket >> self.widened_bits << self.widened_bits;
         self.count(Bucket { key, times: 1, sum_ns: time_ns });
     }
 
-    /// Adds times to their bucket.
-    #[inline(never)] // keeps `add` small enough to be inlined, which saves 2 % of the instructions per segment
+    #[inline(never)] // a small `add` is inlined, which saves 2 % of the instructions per segment
     fn count(&mut self, more: Bucket) {
         let is_it = |bucket: &Bucket| bucket.key == more.key;
         if let Some(bucket) = self.buckets.find_mut(Bucket::hash(more.key), is_it) {
@@ -86,7 +81,7 @@ impl Histogram {
         }
     }
 
-    /// Makes the buckets wider. After this call, the numbers of the histogram's buckets omit their lowest `bits` bits.
+    /// Makes the buckets wider: bucket numbers then omit their lowest `bits` bits.
     #[cold]
     pub(super) fn widen(&mut self, bits: u32) {
         self.widened_bits = bits;
@@ -95,7 +90,7 @@ impl Histogram {
         }
     }
 
-    /// Returns the quantiles of the sets 0 to `N - 1`.
+    /// The quantiles of the sets 0 to `N - 1`.
     pub(super) fn quantiles<const N: usize>(self) -> [Quantiles; N] {
         let mut buckets: Vec<_> = self.buckets.into_iter().collect();
         buckets.sort_unstable_by_key(|bucket| bucket.key);
@@ -107,7 +102,7 @@ impl Histogram {
     }
 }
 
-/// Returns the quantiles of sorted buckets, by nearest rank.
+/// The quantiles of sorted buckets by nearest rank.
 fn quantiles(buckets: &[Bucket]) -> Quantiles {
     let times: u64 = buckets.iter().map(|bucket| u64::from(bucket.times)).sum();
     let at = |percent: u64| {
@@ -128,7 +123,7 @@ mod tests {
 
     use super::{Histogram, Quantiles};
 
-    /// Returns a histogram with these times in set 1.
+    /// A histogram with these times in set 1.
     fn counted(times_ns: &[i64], widened_bits: u32) -> Histogram {
         let mut times = Histogram { widened_bits, ..Histogram::default() };
         for ns in times_ns {
@@ -143,7 +138,7 @@ mod tests {
         (own.p50_ns.get(), own.p95_ns.get())
     }
 
-    /// Returns the quantile by the definition of the nearest rank.
+    /// The quantile of sorted values by nearest rank.
     fn nearest_rank(sorted: &[i64], percent: usize) -> Option<i64> {
         sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
     }

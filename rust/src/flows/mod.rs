@@ -1,13 +1,13 @@
 //! Tracks the flows of a capture (TCP connections and UDP flows), and produces their rows.
 //!
-//! This layer combines all earlier layers. Each segment of a connection is classified ([`crate::connection`]), ends a
-//! wait of its sender ([`crate::sender`]), and is added to the accounts ([`crate::accounts`]).
+//! This layer combines all earlier layers. Each segment is classified ([`crate::connection`]), ends a wait of its
+//! sender ([`crate::sender`]), and is added to the accounts ([`crate::accounts`]).
 //!
-//! - TCP: `flow_table` finds the connection of a segment, `connection` is one connection, `handshake` determines its
+//! - TCP: `flow_table` finds the connection of a segment, `connection` is one connection, `handshake` guesses its
 //!   client, `histogram` and `times` compute its medians and percentiles, `rows` defines its rows
 //! - UDP: `datagrams` finds the flow of a datagram, `datagram_figures` and `datagram_ids` measure the flow,
 //!   `datagram_rows` defines its rows
-//! - Both: `only` limits a second pass to some connections.
+//! - Both: `only` limits a second pass to some connections
 
 mod connection;
 mod datagram_figures;

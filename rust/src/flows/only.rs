@@ -1,5 +1,5 @@
-//! A second pass over a capture for some of its connections. The second pass skips all other packets early, and the
-//! selected connections keep their numbers.
+//! A second pass over a capture for some of its connections. They keep their numbers, and all other packets are skipped
+//! early.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::wire::{FlowKey, Packet};
 pub struct Known {
     /// Number of the connection.
     pub conn: u32,
-    /// Both endpoints, in either order.
+    /// Both endpoints in any order.
     pub ends: [(IpAddr, u16); 2],
     /// Frame numbers of the connection's first and last segment.
     pub frames: (u64, u64),
@@ -36,7 +36,7 @@ pub struct Only {
 }
 
 impl Only {
-    /// Selects exactly these connections.
+    /// Selects these connections.
     pub fn new(known: impl IntoIterator<Item = Known>) -> Self {
         let mut flows = HashMap::<_, Vec<_>, _>::default();
         for connection in known {
@@ -45,22 +45,21 @@ impl Only {
         Self { flows }
     }
 
-    /// Returns the number of the connection to which a segment of `key` in `frame` belongs; `None` if the connection is
-    /// not selected.
+    /// The number of the connection with a segment of `key` in `frame`. `None` if this connection is not selected.
     #[inline]
     pub(super) fn number(&self, key: &FlowKey, frame: u64) -> Option<u32> {
         let known = self.flows.get(key)?;
         known.iter().find(|known| known.frames.0 <= frame && frame <= known.frames.1).map(|known| known.conn)
     }
 
-    /// Whether a segment with these endpoints can belong to a selected connection.
+    /// Whether a segment between these endpoints can belong to a selected connection.
     #[inline]
     #[must_use]
     pub fn wants_flow(&self, flow: &FlowKey) -> bool {
         self.flows.contains_key(flow)
     }
 
-    /// Whether a packet is wanted. UDP datagrams always are.
+    /// Whether the second pass needs a packet. It needs all UDP datagrams.
     #[inline]
     #[must_use]
     pub fn wants(&self, packet: &Packet) -> bool {

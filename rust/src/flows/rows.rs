@@ -1,4 +1,4 @@
-//! The rows of the layer `flows`: one per segment and one per connection.
+//! The rows of segments and connections.
 
 use std::net::IpAddr;
 
@@ -11,9 +11,9 @@ use crate::nullable::Nullable;
 use crate::sender::{SenderTotals, Wait};
 use crate::wire::{AtmFacts, Ecn, Segment, TcpFlags};
 
-/// One row of the segments table; `tcptrace_lab/schema/` defines each column.
+/// One row of the segments table.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each column
 pub struct SegmentRow {
     pub frame: u64,
     pub ts_ns: Nullable,
@@ -27,11 +27,11 @@ pub struct SegmentRow {
     pub released_by_frame: Nullable,
     pub acked_bytes: Nullable,
     pub acked_unseen_bytes: Nullable,
-    /// Number of the frame that proves the segment's kind; 0 if there is none.
+    /// Number of the frame that proves the segment's kind, or 0 without such a frame.
     pub evidence_frame: u64,
     pub ack_lag_ns: Nullable,
     pub rtt_ns: Nullable,
-    /// The SACK blocks as offsets: left edge, right edge, left edge, right edge, …
+    /// The SACK blocks as offsets: left edge, right edge, left edge, right edge, and so on.
     pub sack_blocks: Option<Box<[i64]>>,
     pub conn: u32,
     pub payload_bytes: u32,
@@ -51,17 +51,16 @@ pub struct SegmentRow {
     pub reset_kind: Option<ResetKind>,
     pub tfo: Option<Tfo>,
     pub ecn_signal: Option<EcnSignal>,
-    /// How many times the segment's bytes have been sent, this segment included; 0 if the segment occupies no sequence
-    /// space.
+    /// Number of transmissions of the segment's bytes up to this one, or 0 for a segment without sequence space.
     pub transmission: u8,
     pub released_by: Option<ReleasedBy>,
     pub path: u16,
     pub atm: Option<AtmFacts>,
-    /// The wait that ended with this segment; `None` if the segment occupies no sequence space.
+    /// The wait before this segment. `None` for a segment without sequence space.
     pub departure: Option<Wait>,
 }
 
-/// The connection and the direction to which a segment belongs.
+/// The connection and the direction of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub conn: u32,
@@ -69,7 +68,7 @@ pub(crate) struct Place {
 }
 
 impl SegmentRow {
-    /// Returns the row of a classified segment, with the wait that it ended.
+    /// The row of a classified segment, with the wait before it.
     #[inline]
     pub(crate) fn of(
         segment: &Segment,
@@ -122,12 +121,12 @@ impl SegmentRow {
     }
 }
 
-/// Receives the rows of segments one by one.
+/// Receives segment rows one by one.
 pub trait SegmentSink {
     /// Receives the next row.
     fn push(&mut self, row: SegmentRow);
 
-    /// The table calls this function when a connection is over. A few more segments of the connection may follow.
+    /// Called when all data and the FINs of a connection are acknowledged. A few more segments can follow.
     fn over(&mut self, conn: u32) {
         let _ = conn;
     }
@@ -148,11 +147,11 @@ pub enum ClientKnownBy {
     Syn,
     /// The server sent the SYN-ACK.
     SynAck,
-    /// The first captured data of the connection is a request or a response.
+    /// The first captured segment contains a request or a response.
     Data,
     /// The host with the lower port is the server.
     Port,
-    /// The sender of the first captured segment is assumed to be the client, because there is no better evidence.
+    /// The sender of the first captured segment counts as the client, because there is no better evidence.
     First,
 }
 
@@ -168,15 +167,15 @@ pub enum ClosedBy {
     Reuse,
     /// The capture ended.
     End,
-    /// The engine closed the connection to make room for others.
+    /// The engine needed room for other connections.
     Room,
-    /// The engine closed the connection after hours of silence, while many others were tracked.
+    /// The connection was silent for hours while many others were tracked.
     Idle,
 }
 
-/// One row of the connections table; `tcptrace_lab/schema/` defines each column.
+/// One row of the connections table.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each column
 pub struct ConnectionRow {
     pub conn: u32,
     pub client: (IpAddr, u16),
@@ -187,28 +186,27 @@ pub struct ConnectionRow {
     pub last_frame: u64,
     pub first_ts_ns: Nullable,
     pub last_ts_ns: Nullable,
-    /// The tick of the capture's clock, if the clock is coarse.
+    /// The tick of the capture's clock, if it is coarse.
     pub tick_ns: Option<i64>,
     pub syn_to_synack_ns: Nullable,
     pub synack_to_ack_ns: Nullable,
     pub line: Option<Line>,
     /// VPI and VCI.
     pub channel: Option<(u16, u16)>,
-    /// The largest payload of one segment in either direction.
+    /// The largest payload of a segment in either direction.
     pub full_segment_bytes: Option<u16>,
-    /// The values for the client's direction, then those for the server's.
+    /// The figures of the client's direction, then those of the server's.
     pub directions: [DirectionFigures; 2],
-    /// The values for the client's direction, then those for the server's.
+    /// The counts of the client's direction, then those of the server's.
     pub counts: [Counts; 2],
-    /// The values for the client's direction, then those for the server's.
+    /// The waits of the client, then those of the server.
     pub waits: [SenderTotals; 2],
-    /// The rates of the client's direction, then those of the server's; `None` if the direction has too few data
-    /// segments.
+    /// The rates of the client's direction, then those of the server's. `None` for too few data segments.
     pub rates: [Option<Box<Rates>>; 2],
-    /// The values for the client's direction, then those for the server's.
+    /// The statistics of the client's direction, then those of the server's.
     pub statistics: [StatisticsFigures; 2],
-    /// The values for the client's direction, then those for the server's.
+    /// The behaviour of the client, then that of the server.
     pub behaviours: [Behaviour; 2],
-    /// The values for the client's direction, then those for the server's.
+    /// The times of the client's direction, then those of the server's.
     pub times: [DirectionTimes; 2],
 }

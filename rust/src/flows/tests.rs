@@ -1,4 +1,5 @@
-//! Random conversations that test whether header prediction and compact accounts change any result.
+//! Random conversations must give the same results with and without header prediction, and with and without compact
+//! accounts.
 
 use proptest::prelude::*;
 
@@ -8,7 +9,7 @@ use crate::accounts::{Accounts, DirectionAccount};
 use crate::connection::{Predicted, Revisions};
 use crate::wire::{IpFacts, SackBlocks, Segment, TcpFlags, TcpOptions};
 
-/// One step of a conversation: its differences from the next segment that the sender would normally send.
+/// One step of a conversation, as differences from the segment that the sender would normally send next.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     from_low: bool,
@@ -22,7 +23,7 @@ struct Step {
     damaged: bool,
 }
 
-/// Mostly normal segments. Every other kind of segment is frequent enough to occur both before and after normal ones.
+/// Mostly normal segments. All other kinds are frequent enough to occur before and after normal ones.
 fn step() -> impl Strategy<Value = Step> {
     let seldom = |value: BoxedStrategy<u32>| prop_oneof![9 => Just(0), 2 => value];
     let flags = prop_oneof![
@@ -45,7 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// Returns the next ACK that a host would normally send.
+/// The ACK that a host would normally send next.
 fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
     Step {
         from_low,
@@ -60,8 +61,8 @@ fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
     }
 }
 
-/// Returns the segments of a conversation: a handshake if `opened`, then the steps. One host's sequence numbers start
-/// shortly before they wrap around.
+/// The segments of a conversation: a handshake if `opened`, then the steps. One host's sequence numbers soon wrap
+/// around.
 fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
     let mut next = [u32::MAX - 3000, 5_000_u32];
     let mut ts_ns = 0;
@@ -110,7 +111,7 @@ fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
     segments
 }
 
-/// Returns all results of a connection as debug output: its segment rows, revisions and connection row.
+/// Everything that a connection produces, as debug output: segment rows, revisions, connection row.
 fn everything_as_text<const ACCOUNTS: bool, const FAST_PATH: bool>(segments: &[Segment]) -> String {
     let accounts = ACCOUNTS.then(Accounts::default);
     let mut connection = Connection::new(&segments[0], 0, accounts);
@@ -160,8 +161,7 @@ fn take(connection: &mut Connection, segment: &Segment) -> Vec<SegmentRow> {
     rows
 }
 
-/// Returns, as debug output, all rows of a connection whose accounts are stored compactly after `compact_after`
-/// segments.
+/// All rows of a connection as debug output. Its accounts are stored compactly after `compact_after` segments.
 fn rows_as_text(segments: &[Segment], compact_after: Option<usize>) -> String {
     let mut connection = begun(segments);
     let mut rows = Vec::new();
@@ -199,6 +199,6 @@ fn accounts_of_a_connection_that_has_ended_take_a_third_until_a_stray_comes() {
             _ => false,
         });
     }
-    // The segments are the handshake, a FIN from each host, the ACK of the last FIN, and another ACK.
+    // The segments are a handshake, a FIN from each host, the ACK of the last FIN, and another ACK.
     assert_eq!(seen, [false, false, false, false, false, true, false]);
 }

@@ -7,13 +7,12 @@ use crate::wire::{Segment, TcpFlags};
 /// The times of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionTimes {
-    /// Round trips of the direction's data.
+    /// Round trips of the data in this direction.
     pub rtt: Quantiles,
-    /// Delays of the pure ACKs that the direction's sender sends.
+    /// Delays of pure ACKs from the sender of this direction.
     pub ack_lag: Quantiles,
 }
 
-/// The kind of a time.
 #[derive(Clone, Copy)]
 enum TimeKind {
     Rtt,
@@ -30,22 +29,22 @@ fn set(kind: TimeKind, from_client: bool) -> u32 {
 }
 
 impl Times {
-    /// Number of buckets.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Adds the times that the ACK of a segment shows. `other_has_finished` is true if the peer has already sent a FIN.
+    /// Adds the times that the ACK in a segment shows. `other_has_finished` tells whether the peer has already sent a
+    /// FIN.
     #[inline]
     pub(super) fn take(&mut self, segment: &Segment, judged: &Judged, from_client: bool, other_has_finished: bool) {
         let answer = &judged.answer;
         let Some(rtt_ns) = answer.rtt_ns.get() else { return };
-        // An RTT sample belongs to the direction of the acknowledged data, not to that of the ACK.
+        // The RTT sample belongs to the direction of the acknowledged data.
         self.0.add(set(TimeKind::Rtt, !from_client), rtt_ns);
         let is_pure = segment.payload_bytes == 0 && !segment.flags.any(TcpFlags::FIN | TcpFlags::SYN | TcpFlags::RST);
         let beyond_syn = judged.ack.is_some_and(|ack| ack > 1);
-        // An ACK after a FIN is sent at once, so it shows no ACK delay.
+        // Hosts acknowledge a FIN at once, so this ACK says nothing about delays.
         if let Some(lag_ns) = answer.lag_ns.get().filter(|lag_ns| *lag_ns >= 0)
             && is_pure
             && beyond_syn
@@ -55,12 +54,12 @@ impl Times {
         }
     }
 
-    /// Makes the buckets wider. After this call, the numbers of the histogram's buckets omit their lowest `bits` bits.
+    /// Makes the buckets wider: bucket numbers then omit their lowest `bits` bits.
     pub(super) fn widen(&mut self, bits: u32) {
         self.0.widen(bits);
     }
 
-    /// Returns the quantiles of the client's direction, then of the server's.
+    /// The quantiles of the client's direction, then those of the server's.
     pub(super) fn quantiles(self) -> [DirectionTimes; 2] {
         let [client_rtt, server_rtt, client_lag, server_lag] = self.0.quantiles();
         [

@@ -3,40 +3,40 @@
 use crate::accounts::Acking;
 use crate::flows::ConnectionRow;
 
-/// Width of a class of ACK delays.
+/// Width of a class of ACK delays. The classes are those of the histogram in [`Acking`].
 const DELAY_CLASS_MS: i64 = 2;
-/// Minimum number of ACKs from which the usual number of segments per ACK is derived (a heuristic).
+/// Minimum number of ACKs for a verdict on the usual number of segments per ACK. This limit is a heuristic.
 const MIN_ACKS: i64 = 5;
-/// Minimum number of delayed ACKs from which a timer is derived (`docs/how-it-decides.md`, 2.4).
+/// Minimum number of delayed ACKs for a verdict on the timer (`docs/how-it-decides.md`, 2.4).
 const MIN_DELAYED: i64 = 3;
-/// The delays of a fixed timer differ by at most 20 ms, because of its ticks (Linux 4 or 10 ms) and the path's jitter
-/// (a heuristic).
+/// The delays of a fixed timer differ by at most 20 ms. They vary with the ticks of the host (Linux: 4 or 10 ms) and
+/// with the path's jitter. This limit is a heuristic.
 const FIXED_SPREAD_MS: i64 = 20;
-/// Period of the timer of BSD and its descendants (`tcp_fasttimo`). With the timer of BSD, ACK delays are 0 to 200 ms,
-/// and all delayed ACKs are sent at the same phase of the period.
+/// Period of the timer in BSD and its descendants (`tcp_fasttimo`). It gives ACK delays from 0 to 200 ms. All delayed
+/// ACKs have the same phase, because they are sent when the timer fires.
 const HEARTBEAT_MS: i64 = 200;
-/// A heartbeat (one periodic timer) is assumed if the delayed ACKs cluster at one phase of the period. The probability
-/// of such a cluster by chance must be below 0.1% (Rayleigh's test).
+/// Limit for the probability that delayed ACKs cluster at one phase of a period by chance (Rayleigh's test). Below it,
+/// a periodic timer (heartbeat) sends the ACKs.
 const HEARTBEAT_CHANCE: f64 = 0.001;
-/// If at least 80% of the ACKs cover one segment each, the host acknowledges every segment. Below 80%, ACKs of one
-/// segment have other reasons: some stacks acknowledge the first segments of a connection at once (Linux: 16), the
-/// application sends data, or a message ends (a heuristic).
+/// A host acknowledges every segment if at least 80% of its ACKs cover one segment. Other hosts send some such ACKs
+/// too. Some stacks acknowledge a connection's first segments at once (Linux: 16), and ACKs also go out with the
+/// application's data or at the end of a message. This limit is a heuristic.
 const EARLY: f64 = 0.8;
-/// An ACK rule is accepted if at least half of the ACKs follow it (a heuristic).
+/// At least half of the ACKs must follow a rule. This limit is a heuristic.
 const MOST: f64 = 0.5;
-/// Quantiles of the ACK delays: the first and the last give the range of the delays, the middle one shows the timer.
+/// Quantiles of the ACK delays. The first and the last give the range of the delays, and the middle one identifies the
+/// timer.
 const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 
-/// For each timer: its time, and the range of median delays (from, below) that identifies it, in ms
-/// (`docs/how-it-decides.md`, 2.5). The median distinguishes timers of 40 and 50 ms.
+/// Each timer in ms, with the range of median delays that identifies it: from the first value, below the second one
+/// (`docs/how-it-decides.md`, 2.5).
 const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115), (200, 190, 215)];
-/// With a 200 ms timer, the 10th percentile of the ACK delays is at most 206 ms. The bound excludes lwIP, whose
-/// timer expires every 250 ms (`TCP_TMR_INTERVAL`). If each segment arrives 40 ms after the timer expired, each ACK is
-/// delayed by 210 ms.
+/// Largest 10th percentile of the delays from a 200 ms timer. This limit excludes lwIP, whose timer fires every 250 ms
+/// (`TCP_TMR_INTERVAL`). If all segments arrive 40 ms after it fires, all delays are 210 ms.
 const SOONEST_TO_MS: i64 = 206;
 const TIMER_LIKE_LWIP_MS: i64 = 200;
 
-/// Returns the delayed-ACK timer whose range of delays contains `delay_ms`.
+/// The delayed-ACK timer whose range contains `delay_ms`.
 pub(crate) fn fixed_timer_ms(delay_ms: i64) -> Option<i64> {
     let shows = |(_, from_ms, below_ms): &&(i64, i64, i64)| (*from_ms..*below_ms).contains(&delay_ms);
     TIMERS.iter().find(shows).map(|(timer_ms, ..)| *timer_ms)
@@ -46,21 +46,21 @@ pub(crate) fn fixed_timer_ms(delay_ms: i64) -> Option<i64> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AckPolicy {
-    /// An ACK is sent for every segment.
+    /// Every segment.
     PerSegment,
-    /// An ACK is sent for every second segment, whatever the segment's size.
+    /// Every second segment of any size.
     PerTwoSegments,
-    /// An ACK is sent when bytes worth two full-sized segments have arrived.
+    /// As many bytes as two full-sized segments have.
     PerTwoMss,
-    /// An ACK is sent for every second full-sized segment. Whether the host counts segments or bytes is unknown.
+    /// Every second full-sized segment. The host counts either segments or bytes.
     PerTwo,
-    /// An ACK is sent when bytes worth 35% of the receive buffer have arrived.
+    /// As many bytes as 35% of the receive buffer.
     Buffer35,
-    /// An ACK is sent when bytes worth half of the receive buffer have arrived.
+    /// As many bytes as half of the receive buffer.
     Buffer50,
-    /// Each ACK covers more than two segments.
+    /// More than two segments.
     Stretch,
-    /// Only the timer triggers ACKs.
+    /// Only the timer.
     Timer,
     /// Not known.
     Unknown,
@@ -72,7 +72,7 @@ pub enum AckPolicy {
 pub enum TimerKind {
     /// The timer starts when a segment arrives.
     Fixed,
-    /// The timer fires at fixed intervals, regardless of when a segment arrives.
+    /// The timer fires at fixed intervals, regardless of arriving segments.
     Heartbeat,
 }
 
@@ -84,23 +84,23 @@ pub type AckTimer = (i64, TimerKind);
 pub struct Acknowledging {
     /// What triggers an ACK.
     pub policy: AckPolicy,
-    /// Number of ACKs from which the policy was derived.
+    /// Number of ACKs behind the verdict on the policy.
     pub samples: i64,
     /// The delayed-ACK timer of the host.
     pub timer: Option<AckTimer>,
-    /// The range of the ACK delays, without the shortest 10% and the longest 10%.
+    /// Range of the ACK delays, without the shortest and the longest 10%.
     pub delays_ms: Option<(i64, i64)>,
 }
 
-/// Properties of the delays of a host's delayed ACKs.
+/// Properties of the ACK delays of a host.
 struct Delays {
-    /// The quantiles [`SHARES`]: the 10th percentile, the median and the 90th percentile.
+    /// The 10th percentile, the median and the 90th percentile ([`SHARES`]).
     quantiles_ms: [i64; 3],
     longest_ms: i64,
 }
 
 impl Delays {
-    /// Computes the properties from the number of delayed ACKs in each class of delay.
+    /// The properties of delays that are given as a number of ACKs for each class.
     fn of(classes: &[u16]) -> Self {
         let total: u64 = classes.iter().copied().map(u64::from).sum();
         let place = |share: f64| {
@@ -115,7 +115,7 @@ impl Delays {
         Self { quantiles_ms: [from_ms, median_ms, high_ms + DELAY_CLASS_MS], longest_ms }
     }
 
-    /// Returns the fixed timer whose range contains the delays.
+    /// The fixed timer that explains the delays.
     fn fixed(&self, delayed: i64) -> Option<i64> {
         let [from_ms, median_ms, to_ms] = self.quantiles_ms;
         let narrow = delayed >= MIN_DELAYED && to_ms - from_ms <= FIXED_SPREAD_MS;
@@ -123,7 +123,7 @@ impl Delays {
         fixed_timer_ms(median_ms).filter(|timer_ms| narrow && from_ms <= soonest_to_ms(*timer_ms))
     }
 
-    /// Whether the delays are those of a periodic timer (heartbeat).
+    /// Whether a periodic timer (heartbeat) explains the delays.
     fn beats(&self, acking: &Acking) -> bool {
         let rayleigh = acking.concentration().map(|mean| f64::from(acking.delayed_acks) * mean.powi(2));
         let [from_ms, _, to_ms] = self.quantiles_ms;
@@ -134,7 +134,7 @@ impl Delays {
 }
 
 impl Acknowledging {
-    /// Returns how host `side` (0 client, 1 server) acknowledges.
+    /// How host `side` (0 client, 1 server) acknowledges.
     #[must_use]
     pub fn by_host(row: &ConnectionRow, side: usize) -> Self {
         let found = || {
@@ -145,17 +145,17 @@ impl Acknowledging {
         found().unwrap_or(Self::NOT)
     }
 
-    /// Whether this host sends its delayed ACKs by a periodic timer (heartbeat).
+    /// Whether a periodic timer (heartbeat) sends the delayed ACKs.
     #[must_use]
     pub fn beats(&self) -> bool {
         self.timer.is_some_and(|(_, kind)| kind == TimerKind::Heartbeat)
     }
 
-    /// The result for a host that never acknowledged data.
+    /// A host that never acknowledged data.
     const NOT: Self = Self { policy: AckPolicy::Unknown, samples: 0, timer: None, delays_ms: None };
 
-    /// `mss_bytes` is the payload of a full-sized segment. `buffer_bytes` is the largest window that the host
-    /// advertised.
+    /// Draws the conclusions from one host's ACKs. `mss_bytes` is the payload of a full-sized segment, and
+    /// `buffer_bytes` the largest window that the host advertised.
     fn of(acking: Option<&Acking>, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Self {
         let Some(acking) = acking else { return Self::NOT };
         let delays = acking.delays().map(Delays::of);
@@ -171,8 +171,8 @@ impl Acknowledging {
     }
 }
 
-/// Returns the rule based on bytes that explains both the immediate and the delayed ACKs. `None` if several rules fit,
-/// if none fits, or if the rule "one full segment" fits as well.
+/// The rule about bytes that explains both the immediate and the delayed ACKs. `None` if no rule or several rules fit,
+/// or if a limit of one full-sized segment fits too.
 fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Option<AckPolicy> {
     let (prompt, delayed) = (i64::from(acking.prompt_acks), i64::from(acking.delayed_acks));
     let waited = (delayed > 0).then_some(i64::from(acking.delayed_max_bytes))?;
@@ -189,10 +189,10 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
     (fitting.next().is_none() && !fits(mss_bytes)).then_some(found)
 }
 
-/// Returns the rule based on the number of segments per ACK. `prompt` is the number of ACKs that were not delayed.
+/// The rule about the number of segments per ACK. `prompt` is the number of ACKs without delay.
 ///
-/// A delayed ACK that covers several segments counts as an ACK of two or more segments. This can hide
-/// [`AckPolicy::PerTwo`], but never suggests it wrongly.
+/// A delayed ACK of several segments counts as if it covered more than two. This can hide [`AckPolicy::PerTwo`], but
+/// never suggests it wrongly.
 fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
     let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));
     let [of_one, of_two, ..] = acking.by_segments.map(i64::from);
@@ -221,10 +221,10 @@ fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy 
 mod tests {
     use super::{AckPolicy, Acking, Acknowledging, Delays, TimerKind};
 
-    /// Delay in ms and count.
+    /// Pairs of a delay in ms and a number of ACKs.
     type Counts<'a> = &'a [(usize, u16)];
 
-    /// The number of delayed ACKs per class of 2 ms.
+    /// Number of delayed ACKs for each class of 2 ms.
     fn classes(delays: Counts<'_>) -> Vec<u16> {
         let last = delays.iter().map(|(ms, _)| ms / 2).max().unwrap();
         let mut counts = vec![0; last + 1];
@@ -244,9 +244,9 @@ mod tests {
             (&[(50, 10)], Some(50)),
             (&[(60, 10)], None),
             (&[(200, 10)], Some(200)),
-            // All delays are 210 ms: a heartbeat of 250 ms in step with a dialogue, not a 200 ms timer.
+            // All delays are 210 ms: a timer of 250 ms in step with the segments, not one of 200 ms.
             (&[(210, 10)], None),
-            // The middle 80% of the delays differ by up to 30 ms.
+            // The delays differ by up to 30 ms, even without the shortest and longest 10%.
             (&[(40, 10), (70, 5)], None),
         ];
         for (delays, expected) in table {
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_rule_by_bytes_lies_between_what_waited_and_what_went() {
-        // A full segment has 1,000 bytes. The buffer has 16,000 bytes: 35% are 5,600 bytes, 50% are 8,000 bytes.
+        // A full-sized segment has 1,000 bytes. The buffer has 16,000 bytes: 35% of them are 5,600, half are 8,000.
         let table = [
             (1_999, 2_000, AckPolicy::PerTwoMss),
             (5_599, 5_600, AckPolicy::Buffer35),

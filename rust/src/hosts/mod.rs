@@ -1,13 +1,12 @@
-//! Draws conclusions from a whole connection about its two hosts and about its capture.
+//! Draws conclusions about a connection's two hosts and about its capture.
 //!
-//! Earlier layers produce the counts in the row of a finished connection. This layer draws conclusions from these
-//! counts. If the counts do not decide a case, the result is unknown, because a guess would be mistaken for a
-//! measurement.
+//! The input is the row of a finished connection, with the counts of all earlier layers. If the counts do not decide a
+//! question, the answer is "unknown". A guess would look like a measurement.
 //!
 //! - The capture: `vantage` (its place on the path), `quality` (its faults)
-//! - Each host: `acking` (when it sends ACKs), `nagle` (whether it delays small segments), `stack` (its family of TCP
-//!   stacks: a guess)
-//! - Each direction: `rates` (how fast it was, and which bound it reached)
+//! - Each host: `acking` (when it sends ACKs), `nagle` (whether it delays small segments), `stack` (a guess of its TCP
+//!   stack)
+//! - Each direction: `rates` (its speed, and the bound that it reached)
 
 mod acking;
 mod nagle;

@@ -3,13 +3,13 @@
 use crate::accounts::Nagle;
 use crate::connection::Confidence;
 
-/// Nagle's algorithm is on if it explains a wait at more than a quarter of its opportunities to delay a segment. By
-/// chance, at most 1/16 of the opportunities have such a wait.
+/// Nagle's algorithm is on if it explains a wait at more than a quarter of its opportunities. By chance, at most 1/16
+/// of the opportunities have such a wait.
 const HELD_SHARE: f64 = 0.25;
-/// Number of waits that prove that Nagle's algorithm is on.
+/// This many waits prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;
-/// Number of events that cannot be chance. A wait is an event that shows that Nagle's algorithm is on. A small segment
-/// sent after an unacknowledged small one shows that it is off.
+/// This many events are not a coincidence. An event is a wait, or a small segment that was sent after an unacknowledged
+/// small one.
 const CONSISTENT_HOLDS: i64 = 2;
 
 /// The setting of Nagle's algorithm, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.
@@ -22,15 +22,17 @@ pub enum NagleState {
     Unknown,
 }
 
-/// The setting of Nagle's algorithm, the confidence, and the first frame that shows the setting. Confidence and frame
-/// are `None` if the setting is unknown.
+/// The setting of Nagle's algorithm, the confidence, and the first frame that shows the setting. Without a known
+/// setting, the other two are `None`.
 pub type NagleVerdict = (NagleState, Option<Confidence>, Option<u64>);
 
-/// The verdict on Nagle's algorithm.
+/// Decides whether Nagle's algorithm is on.
 ///
-/// Small segments that are sent while earlier small ones are unacknowledged prove that Nagle's algorithm is off. A
-/// single wait may be a coincidence. A wait proves nothing if the data in flight may have filled the send buffer,
-/// because data that does not fit the buffer waits for the same ACK.
+/// A host with Nagle's algorithm never sends a small segment while an earlier small one is unacknowledged. Several such
+/// segments prove that it is off.
+///
+/// A single wait for an ACK can be a coincidence. A wait proves nothing if the data in flight possibly filled the send
+/// buffer, because the next data then waits for the ACK too.
 ///
 /// ```
 /// use tcptrace_lab_core::accounts::{Count, Nagle};
@@ -74,8 +76,8 @@ mod tests {
         use Confidence::{Consistent, Proved};
         use NagleState::{Off, On, Unknown};
         let table = [
-            // Columns: small segments sent while small ones were in flight, waits after small ones, waits after
-            // full-sized ones, waits in doubt, opportunities.
+            // Columns: small segments during unacknowledged small ones, waits after small segments, waits after
+            // full-sized segments, ambiguous waits, opportunities.
             ((0, 0, 0, 0, 0), (Unknown, None, None)),
             ((1, 9, 0, 0, 9), (Off, Some(Consistent), Some(5))),
             ((2, 0, 0, 0, 0), (Off, Some(Proved), Some(5))),
@@ -84,7 +86,7 @@ mod tests {
             ((0, 3, 0, 0, 3), (On, Some(Proved), Some(7))),
             ((0, 2, 1, 0, 3), (On, Some(Proved), Some(6))),
             ((0, 3, 0, 1, 3), (On, Some(Consistent), Some(7))),
-            // The share of waits must be more than a quarter; exactly a quarter is too few.
+            // Waits at exactly a quarter of the opportunities are too few.
             ((0, 3, 0, 0, 12), (Unknown, None, None)),
             ((0, 3, 0, 0, 11), (On, Some(Proved), Some(7))),
         ];

@@ -1,24 +1,24 @@
-//! Faults in the capture of one connection, and how much each lowers the confidence of a verdict. The factors are
-//! estimates, not measurements.
+//! Faults in the capture of one connection. Each fault lowers the confidence of verdicts by a factor, which is an
+//! estimate.
 
 use crate::flows::ConnectionRow;
 
-/// If at most 0.1% of the bytes are missing, nearly all verdicts are the same as those of the complete capture.
+/// With at most 0.1% of the bytes missing, nearly all verdicts stay as in a complete capture.
 const FEW: f64 = 0.001;
 
-/// If the bytes in flight exceed this multiple of the receiver's largest window, ACKs are missing from the capture. A
-/// sender stays within the window, but an ACK can be captured a little late (a heuristic).
+/// More bytes in flight than this multiple of the largest window mean that ACKs are missing. A sender stays within the
+/// window, but a capture can contain an ACK a little late. This limit is a heuristic.
 const WINDOWS_IN_FLIGHT: i64 = 2;
 
-/// A connection cannot be silent for longer than 24 days, because its timestamps become invalid (RFC 7323, 5.5). A
-/// longer silence means that the clock jumped, or that several captures were joined.
+/// Longest silence of a connection. After 24 days, TCP timestamps are no longer valid (RFC 7323, 5.5). A longer silence
+/// means that the clock jumped, or that several captures were joined.
 const LONGEST_SILENCE_NS: i64 = 24 * 86_400 * 1_000_000_000;
 
 /// A fault of the capture, in the order of `CAPTURE_FAULTS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fault {
-    /// Only one direction was captured.
+    /// The capture contains only one direction.
     OneDirection,
     /// The start of the connection is missing.
     StartMissing,
@@ -26,20 +26,20 @@ pub enum Fault {
     NotCaptured,
     /// Many bytes are missing.
     MuchNotCaptured,
-    /// ACKs are missing: more bytes were in flight than the receiver's window ever allowed.
+    /// ACKs are missing: the bytes in flight exceed the receiver's window by far.
     AcksMissing,
-    /// The connection is silent for longer than TCP allows, so the clock jumped.
+    /// The clock jumped: the connection is silent for longer than TCP allows.
     ClockJump,
-    /// Segments were captured after their ACKs.
+    /// The capture contains segments after their ACKs.
     Reordered,
-    /// Segments were captured twice.
+    /// The capture contains segments twice.
     Duplicated,
-    /// The network card merged segments, or had not split them yet.
+    /// The network card merged segments, or it split them only after the capture.
     Offload,
 }
 
 impl Fault {
-    /// The name in the tables.
+    /// The name of the fault in the tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,8 +55,7 @@ impl Fault {
         }
     }
 
-    /// The factor by which the fault multiplies the confidence of a verdict. If there are several faults, their factors
-    /// are multiplied.
+    /// The factor for the confidence of a verdict. The factors of several faults are multiplied.
     #[must_use]
     pub fn factor(self) -> f64 {
         match self {
@@ -68,7 +67,7 @@ impl Fault {
     }
 }
 
-/// Returns the faults in the capture of a connection.
+/// The faults in the capture of a connection.
 #[must_use]
 pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     let figures =
@@ -80,7 +79,7 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     let sent: u64 = row.counts.iter().map(|counts| counts.unique_bytes).sum();
     let few = missing as f64 <= FEW * sent as f64;
     let silent = row.directions.iter().any(|figures| figures.segments == 0);
-    // Only a SYN may be sent before the other host has sent anything.
+    // Before the first segment of the other host, a host sends only SYNs.
     let answers = figures(|figures| figures.segments) > figures(|figures| figures.syn_segments.into());
     [
         (Fault::OneDirection, silent && answers),
@@ -98,7 +97,7 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     .collect()
 }
 
-/// Whether ACKs are missing, because more bytes were in flight in one direction than the receiver's window allows.
+/// Whether more bytes were in flight than the receiver's window allows. ACKs are then missing.
 fn lacks_acks(row: &ConnectionRow) -> bool {
     row.directions.iter().zip(row.counts.iter().rev()).any(|(sender, receiver)| {
         let known = sender.max_in_flight_bytes.get().zip(receiver.max_window_bytes);
@@ -106,7 +105,7 @@ fn lacks_acks(row: &ConnectionRow) -> bool {
     })
 }
 
-/// Whether the connection is silent for longer than TCP allows, so that its times are meaningless.
+/// Whether the connection is silent for longer than TCP allows.
 fn has_jumped(row: &ConnectionRow) -> bool {
     let Some(life_ns) = row.last_ts_ns.since(row.first_ts_ns).get() else { return false };
     let silent_ns = row.statistics.iter().filter_map(|figures| figures.usual.max_gap_ns.get()).max();

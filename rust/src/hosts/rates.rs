@@ -1,13 +1,14 @@
-//! The rates of the two ends of each direction, the upper bound of throughput that follows from them, and the share of
-//! the bound that was reached.
+//! The rates of both ends of each direction, the upper bound of throughput that follows, and the reached share of this
+//! bound.
 //!
-//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) derive an upper bound
-//! from the rates of the two hosts. The sender can send at the rate λ, and the receiver can receive at the rate μ. Data
-//! cannot flow faster than min(λ, μ). The idle time of the sender shows how much less was sent. [`Rates`] adds up the
-//! periods of a capture that show these rates; this module divides bytes by time. If the capture cannot show a value,
-//! the value is `None`. In a capture that was not taken at the sender, λ is unknown, because the path changes the
-//! spacing of the segments. In a capture at the receiver, queues of the path are not visible, because data is captured
-//! only after it has passed them.
+//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) derive the bound from
+//! the rates of the two hosts. λ is the rate at which the sender can send. μ is the rate at which the receiver can
+//! receive. Data cannot flow faster than the lower of the two. Idle time of the sender shows how far the throughput
+//! stayed below λ.
+//!
+//! [`Rates`] contains the bytes and the times of the periods that show these rates. A value is `None` if the capture
+//! cannot show it. λ is known only in a capture at the sender, because the path changes the spacing of segments. A
+//! capture at the receiver shows no queues of the path, because segments have already passed them.
 
 use super::vantage::{is_near, turnaround_ns};
 use crate::accounts::{Counts, Line, Passed, Rates};
@@ -15,36 +16,35 @@ use crate::connection::DirectionFigures;
 use crate::flows::ConnectionRow;
 use crate::sender::SenderTotals;
 
-/// Minimum number of samples of a rate (a heuristic).
+/// Minimum number of samples for a rate. This limit is a heuristic.
 const MIN_SAMPLES: i64 = 10;
-/// The segments of bursts count as equal in size if their average is at least 80% of the largest (a heuristic). If
-/// small and large segments are mixed, as in a dialogue before a bulk transfer, one rate describes neither of them.
+/// Bursts give a rate only if their average segment has at least 80% of the largest payload. No single rate describes a
+/// mix of small and large segments, as in a dialogue before a bulk transfer. This limit is a heuristic.
 const ALIKE_SHARE: f64 = 0.8;
-/// A measured bound that is at most 5% below the delivered rate is raised to that rate; a bound that is even lower is
-/// dropped (a heuristic).
+/// A bound up to 5% below the delivered rate is raised to this rate. A lower bound is dropped. This limit is a
+/// heuristic.
 const NOISE_SHARE: f64 = 0.05;
-/// Converts bytes per nanosecond to bits per second: 8 bits times 10^9 ns.
+/// Factor from bytes per nanosecond to bits per second: 8 bits times 10^9 ns.
 const BPS: f64 = 8e9;
-/// If λ/μ differs from 1 by less than 10^-6, it is treated as 1, because the general M/M/1/K formula would divide 0 by
-/// 0.
+/// If λ/μ is closer to 1 than this, it counts as 1. The general M/M/1/K formula would divide 0 by 0.
 const EQUAL_RATES: f64 = 1e-6;
-/// Flights are on a plateau if they did not grow for this many RTTs and their level is at least [`PLATEAU_SHARE`] of
-/// the largest flight. (The level may be below the largest flight, because an application that writes in large pieces
-/// does not always fill its buffer.) If the level exceeds [`BELOW_WINDOW_SHARE`] of the largest window, the window
-/// causes the plateau (`docs/how-it-decides.md`, 4.12).
+/// Flights are on a plateau if they did not grow for [`PLATEAU_ROUNDS`] RTTs and reach [`PLATEAU_SHARE`] of the largest
+/// flight. They can be smaller than the largest flight, because large writes do not always fill the send buffer. A
+/// plateau above [`BELOW_WINDOW_SHARE`] of the largest window is caused by the window (`docs/how-it-decides.md`, 4.12).
 const PLATEAU_ROUNDS: u16 = 5;
 const PLATEAU_SHARE: f64 = 0.8;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// The send buffer is full only if ACKs release more than 4 times as many segments as are sent at other times (a
-/// heuristic). If an application sends at its own pace, its segments do not follow the ACKs.
+/// With a full send buffer, ACKs release more than 4 times as many segments as are sent at other times. The segments of
+/// an application with its own pace do not follow ACKs. This limit is a heuristic.
 const CLOCKED_PART: u64 = 4;
-/// Link rates in b/s: IEEE 802.3.
+/// Link rates of Ethernet (IEEE 802.3) in b/s.
 const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];
-/// Link rates in b/s: ATM Forum's 25.6 Mb/s and TAXI-100, and the cell rates of OC-3c and OC-12c (ANSI T1.105).
+/// Link rates of ATM in b/s: 25.6 Mb/s and TAXI-100 of the ATM Forum, and the cell rates of OC-3c and OC-12c (ANSI
+/// T1.105).
 const ATM_BPS: [f64; 4] = [25_600_000.0, 100_000_000.0, 149_760_000.0, 599_040_000.0];
-/// A measured rate is taken as a link rate if it differs from the link rate by at most [`LINE_SHARE`]. It must have at
-/// least [`LINE_SAMPLES`] samples. The average segment must have at least [`FULL_SHARE`] of the payload of a full-sized
-/// segment. The limits for recognizing a link rate are heuristics; the clock of a link is exact to 0.01 %.
+/// A measured rate is a link rate if the two differ by at most [`LINE_SHARE`]. The measurement needs [`LINE_SAMPLES`]
+/// samples, and its average segment needs [`FULL_SHARE`] of a full-sized payload. These limits are heuristics. The
+/// clock of a link is exact to 0.01%.
 const LINE_SHARE: f64 = 0.01;
 const LINE_SAMPLES: i64 = 50;
 const FULL_SHARE: f64 = 0.98;
@@ -57,11 +57,12 @@ pub enum BoundBy {
     Send,
     /// μ, the rate of the receiver.
     Receive,
-    /// The link rate without framing overhead.
+    /// The link rate without the overhead of framing and headers.
     Link,
 }
 
-/// The rates of both ends of one direction, and the bound that follows; `RATES` in `tcptrace_lab/schema/` defines each.
+/// The rates of both ends of one direction, and the bound that follows. `RATES` in `tcptrace_lab/schema/` defines each
+/// field.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Bounds {
@@ -88,7 +89,7 @@ pub struct Bounds {
     pub send_buffer_estimate_bytes: Option<i64>,
 }
 
-/// Returns the rates of the direction in which `side` (0 client, 1 server) sends.
+/// The rates of the direction in which `side` (0 client, 1 server) sends.
 #[must_use]
 pub fn bounds(row: &ConnectionRow, side: usize) -> Bounds {
     let other = 1 - side;
@@ -118,7 +119,7 @@ pub fn bounds(row: &ConnectionRow, side: usize) -> Bounds {
     found().unwrap_or_default()
 }
 
-/// The measurements of one direction from which its rates follow.
+/// The measurements of one direction.
 struct Facts<'a> {
     figures: &'a DirectionFigures,
     counts: &'a Counts,
@@ -146,7 +147,7 @@ impl Facts<'_> {
         let samples = |passed: Option<Passed>| passed.map(|passed| i64::from(passed.samples));
         let span_ns = self.counts.last_data_ts_ns.since(self.counts.first_data_ts_ns).get().filter(|ns| *ns > 0);
         let achieved_bps = span_ns.map(|ns| self.counts.unique_bytes as f64 * BPS / ns as f64);
-        // The time starts with the first data segment, so the bytes of this segment are not counted.
+        // The time starts with the first data segment, so this segment's bytes do not count.
         let average_bps = achieved_bps.map(|bps| bps * (1.0 - 1.0 / self.figures.data_segments as f64));
         let burst_bps = burst.filter(|burst| self.alike(burst)).and_then(|burst| rate(&burst));
         let delivered_bps = span_ns.and_then(|ns| self.delivered_bps(ns));
@@ -167,7 +168,8 @@ impl Facts<'_> {
         };
         let window_segments =
             self.window_bytes.zip(self.full_bytes).and_then(|(window, full)| window.checked_div(full));
-        // Single segments and segments released by an ACK belong to no burst, but sending them takes time too.
+        // Bursts exclude single segments and segments that an ACK released. The sender is busy with those too, so the
+        // larger share is used.
         let burst_share = burst.zip(span_ns).filter(|_| near).map(|(burst, ns)| burst.ns as f64 / ns as f64);
         let data_share = average_bps.zip(send_bps).map(|(average, send)| average / send);
         Bounds {
@@ -195,8 +197,8 @@ impl Facts<'_> {
         }
     }
 
-    /// Returns the rate at which data was delivered. The time includes the drain time of the longest queue: the longest
-    /// RTT minus the shortest.
+    /// The rate at which data was delivered. A queue can still contain data when the last segment is sent. The time to
+    /// drain it is estimated as the longest RTT minus the shortest.
     fn delivered_bps(&self, span_ns: i64) -> Option<f64> {
         let rtt = &self.counts.rtt;
         let queued_ns = rtt.max_ns().zip(rtt.min_ns()).map_or(0, |(most, least)| most - least);
@@ -206,8 +208,8 @@ impl Facts<'_> {
         Some(bytes * BPS / (span_ns as f64 + queued_ns as f64))
     }
 
-    /// Returns the rate at which the application read. This rate is below the delivered rate, because a full receive
-    /// buffer contains bytes that were delivered but not read.
+    /// The rate at which the application read, estimated from the delivered rate. A full receive buffer contains
+    /// delivered bytes that the application has not read.
     fn taken_bps(&self, delivered_bps: f64) -> f64 {
         let held = self.window_bytes.map_or(1.0, |window| window as f64 / self.counts.unique_bytes as f64);
         delivered_bps * (1.0 - held.min(1.0))
@@ -220,8 +222,8 @@ impl Facts<'_> {
         burst.bytes as f64 >= ALIKE_SHARE * largest as f64 * f64::from(burst.samples)
     }
 
-    /// Adds the headers to this payload rate, and returns the nominal link rate that differs from the sum by at most
-    /// [`LINE_SHARE`]; `None` if the segments were not full-sized.
+    /// The nominal link rate behind a payload rate. The headers are added to the payload rate first. `None` if no link
+    /// rate is within [`LINE_SHARE`], or if the segments were not full-sized.
     fn link_bps(&self, rate_bps: Option<f64>, samples: Option<i64>) -> Option<f64> {
         let full_bytes = self.virtual_data_segments as f64 * self.full_bytes? as f64;
         let full = self.counts.payload_bytes as f64 >= FULL_SHARE * full_bytes && samples? >= LINE_SAMPLES;
@@ -233,12 +235,12 @@ impl Facts<'_> {
         known.iter().copied().find(|known_bps| (on_link_bps - known_bps).abs() <= LINE_SHARE * known_bps)
     }
 
-    /// Returns the flight size at which the sender stops because of its send buffer or a clamped congestion window;
-    /// `None` if there is no such plateau.
+    /// The flight at which the send buffer or a clamped congestion window stops the sender. `None` if there is no such
+    /// plateau.
     ///
-    /// If the capture was not taken at the sender and has no timestamps, a plateau counts only if pauses separate the
-    /// flights. If most segments are sent one by one, each one RTT after an ACK, the path limits the bytes per RTT,
-    /// whatever the flight size is.
+    /// The capture must be taken at the sender, contain timestamps, or show flights with pauses between them. Otherwise
+    /// the path can cause the plateau. If most segments are sent one by one, each one RTT after an ACK, the path limits
+    /// the bytes per RTT.
     fn send_buffer(&self, near: bool) -> Option<i64> {
         let totals = self.totals;
         let (level, full) = (totals.level_flight_bytes.get()?, self.full_bytes?);
@@ -257,27 +259,26 @@ impl Facts<'_> {
 }
 
 fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f64>) -> Option<BoundBy> {
-    // The bound is the lowest of the three values.
+    // `bound` is the lowest of the three rates.
     if receive.is_some_and(|receive| bound >= receive) {
         Some(BoundBy::Receive)
     } else if line.is_some_and(|line| bound >= (1.0 - LINE_SHARE) * line) {
-        Some(BoundBy::Link) // λ may be the link's rate, within its tolerance
+        Some(BoundBy::Link) // within the tolerance, λ can be the rate of the link
     } else {
         send.map(|_| BoundBy::Send)
     }
 }
 
-/// Returns a bound that is not below the delivered rate. A slightly lower bound is raised to that rate; a bound that is
-/// lower by more than [`NOISE_SHARE`] gives `None`. If data was delivered faster than a bound, the bound did not limit
-/// it: a few long RTTs can look like a queue that drains.
+/// Raises a bound to the delivered rate if it is slightly lower. A bound that is lower by more than [`NOISE_SHARE`]
+/// gives `None`, because it did not limit the data. Such a bound occurs if a few long RTTs look like a draining queue.
 fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
     let bound_bps = bound_bps?;
     let Some(delivered_bps) = delivered_bps else { return Some(bound_bps) };
     (bound_bps >= (1.0 - NOISE_SHARE) * delivered_bps).then_some(bound_bps.max(delivered_bps))
 }
 
-/// Returns the share of the bound that was reached, at most 1. A sender that fills a queue sends faster than the bound,
-/// but the delivered rate stays below the bound.
+/// The reached share of the bound, at most 1. A sender that fills a queue sends faster than the bound. The delivered
+/// rate, which is not above the bound, then counts instead.
 fn reached_share(bound_bps: f64, sent_bps: Option<f64>, delivered_bps: Option<f64>) -> f64 {
     let slow_enough = sent_bps.is_some_and(|sent_bps| sent_bps <= (1.0 + NOISE_SHARE) * bound_bps);
     let reached_bps = if slow_enough { sent_bps } else { delivered_bps };
@@ -289,12 +290,12 @@ fn rate(passed: &Passed) -> Option<f64> {
     enough.then(|| passed.bytes as f64 * BPS / passed.ns as f64)
 }
 
-/// Returns the lower of the known values.
+/// The lower of the known values.
 fn lowest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     [one, other].into_iter().flatten().reduce(f64::min)
 }
 
-/// Returns the higher of the known values.
+/// The higher of the known values.
 fn highest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     [one, other].into_iter().flatten().reduce(f64::max)
 }
@@ -303,8 +304,8 @@ fn bytes_in(rate_bps: Option<f64>, time_ns: Option<i64>) -> Option<i64> {
     rate_bps.zip(time_ns).map(|(rate_bps, time_ns)| (rate_bps * time_ns as f64 / BPS).ceil() as i64)
 }
 
-/// The share of segments that arrive when the receive buffer is full. For an M/M/1/K queue, P(full) is (1 - r) r^K / (1
-/// - r^(K+1)). Here r = λ/μ is `ratio`, and K is `places`, the size of the receive buffer.
+/// The share of segments that find the receive buffer full. In an M/M/1/K queue, this share is (1 - r) r^K / (1 -
+/// r^(K+1)). Here, r is λ/μ (`ratio`), and K is the size of the receive buffer in segments (`places`).
 fn window_full_share(ratio: f64, places: i64) -> f64 {
     let places = places as f64;
     if (ratio - 1.0).abs() < EQUAL_RATES {
@@ -313,7 +314,7 @@ fn window_full_share(ratio: f64, places: i64) -> f64 {
     if ratio < 1.0 {
         return (1.0 - ratio) * ratio.powf(places) / (1.0 - ratio.powf(places + 1.0));
     }
-    let turned = 1.0 / ratio; // the same formula with 1/r, whose powers do not overflow if r is above 1
+    let turned = 1.0 / ratio; // the formula with 1/r avoids powers that overflow
     (1.0 - turned) / (1.0 - turned.powf(places + 1.0))
 }
 
@@ -340,7 +341,7 @@ mod tests {
             ((Some(5.0), Some(4.0), None), Some(BoundBy::Receive)),
             ((Some(4.0), Some(5.0), None), Some(BoundBy::Send)),
             ((Some(5.0), None, Some(4.0)), Some(BoundBy::Link)),
-            // The sender's rate equals the link's rate within 1%.
+            // The sender's rate is within 1% of the link's rate.
             ((Some(99.5), None, Some(100.0)), Some(BoundBy::Link)),
             ((Some(98.5), None, Some(100.0)), Some(BoundBy::Send)),
             ((Some(4.0), Some(4.0), Some(4.0)), Some(BoundBy::Receive)),

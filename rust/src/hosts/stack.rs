@@ -1,8 +1,8 @@
-//! Guesses the TCP stack of a host from its SYN. Settings, middleboxes and tunnels can change the SYN.
+//! Guesses the TCP stack of a host from the initial TTL and the order of TCP options in its SYN.
 //!
-//! The guess uses two properties: the initial TTL and the order of the TCP options. The code of a stack fixes the
-//! order, which is known for common stacks. A SYN-ACK contains only options that the SYN offered, so it often shows
-//! less than a SYN does.
+//! The order is fixed in the code of a stack and known for common stacks. It is only a guess, because settings,
+//! middleboxes and tunnels can change a SYN. A SYN-ACK contains only options that the SYN offered, so it often reveals
+//! less.
 
 use crate::accounts::{INITIAL_TTLS, SynShape};
 
@@ -19,8 +19,8 @@ pub enum Stack {
     Solaris,
 }
 
-/// For each SYN: its options in order, its initial TTL, and the family. Sources: `tcp_options_write` (Linux),
-/// `tcp_addoptions` (FreeBSD), `tcp_output` (XNU, OpenBSD); Windows and Solaris from captures.
+/// The options in a SYN, the initial TTL and the family. Sources: `tcp_options_write` (Linux), `tcp_addoptions`
+/// (FreeBSD), `tcp_output` (XNU, OpenBSD), captures (Windows, Solaris).
 const SIGNATURES: [(&str, u8, Stack); 13] = [
     ("mss,sackOK,TS,nop,wscale", 64, Stack::Linux),
     ("mss,nop,nop,sackOK,nop,wscale", 64, Stack::Linux),
@@ -37,13 +37,13 @@ const SIGNATURES: [(&str, u8, Stack); 13] = [
     ("sackOK,TS,mss,nop,wscale", 64, Stack::Solaris),
 ];
 
-/// Returns the family that a SYN shows.
+/// The family of stacks that sends such a SYN.
 #[must_use]
 pub fn stack(syn: &SynShape) -> Option<Stack> {
     family(&syn.option_names(), syn.ttl)
 }
 
-/// The initial TTL is assumed to be the smallest common one that is not below the captured TTL.
+/// The initial TTL is the smallest common one that is not below the captured TTL.
 fn family(options: &str, ttl: u8) -> Option<Stack> {
     let start = INITIAL_TTLS.into_iter().find(|start| ttl <= *start)?;
     SIGNATURES.iter().find(|(names, initial, _)| *names == options && *initial == start).map(|(_, _, stack)| *stack)

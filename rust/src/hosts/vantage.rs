@@ -1,13 +1,15 @@
 //! The capture point: where on the path a connection was captured (`docs/how-it-decides.md`, 2.1).
 //!
-//! The time from the capture of a packet to the capture of the answer is a round trip from the capture point to the
-//! host. The **turnaround** of a host is the shortest of these round trips. Only answers that *prove* the arrival of
-//! the packet are used. A capture at one host shows a turnaround near 0 for this host, and a full RTT for the other
-//! host. Four kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps, and data
-//! beyond the window that was offered before. Data that follows an ACK closely proves nothing, because the host may
-//! have sent it before the ACK arrived. If a host sends data on its own initiative, a timestamp echoed in this data
-//! shows only an upper bound of the turnaround. An application that writes once a second echoes a timestamp up to one
-//! second late, even if the host is near.
+//! The time between a captured packet and its captured answer is a round trip from the capture point to the answering
+//! host. The shortest of these round trips is the **turnaround** of the host. A capture at a host shows a turnaround
+//! near 0 for this host, and a full RTT for the other one.
+//!
+//! An answer must *prove* that the packet arrived. Four kinds of answer do: the handshake, ACKs of data (Karn's rule),
+//! echoed TCP timestamps, and data beyond the previously offered window. Data right after an ACK is no proof, because
+//! the host possibly sent it before the ACK arrived.
+//!
+//! A host can also send data on its own initiative. The timestamp echoed in such data gives only an upper bound. For
+//! example, an application that writes once a second echoes a timestamp up to one second late, even on a near host.
 
 use std::net::IpAddr;
 
@@ -16,18 +18,17 @@ use crate::connection::Confidence;
 use crate::flows::ConnectionRow;
 use crate::sender::NO_DISTANCE_NS;
 
-/// The capture was taken at a host if the turnaround of this host is less than a tenth of the sum of both turnarounds.
+/// The capture was taken at a host if its turnaround is less than a tenth of the sum of both turnarounds.
 const NEAR_SHARE: f64 = 0.1;
-/// Longest RTT that a path is assumed to have (a heuristic: over two geostationary satellites it is 1.1 s).
+/// Longest RTT of a path. This limit is a heuristic: two geostationary satellites give 1.1 s.
 pub(crate) const LONGEST_PATH_NS: i64 = 1_500_000_000;
-/// A host may need up to 0.5 ms to answer (a heuristic: interrupt, softirq and scheduling of real and virtual hosts). A
-/// turnaround below 0.5 ms may be the delay of the host, not of the path. It does not show that the capture point is
-/// between the hosts.
+/// A shorter turnaround than 0.5 ms can be the delay of the host itself, so it does not show a path to the host. This
+/// limit is a heuristic for the interrupts, softirqs and scheduling of real and virtual hosts.
 const HOST_NS: i64 = 500_000;
-/// If the sum of both turnarounds is below 0.1 ms, the hosts cannot be distinguished, and the capture point is unknown
-/// (a heuristic).
+/// If both turnarounds together are below 0.1 ms, the hosts cannot be told apart, and the capture point is unknown.
+/// This limit is a heuristic.
 const MIN_PATH_NS: i64 = 100_000;
-/// The sum of both turnarounds must be at least 2 ticks of the capture's clock.
+/// Both turnarounds together must be at least this many ticks of the capture's clock.
 const MIN_TICKS: i64 = 2;
 
 /// The place of the capture point on the path, in the order of `VANTAGES` in `tcptrace_lab/schema/`.
@@ -41,7 +42,7 @@ pub enum Place {
     Unknown,
 }
 
-/// The evidence for the capture point, or the reason why it is unknown, in the order of `VANTAGE_KNOWN_BY` in
+/// The evidence for the capture point, or the reason why it is unknown. The order is that of `VANTAGE_KNOWN_BY` in
 /// `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -52,7 +53,7 @@ pub enum KnownBy {
     Answers,
     /// Both ends are one host.
     Loopback,
-    /// Both hosts answer so fast that they cannot be distinguished.
+    /// Both hosts answer too fast to be told apart.
     Short,
     /// Only one host answered.
     OneSide,
@@ -65,18 +66,21 @@ pub enum KnownBy {
 pub struct Vantage {
     /// The place.
     pub place: Place,
-    /// Proved: the handshake and all answers together show the same host. Consistent: answers other than the handshake
-    /// show a host, or all answers show a point in the middle (both hosts may just be slow). Possible: the handshake
-    /// contradicts the other answers, or only ACKs show a point in the middle (all of them may have been delayed).
-    /// `None`: the place is unknown.
+    /// The confidence in the place, or `None` if the place is unknown.
+    ///
+    /// - Proved: the handshake and all answers together show the same host.
+    /// - Consistent: other answers than the handshake show a host, or all answers show a point in the middle. In the
+    ///   second case, both hosts are possibly just slow.
+    /// - Possible: the handshake contradicts the other answers, or only ACKs show a point in the middle. In the second
+    ///   case, all of them were possibly delayed.
     pub confidence: Option<Confidence>,
-    /// The evidence for the place, or the reason why the place is unknown.
+    /// The evidence for the place, or the reason why it is unknown.
     pub known_by: KnownBy,
     /// The turnarounds of the client and the server.
     pub turnarounds_ns: [Option<i64>; 2],
 }
 
-/// Where a connection was captured. `resolution_ns` is the resolution of the capture's timestamps.
+/// The capture point of a connection. `resolution_ns` is the resolution of the capture's timestamps.
 #[must_use]
 pub fn vantage(row: &ConnectionRow, resolution_ns: i64) -> Vantage {
     let turnarounds_ns = [turnaround_ns(row, 0, 0), turnaround_ns(row, 1, 0)];
@@ -108,7 +112,7 @@ fn place(loopback: bool, turnarounds_ns: [Option<i64>; 2], handshake_ns: [Option
     Vantage { place, confidence: known.then_some(confidence), known_by, turnarounds_ns }
 }
 
-/// Returns the capture point that the turnarounds of the client and the server show.
+/// The capture point according to the turnarounds of the client and the server.
 fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
     let [Some(to_client_ns), Some(to_server_ns)] = turnarounds_ns else { return Place::Unknown };
     let total_ns = to_client_ns.saturating_add(to_server_ns);
@@ -124,11 +128,13 @@ fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
     }
 }
 
-/// Returns the turnaround of host `side` (0 client, 1 server): the shortest time from the capture point to this host
-/// and back; `None` without proof. If this host never had to answer, only the timestamps echoed in its own data are
-/// left. Their times include the delay of the application. If echoed timestamps are the only evidence and routers lie
-/// only on the other side of the capture point, the turnaround is 0. An answer faster than `min_ns`, the tick of the
-/// clock, is ignored. A single answer that took longer than any path is ignored too, because the immediate ACK was lost
+/// The turnaround of host `side` (0 client, 1 server): the shortest time from the capture point to this host and back.
+/// `None` without proof. Answers faster than `min_ns`, the tick of the clock, do not count.
+///
+/// A host that never had to answer has only the echoed timestamps in its own data. They include the delay of the
+/// application. If routers lie only on the other side of the capture point, the turnaround of such a host is 0.
+///
+/// A single answer after a longer time than any path needs does not count. Its host sent an earlier ACK, which was lost
 /// or not captured.
 #[must_use]
 pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i64> {
@@ -143,13 +149,13 @@ pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i6
     answered.filter(|_| !too_late_alone)
 }
 
-/// Whether host `side` never had to answer in this capture; false if both ends are one host.
+/// Whether host `side` never had to answer in this capture. The result is false if both ends are one host.
 pub(crate) fn is_unasked(row: &ConnectionRow, side: usize) -> bool {
     let unanswered = row.counts.get(1 - side).is_none_or(|counts| counts.rtt.min_ns().is_none());
     unanswered && !is_loopback(row)
 }
 
-/// Whether the TTLs show that routers lie only between the capture point and the other host.
+/// Whether the TTLs show routers on the path to the other host, but none on the path to host `side`.
 fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
     let ttl = |side: usize| row.behaviours.get(side).map(|behaviour| behaviour.ttl).filter(|ttl| *ttl > 0);
     ttl(side)
@@ -157,15 +163,15 @@ fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
         .is_some_and(|(own, other)| INITIAL_TTLS.contains(&own) && !INITIAL_TTLS.contains(&other))
 }
 
-/// Whether both ends are the same host, where each packet is sent, captured and received at the same time. Packets with
-/// a loopback address never leave the host (RFC 1122, 3.2.1.3).
+/// Whether both ends are one host. Each packet is then sent, captured and received at once. Packets with a loopback
+/// address never leave the host (RFC 1122, 3.2.1.3).
 pub(crate) fn is_loopback(row: &ConnectionRow) -> bool {
     let within = |address: IpAddr| address.to_canonical().is_loopback();
     row.client.0 == row.server.0 || (within(row.client.0) && within(row.server.0))
 }
 
-/// Whether the capture was taken at the host whose turnaround is `to_it_ns`. The turnaround of the other host is
-/// `to_other_ns`. Also returns true if `to_it_ns` is too short to be distinguished from 0.
+/// Whether the capture was taken at the host with turnaround `to_it_ns`. The other host has turnaround `to_other_ns`. A
+/// value of `to_it_ns` that cannot be told from 0 also gives true.
 pub(crate) fn is_near(to_it_ns: i64, to_other_ns: i64) -> bool {
     to_it_ns < NO_DISTANCE_NS || (to_it_ns as f64) < NEAR_SHARE * (to_it_ns.saturating_add(to_other_ns)) as f64
 }
@@ -177,7 +183,7 @@ mod tests {
     const MS: i64 = 1_000_000;
     const NONE: [Option<i64>; 2] = [None, None];
 
-    /// Returns the place and its evidence, for turnarounds and handshake in microseconds and the clock's tick in
+    /// The place and its evidence. Turnarounds and handshake are in microseconds, and the clock's tick is in
     /// nanoseconds.
     fn seen(
         turnarounds_us: (i64, i64),
@@ -200,15 +206,15 @@ mod tests {
             ((9_000, 11_000), Some((9_000, 11_000)), 1, (Middle, Some(Consistent), Handshake)),
             ((9_000, 11_000), None, 1, (Middle, Some(Possible), Answers)),
             ((10, 20_000), None, 1, (Client, Some(Consistent), Answers)),
-            // The handshake shows another place, or no place.
+            // The handshake shows another place or none.
             ((10, 20_000), Some((9_000, 20_000)), 1, (Client, Some(Possible), Handshake)),
             ((10, 20_000), Some((400, 500)), 1, (Client, Some(Consistent), Handshake)),
-            // A turnaround of exactly a tenth of the sum is not near. The host itself may need half a millisecond to
+            // A turnaround of exactly a tenth of the sum is not near. A host alone can need half a millisecond for an
             // answer.
             ((2_000, 18_000), None, 1, (Middle, Some(Possible), Answers)),
             ((500, 600), None, 1, (Unknown, None, Short)),
             ((40, 50), None, 1, (Unknown, None, Short)),
-            // The sum must be at least two ticks of a clock of 10 ms.
+            // Both turnarounds together must be at least two ticks of 10 ms.
             ((10, 19_000), None, 10 * MS, (Unknown, None, Short)),
             ((10, 20_000), None, 10 * MS, (Client, Some(Consistent), Answers)),
         ];

@@ -1,4 +1,4 @@
-//! The data of a report's figures, for Python.
+//! The data of a report's figures for Python.
 
 use arrow_schema::ArrowError;
 use pyo3::prelude::*;
@@ -10,10 +10,10 @@ use crate::table::figures as tables;
 type StateTuple = (Option<i64>, Option<i64>, Option<i64>);
 type DrawnStream = (u64, ArrowStream);
 
-/// The series of one direction: bursts, lines, marks, throughput, and bands of causes.
+/// The series of one direction: bursts, lines, marks, throughput, bands of causes.
 type FigureStreams = (ArrowStream, Vec<DrawnStream>, Vec<DrawnStream>, ArrowStream, Vec<(i64, i64, &'static str)>);
 
-/// Tracks the state of one direction through the segments of its connection.
+/// Tracks one direction through the segments of its connection.
 #[pyclass(module = "tcptrace_lab._core")]
 pub(super) struct Tracker(figures::Tracker);
 
@@ -26,7 +26,7 @@ impl Tracker {
         Self(figures::Tracker::new(first_ts_ns, from_client, figures::State { sent, acked, edge }))
     }
 
-    /// Processes the next segments of the connection, and returns the columns that tracking adds to them.
+    /// Processes the next segments of the connection. Returns the columns that tracking adds to them.
     fn follow(&mut self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
         let rows = imported(rows)?;
         let read = || -> Result<_, ArrowError> {
@@ -39,8 +39,7 @@ impl Tracker {
         py.detach(read).map(whole).map_err(|error| arrow_error(&error))
     }
 
-    /// The state after all segments so far: highest offset sent, highest offset that was acknowledged, right edge of
-    /// the window.
+    /// The state after all segments so far: highest sent offset, highest acknowledged offset, right edge of the window.
     #[getter]
     fn state(&self) -> StateTuple {
         let figures::State { sent, acked, edge } = self.0.state();
@@ -90,8 +89,8 @@ impl Series {
         self.series.mark_counts().to_vec()
     }
 
-    /// Returns the series, and starts an empty one. `keep` is the approximate number of points per line. `granted` is
-    /// the maximum number of marks of each name.
+    /// Returns the series and starts an empty one. `keep` is the approximate number of points per line. `granted`
+    /// contains the maximum number of marks of each name.
     #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
     fn finish(&mut self, py: Python<'_>, keep: usize, granted: Vec<usize>) -> PyResult<FigureStreams> {
         let read = || -> Result<_, ArrowError> {
@@ -135,7 +134,7 @@ impl Series {
     }
 }
 
-/// Selects about `keep` points of a line for drawing. The columns are `t_ns`, `y` and `frame`.
+/// Selects about `keep` points of a line. The columns are `t_ns`, `y` and `frame`.
 #[pyfunction]
 pub(super) fn line_points(py: Python<'_>, points: &Bound<'_, PyAny>, keep: usize) -> PyResult<ArrowStream> {
     let points = imported(points)?;

@@ -1,4 +1,4 @@
-//! Passes tables to Python and back through the Arrow `PyCapsule` interface, and turns errors of the engine into Python
+//! Passes tables to and from Python through the Arrow `PyCapsule` interface, and turns engine errors into Python
 //! exceptions.
 
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use pyo3::types::PyCapsule;
 
 create_exception!(tcptrace_lab._core, EngineError, PyException);
 
-/// Converts an error to Python. A system error, such as no space for temporary files, becomes an `OSError`.
+/// Converts an error to a Python exception. A system error, such as a full disk, becomes an `OSError`.
 pub(super) fn arrow_error(error: &ArrowError) -> PyErr {
     match error {
         ArrowError::IoError(what, error) => match error.raw_os_error() {
@@ -51,24 +51,23 @@ impl ArrowStream {
     }
 }
 
-/// Returns the batches of a table as a stream.
 pub(super) fn stream(batches: Vec<RecordBatch>, schema: SchemaRef) -> ArrowStream {
     ArrowStream::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema))
 }
 
-/// Returns a table as a stream of a single batch.
+/// A table as a stream of one batch.
 pub(super) fn whole(table: RecordBatch) -> ArrowStream {
     let schema = table.schema();
     stream(vec![table], schema)
 }
 
-/// Reads a stream of another library (an object with `__arrow_c_stream__`).
+/// Reads a stream of another library. `rows` has the method `__arrow_c_stream__`.
 #[allow(unsafe_code)] // the interface is a pointer in a capsule
 pub(super) fn imported(rows: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let exported = rows.call_method0("__arrow_c_stream__")?;
     let pointer = exported.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?;
-    // SAFETY: the Arrow PyCapsule interface guarantees that a capsule of this name contains a valid stream. `from_raw`
-    // moves the stream out of the capsule and leaves an empty one, which the capsule may release.
+    // SAFETY: the Arrow PyCapsule interface guarantees a valid stream in a capsule of this name. `from_raw` moves the
+    // stream out of the capsule and leaves an empty one, which the capsule can release.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast().as_ptr()) };
     RecordBatchStreamReader::try_new(stream).map_err(|error| arrow_error(&error))
 }

@@ -10,7 +10,7 @@ use super::rows::{BLOCK_ROWS, Block, Of, SegmentRows};
 use crate::nullable::Nullable;
 use crate::wire::PathNames;
 
-/// A function that builds a column of the segments table.
+/// Builds a column of the segments table.
 pub(super) type SegmentColumn = fn(&SegmentRows, &PathNames) -> ArrayRef;
 
 /// The values of a column for all rows.
@@ -23,13 +23,13 @@ pub(super) fn values<T, V>(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<T>
     all
 }
 
-/// A bit mask with one bit per row of a block.
+/// A mask with one bit per row of a block.
 #[inline]
 pub(super) fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
-    /// Multiplying eight bytes of value 0 or 1 by this number collects their bits, in order, in the highest byte of the
+    /// This factor gathers the bits of eight bytes with value 0 or 1. They end up, in order, in the highest byte of the
     /// product.
     const GATHER: u64 = 0x0102_0408_1020_4080;
-    // This loop is separate, so that the compiler vectorizes it.
+    // The compiler vectorizes this loop only if it does nothing else.
     let mut bytes = [0; BLOCK_ROWS];
     for (byte, one) in bytes.iter_mut().zip(column) {
         *byte = u8::from(value(one));
@@ -39,12 +39,12 @@ pub(super) fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
     eights.iter().rev().fold(0, |words, eight| words << 8 | word(eight))
 }
 
-/// A bit mask of the rows of a block whose value is not null.
+/// A mask of the rows in a block whose value is not null.
 #[inline]
 pub(super) fn some(column: &Of<Nullable>) -> u64 {
     let (eights, _) = column.as_chunks::<8>();
-    // Null is stored as the smallest number. Eight adjacent values are mostly all null or all not null, so one test is
-    // usually enough for all eight.
+    // Null is the smallest number. Eight adjacent values are mostly all null or all not null, so one test for all eight
+    // usually suffices.
     let some = |eight: &[Nullable; 8]| {
         let (any, all) = eight.iter().fold((0, -1), |(any, all), one| (any | one.value(), all & one.value()));
         match (any, all) {
@@ -56,19 +56,18 @@ pub(super) fn some(column: &Of<Nullable>) -> u64 {
     eights.iter().rev().fold(0, |bits, eight| bits << 8 | some(eight))
 }
 
-/// A bit mask with one bit per row of the batch.
+/// A mask with one bit per row of the batch.
 pub(super) fn words(rows: &SegmentRows, word: impl Fn(&Block) -> u64) -> BooleanBuffer {
     const { assert!(BLOCK_ROWS == u64::BITS as usize) };
     let words: Vec<u64> = rows.blocks().map(|block| word(block).to_le()).collect();
     BooleanBuffer::new(Buffer::from_vec(words), 0, rows.len())
 }
 
-/// A mask of the rows whose value is not null; `None` if no value is null.
+/// A mask of the rows whose value is not null. `None` if all rows have a value.
 pub(super) fn nulls(rows: &SegmentRows, some: impl Fn(&Block) -> u64) -> Option<NullBuffer> {
     Some(NullBuffer::new(words(rows, some))).filter(|nulls| nulls.null_count() > 0)
 }
 
-/// A Boolean column.
 pub(super) fn boolean(rows: &SegmentRows, word: impl Fn(&Block) -> u64, nulls: Option<NullBuffer>) -> ArrayRef {
     Arc::new(BooleanArray::new(words(rows, word), nulls))
 }
@@ -77,7 +76,7 @@ pub(super) fn flags(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<bool>) ->
     boolean(rows, |block| set(column(block)), None)
 }
 
-/// The bit mask of a column whose flags are stored as bytes.
+/// The mask of a column of flags, which are stored as bytes.
 #[inline]
 pub(super) fn set(column: &Of<bool>) -> u64 {
     bits(column, |flag| *flag)
@@ -90,7 +89,7 @@ pub(super) fn numbers<T: ArrowPrimitiveType>(
     Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), None))
 }
 
-/// A column of numbers that is null where `has` is false.
+/// A column of numbers. Rows without `has` are null.
 pub(super) fn maybe<T: ArrowPrimitiveType>(
     rows: &SegmentRows,
     column: impl Fn(&Block) -> &Of<T::Native>,
@@ -100,14 +99,14 @@ pub(super) fn maybe<T: ArrowPrimitiveType>(
     Arc::new(PrimitiveArray::<T>::new(values(rows, column, |value| *value).into(), nulls))
 }
 
-/// A column of numbers that is null where the number is `none`. A null row stores the number 0, because some readers of
-/// Arrow files look up the number in the dictionary even if the row is null.
+/// A column of numbers in which `none` stands for null. A null row stores 0, because some readers of Arrow files look
+/// up its number in the dictionary.
 pub(super) fn but<T: ArrowPrimitiveType>(
     rows: &SegmentRows,
     none: T::Native,
     column: impl Fn(&Block) -> &Of<T::Native>,
 ) -> ArrayRef {
-    // All values are counted: an early exit would prevent vectorization.
+    // An early exit would prevent vectorization, so all values are counted.
     let with = |block: &Block| column(block).iter().filter(|value| **value != none).count();
     if rows.blocks().map(with).sum::<usize>() == 0 {
         return Arc::new(PrimitiveArray::<T>::new_null(rows.len()));
@@ -121,7 +120,7 @@ pub(super) fn nullable(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullab
     amounts(rows, &column, nulls(rows, |block| some(column(block))))
 }
 
-/// A column of numbers with a known null mask.
+/// A column of numbers with a given null mask.
 pub(super) fn amounts(
     rows: &SegmentRows,
     column: impl Fn(&Block) -> &Of<Nullable>,

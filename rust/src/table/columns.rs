@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use crate::nullable::Nullable;
 use crate::wire::PathNames;
 
-/// A named column.
+/// A column with its name.
 pub(super) type Column = (String, ArrayRef);
 
 pub(super) fn numbers<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> T::Native) -> ArrayRef {
@@ -25,9 +25,9 @@ pub(super) fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> 
     Arc::new(PrimitiveArray::<T>::new(values.into(), validity(rows, |row| value(row).is_some())))
 }
 
-/// A column of numbers that few rows have. If no row has a number, the column costs almost no time.
+/// A column of numbers that few rows have. Without any number, it takes almost no time.
 pub(super) fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
-    // All rows are checked: an early exit would prevent vectorization.
+    // An early exit would prevent vectorization, so all rows are checked.
     if rows.iter().fold(false, |any, row| any | value(row).is_some()) {
         return maybe::<T, R>(rows, value);
     }
@@ -51,15 +51,15 @@ pub(super) fn flags<R>(rows: &[R], value: impl Fn(&R) -> bool) -> ArrayRef {
     Arc::new(BooleanArray::new(bits(rows, value), None))
 }
 
-/// A mask of the rows whose value is not null; `None` if no value is null.
+/// A mask of the rows whose value is not null. `None` if all rows have a value.
 pub(super) fn validity<R>(rows: &[R], is_some: impl Fn(&R) -> bool) -> Option<NullBuffer> {
     Some(NullBuffer::new(bits(rows, is_some))).filter(|nulls| nulls.null_count() > 0)
 }
 
-/// A bit mask with one bit per row. Values are first stored as bytes of 0 or 1. Eight bytes at a time are then packed
-/// into bits, which is several times faster than packing bit by bit.
+/// A mask with one bit per row. The values become bytes of 0 or 1 first, and eight bytes at a time become bits. This is
+/// several times faster than packing bit by bit.
 pub(super) fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
-    /// Multiplying eight bytes of value 0 or 1 by this number collects their bits, in order, in the highest byte of the
+    /// This factor gathers the bits of eight bytes with value 0 or 1. They end up, in order, in the highest byte of the
     /// product.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let mut bytes: Vec<u8> = rows.iter().map(|row| u8::from(value(row))).collect();
@@ -73,19 +73,19 @@ pub(super) fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
 pub(super) fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
         columns.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
-    // If a batch has no columns, its number of rows is 0.
+    // A batch without columns has 0 rows.
     let options = RecordBatchOptions::new().with_row_count(Some(arrays.first().map_or(0, |array| array.len())));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
 }
 
-/// The layer path of each row, as a dictionary column with the path names known so far.
+/// A dictionary column with the layer path of each row. The dictionary contains the path names known so far.
 pub(super) fn dictionary(paths_of_rows: Vec<u16>, paths: &PathNames) -> ArrayRef {
     let rows = paths_of_rows.len();
     let keys = PrimitiveArray::<UInt16Type>::new(paths_of_rows.into(), None);
     let names: StringArray = paths.so_far().iter().map(Some).collect();
     match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
         Ok(array) => Arc::new(array),
-        // No error occurs, because a path gets its name before any row refers to the path.
+        // This never happens, because a path gets its name before any row refers to it.
         Err(_) => arrow_array::new_null_array(&layers_type(), rows),
     }
 }

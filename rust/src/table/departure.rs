@@ -1,4 +1,4 @@
-//! The columns of the segments table and of the connections table about waits.
+//! Columns about waits, in the segments table and in the connections table.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
 use crate::sender::SenderTotals;
 
-/// Columns of the segments table. The values are null for segments that have neither data nor SYN nor FIN.
+/// Columns of the segments table. They are null for segments without data, SYN and FIN.
 pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("wait_ns", |rows, _| value(rows, |block| &block.wait_ns)),
     ("smss_bytes", |rows, _| value(rows, |block| &block.smss_bytes)),
@@ -23,8 +23,8 @@ fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayR
     amounts(rows, column, nulls)
 }
 
-/// Adds the columns of one direction. `at` is 0 if the client sends, 1 if the server sends; `prefix` is put before the
-/// column names.
+/// Adds the columns of one direction. The client (`at` = 0) or the server (`at` = 1) sends in it. Column names begin
+/// with `prefix`.
 pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<&SenderTotals> = rows.iter().filter_map(|row| row.waits.get(at)).collect();
     let amount = |value: fn(&SenderTotals) -> Nullable| nullable(&rows, |row| value(row));

@@ -1,10 +1,9 @@
-//! One direction of a connection, as needed to build columns.
+//! One direction of a connection, as input for columns.
 
 use crate::accounts::{Acking, Behaviour, Counts, Nagle, StatisticsFigures};
 use crate::connection::DirectionFigures;
 use crate::flows::ConnectionRow;
 
-/// One direction of one connection.
 pub(super) struct DirectionRow<'a> {
     pub connection: &'a ConnectionRow,
     pub figures: &'a DirectionFigures,

@@ -1,4 +1,4 @@
-//! Reads the tables from which plots are made, and builds the tables with the items to draw.
+//! The input and output tables of figures.
 
 use arrow_array::RecordBatch;
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt64Type};
@@ -10,7 +10,7 @@ use crate::figures::{Band, Burst, Mark, Point, Segment, Tracked};
 use crate::ledger::Cause;
 use crate::wire::TcpFlags;
 
-/// Reads the segments of one connection. All timestamps must be known, and categories must be codes.
+/// Reads the segments of one connection. They need timestamps, and codes for categories.
 ///
 /// # Errors
 /// A column is missing or has another type.
@@ -37,7 +37,7 @@ pub fn segments(rows: &RecordBatch) -> Result<impl Iterator<Item = Segment<'_>>,
     }))
 }
 
-/// Reads the rows of a table that [`tracked()`] built.
+/// Reads rows from a table that [`tracked()`] has built.
 ///
 /// # Errors
 /// A column is missing or has another type.
@@ -58,10 +58,10 @@ pub fn tracked_rows(rows: &RecordBatch) -> Result<impl Iterator<Item = Tracked>,
     }))
 }
 
-/// The table with the columns that tracking adds to the segments.
+/// Builds the table of the columns that tracking adds to the segments.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn tracked(rows: &[Tracked]) -> Result<RecordBatch, ArrowError> {
     let optional = |value: fn(&Tracked) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
     batch(vec![
@@ -76,7 +76,7 @@ pub fn tracked(rows: &[Tracked]) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// Reads the waits of one direction, in order of time. Categories must be codes.
+/// Reads the waits of one direction in order of time. They need codes for categories.
 ///
 /// # Errors
 /// A column is missing or has another type.
@@ -89,10 +89,10 @@ pub fn waits(rows: &RecordBatch) -> Result<impl Iterator<Item = Band>, ArrowErro
     }))
 }
 
-/// The table of bursts.
+/// Builds the table of bursts.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn bursts(rows: &[Burst]) -> Result<RecordBatch, ArrowError> {
     let number = |value: fn(&Burst) -> i64| numbers::<Int64Type, _>(rows, value);
     batch(vec![
@@ -107,7 +107,7 @@ pub fn bursts(rows: &[Burst]) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// Reads the points of a line from a table that [`line()`] built.
+/// Reads the points of a line from a table that [`line()`] has built.
 ///
 /// # Errors
 /// A column is missing or has another type.
@@ -121,10 +121,10 @@ pub fn points(rows: &RecordBatch) -> Result<impl Iterator<Item = Point>, ArrowEr
     }))
 }
 
-/// The table with the points of a line.
+/// Builds the table of a line's points.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn line(rows: &[Point]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("t_ns".into(), numbers::<Int64Type, _>(rows, |row| row.t_ns)),
@@ -133,10 +133,10 @@ pub fn line(rows: &[Point]) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// The table of marks.
+/// Builds the table of marks.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn marks(rows: &[Mark]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("t_ns".into(), numbers::<Int64Type, _>(rows, |row| row.t_ns)),
@@ -146,10 +146,10 @@ pub fn marks(rows: &[Mark]) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// The table of throughput bins.
+/// Builds the table of bins for throughput.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn throughput(rows: &[(i64, i64)]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("t_ns".into(), numbers::<Int64Type, _>(rows, |row| row.0)),

@@ -1,4 +1,4 @@
-//! The columns of the connections table about the capture and about the two hosts of a connection.
+//! The columns of the connections table about the capture and the two hosts.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::hosts::{
     Acknowledging, Bounds, Fault, NagleState, NagleVerdict, Stack, Vantage, bounds, faults, nagle, stack, vantage,
 };
 
-/// Adds the columns about the whole connection. `resolution_ns` is the tick of the capture's clock in nanoseconds.
+/// Adds the columns about the whole connection. `resolution_ns` is the tick of the capture's clock.
 pub(super) fn of_connection(rows: &[ConnectionRow], resolution_ns: i64, columns: &mut Vec<Column>) {
     let placed: Vec<Vantage> = rows.iter().map(|row| vantage(row, resolution_ns)).collect();
     let faulty: Vec<Vec<Fault>> = rows.iter().map(faults).collect();
@@ -35,7 +35,7 @@ pub(super) fn of_connection(rows: &[ConnectionRow], resolution_ns: i64, columns:
     ]);
 }
 
-/// The behaviour of one host of a connection.
+/// The conclusions about one host.
 struct Host {
     acks: Acknowledging,
     nagle: NagleVerdict,
@@ -55,8 +55,8 @@ impl Host {
     }
 }
 
-/// Adds the columns of one host and of the data that this host sends. `at` is 0 for the client, 1 for the server;
-/// `prefix` is put before the column names.
+/// Adds the columns of the client (`at` = 0) or the server (`at` = 1), and of the data from this host. Column names
+/// begin with `prefix`.
 pub(super) fn of_direction(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<Host> = rows.iter().filter_map(|row| Host::of(row, at)).collect();
     let code = |value: fn(&Host) -> Option<u8>| maybe::<UInt8Type, _>(&rows, value);

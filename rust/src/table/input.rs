@@ -1,4 +1,4 @@
-//! Reads columns of tables that Python code passes.
+//! Reads the columns of tables from Python.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int64Type};
@@ -23,13 +23,12 @@ pub(super) fn booleans<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a Bool
     found.ok_or_else(|| ArrowError::SchemaError(format!("the column {name:?} is not Boolean")))
 }
 
-/// The value at index `place`; `None` if the value is null.
+/// The value at index `place`. `None` if it is null.
 pub(super) fn at<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, place: usize) -> Option<T::Native> {
     array.is_valid(place).then(|| array.value(place))
 }
 
-/// Returns a function that returns the list in a given row of the column as a slice. The slice is empty if the row is
-/// null.
+/// Returns a function from a row's index to the list in this row. The list of a null row is empty.
 ///
 /// # Errors
 /// The column is missing or has another type.

@@ -1,4 +1,4 @@
-//! The tables about waits and their causes: accounts, ledger, notes, and the tables from which findings are derived.
+//! The tables about waits and their causes: accounts, ledger, notes, and the evidence for findings.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::nullable::Nullable;
 /// One batch of the accounts table.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
     let mut columns: Vec<Column> = vec![("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn))];
     for (side, name) in ["client", "server"].into_iter().enumerate() {
@@ -37,12 +37,12 @@ pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
 /// The schema of the batches of the accounts table.
 ///
 /// # Errors
-/// No error occurs in practice, because only an empty batch is built.
+/// None in practice, because the batch behind the schema is empty.
 pub fn accounts_schema() -> Result<SchemaRef, ArrowError> {
     accounts(&[]).map(|batch| batch.schema())
 }
 
-/// An interval of one direction, with the figures of the wait that contains the interval.
+/// An interval of one direction, with the figures of the wait around it.
 struct IntervalRow {
     conn: u32,
     from_client: bool,
@@ -81,8 +81,7 @@ impl IntervalRow {
 
 type MakeColumn = fn(&[IntervalRow]) -> ArrayRef;
 
-/// The columns of an interval: the columns of the ledger, and those of the wait that contains the interval
-/// (`schema.WAITS`).
+/// The columns of an interval: those of the ledger, and those of the wait around the interval (`schema.WAITS`).
 const WAIT_COLUMNS: [(&str, MakeColumn); 25] = [
     ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
     ("from_client", |rows| flags(rows, |row| row.from_client)),
@@ -124,10 +123,10 @@ pub fn ledger_column_names() -> [&'static str; WAIT_COLUMNS.len()] {
     WAIT_COLUMNS.map(|(name, _)| name)
 }
 
-/// One batch of the ledger with the given columns.
+/// One batch of the ledger with these columns.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn ledger(rows: &[LedgerRow], columns: &[String]) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<IntervalRow> = rows.iter().map(IntervalRow::from).collect();
     let wanted = WAIT_COLUMNS.iter().filter(|(name, _)| columns.iter().any(|column| column == name));
@@ -137,7 +136,7 @@ pub fn ledger(rows: &[LedgerRow], columns: &[String]) -> Result<RecordBatch, Arr
 /// One batch of notes.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn notes(rows: &[NoteRow]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -153,19 +152,19 @@ pub fn notes(rows: &[NoteRow]) -> Result<RecordBatch, ArrowError> {
 /// The schema of the batches of the notes table.
 ///
 /// # Errors
-/// No error occurs in practice, because only an empty batch is built.
+/// None in practice, because the batch behind the schema is empty.
 pub fn notes_schema() -> Result<SchemaRef, ArrowError> {
     notes(&[]).map(|batch| batch.schema())
 }
 
-/// A value that belongs to one direction of a connection.
+/// A value of one direction.
 struct Of<'a, T> {
     conn: u32,
     direction: &'a DirectionFacts,
     value: &'a T,
 }
 
-/// The key columns of a row: connection and direction.
+/// The columns that identify a direction: connection, sender.
 fn keys<T>(rows: &[Of<'_, T>]) -> Vec<Column> {
     vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -173,7 +172,7 @@ fn keys<T>(rows: &[Of<'_, T>]) -> Vec<Column> {
     ]
 }
 
-/// Makes one row for each value of every direction.
+/// One row for each value of every direction.
 fn rows_of<'a, T>(
     details: impl Iterator<Item = (u32, &'a DirectionDetails)>,
     values: fn(&'a DirectionDetails) -> &'a [T],
@@ -183,10 +182,10 @@ fn rows_of<'a, T>(
         .collect()
 }
 
-/// The table with the total time and the number of waits for each cause in each direction.
+/// The table of causes: total time and number of waits for each cause in each direction.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, Kind>> = rows_of(details, |of| &of.kinds);
     let mut columns = keys(&rows);
@@ -205,7 +204,7 @@ pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
 /// The table of the longest waits for each cause in each direction, with their evidence.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, KeptWait>> = rows_of(details, |of| &of.waits);
     let intervals: Vec<IntervalRow> = rows.iter().map(IntervalRow::from).collect();
@@ -216,9 +215,8 @@ pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     columns.extend([
         ("place".into(), place(|wait| wait.place)),
         ("place_in_cause".into(), place(|wait| wait.place_in_cause)),
-        // A stall is an interval longer than a threshold. All intervals of a direction have the same threshold. The
-        // stalls are therefore the longest intervals, and a stall has the same place among the stalls as among all
-        // intervals.
+        // A stall is an interval above a threshold that is equal for the whole direction. The stalls are therefore the
+        // longest intervals. A stall has the same place among the stalls as among all intervals.
         ("place_in_stalls".into(), place(|wait| wait.place.filter(|_| wait.is_stall))),
     ]);
     batch(columns)
@@ -227,7 +225,7 @@ pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
 /// The table of throughput deadlocks, with at most one row per direction.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, Lock>> = rows_of(details, |of| of.lock.as_slice());
     let bytes = |value: fn(&Lock) -> i64| numbers::<Int64Type, _>(&rows, |row| value(row.value));
@@ -255,10 +253,10 @@ pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     batch(columns)
 }
 
-/// The table with the position of the capture point and the base RTT of each direction.
+/// The table of directions: capture point and base RTT.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn direction_facts<'a>(
     details: impl Iterator<Item = (u32, &'a DirectionDetails)>,
 ) -> Result<RecordBatch, ArrowError> {

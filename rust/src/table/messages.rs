@@ -1,4 +1,4 @@
-//! Builds the messages table, and reads the columns of segments and notes from which messages are derived.
+//! Builds the messages table, and reads its input: segments and notes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::connection::Confidence;
 use crate::ledger::{Cause, Note};
 use crate::messages::{Message, Noted, Segment};
 
-/// Reads segments from a batch with the columns that messages are derived from. Categories must be codes.
+/// Reads segments. They need codes for categories.
 ///
 /// # Errors
 /// A column is missing or has another type.
@@ -40,7 +40,7 @@ pub fn segments_of_messages(rows: &RecordBatch) -> Result<impl Iterator<Item = S
     }))
 }
 
-/// Reads notes from a batch of the notes table. Categories must be codes.
+/// Reads notes from a batch of the notes table. They need codes for categories.
 ///
 /// # Errors
 /// A column is missing or has another type.
@@ -64,7 +64,7 @@ pub fn noted(rows: &RecordBatch) -> Result<impl Iterator<Item = Noted>, ArrowErr
 /// One batch of the messages table.
 ///
 /// # Errors
-/// No error occurs in practice: all columns of the batch have the same length.
+/// None in practice, because all columns have the same length.
 pub fn messages(rows: &[Message]) -> Result<RecordBatch, ArrowError> {
     let number = |value: fn(&Message) -> i64| numbers::<Int64Type, _>(rows, value);
     let optional = |value: fn(&Message) -> Option<i64>| maybe::<Int64Type, _>(rows, value);

@@ -1,5 +1,4 @@
-//! The columns of the connections table about the rates at which a queue drains and a receiver reads, and about
-//! messages that a full buffer splits.
+//! The columns of the connections table about a draining queue, a reading receiver, and messages in pieces.
 
 use arrow_array::ArrayRef;
 use arrow_array::types::Int64Type;
@@ -8,8 +7,8 @@ use super::columns::{Column, rare};
 use crate::accounts::Rates;
 use crate::flows::ConnectionRow;
 
-/// Adds the columns of one direction. `at` is 0 if the client sends, 1 if the server sends; `prefix` is put before the
-/// column names. Values are null if the direction has little data.
+/// Adds the columns of one direction. The client (`at` = 0) or the server (`at` = 1) sends in it. Column names begin
+/// with `prefix`. Directions with little data have null values.
 pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<Option<&Rates>> = rows.iter().filter_map(|row| Some(row.rates.get(at)?.as_deref())).collect();
     let amount = |value: fn(&Rates) -> i64| rare::<Int64Type, _>(&rows, |row| row.map(value));

@@ -1,9 +1,9 @@
-//! The rows of the segments table before they are converted to Arrow columns. The rows are already stored by column, in
-//! blocks of 64 rows.
+//! The rows of the segments table before their conversion to Arrow columns. They are stored by column, in blocks of 64
+//! rows.
 //!
-//! The worker thread writes each value directly into its column. Another thread only copies whole columns and finds the
-//! nulls. If whole rows were stored one after the other, the second thread would have to read all rows again for each
-//! column, and the rows would no longer be in the cache.
+//! The worker thread writes each value directly into its column. Another thread then copies whole columns and looks for
+//! nulls. If whole rows were stored, this thread would read all of them again for each column, after they have left the
+//! cache.
 
 #![expect(clippy::inline_always, reason = "measured: otherwise rows are built in memory before columns are filled")]
 
@@ -11,16 +11,16 @@ use crate::flows::{SegmentRow, SegmentSink};
 use crate::nullable::Nullable;
 use crate::wire::AtmFacts;
 
-/// Number of rows per block: the number of bits in a word of a validity mask.
+/// Number of rows per block. It is the number of bits in a word of a validity mask.
 pub(super) const BLOCK_ROWS: usize = 64;
-/// The code that stands for null in a column of codes.
+/// Stands for null in a column of codes.
 pub(super) const NO_CODE: u8 = u8::MAX;
 
 /// A column of one block.
 pub(super) type Of<T> = [T; BLOCK_ROWS];
 
-/// The columns of a block, named as in [`SegmentRow`]. In rows where `departs` is false, `wait_ns` and `smss_bytes` are
-/// old values of an earlier batch and must not be read.
+/// The columns of a block, with the names in [`SegmentRow`]. In a row without `departs`, `wait_ns` and `smss_bytes` are
+/// left over from an earlier batch and must not be read.
 #[derive(Debug)]
 pub(super) struct Block {
     pub len: usize,
@@ -34,7 +34,7 @@ pub(super) struct Block {
     pub captured_payload_bytes: Of<i64>,
     pub flags: Of<u16>,
     pub window_bytes: Of<Nullable>,
-    /// Whether the segment has a timestamps option, so that `tsval` and `tsecr` are valid.
+    /// Whether the segment has a timestamps option. If not, `tsval` and `tsecr` are not valid.
     pub timed: Of<bool>,
     pub tsval: Of<u32>,
     pub tsecr: Of<u32>,
@@ -45,11 +45,11 @@ pub(super) struct Block {
     pub ect: Of<u8>,
     pub kind: Of<u8>,
     pub evidence: Of<u8>,
-    /// Number of the frame that is the evidence; 0 if there is none.
+    /// Number of the evidence frame, or 0 without evidence.
     pub evidence_frame: Of<u64>,
     pub confidence: Of<u8>,
     pub retransmit_trigger: Of<u8>,
-    /// Number of transmissions of the segment's bytes; 0 if the segment has no data, SYN or FIN.
+    /// Number of transmissions of the segment's bytes, or 0 for a segment without data, SYN and FIN.
     pub transmission: Of<u8>,
     pub dsack: Of<bool>,
     pub reset_kind: Of<u8>,
@@ -124,7 +124,7 @@ impl Block {
         }
     }
 
-    /// Appends a row. The block must not be full.
+    /// Appends a row to a block that is not full.
     #[inline(always)]
     fn put(&mut self, row: &SegmentRow) {
         let at = self.len % BLOCK_ROWS;
@@ -179,19 +179,19 @@ impl Block {
 
 #[inline(always)]
 fn set<T>(column: &mut Of<T>, at: usize, value: T) {
-    // The compiler knows that `at` is less than the length here, so it removes the bounds check.
+    // This form lets the compiler remove the bounds check, because `at` is less than the length.
     if let Some(place) = column.get_mut(at) {
         *place = value;
     }
 }
 
-/// The rows of one batch of the segments table. The memory is reused for the next batch after [`SegmentRows::clear`].
+/// The rows of one batch. [`SegmentRows::clear`] keeps the memory for the next batch.
 #[derive(Debug, Default)]
 pub struct SegmentRows {
-    /// The blocks with the rows. All blocks in use are full except the last one.
+    /// The blocks with the rows. Only the last block in use can have free rows.
     blocks: Vec<Box<Block>>,
     len: usize,
-    /// Values that only few rows have, as (index of the row, value).
+    /// Values of few rows: (index of the row, value).
     pub(super) sack_blocks: Vec<(usize, Box<[i64]>)>,
     pub(super) atm: Vec<(usize, AtmFacts)>,
 }
@@ -210,7 +210,7 @@ impl SegmentRows {
         self.len == 0
     }
 
-    /// Removes the rows, but does not release the memory.
+    /// Removes the rows, but keeps the memory.
     pub fn clear(&mut self) {
         for block in self.blocks.iter_mut().take(self.len.div_ceil(BLOCK_ROWS)) {
             block.len = 0;
@@ -220,7 +220,7 @@ impl SegmentRows {
         self.atm.clear();
     }
 
-    /// The blocks that contain rows.
+    /// The blocks with rows.
     pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.blocks.iter().take(self.len.div_ceil(BLOCK_ROWS)).map(AsRef::as_ref)
     }

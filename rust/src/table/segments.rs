@@ -1,4 +1,4 @@
-//! Builds the columns of the segments table from rows that are already stored by column ([`SegmentRows`]).
+//! Builds the columns of the segments table from [`SegmentRows`], which are already stored by column.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::departure;
 use super::rows::{BLOCK_ROWS, NO_CODE, SegmentRows};
 use crate::wire::{AtmFacts, Ecn, PathNames};
 
-/// The first columns of the table, in order. The columns in [`departure::SEGMENT_COLUMNS`] follow.
+/// The first columns of the table in order. Those in [`departure::SEGMENT_COLUMNS`] follow.
 const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("frame", |rows, _| numbers::<UInt64Type>(rows, |block| &block.frame)),
     ("ts_ns", |rows, _| nullable(rows, |block| &block.ts_ns)),
@@ -62,7 +62,7 @@ const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("cells", |rows, _| of_atm(rows, |atm| Some(atm.cells))),
 ];
 
-/// The names of all columns of the segments table, in order.
+/// The names of all columns of the segments table in order.
 pub fn segment_column_names() -> impl Iterator<Item = &'static str> {
     all_columns().map(|(name, _)| *name)
 }
@@ -71,7 +71,7 @@ fn all_columns() -> impl Iterator<Item = &'static (&'static str, SegmentColumn)>
     SEGMENT_COLUMNS.iter().chain(departure::SEGMENT_COLUMNS)
 }
 
-/// Builds batches of the segments table, with all columns or only some of them.
+/// Builds batches of the segments table with all or some of its columns.
 ///
 /// ```
 /// use tcptrace_lab_core::table::Segments;
@@ -79,7 +79,7 @@ fn all_columns() -> impl Iterator<Item = &'static (&'static str, SegmentColumn)>
 /// let wanted = ["payload_bytes".to_owned(), "frame".to_owned()];
 /// let schema = Segments::new(Some(&wanted)).schema();
 /// let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-/// assert_eq!(names, ["frame", "payload_bytes"]); // the table's order
+/// assert_eq!(names, ["frame", "payload_bytes"]); // the order in the table
 /// ```
 #[derive(Debug)]
 pub struct Segments {
@@ -89,8 +89,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Selects the columns in `wanted`, or all columns if `wanted` is `None`. The columns are always in the order of
-    /// the table.
+    /// Selects the columns in `wanted`, or all columns if it is `None`. Their order is that of the table.
     #[must_use]
     pub fn new(wanted: Option<&[String]>) -> Self {
         let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
@@ -115,16 +114,16 @@ impl Segments {
         Arc::clone(&self.schema)
     }
 
-    /// One batch.
+    /// One batch of the selected columns.
     ///
     /// # Errors
-    /// No error occurs in practice: all columns of the batch have the same length.
+    /// None in practice, because all columns have the same length.
     pub fn batch(&self, rows: &SegmentRows, paths: &PathNames) -> Result<RecordBatch, ArrowError> {
         RecordBatch::try_new(self.schema(), self.columns.iter().map(|make| make(rows, paths)).collect())
     }
 }
 
-/// A column of ATM values. Only few rows have such values.
+/// A column of ATM values, which few rows have.
 fn of_atm(rows: &SegmentRows, value: impl Fn(AtmFacts) -> Option<u16>) -> ArrayRef {
     if rows.atm.is_empty() {
         return Arc::new(PrimitiveArray::<UInt16Type>::new_null(rows.len()));
@@ -166,10 +165,10 @@ mod tests {
     use arrow_array::cast::AsArray;
     use proptest::prelude::*;
 
-    /// Rows for the test. The number of a row determines which optional values the row has.
+    /// Rows with different optional values, which depend on the number of the row.
     fn rows(numbers: &[Option<u16>]) -> SegmentRows {
         let mut rows = SegmentRows::default();
-        // Fill the memory first, so that old values remain in it.
+        // Old values remain in the memory after this loop.
         for _ in 0..100 {
             let departure = Wait { wait_ns: Some(-1).into(), ..Wait::default() };
             rows.push(SegmentRow { departure: Some(departure), dsack: true, ..SegmentRow::default() });

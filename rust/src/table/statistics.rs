@@ -1,4 +1,4 @@
-//! The columns of the connections table that [`StatisticsFigures`] fills.
+//! The columns of the connections table from [`StatisticsFigures`].
 
 use arrow_array::types::{Float64Type, Int64Type, UInt8Type};
 
@@ -6,17 +6,17 @@ use super::columns::{Column, maybe, nullable, numbers};
 use super::direction::DirectionRow;
 use crate::accounts::RttFigures;
 
-/// `sum / count`, rounded; `None` if `count` is 0.
+/// `sum / count`, rounded. `None` if `count` is 0.
 fn mean(sum: u64, count: u64) -> Option<i64> {
     (count > 0).then(|| ((u128::from(sum) + u128::from(count / 2)) / u128::from(count)) as i64)
 }
 
-/// `sum / count`; `None` if `count` is 0.
+/// `sum / count`. `None` if `count` is 0.
 fn ratio(sum: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum as f64 / count as f64)
 }
 
-/// Adds the columns of one direction. `prefix` is put before the column names.
+/// Adds the columns of one direction. Their names begin with `prefix`.
 pub(super) fn statistics(prefix: &str, rows: &[DirectionRow<'_>], columns: &mut Vec<Column>) {
     let named = counts(rows).into_iter().chain(sizes(rows)).chain(acks(rows)).chain(times(rows));
     columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
@@ -36,13 +36,13 @@ fn share(rows: &[DirectionRow<'_>], value: fn(&DirectionRow<'_>) -> Option<f64>)
     maybe::<Float64Type, _>(rows, value)
 }
 
-/// Number of segments with a CE mark. A SYN cannot have a CE mark (RFC 3168, 6.1.1). If all segments including the SYN
-/// have a CE mark, the result is 0, because the ECN bits are used for another purpose.
+/// Number of segments with a CE mark. A SYN cannot have one (RFC 3168, 6.1.1). If all segments have a CE mark, even the
+/// SYN, the ECN bits have another meaning, and the result is 0.
 fn ce_segments(row: &DirectionRow<'_>) -> u64 {
     Some(row.statistics.rare.ce_segments).filter(|marked| *marked < row.figures.segments).unwrap_or(0)
 }
 
-/// Columns that count segments.
+/// Columns with numbers of segments.
 fn counts(rows: &[DirectionRow<'_>]) -> Named {
     vec![
         ("frame_bytes", count(rows, |row| row.statistics.usual.frame_bytes)),
@@ -67,7 +67,7 @@ fn counts(rows: &[DirectionRow<'_>]) -> Named {
     ]
 }
 
-/// Columns with sizes in bytes: of segments, windows, data in flight, and the stream.
+/// Columns with bytes: segments, windows, data in flight, stream.
 fn sizes(rows: &[DirectionRow<'_>]) -> Named {
     vec![
         ("window_scale_offered", maybe::<UInt8Type, _>(rows, |row| row.figures.syn_options?.window_scale)),
@@ -75,7 +75,7 @@ fn sizes(rows: &[DirectionRow<'_>]) -> Named {
         ("mean_segment_bytes", amount(rows, |row| mean(row.counts.payload_bytes, row.figures.data_segments))),
         ("truncated_bytes", count(rows, |row| row.statistics.usual.truncated_bytes)),
         ("mean_window_bytes", {
-            // If the window scale is unknown, only windows of 0 are known, so there is no mean.
+            // Without a known window scale, only windows of 0 are known, so there is no mean.
             let samples =
                 |row: &DirectionRow<'_>| row.figures.window_scale.map(|_| row.statistics.usual.window_samples);
             maybe::<Int64Type, _>(rows, |row| mean(row.statistics.usual.window_sum_bytes, samples(row)?))
@@ -92,7 +92,7 @@ fn sizes(rows: &[DirectionRow<'_>]) -> Named {
     ]
 }
 
-/// Columns about the ACKs that this host sends, and about the ACKs of this host's data.
+/// Columns about the ACKs from this host, and about the ACKs for its data.
 fn acks(rows: &[DirectionRow<'_>]) -> Named {
     vec![
         ("advancing_acks", count(rows, |row| row.statistics.usual.advancing_acks)),
@@ -130,7 +130,7 @@ fn times(rows: &[DirectionRow<'_>]) -> Named {
     named
 }
 
-/// The column names for one set of samples: number, minimum, mean, maximum, standard deviation.
+/// Column names of one set of samples: number, minimum, mean, maximum, standard deviation.
 type Names = [&'static str; 5];
 
 const TIMESTAMP_NAMES: Names = [
@@ -182,7 +182,7 @@ fn if_it_acks(row: &DirectionRow<'_>, value: u32) -> Option<i64> {
     (row.statistics.usual.advancing_acks > 0).then_some(value.into())
 }
 
-/// Length of the stream in bytes, if SYN (offset 0) and FIN of the direction were captured.
+/// Length of the stream in bytes. `None` unless the capture contains SYN (offset 0) and FIN of the direction.
 fn stream_bytes(row: &DirectionRow<'_>) -> Option<i64> {
     let fin = row.statistics.usual.stream_end.get()?;
     (row.figures.syn_segments > 0).then_some(fin - 1)

@@ -1,19 +1,20 @@
-//! Reassembles AAL5 PDUs (ITU-T I.363.5) from 53-byte ATM cells, for each virtual channel.
+//! Reassembles AAL5 PDUs (ITU-T I.363.5) from 53-byte ATM cells, separately for each virtual channel.
 //!
-//! If a PDU has lost a cell or has a wrong CRC, the receiver's adaptation layer discards the PDU. This module returns
-//! the PDU, marked as damaged, because the segment in the PDU was sent and must not count as "not captured".
+//! A PDU can lose a cell or have a wrong CRC. The receiver's adaptation layer then discards the PDU. This module still
+//! returns the PDU and marks it as damaged. Otherwise its segment would count as "not captured", although the capture
+//! contains most of it.
 
 use std::collections::VecDeque;
 
 use super::segment::AtmFacts;
 
-/// Number of payload bytes in a cell.
 pub(super) const CELL_BYTES: usize = 48;
-/// Length of the trailer: CPCS-UU, CPI, length, CRC-32.
+/// Length of the trailer in bytes. Its fields are CPCS-UU, CPI, length and CRC-32.
 const TRAILER_BYTES: usize = 8;
-/// Maximum number of cells in a PDU. The 16-bit length field allows 65,535 bytes; padding and trailer are added.
+/// Maximum number of cells in a PDU. The 16-bit length field allows a payload of 65,535 bytes. The trailer and the
+/// padding come on top.
 const MAX_CELLS: usize = (65_535 + TRAILER_BYTES).div_ceil(CELL_BYTES);
-/// Maximum number of channels with an incomplete PDU. When the limit is reached, the oldest incomplete PDU is dropped.
+/// Maximum number of channels with an incomplete PDU. A further channel replaces the channel whose PDU began first.
 const MAX_CHANNELS: usize = 2048;
 
 /// Frame number and capture time of a cell.
@@ -22,17 +23,17 @@ pub(super) type Seen = (u64, Option<i64>);
 /// A virtual channel: (VPI, VCI).
 pub(super) type Channel = (u16, u16);
 
-/// An AAL5 PDU, or the damaged part of one.
+/// A complete AAL5 PDU, or a damaged one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pdu {
     pub atm: AtmFacts,
     /// Frame number and capture time of the PDU's last captured cell.
     pub seen: Seen,
-    /// CPCS payload of the PDU, without padding and trailer. For a damaged PDU, the bytes that were received.
+    /// The payload without padding and trailer. In a damaged PDU, only the received bytes.
     pub data: Vec<u8>,
     /// Whether the receiver's adaptation layer discarded the PDU.
     pub damaged: bool,
-    /// Length of the payload that was sent, from the trailer; `None` if the trailer is lost.
+    /// Length of the payload as sent. The length is read from the trailer, so it is `None` if the trailer is lost.
     pub payload_bytes: Option<usize>,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Pdu {
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     under_way: VecDeque<UnderWay>,
-    /// The frame with the first cell of the first PDU that never became complete, and the number of incomplete PDUs.
+    /// The PDUs that never became complete: the frame with the first cell of the first such PDU, and their number.
     unfinished: Option<(u64, u64)>,
 }
 
@@ -54,8 +55,10 @@ struct UnderWay {
 }
 
 impl Cells {
-    /// Adds a user cell. If the cell is the last one of a PDU, the PDU is returned. If the length in the trailer of
-    /// this PDU shows that the last cell of the previous PDU was lost, both PDUs are returned as damaged.
+    /// Adds a user cell. The last cell of a PDU returns this PDU.
+    ///
+    /// A lost last cell makes two PDUs look like one. The length in the second PDU's trailer reveals this, and both
+    /// PDUs are then returned as damaged.
     pub(super) fn add(&mut self, channel: Channel, payload: &[u8; CELL_BYTES], last: bool, seen: Seen) -> Vec<Pdu> {
         let at = self.under_way.iter().position(|pdu| pdu.channel == channel).unwrap_or_else(|| {
             if self.under_way.len() == MAX_CHANNELS {
@@ -74,8 +77,8 @@ impl Cells {
         self.under_way.remove(at).map_or_else(Vec::new, |pdu| pdu.pdus())
     }
 
-    /// Called at the end of the capture. Returns the frame with the first cell of the first PDU that never became
-    /// complete, and the number of incomplete PDUs.
+    /// Ends the reassembly at the end of the capture. Returns the frame with the first cell of the first PDU that never
+    /// became complete, and the number of incomplete PDUs.
     pub(super) fn finish(mut self) -> Option<(u64, u64)> {
         while !self.under_way.is_empty() {
             self.give_up_oldest();
@@ -92,7 +95,7 @@ impl Cells {
 }
 
 impl UnderWay {
-    /// Splits the cells up to an end-of-PDU cell into one or two PDUs.
+    /// Splits the collected cells into one or two PDUs. The last collected cell ends a PDU.
     fn pdus(&self) -> Vec<Pdu> {
         let (bytes, cells) = (self.bytes.as_slice(), self.seen.len());
         let length = payload_length(bytes);
@@ -108,13 +111,12 @@ impl UnderWay {
         }
     }
 
-    /// Makes a PDU from `bytes`, which include the padding. They include the trailer too if `length` is known. `end` is
-    /// the number of cells up to the last cell of the PDU.
+    /// Makes a PDU from `bytes`, which still contain the padding. If `length` is known, `bytes` contain the trailer
+    /// too. The PDU's last cell is cell number `end` of the collected cells.
     fn pdu(&self, bytes: &[u8], end: usize, length: Option<usize>, damaged: bool) -> Pdu {
         let atm = AtmFacts { channel: Some(self.channel), cells: (bytes.len() / CELL_BYTES) as u16 };
         let seen = end.checked_sub(1).and_then(|last| self.seen.get(last)).copied().unwrap_or((self.first_frame, None));
-        // The length is used only if a PDU of this length is not shorter than `bytes`. A smaller length belongs to
-        // another PDU, or is damaged.
+        // A PDU of `length` must fill all of `bytes`. A smaller length is damaged, or it belongs to another PDU.
         let payload_bytes = length.filter(|length| padded_length(*length) >= bytes.len());
         let behind_payload = payload_bytes.map_or(0, |length| padded_length(length) - length);
         let data = bytes.get(..bytes.len().saturating_sub(behind_payload)).unwrap_or(bytes).to_vec();
@@ -122,40 +124,41 @@ impl UnderWay {
     }
 }
 
-/// Number of bytes that a payload takes in cells, with padding and trailer.
+/// Number of payload bytes in all cells of a PDU, including padding and trailer.
 fn padded_length(payload_bytes: usize) -> usize {
     aal5_cells(payload_bytes) * CELL_BYTES
 }
 
-/// Number of cells that a payload takes, with padding and trailer.
+/// Number of cells that carry a payload with its padding and trailer.
 ///
 /// ```
 /// use tcptrace_lab_core::wire::aal5_cells;
 ///
-/// assert_eq!(aal5_cells(40), 1); // IP and TCP headers with the trailer of 8 bytes fill exactly one cell
-/// assert_eq!(aal5_cells(40 + 8), 2); // with LLC/SNAP (RFC 1483), an ACK takes two cells
+/// assert_eq!(aal5_cells(40), 1); // IP header, TCP header and trailer (8 bytes) fill exactly one cell
+/// assert_eq!(aal5_cells(40 + 8), 2); // an ACK with LLC/SNAP (RFC 1483) needs two cells
 /// ```
 #[must_use]
 pub fn aal5_cells(payload_bytes: usize) -> usize {
     (payload_bytes + TRAILER_BYTES).div_ceil(CELL_BYTES)
 }
 
-/// Whether `pdu` (with padding and trailer) has the number of cells that its length field requires, and a correct CRC.
+/// Whether the CRC of `pdu` is correct, and its length matches the length field. `pdu` includes padding and trailer.
 pub(super) fn is_whole(pdu: &[u8]) -> bool {
     payload_length(pdu).is_some_and(|length| padded_length(length) == pdu.len()) && crc32(pdu) == GOOD_CRC
 }
 
-/// The length field of the trailer. Returns `None` if the field is 0, which means that the sender aborted the PDU.
+/// The length field of the trailer. A sender writes the length 0 when it aborts a PDU; the result is then `None`.
 pub(super) fn payload_length(pdu: &[u8]) -> Option<usize> {
     let [.., high, low, _, _, _, _] = *pdu else { return None };
     Some(usize::from(u16::from_be_bytes([high, low]))).filter(|length| *length > 0)
 }
 
-/// Value of the CRC register after a PDU with a correct CRC (the remainder in I.363.5, 9.2.1.2).
+/// Value of the CRC register after all bytes of an undamaged PDU (the remainder in I.363.5, 9.2.1.2).
 const GOOD_CRC: u32 = 0xc704_dd7b;
 const POLYNOMIAL: u32 = 0x04c1_1db7;
 
-/// Computes the CRC-32 of AAL5: most significant bit first, initialized with ones, not inverted at the end.
+/// Computes the CRC-32 of AAL5. Bits are processed from the most significant one, the register starts with ones, and
+/// the result is not inverted.
 fn crc32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(
@@ -171,7 +174,6 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// Makes a PDU with padding, length and CRC for the tests.
     fn pdu(payload: &[u8]) -> Vec<u8> {
         let mut bytes = payload.to_vec();
         bytes.resize((payload.len() + TRAILER_BYTES).div_ceil(CELL_BYTES) * CELL_BYTES - 6, 0);
@@ -216,8 +218,7 @@ mod tests {
         assert!(send(&mut cells, &pdu(&[7; 100]), &[2]).is_empty());
         let given = send(&mut cells, &pdu(&[8; 200]), &[]);
         assert_eq!(given.iter().map(|pdu| (pdu.damaged, pdu.data[0])).collect::<Vec<_>>(), [(true, 7), (true, 8)]);
-        // Each PDU has the frame number of its own last captured cell: frame 2 for the first PDU, frame 5 for the
-        // second.
+        // Frame 2 contains the last captured cell of the first PDU, and frame 5 the last cell of the second PDU.
         assert_eq!(given.iter().map(|pdu| pdu.seen.0).collect::<Vec<_>>(), [2, 5]);
     }
 

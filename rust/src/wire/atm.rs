@@ -5,12 +5,12 @@ use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
 use super::segment::AtmFacts;
 
-/// Channel and number of cells of a PDU, if only the PDU's payload was captured.
+/// Channel and number of cells of a PDU that was captured without its cell headers.
 pub(super) fn facts(channel: Option<Channel>, payload_bytes: usize) -> AtmFacts {
     AtmFacts { channel, cells: aal5_cells(payload_bytes).min(usize::from(u16::MAX)) as u16 }
 }
 
-/// Reads a `SunATM` pseudo-header, which contains direction, traffic type, VPI and VCI.
+/// Reads a `SunATM` pseudo-header: direction and traffic type in one byte, then VPI and VCI.
 pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result<Layer, Stop> {
     const LANE: u8 = 1;
     const MANAGEMENT: u8 = 5;
@@ -23,23 +23,21 @@ pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result
             Ok(Layer::Ethernet)
         }
         MANAGEMENT | SIGNALLING => Err(Stop::NotTcp),
-        // Traffic type 2 is LLC multiplexing, and the driver does not specify other types, so the layer is recognized
-        // by the content.
+        // Traffic type 2 is LLC multiplexing. The driver does not document the other types, so the content decides.
         _ => Ok(Layer::Aal5),
     }
 }
 
-/// Recognizes the first layer in an AAL5 PDU: LLC, a bridged frame, PPP or IP. If there is no LLC header, the channel
-/// carries only one protocol (VC multiplexing, Fore IP).
+/// Recognizes the first layer in an AAL5 PDU: LLC, a bridged frame, PPP or IP. A PDU without an LLC header comes from a
+/// channel that carries only one protocol (VC multiplexing, Fore IP).
 pub(super) fn payload(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data {
-        // On a channel only for bridged frames, a PDU begins with two bytes of padding and has no LLC header (RFC 2684,
-        // 6.2).
+        // On a channel for bridged frames only, a PDU begins with two bytes of padding (RFC 2684, 6.2).
         [0, 0, ..] => {
             cursor.take::<2>("bridged AAL5 header")?;
             Ok(Layer::Ethernet)
         }
-        // On a channel only for PPP, a PDU begins with the PPP protocol number (RFC 2364, 4).
+        // On a channel for PPP only, a PDU begins with the PPP protocol number (RFC 2364, 4).
         [0, 0x21 | 0x57, ..] => Ok(Layer::PPP),
         [first, ..] if first >> 4 == 4 => Ok(Layer::Ipv4),
         [first, ..] if first >> 4 == 6 => Ok(Layer::Ipv6),

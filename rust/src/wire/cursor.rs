@@ -1,15 +1,15 @@
-//! The bytes of a frame that are not dissected yet, and the reasons why dissection stops.
+//! The unread part of a frame, and the reasons to stop reading.
 
 use crate::capture::LinkType;
 
-/// The part of a frame that is not dissected yet: its captured bytes, and its length on the wire.
+/// The unread part of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
-    /// The captured bytes that are not dissected yet.
+    /// The captured bytes of this part.
     pub(super) data: &'a [u8],
-    /// Length on the wire of the part that is not dissected yet; at least the number of captured bytes.
+    /// Length of this part on the wire. It is never less than the number of captured bytes.
     pub(super) wire_bytes: usize,
-    /// How reliable the bytes are. In a damaged frame, an IPv4 header is accepted only if its checksum is correct.
+    /// How reliable the bytes are. In a damaged frame, only an IPv4 header with a correct checksum is accepted.
     pub(super) trust: Trust,
 }
 
@@ -18,14 +18,14 @@ pub(crate) struct Cursor<'a> {
 pub(super) enum Trust {
     /// The bytes are as they were sent.
     Whole,
-    /// The link damaged or lost some bytes; the number of bytes that were sent is known.
+    /// The link damaged or lost some bytes, but the number of sent bytes is known.
     LengthOnly,
-    /// The link damaged or lost some bytes; the number of bytes that were sent is unknown.
+    /// The link damaged or lost some bytes, and the number of sent bytes is unknown.
     Nothing,
 }
 
 impl<'a> Cursor<'a> {
-    /// Returns the next `N` bytes, which are a header, and moves the cursor past them.
+    /// Returns the next `N` bytes and moves the cursor past them. `header` names the header in error messages.
     #[inline]
     pub(super) fn take<const N: usize>(&mut self, header: &'static str) -> Result<&'a [u8; N], Stop> {
         match self.data.split_first_chunk::<N>() {
@@ -39,7 +39,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns the next `count` bytes, and moves the cursor past them.
+    /// Returns the next `count` bytes and moves the cursor past them.
     #[inline]
     pub(super) fn take_slice(&mut self, count: usize, header: &'static str) -> Result<&'a [u8], Stop> {
         match self.data.split_at_checked(count) {
@@ -53,8 +53,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Limits the remaining bytes to `wire_bytes`, the length in a packet's header. Padding and trailers after the
-    /// packet are dropped.
+    /// Drops padding and trailers after a packet. `wire_bytes` is the packet length from the packet's own header.
     #[inline]
     pub(super) fn limit(&mut self, wire_bytes: usize) {
         if wire_bytes < self.wire_bytes {
@@ -81,22 +80,22 @@ pub enum Stop {
     NotTcp,
     /// The capture truncated the named header (snaplen).
     Cut(&'static str),
-    /// The named header contradicts itself or the headers around it.
+    /// The named header contradicts itself, or it contradicts a header around it.
     Malformed(&'static str),
-    /// The frame has a fragment of an IP packet, and other fragments are still missing.
+    /// The frame contains a fragment of an IP packet that is not complete yet.
     Fragment,
-    /// This engine does not read the frame's link type.
+    /// This engine cannot read frames of this link type.
     UnknownLink(LinkType),
-    /// This engine does not read the frame's link type. The type is not counted separately, because too many such types
-    /// occur.
+    /// This engine cannot read the frame's link type. The capture has too many such types to count each of them.
     MoreUnknownLinks,
-    /// The TCP header's length contradicts itself or the packet. The segment is returned without data.
+    /// The data offset contradicts the length of the packet, or it is smaller than the TCP header. The segment is still
+    /// returned, but without data.
     BadDataOffset,
-    /// The link lost a part of the AAL5 PDU, including its headers.
+    /// The link lost a part of the AAL5 PDU, and the headers are in this part.
     DamagedPdu,
-    /// The content is split over several frames and not reassembled here, or the frame has several packets. The text
-    /// describes the content.
+    /// The content is spread over several frames and not reassembled, or the packet has a form that is not supported.
+    /// The text names the content.
     NotRead(&'static str),
-    /// More nested headers than [`MAX_LAYERS`].
+    /// The frame has more nested headers than [`MAX_LAYERS`].
     TooDeep,
 }

@@ -1,26 +1,25 @@
-//! Reads records of Endace's Extensible Record Format (ERF), which has a record header before each packet or cell.
+//! Reads records of Endace's Extensible Record Format (ERF). Each captured packet or cell follows a record header.
 
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
 
-/// The bit of the type field which says that extension headers follow.
+/// This bit of the type field is set if extension headers follow.
 const EXTENSION_HEADERS: u8 = 0x80;
-/// Length of the record header, which contains time, type, flags, lengths and loss counter.
+/// Length of the record header: time, type, flags, lengths and loss counter.
 const HEADER_BYTES: usize = 16;
 
 /// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    /// The content of the record begins with this layer.
+    /// A packet that begins with this layer.
     Layer(Layer),
-    /// The record contains one ATM cell: a header of 4 bytes (without HEC) and 48 bytes of payload.
+    /// One ATM cell: a header of 4 bytes (without HEC) and 48 bytes of payload.
     Cell,
-    /// The record contains an ATM header of 4 bytes, then an AAL5 PDU with padding and trailer.
+    /// An ATM header of 4 bytes, then an AAL5 PDU with padding and trailer.
     Aal5,
 }
 
-/// Reads the record header, the extension headers, and the bytes that some record types have before the packet. Returns
-/// the kind of content.
+/// Reads the record header and everything else before the packet. Returns the kind of content.
 pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
     let header = cursor.take::<HEADER_BYTES>("ERF header")?;
     let (kind, wire_bytes) = (header[8], u16::from_be_bytes([header[14], header[15]]));
@@ -29,7 +28,7 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
         more = cursor.take::<8>("ERF extension header")?[0] & EXTENSION_HEADERS;
     }
     let record = match kind & !EXTENSION_HEADERS {
-        // Record types 1, 10, 15 and 19 contain HDLC. The first byte distinguishes PPP and Cisco HDLC.
+        // Record types 1, 10, 15 and 19 contain HDLC. Its first byte tells PPP from Cisco HDLC.
         1 | 10 | 15 | 19 => Record::Layer(Layer::HDLC),
         5 | 17 => {
             cursor.take::<4>("ERF channel header")?;
@@ -53,7 +52,7 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
         23 => Record::Layer(Layer::Ipv6),
         _ => return Err(Stop::NotTcp),
     };
-    // Padding after the packet extends the record to a multiple of eight bytes.
+    // A record is padded to a multiple of eight bytes after its packet.
     if record != Record::Cell {
         cursor.limit(usize::from(wire_bytes));
     }

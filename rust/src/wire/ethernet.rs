@@ -7,11 +7,11 @@ use super::tunnel;
 
 pub(super) const ETHER_IPV4: u16 = 0x0800;
 pub(super) const ETHER_IPV6: u16 = 0x86dd;
-/// The Ethernet types of VLAN tags: 802.1Q, 802.1ad, and two numbers that were used before 802.1ad.
+/// The Ethernet types of VLAN tags: 802.1Q, 802.1ad, and two numbers from before 802.1ad.
 const ETHER_VLAN: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
-/// An Ethernet type field up to this value contains the length of an 802.3 frame.
+/// Up to this value, the type field of an Ethernet header contains the length of an 802.3 frame.
 pub(super) const ETHER_MAX_LENGTH: u16 = 1500;
-/// An Ethernet type field of at least this value contains a type (IEEE 802.3, 3.2.6).
+/// From this value on, the type field of an Ethernet header contains a type (IEEE 802.3, 3.2.6).
 const ETHER_MIN_TYPE: u16 = 1536;
 
 /// Reads an Ethernet II or IEEE 802.3 header.
@@ -28,13 +28,13 @@ pub(super) fn ethernet_ii(cursor: &mut Cursor<'_>) -> Result<u16, Stop> {
     Ok(u16::from_be_bytes([header[12], header[13]]))
 }
 
-/// Reads a frame that has a length instead of a type: an 802.3 frame, or a frame of Cisco's Inter-Switch Link (ISL). An
-/// ISL frame begins with a special multicast address, and contains a whole Ethernet frame after 26 bytes.
+/// Reads a frame with a length instead of a type. This is an 802.3 frame, or a frame of Cisco's Inter-Switch Link
+/// (ISL). An ISL header begins with a special multicast address; a whole Ethernet frame follows its 26 bytes.
 #[cold]
 fn short(header: &[u8; 14], value: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ISL_REST_BYTES: usize = 26 - 14;
     match *header {
-        // In the sixth byte of an ISL frame, the upper half is 0 for Ethernet, and the lower half contains user bits.
+        // The upper half of an ISL frame's sixth byte is 0 for Ethernet. The lower half contains user bits.
         [0x01 | 0x0c, 0x00, 0x0c, 0x00, 0x00, 0x00..=0x0f, ..] => {
             cursor.take::<ISL_REST_BYTES>("ISL header")?;
             Ok(Layer::Ethernet)
@@ -51,7 +51,6 @@ fn type_or_length(value: u16, cursor: &mut Cursor<'_>) -> Layer {
     Layer::Llc
 }
 
-/// The layer of an Ethernet type.
 #[inline]
 pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     match value {
@@ -68,8 +67,8 @@ pub(super) fn vlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(type_or_length(u16::from_be_bytes([tag[2], tag[3]]), cursor))
 }
 
-/// Reads an LLC header (IEEE 802.2). SNAP after LLC contains an Ethernet type (RFC 1042, IEEE 802.1H), or says that a
-/// bridged frame follows (RFC 2684, 5.2). IP and OSI have their own SAP numbers.
+/// Reads an LLC header (IEEE 802.2). IP and OSI have their own SAP numbers. The SAP number of SNAP announces an
+/// Ethernet type (RFC 1042, IEEE 802.1H) or a bridged frame (RFC 2684, 5.2).
 pub(super) fn llc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const SNAP: [u8; 3] = [0xaa, 0xaa, 0x03];
     const IP_SAP: [u8; 3] = [0x06, 0x06, 0x03];

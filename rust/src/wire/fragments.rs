@@ -1,40 +1,40 @@
 //! Reassembles IP fragments (RFC 791, 3.2; RFC 8200, 4.5), with limits on memory and waiting time.
 //!
-//! The rules are those of Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). If fragments
-//! overlap, the whole datagram is dropped (RFC 5722; for IPv4 since Linux 4.19). A fragment without new bytes is
-//! ignored. If the capture truncated a fragment, its full length is used. Only the length of a fragment is needed,
-//! except for the first fragment, which contains the TCP header.
+//! The rules are those of Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). Overlapping
+//! fragments drop the whole datagram (RFC 5722; for IPv4 since Linux 4.19). A fragment without new bytes is ignored.
+//!
+//! A fragment counts with its full length even if the capture truncated it. The bytes themselves matter only in the
+//! first fragment, which contains the TCP header.
 
 use std::collections::VecDeque;
 
 use super::layers::{FragmentPlace, Layer};
 use super::segment::{Ecn, IpEndpoints, IpFacts};
 
-/// Maximum time from the first fragment of an IPv4 datagram until the datagram is complete (Linux `ipfrag_time`).
+/// Maximum time from an IPv4 datagram's first fragment to its last one (Linux `ipfrag_time`).
 const MAX_AGE_NS: i64 = 30_000_000_000;
-/// Maximum time from the first fragment of an IPv6 datagram until the datagram is complete (Linux `ip6frag_time`; 60
-/// seconds in RFC 8200, 4.5).
+/// Maximum time from an IPv6 datagram's first fragment to its last one (Linux `ip6frag_time`; RFC 8200, 4.5).
 const MAX_AGE_V6_NS: i64 = 60_000_000_000;
-/// The length of every fragment except the last is a multiple of this unit.
+/// Fragments have a multiple of this length, except the last fragment of a datagram.
 const UNIT_BYTES: usize = 8;
-/// Maximum number of incomplete datagrams. When the limit is reached, the oldest datagram is dropped.
+/// Maximum number of incomplete datagrams. A further datagram replaces the oldest one.
 const MAX_DATAGRAMS: usize = 1024;
-/// Maximum number of stored bytes of all incomplete datagrams together (Linux `ipfrag_high_thresh`).
+/// Maximum number of bytes of all incomplete datagrams together (Linux `ipfrag_high_thresh`).
 const MAX_BYTES: usize = 4 << 20;
-/// Additional memory for each stored fragment, in bytes.
+/// Memory for the bookkeeping of one fragment, in bytes.
 const PART_BYTES: usize = 64;
-/// Largest datagram of IPv4 and IPv6. (IPv6 jumbograms are larger, but must not be fragmented.)
+/// Largest datagram of IPv4 and IPv6 in bytes. Larger IPv6 packets (jumbograms) must not be fragmented.
 const MAX_DATAGRAM_BYTES: usize = 65_535;
 
-/// One IP fragment, as described by its IP header.
+/// One IP fragment, according to its IP header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fragment<'a> {
     pub facts: IpFacts,
     pub endpoints: IpEndpoints,
     pub place: FragmentPlace,
-    /// Captured bytes of the fragment's payload.
+    /// The captured bytes of the payload.
     pub data: &'a [u8],
-    /// Length of the fragment's payload on the wire.
+    /// Length of the payload on the wire.
     pub wire_bytes: usize,
 }
 
@@ -43,7 +43,7 @@ struct Key {
     source: [u64; 2],
     destination: [u64; 2],
     identification: u32,
-    /// IP protocol number; 0 for IPv6, where the protocol number does not distinguish datagrams (RFC 8200, 4.5).
+    /// IP protocol number. It is 0 for IPv6, where the protocol number does not tell datagrams apart (RFC 8200, 4.5).
     protocol: u8,
 }
 
@@ -54,8 +54,8 @@ struct Part {
     captured: Vec<u8>,
 }
 
-/// The bytes of one fragment, or of several adjacent fragments that arrived in order. A fragment inside a run is
-/// ignored as a duplicate.
+/// Contiguous received bytes, from one fragment or from several fragments that arrived in order. A fragment inside a
+/// run is a duplicate.
 #[derive(Debug)]
 struct Run {
     start: usize,
@@ -68,15 +68,15 @@ struct Datagram {
     max_age_ns: i64,
     first_ts_ns: Option<i64>,
     first_frame: u64,
-    /// Length of the datagram's payload, known when the last fragment has arrived.
+    /// Length of the datagram's payload. The last fragment reveals it.
     total_bytes: Option<usize>,
-    /// The fragments, in order of their offsets and without overlap.
+    /// The fragments in order of their offsets. They do not overlap.
     parts: Vec<Part>,
-    /// The received bytes as runs, in order of their offsets.
+    /// The received runs in order of their offsets.
     runs: Vec<Run>,
-    /// The fields of the IP header and the protocol number, both from the first fragment.
+    /// The IP header fields and the protocol number of the first fragment.
     head: Option<(IpFacts, u8)>,
-    /// Whether any fragment has a CE mark, so that the reassembled datagram gets a CE mark too (RFC 3168, 5.3).
+    /// Whether any fragment has a CE mark. The reassembled datagram then has a CE mark too (RFC 3168, 5.3).
     met_congestion: bool,
 }
 
@@ -88,14 +88,14 @@ pub(crate) struct Reassembled {
     pub layer: Layer,
     /// Number of fragments.
     pub fragments: u16,
-    /// Captured bytes of the payload, up to the first byte that was not captured.
+    /// The captured bytes of the payload, up to the first byte that is missing in the capture.
     pub data: Vec<u8>,
     /// Length of the datagram's payload.
     pub wire_bytes: usize,
 }
 
-/// Datagrams that were dropped, by reason. Each field contains the first frame of the first dropped datagram, and the
-/// number of dropped datagrams.
+/// The dropped datagrams by reason. Each pair is the first frame of the first dropped datagram, and the number of
+/// dropped datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GivenUp {
     pub incomplete: Option<(u64, u64)>,
@@ -103,14 +103,13 @@ pub(crate) struct GivenUp {
     pub impossible: Option<(u64, u64)>,
 }
 
-/// Why a fragment cannot be added to its datagram.
+/// The reason why a fragment does not fit into its datagram.
 enum Broken {
     Overlap,
-    /// The fragment is impossible: it is empty, exceeds the largest datagram, ends after the last fragment, or is
-    /// marked as the last fragment although later bytes have arrived.
+    /// The fragment is empty, exceeds the largest datagram or ends after the last fragment. Or it claims to be the last
+    /// fragment although later bytes have arrived.
     Impossible,
-    /// The IPv6 fragment ends inside a unit or exceeds the largest datagram. Only this fragment is ignored, and its
-    /// datagram still waits for other fragments.
+    /// The IPv6 fragment ends inside a unit, or it exceeds the largest datagram. Only this fragment is ignored.
     Unfit,
 }
 
@@ -123,7 +122,7 @@ pub(crate) struct Reassembler {
 }
 
 impl Reassembler {
-    /// Adds a fragment. Returns the datagram if the fragment completes it.
+    /// Adds a fragment. Returns the whole datagram if no fragment is missing any more.
     pub(crate) fn add(&mut self, fragment: &Fragment<'_>, frame: u64, ts_ns: Option<i64>) -> Option<Reassembled> {
         self.expire(ts_ns);
         let key = Key {
@@ -171,8 +170,7 @@ impl Reassembler {
         self.remove(at)?.reassemble(fragment.endpoints)
     }
 
-    /// Called at the end of the capture. Returns all datagrams that were dropped, including those that are still
-    /// incomplete.
+    /// Ends the reassembly at the end of the capture. Datagrams that are still incomplete count as dropped.
     pub(crate) fn finish(mut self) -> GivenUp {
         while !self.waiting.is_empty() {
             self.give_up(0);
@@ -180,7 +178,6 @@ impl Reassembler {
         self.given_up
     }
 
-    /// Drops an incomplete datagram.
     fn give_up(&mut self, at: usize) {
         if let Some(datagram) = self.remove(at) {
             note(&mut self.given_up.incomplete, datagram.first_frame);
@@ -219,17 +216,17 @@ impl Datagram {
         }
     }
 
-    /// Whether the datagram has waited too long for its fragments; false if a capture time is unknown.
+    /// Whether the datagram has waited too long for its fragments. The result is false if a capture time is unknown.
     fn is_too_old(&self, now_ns: Option<i64>) -> bool {
         now_ns.zip(self.first_ts_ns).is_some_and(|(now, first)| now.saturating_sub(first) > self.max_age_ns)
     }
 
-    /// The offset after the last byte received so far.
+    /// The end of the last received byte, as an offset in the datagram.
     fn reach(&self) -> usize {
         self.parts.last().map_or(0, |part| part.end)
     }
 
-    /// Adds a fragment. Returns the memory used for the fragment, or `None` if the fragment has no new bytes.
+    /// Adds a fragment. Returns the memory for this fragment, or `None` if the fragment has no new bytes.
     fn add(&mut self, fragment: &Fragment<'_>) -> Result<Option<usize>, Broken> {
         let place = fragment.place;
         let start = usize::from(place.offset);
@@ -257,8 +254,8 @@ impl Datagram {
         Ok(Some(kept_bytes))
     }
 
-    /// The offset after a fragment. If more fragments follow, the fragment must end at a multiple of eight bytes. In
-    /// IPv4, excess bytes are dropped; in IPv6, they are an error.
+    /// The end of a fragment, as an offset in the datagram. All fragments except the last must end at a multiple of
+    /// eight bytes. IPv4 drops the excess bytes; IPv6 treats them as an error.
     fn end(fragment: &Fragment<'_>) -> Result<usize, Broken> {
         let v6 = fragment.endpoints.v6;
         let end = usize::from(fragment.place.offset).saturating_add(fragment.wire_bytes);
@@ -271,9 +268,10 @@ impl Datagram {
         }
     }
 
-    /// Records received bytes. Returns false if all these bytes were received before. As in Linux, a run is extended
-    /// only if a fragment continues the last run. A fragment that repeats several earlier fragments is therefore
-    /// recognized as a duplicate only if the earlier fragments arrived in order.
+    /// Records received bytes. Returns false if all of them have arrived before.
+    ///
+    /// As in Linux, only a fragment at the end of the last run extends a run. A fragment can repeat several earlier
+    /// fragments. It is recognized as a duplicate only if those fragments arrived in order.
     fn add_run(&mut self, start: usize, end: usize) -> Result<bool, Broken> {
         let at = self.runs.partition_point(|run| run.end <= start);
         match self.runs.get(at) {

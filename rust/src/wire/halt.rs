@@ -1,19 +1,19 @@
-//! The reasons why a walk through headers halts before it reaches TCP or UDP.
+//! The reasons to pause a walk through the headers of a frame.
 
 use super::cursor::Stop;
 use super::fragments::Fragment;
 use super::vj;
 use super::wifi_fragments::Place;
 
-/// Why a walk halts before it reaches TCP or UDP.
+/// The reason why a walk has not reached TCP or UDP.
 pub(super) enum Halt<'a> {
     Stop(Stop),
     Fragment(Fragment<'a>),
-    /// The walk reached a fragment of an 802.11 frame.
+    /// A fragment of an 802.11 frame.
     WifiFragment(Place),
-    /// The walk reached an 802.11 frame that contains several packets (A-MSDU).
+    /// An 802.11 frame with several packets (A-MSDU).
     Aggregate,
-    /// The walk reached a packet with Van Jacobson header compression.
+    /// A packet with Van Jacobson header compression.
     VanJacobson(vj::Form),
 }
 

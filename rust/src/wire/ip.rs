@@ -13,14 +13,13 @@ const DESTINATION: u8 = 60;
 const MOBILITY: u8 = 135;
 const HOST_IDENTITY: u8 = 139;
 const SHIM6: u8 = 140;
-/// The "more fragments" flag of IPv4.
 pub(super) const MORE_FRAGMENTS: u16 = 0x2000;
-/// The bits of the IPv4 fragment offset, which counts units of eight bytes.
+/// Mask of the IPv4 fragment offset, which counts units of eight bytes.
 pub(super) const FRAGMENT_UNITS: u16 = 0x1fff;
-/// Type of the hop-by-hop option that contains the length of a packet of more than 65,535 bytes (RFC 2675).
+/// Type of the hop-by-hop option for packets of more than 65,535 bytes (RFC 2675). The option contains their length.
 const JUMBO_OPTION: u8 = 0xc2;
 
-/// Returns the layer IPv4 or IPv6, depending on the version in the first four bits.
+/// The layer IPv4 or IPv6, according to the version field in the first four bits.
 #[inline]
 pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data.first().map(|byte| byte >> 4) {
@@ -33,9 +32,8 @@ pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
 
 /// Reads an IPv4 header.
 ///
-/// If the total length in the header is 0 (in captures taken before segmentation offload, and with BIG TCP), the length
-/// of the frame is used. If the total length is greater than the length of the frame, the length of the frame is used
-/// too, as in Wireshark.
+/// The total length is 0 in packets that were captured before segmentation offload, and with BIG TCP. Their length is
+/// that of the frame. The frame length also applies if the total length exceeds it, as in Wireshark.
 #[inline]
 pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
@@ -74,15 +72,16 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
     Ok(Layer::IpProtocol(h[9]))
 }
 
-/// Whether a packet of `total_bytes` fills a damaged PDU of known length, except for the padding and checksum of a
-/// bridged Ethernet frame. Otherwise, the supposed IP header is data that looks like a header by chance.
+/// Whether a packet of `total_bytes` fills its frame. The check applies only to a damaged PDU of known length. Random
+/// data can look like an IP header, but rarely has a matching length. A bridged Ethernet frame can have padding and a
+/// checksum after the packet.
 fn fills(cursor: &Cursor<'_>, total_bytes: usize) -> bool {
     const MAX_PADDING: usize = 46 - 20 + 4;
     cursor.trust != Trust::LengthOnly
         || cursor.wire_bytes.checked_sub(total_bytes).is_some_and(|rest| rest <= MAX_PADDING)
 }
 
-/// Whether the header checksum is correct: the sum of all 16-bit words of the header must be 0xffff (RFC 1071).
+/// Whether the header checksum is correct: all 16-bit words of the header add up to 0xffff (RFC 1071).
 fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
     let words = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum::<u32>();
     let sum = words(header) + words(options);
@@ -91,8 +90,8 @@ fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
 
 /// Reads an IPv6 header.
 ///
-/// If the payload length is 0 and a hop-by-hop option contains the length, the packet is a jumbogram (RFC 2675). If
-/// Linux's BIG TCP omits this option, the length of the frame is used.
+/// A payload length of 0 means a jumbogram, whose length is in a hop-by-hop option (RFC 2675). Linux's BIG TCP can omit
+/// this option. The packet length is then that of the frame.
 pub(super) fn v6(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
     let h = cursor.take::<40>("IPv6 header")?;
@@ -115,8 +114,8 @@ fn word(header: &[u8; 40], at: usize) -> u64 {
     header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Reads an IPv6 extension header, or returns the layer for another protocol number. (The authentication header also
-/// occurs in IPv4.)
+/// Reads an IPv6 extension header or an authentication header, which also occurs in IPv4. Any other protocol number
+/// leads to the layer of that protocol.
 pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match number {
         HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HOST_IDENTITY | SHIM6 => {
@@ -135,8 +134,7 @@ pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Sto
         FRAGMENT => {
             let head = cursor.take::<8>("IPv6 fragment header")?;
             let fragment = u16::from_be_bytes([head[2], head[3]]);
-            // A fragment with offset 0 and without "more fragments" is an atomic fragment (RFC 6946), which is a
-            // complete packet.
+            // An atomic fragment (RFC 6946) has offset 0 and no "more fragments" flag. It is a complete packet.
             if fragment & 0xfff9 == 0 {
                 return Ok(Layer::IpProtocol(head[0]));
             }
@@ -151,7 +149,7 @@ pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Sto
     }
 }
 
-/// Applies the jumbo payload option, if there is one. `cursor` is at the end of the hop-by-hop header.
+/// Applies the jumbo payload option, if the hop-by-hop header has one. `cursor` is behind this header.
 fn limit_to_jumbo(options: &[u8], cursor: &mut Cursor<'_>) {
     let mut rest = options;
     while let [kind, tail @ ..] = rest {

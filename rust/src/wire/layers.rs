@@ -1,26 +1,25 @@
-//! The layers that the dissector reads, and the path of layers that leads to a segment.
+//! The layers that the dissector can read, and the paths of layers in frames.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{tcp, vj};
 
-/// Maximum number of headers in one frame. In captures of real traffic, even frames with nested tunnels have fewer than
-/// ten headers.
+/// Maximum number of headers in one frame. Real frames have fewer than ten, even with nested tunnels.
 pub(super) const MAX_LAYERS: usize = 24;
 
 /// The position of a fragment in its IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentPlace {
     pub identification: u32,
-    /// Protocol number of the content of the whole packet.
+    /// Protocol number of the packet's content.
     pub protocol: u8,
-    /// Offset of the fragment in the packet, in bytes.
+    /// Offset in the packet, in bytes.
     pub offset: u16,
     /// Whether more fragments follow.
     pub more: bool,
 }
 
-/// The next header.
+/// The kind of the next header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
     Ethernet,
@@ -48,13 +47,13 @@ pub(crate) enum Layer {
     IpProtocol(u8),
     /// A fragment of an IP packet.
     Fragment(FragmentPlace),
-    /// HDLC framing of PPP or Cisco. `sent` says whether the capturing host sent the frame, if the link type records
-    /// the direction.
+    /// HDLC framing of PPP or Cisco. `sent` is true if the capturing host sent the frame, and `None` if the link type
+    /// does not record the direction.
     Hdlc {
         sent: Option<bool>,
     },
-    /// PPP (RFC 1661), with or without HDLC address and control. `sent` says whether the capturing host sent the frame,
-    /// if the link type records the direction.
+    /// PPP (RFC 1661), with or without HDLC address and control. `sent` is true if the capturing host sent the frame,
+    /// and `None` if the link type does not record the direction.
     Ppp {
         sent: Option<bool>,
     },
@@ -66,13 +65,14 @@ pub(crate) enum Layer {
     Mpls,
     /// GRE (RFC 2784, RFC 2890, RFC 2637).
     Gre,
-    /// ERSPAN type I or II. Type II has a header, and its GRE header has a sequence number.
+    /// ERSPAN type I, which has no header, or type II. A sequence number in the GRE header (`sequenced`) announces type
+    /// II.
     Erspan2 {
         sequenced: bool,
     },
     Erspan3,
     Wccp,
-    /// UDP, which may contain a tunnel.
+    /// UDP. Its payload is possibly a tunnel.
     Udp,
     Vxlan,
     Geneve,
@@ -85,8 +85,8 @@ pub(crate) enum Layer {
     VxlanGpe,
     Tzsp,
     EtherIp,
-    /// IEEE 802.11 data frame. `padded` says that the header is padded to a multiple of four bytes; `opened` says that
-    /// the card has decrypted the frame.
+    /// IEEE 802.11 data frame. If `padded`, the header is padded to a multiple of four bytes. If `opened`, the card has
+    /// decrypted the frame.
     Wifi {
         padded: bool,
         opened: bool,
@@ -96,16 +96,16 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
-    /// An IEEE 802.11 frame as it was transmitted, without padding.
+    /// An IEEE 802.11 frame in its transmitted form.
     pub(super) const WIFI: Self = Self::Wifi { padded: false, opened: false };
-    /// An IEEE 802.11 frame that the card has decrypted, although its header says that it is encrypted.
+    /// An IEEE 802.11 frame that the card has decrypted. Its header still says that it is encrypted.
     pub(super) const WIFI_OPENED: Self = Self::Wifi { padded: false, opened: true };
-    /// HDLC framing with a link type that does not record which host sent a frame.
+    /// HDLC framing on a link type without directions.
     pub(super) const HDLC: Self = Self::Hdlc { sent: None };
-    /// PPP with a link type that does not record which host sent a frame.
+    /// PPP on a link type without directions.
     pub(super) const PPP: Self = Self::Ppp { sent: None };
 
-    /// The name of the layer in a path; `None` if the layer has no name, because a more specific layer follows.
+    /// The name of the layer in a path. It is `None` if a later layer is more specific.
     fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::Ethernet => "eth",
@@ -147,7 +147,7 @@ impl Layer {
     }
 }
 
-/// The named layers of one frame, the outermost layer first.
+/// The named layers of one frame, from the outermost to the innermost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Path {
     names: [Option<&'static str>; MAX_LAYERS],
@@ -168,14 +168,13 @@ impl Path {
     }
 }
 
-/// Number of the path `eth/ip/tcp`. Most frames have this path, and its number needs no lookup.
+/// Number of the path `eth/ip/tcp`. Most frames have this path, so its number is fixed.
 pub(super) const ETHERNET_IP_TCP: u16 = 0;
-/// The common name of all paths after the first 65,535. Only a malicious capture has so many paths.
+/// The name of all paths after the first 65,535. Only a malicious capture has so many.
 const MANY: &str = "…";
 const MAX_PATHS: usize = u16::MAX as usize;
 
-/// The names of paths, indexed by path number. Names are added while the capture is read; another thread reads the
-/// names.
+/// The names of paths, indexed by path number. The dissector adds names while another thread reads them.
 #[derive(Clone, Debug)]
 pub struct PathNames(Arc<Mutex<Vec<String>>>);
 
@@ -186,7 +185,7 @@ impl Default for PathNames {
 }
 
 impl PathNames {
-    /// The names known so far.
+    /// The names known so far, in order of their numbers.
     #[must_use]
     pub fn so_far(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -197,10 +196,9 @@ impl PathNames {
     }
 }
 
-/// Assigns a number to each path.
 #[derive(Debug)]
 pub(super) struct Paths {
-    /// The known paths, in order of their numbers.
+    /// The known paths in order of their numbers.
     known: Vec<Path>,
     latest: usize,
     pub(super) names: PathNames,

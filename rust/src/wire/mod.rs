@@ -1,11 +1,11 @@
-//! Extracts the TCP segment or UDP datagram from a frame. The module does not analyze TCP connections. It stores only
-//! data that is needed to read later frames: fragments of IP packets ([`fragments`]) and of 802.11 frames
-//! ([`wifi_fragments`]), cells of AAL5 PDUs ([`aal5`]), and the previous headers of connections with header compression
-//! ([`vj`]).
+//! Extracts the TCP segment or UDP datagram from a frame, without analysis of connections.
 //!
-//! A loop over [`Layer`]s dissects a frame. Each step reads one header, moves the [`Cursor`] past the header, and
-//! returns the next layer. The number of headers is limited, so deep nesting cannot hang the loop. A truncated or
-//! contradictory header ends the loop with a [`Stop`], which contains the reason. No input causes a panic.
+//! Some frames need data of earlier frames. The module therefore stores fragments of IP packets ([`fragments`]) and of
+//! 802.11 frames ([`wifi_fragments`]), cells of AAL5 PDUs ([`aal5`]), and headers for header compression ([`vj`]).
+//!
+//! A loop over [`Layer`]s dissects a frame. Each step reads one header, moves the [`Cursor`] past it, and returns the
+//! next layer. A limit on the number of headers keeps the loop finite. A truncated or contradictory header ends the
+//! loop with a [`Stop`], which contains the reason. No input causes a panic.
 
 mod aal5;
 mod atm;
@@ -47,13 +47,13 @@ use vj::Decompressor;
 use walk::{Innermost, walk};
 use wifi_fragments::WifiFragments;
 
-/// Maximum length of the payload of an AAL5 PDU in bytes, rounded up: the length field has 16 bits.
+/// Upper bound for the payload of an AAL5 PDU in bytes. The length field has 16 bits.
 const MAX_PDU_BYTES: usize = 1 << 16;
 
-/// A problem that affects several frames, with the first frame and the number of occurrences.
+/// A problem that can affect several frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incident {
-    /// What happened, for users.
+    /// Description of the problem for users.
     pub what: &'static str,
     /// Frame number of the first occurrence.
     pub first_frame: u64,
@@ -61,8 +61,8 @@ pub struct Incident {
     pub count: u64,
 }
 
-/// Dissects frames. Stores incomplete packets (their fragments or cells), and the previous headers of connections with
-/// header compression.
+/// Dissects frames. It stores the fragments and cells of incomplete packets, and the previous headers of connections
+/// with header compression.
 ///
 /// ```
 /// use tcptrace_lab_core::capture::Capture;
@@ -82,13 +82,13 @@ pub struct Dissector {
     wifi_fragments: WifiFragments,
     cells: Cells,
     decompressor: Decompressor,
-    /// The reasons why packets were not read, with frame numbers. Only frames that contain or complete several packets
-    /// add reasons here.
+    /// Stops of single packets, with frame numbers. They come only from frames that contain or complete several
+    /// packets.
     asides: Vec<(Stop, u64)>,
     paths: Paths,
 }
 
-/// The IP header of a reassembled datagram.
+/// The IP header around a reassembled datagram.
 #[derive(Clone, Copy)]
 struct Around {
     facts: IpFacts,
@@ -96,14 +96,15 @@ struct Around {
     fragments: u16,
 }
 
-/// The position of a walk through headers: the layers read so far, and how often the walk halted.
+/// How far a walk through headers has come: the layers it has read, and the number of its halts.
 #[derive(Clone, Copy)]
 struct Position {
     path: Path,
     halts: usize,
 }
 
-/// The flow of the segment in a frame. `None` means only that the fast path does not handle the frame.
+/// The flow of the segment in a frame. `None` means that the fast path cannot read the frame; the frame can still
+/// contain a segment.
 #[inline]
 #[must_use]
 pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {
@@ -111,7 +112,7 @@ pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {
 }
 
 impl Dissector {
-    /// The stops that `read` has not returned, with their frame numbers. Each stop is returned once.
+    /// Returns each stop that `read` has not returned, once, with its frame number.
     pub fn asides(&mut self) -> impl Iterator<Item = (Stop, u64)> + '_ {
         self.asides.drain(..)
     }
@@ -122,14 +123,16 @@ impl Dissector {
         self.paths.names.clone()
     }
 
-    /// Dissects a frame and adds its TCP segment or UDP datagram to `packets`. If the function returns a [`Stop`], no
-    /// packet is added. Several packets are added if an 802.11 frame contains several, or if an ATM cell ends two PDUs.
-    /// A reassembled packet has the number of the frame that completes it, as in Wireshark. If the last cell of a PDU
-    /// was lost, the PDU is recognized only when the next PDU of its channel ends. The PDU still has the frame number
-    /// and time of its own last captured cell.
+    /// Dissects a frame and adds its TCP segment or UDP datagram to `packets`.
+    ///
+    /// An 802.11 frame can contain several packets, and an ATM cell can end two PDUs. All their packets are added. A
+    /// reassembled packet gets the number of the frame that completes it, as in Wireshark.
+    ///
+    /// A PDU can lose its last cell. It is then recognized only at the end of the channel's next PDU. Its packet still
+    /// has the frame number and time of the PDU's own last captured cell.
     ///
     /// # Errors
-    /// A [`Stop`] with the reason why no packet was read from the frame.
+    /// A [`Stop`] with the reason why the frame gave no packet.
     #[inline]
     pub fn read(&mut self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         let Some(link_type) = frame.link_type else { return Err(Stop::NotTcp) };
@@ -159,8 +162,8 @@ impl Dissector {
         packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
         let mut path = Path::default();
-        // Header bytes are counted only if the frame begins with Ethernet or AAL5, because record headers and
-        // pseudo-headers were not transmitted.
+        // Only an Ethernet or AAL5 header counts as header bytes. Record headers and pseudo-headers are never
+        // transmitted.
         let data = if matches!(layer, Layer::Ethernet | Layer::Aal5) { cursor.data } else { &[] };
         let frame = &Frame { data, ..*frame };
         match walk(layer, cursor, &mut path) {
@@ -199,9 +202,9 @@ impl Dissector {
         }
     }
 
-    /// Reads an ERF record, which contains a packet, a PDU, or a cell that may end one or two PDUs.
+    /// Reads an ERF record. It contains a packet, a PDU, or a cell.
     fn record(&mut self, cursor: &mut Cursor<'_>, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
-        /// User cells have payload types 0 to 3. An odd payload type marks the last cell of a PDU (I.361, 2.2.4).
+        /// Largest payload type of a user cell. An odd payload type marks the last cell of a PDU (I.361, 2.2.4).
         const MAX_USER_TYPE: u8 = 3;
         let record = match erf::record(cursor)? {
             erf::Record::Layer(layer) => return self.inside(layer, cursor, frame, packets),
@@ -227,7 +230,7 @@ impl Dissector {
         if packets.len() > before { Ok(()) } else { Err(Stop::NotTcp) }
     }
 
-    /// Reads a PDU that was captured as a whole, not as cells. If snaplen truncated the PDU, its CRC cannot be checked.
+    /// Reads a PDU that was captured without cells. The CRC of a truncated PDU cannot be checked.
     fn whole_pdu(
         &mut self,
         channel: aal5::Channel,
@@ -252,8 +255,8 @@ impl Dissector {
     }
 
     fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
-        // `wire_bytes` includes the lost part of a damaged PDU. The length that was sent is in the trailer; if the
-        // trailer is lost, it is in the IP header.
+        // A damaged PDU was longer when it was sent. Its sent length is in the trailer. If the trailer is lost, the
+        // length in the IP header is the only one.
         let (wire_bytes, trust) = match (pdu.damaged, pdu.payload_bytes) {
             (false, _) => (pdu.data.len(), Trust::Whole),
             (true, Some(length)) => (length.max(pdu.data.len()), Trust::LengthOnly),
@@ -269,7 +272,7 @@ impl Dissector {
         Ok(())
     }
 
-    /// Continues a walk after `halt`. `cursor` is at the position where the walk halted.
+    /// Continues a walk after `halt`. `cursor` is still at the place of the halt.
     #[cold]
     fn continued(
         &mut self,
@@ -309,7 +312,6 @@ impl Dissector {
         self.onwards(layer, &mut cursor, around, at, frame, packets)
     }
 
-    /// Continues the walk at `layer`.
     fn onwards(
         &mut self,
         layer: Layer,
@@ -324,7 +326,7 @@ impl Dissector {
             Ok(inner) => inner,
             Err(halt) => return self.continued(&halt, cursor, &at, frame, packets),
         };
-        // The innermost IP header is used, not the IP header of a tunnel around it.
+        // The innermost IP header is used. `around` applies only if the walk has found no further IP header.
         if let Some(around) = around.filter(|_| !inner.endpoints.is_set()) {
             (inner.ip, inner.endpoints) = (around.facts, around.endpoints);
         }
@@ -332,8 +334,7 @@ impl Dissector {
         self.innermost(&inner, cursor, &at.path, fragments, frame, packets)
     }
 
-    /// Reads the packets in an 802.11 frame that contains several. If a packet cannot be read, the reason is added to
-    /// the asides.
+    /// Reads the packets in an 802.11 frame with several packets. The stops of unreadable packets go to the asides.
     fn aggregate(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -342,7 +343,7 @@ impl Dissector {
         packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
         let before = packets.len();
-        // The packets share the frame, so header bytes are not counted for any of them.
+        // No header bytes are counted, because the packets share the headers of the frame.
         let frame = &Frame { data: &[], ..*frame };
         while let Some(part) = wifi::subframe(cursor) {
             let read = part.and_then(|mut part| self.onwards(Layer::Llc, &mut part, None, at, frame, packets));
@@ -353,7 +354,7 @@ impl Dissector {
         if packets.len() > before { Ok(()) } else { Err(Stop::NotTcp) }
     }
 
-    /// Called at the end of the capture. Returns the problems of packets with missing fragments or cells.
+    /// Ends the dissection at the end of the capture. Returns the problems with fragments and cells.
     #[must_use]
     pub fn incidents(self) -> Vec<Incident> {
         let given_up = self.reassembler.finish();
@@ -375,13 +376,13 @@ impl Dissector {
     }
 }
 
-/// Records the AAL5 PDU that carried the last packet, or the last fragment of that packet. `pdu_bytes` is the length of
-/// the PDU's payload without padding, if known.
+/// Sets the AAL5 PDU of the last packet. `pdu_bytes` is the length of the PDU's payload without padding, if known. For
+/// a fragmented packet, this is the PDU of the last fragment.
 fn set_pdu(packets: &mut [Packet], atm: AtmFacts, pdu_bytes: Option<usize>, damaged: bool) {
     let Some(Packet::Tcp(segment)) = packets.last_mut() else { return };
     segment.atm = Some(atm);
     segment.damaged = damaged;
-    // Bytes after the TCP payload, such as the FCS of a bridged frame, count as header bytes.
+    // Bytes after the TCP payload count as header bytes too. An example is the FCS of a bridged frame.
     let beside_data = pdu_bytes.and_then(|bytes| bytes.checked_sub(segment.payload_bytes as usize));
     segment.header_bytes = match beside_data.and_then(|bytes| u16::try_from(bytes).ok()) {
         _ if damaged || segment.header_bytes == 0 => 0,

@@ -1,22 +1,22 @@
-//! The types for the fields of a TCP segment and of a UDP datagram.
+//! The fields of TCP segments and UDP datagrams.
 
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The pair of endpoints that identifies a flow. The key is equal for both directions of the flow.
+/// The two endpoints of a flow, in an order that does not depend on the direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowKey {
     low: [u64; 2],
     high: [u64; 2],
-    /// The port of `low` in bits 0 to 15, the port of `high` in bits 16 to 31; bit 32 is set for IPv6.
+    /// The port of `low` in bits 0 to 15, and the port of `high` in bits 16 to 31. Bit 32 is set for IPv6.
     ports: u64,
 }
 
 const IPV6_BIT: u64 = 1 << 32;
 
-/// The hash is consistent with `Eq`. Words that are always 0 for IPv4 are omitted from the hash.
+/// Consistent with `Eq`: IPv4 keys omit only words that are always 0.
 impl Hash for FlowKey {
-    #[allow(clippy::inline_always)] // measured: a call costs 33 instructions per packet
+    #[allow(clippy::inline_always)] // measured: a function call costs 33 instructions per packet
     #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
         let [[low_high, low], [high_high, high]] = [self.low, self.high];
@@ -33,20 +33,20 @@ impl Hash for FlowKey {
 }
 
 impl FlowKey {
-    /// Divides all flows into 2^`bits` groups (at most 2^8), and returns the group of this flow. The group is the same
-    /// in every run.
+    /// The group of this flow if all flows are divided into 2^`bits` groups (at most 2^8). The group does not change
+    /// between runs.
     #[inline]
     #[must_use]
     pub(crate) fn part(&self, bits: u32) -> u8 {
-        // The factors are odd numbers with irregular bits (golden ratio, SplitMix64), so that the high bits of the
-        // result depend on all bits of the key.
+        // These odd factors with irregular bits come from the golden ratio and SplitMix64. They make the high bits of
+        // the result depend on all bits of the key.
         let low = (self.low[0] ^ self.low[1]).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let high = (self.high[0] ^ self.high[1]).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (low ^ high ^ self.ports).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed >> (u64::BITS - bits)) as u8
     }
 
-    /// The key of a segment from `source` to `destination`, and whether the source is the low endpoint of the key.
+    /// The key of a packet from `source` to `destination`. The second value is true if the source is the low endpoint.
     #[inline]
     #[must_use]
     pub(super) fn new(ip: &IpEndpoints, source_port: u16, destination_port: u16) -> (Self, bool) {
@@ -60,8 +60,8 @@ impl FlowKey {
         }
     }
 
-    /// The key of an IPv4 segment between two endpoints (address, port), and whether the source is the low endpoint of
-    /// the key.
+    /// The key of an IPv4 segment. Endpoints are (address, port). The second value is true if the source is the low
+    /// endpoint.
     #[inline]
     pub(super) fn v4(source: (u32, u16), destination: (u32, u16)) -> (Self, bool) {
         let from_low = source <= destination;
@@ -70,7 +70,7 @@ impl FlowKey {
         (Self { low: [0, low.0.into()], high: [0, high.0.into()], ports }, from_low)
     }
 
-    /// The key of the flow between two endpoints. The order of the endpoints does not matter.
+    /// The key of the flow between two endpoints, given in any order.
     ///
     /// ```
     /// use tcptrace_lab_core::wire::FlowKey;
@@ -166,7 +166,7 @@ impl Ecn {
     pub const CE: u8 = 3;
 }
 
-/// Up to four SACK blocks (RFC 2018), the most that fit in the option space.
+/// Up to four SACK blocks (RFC 2018). No more fit into the option space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     edges: [(u32, u32); 4],
@@ -174,7 +174,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block. Blocks after the fourth are dropped, because four are the most that fit in a TCP header.
+    /// Adds a block, unless there are four already.
     pub(crate) fn push(&mut self, left: u32, right: u32) {
         if let Some(edge) = self.edges.get_mut(usize::from(self.count)) {
             *edge = (left, right);
@@ -182,7 +182,7 @@ impl SackBlocks {
         }
     }
 
-    /// The SACK blocks as (left edge, right edge) in sequence numbers, in the same order as in the option.
+    /// The blocks as (left edge, right edge) in sequence numbers, in the order of the option.
     #[must_use]
     pub fn as_slice(&self) -> &[(u32, u32)] {
         self.edges.get(..usize::from(self.count)).unwrap_or(&[])
@@ -199,37 +199,37 @@ impl SackBlocks {
 /// The Fast Open option (RFC 7413, 4.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastOpen {
-    /// The option is empty: it requests a cookie.
+    /// An empty option, which requests a cookie.
     Request,
-    /// The option contains a cookie.
+    /// An option with a cookie.
     Cookie,
 }
 
-/// The TCP options that the analysis uses. `None` means that the option is absent.
+/// The TCP options that the analysis uses. `None` stands for an absent option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Maximum segment size (RFC 9293, 3.7.1).
     pub mss: Option<u16>,
-    /// Value of the window scale option (RFC 7323, 2.2), which may exceed the limit of 14.
+    /// Window scale (RFC 7323, 2.2). The value is not limited to 14 here.
     pub window_scale: Option<u8>,
     /// SACK permitted (RFC 2018).
     pub sack_permitted: bool,
-    /// Timestamps: (value, echo reply) (RFC 7323, 3.2).
+    /// Timestamp value and timestamp echo reply (RFC 7323, 3.2).
     pub timestamps: Option<(u32, u32)>,
     /// Fast Open (RFC 7413, 2).
     pub fast_open: Option<FastOpen>,
     /// SACK blocks (RFC 2018).
     pub sack: SackBlocks,
-    /// Whether the capture truncated the options. If so, an option that is absent here may have been sent.
+    /// Whether the capture truncated the options. An option that seems absent was then possibly sent.
     pub cut: bool,
-    /// Kinds of the options in order, if the options were read one by one (as in a SYN). Each option takes four bits:
-    /// its kind plus one, at most 15. The first option has the lowest bits.
+    /// Kinds of the options in order, four bits each: the kind plus one, at most 15. The first option has the lowest
+    /// bits. The value is 0 if a shortcut has read the options.
     pub kinds: u64,
 }
 
 impl TcpOptions {
-    /// The echoed timestamp. If a host has no timestamp to echo, it sends 0 (RFC 7323, 3.2; Linux `tcp_ack`:
-    /// `rcv_tsecr` 0 means none).
+    /// The timestamp echo reply. The value 0 means that a host has received no timestamp yet (RFC 7323, 3.2; Linux
+    /// `tcp_ack`), so it gives `None`.
     ///
     /// ```
     /// use tcptrace_lab_core::wire::TcpOptions;
@@ -254,22 +254,22 @@ pub enum Packet {
     Udp(Datagram),
 }
 
-/// One UDP datagram, as described by its headers.
+/// One UDP datagram, according to its headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Datagram {
     /// 1-based frame number.
     pub frame: u64,
     /// Capture time, nanoseconds since 1970.
     pub ts_ns: Option<i64>,
-    /// The pair of endpoints of the datagram.
+    /// The endpoints of the datagram.
     pub key: FlowKey,
     /// Whether the low endpoint of `key` sent the datagram.
     pub from_low: bool,
-    /// Number of payload bytes, according to the lengths in the headers.
+    /// Payload length according to the headers, in bytes.
     pub payload_bytes: u32,
     /// Number of captured payload bytes.
     pub captured_payload_bytes: u32,
-    /// Number of IP fragments; 1 if not fragmented.
+    /// Number of IP fragments; 1 for an unfragmented datagram.
     pub fragments: u16,
     /// Fields of the datagram's IP header.
     pub ip: IpFacts,
@@ -277,14 +277,14 @@ pub struct Datagram {
     pub path: u16,
 }
 
-/// One TCP segment, as described by its headers.
+/// One TCP segment, according to its headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Segment {
     /// 1-based frame number.
     pub frame: u64,
     /// Capture time, nanoseconds since 1970.
     pub ts_ns: Option<i64>,
-    /// The pair of endpoints of the segment.
+    /// The endpoints of the segment.
     pub key: FlowKey,
     /// Whether the low endpoint of `key` sent the segment.
     pub from_low: bool,
@@ -298,13 +298,13 @@ pub struct Segment {
     pub window: u16,
     /// Urgent pointer; valid only with the URG flag.
     pub urgent: u16,
-    /// Length of the segment's frame on the link, in bytes.
+    /// Length of the frame on the link, in bytes.
     pub frame_bytes: u32,
-    /// Number of payload bytes, according to the lengths in the headers.
+    /// Payload length according to the headers, in bytes.
     pub payload_bytes: u32,
     /// Number of captured payload bytes.
     pub captured_payload_bytes: u32,
-    /// The first four captured payload bytes as a big-endian number; 0 if fewer than four were captured.
+    /// The first four captured payload bytes as a big-endian number, or 0 if fewer were captured.
     pub payload_start: u32,
     /// Options.
     pub options: TcpOptions,
@@ -314,16 +314,16 @@ pub struct Segment {
     pub path: u16,
     /// The AAL5 PDU that carried the segment.
     pub atm: Option<AtmFacts>,
-    /// Number of bytes before the payload in the Ethernet frame, or before and after the payload in the AAL5 PDU. 0 for
-    /// other links, fragmented packets and damaged packets.
+    /// Bytes around the payload: those before it in an Ethernet frame, or those before and after it in an AAL5 PDU. The
+    /// value is 0 for other links, and for fragmented or damaged packets.
     pub header_bytes: u16,
-    /// Whether the header's length contradicts itself or the packet. If so, the start of the payload is unknown.
+    /// Whether the data offset is wrong. The start of the payload is then unknown.
     pub bad_data_offset: bool,
-    /// Whether the link lost a part of the segment. If so, the receiver discarded the segment.
+    /// Whether the link lost a part of the segment. The receiver then discarded the segment.
     pub damaged: bool,
 }
 
-/// Channel and number of cells of the AAL5 PDU that carried a segment.
+/// The AAL5 PDU of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtmFacts {
     /// VPI and VCI, if the capture records them.
@@ -332,7 +332,7 @@ pub struct AtmFacts {
     pub cells: u16,
 }
 
-/// The IP header fields that the analysis uses, except the addresses.
+/// The IP header fields that the analysis uses, without the addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpFacts {
     /// IPv4 identification; `None` for IPv6.
@@ -343,7 +343,7 @@ pub struct IpFacts {
     pub ecn: Ecn,
 }
 
-/// The addresses in an IP header. An IPv4 address is stored in the low 32 bits.
+/// The addresses of an IP header. An IPv4 address is in the low 32 bits of its two words.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IpEndpoints {
     pub source: [u64; 2],
@@ -352,7 +352,7 @@ pub(super) struct IpEndpoints {
 }
 
 impl IpEndpoints {
-    /// Whether the addresses were set by an IP header.
+    /// Whether an IP header has set the addresses.
     pub(super) fn is_set(&self) -> bool {
         self.v6 || self.source != [0; 2] || self.destination != [0; 2]
     }

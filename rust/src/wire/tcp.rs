@@ -15,17 +15,17 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const FAST_OPEN: u8 = 34;
-/// Kind of an experimental option (RFC 6994), and the experiment identifier of TCP Fast Open (RFC 7413, 4.1.1).
+/// Kind of the experimental option (RFC 6994). TCP Fast Open has its own experiment identifier (RFC 7413, 4.1.1).
 const EXPERIMENT: u8 = 254;
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
-/// The flag bits in the 16-bit word after the acknowledgment number.
+/// Mask of the flags in the 16-bit word after the acknowledgment number.
 pub(super) const FLAGS: u16 = 0x01ff;
 
 /// Reads the TCP header at `cursor` and adds its segment to `packets`.
 ///
-/// If the data offset is below 5 or beyond the end of the packet, the start of the data is unknown. The segment is then
-/// returned without data. If the capture truncated the options, only the captured options are read.
+/// A data offset below 5 or beyond the end of the packet hides the start of the data. The segment is then added without
+/// data. Truncated options are read as far as the capture contains them.
 #[inline]
 pub(super) fn read(
     cursor: &mut Cursor<'_>,
@@ -70,7 +70,8 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Offset of the payload in the frame; 0 if the packet with `options` was reassembled from several frames.
+/// Offset of the payload in the frame. The offset is 0 if `options` are not in the frame, because the packet was
+/// reassembled.
 #[inline]
 fn header_bytes(frame: &Frame<'_>, options: &[u8], option_bytes: Option<usize>) -> u16 {
     let start = options.as_ptr().addr().wrapping_sub(frame.data.as_ptr().addr());
@@ -82,7 +83,7 @@ fn header_bytes(frame: &Frame<'_>, options: &[u8], option_bytes: Option<usize>) 
 
 #[inline]
 pub(super) fn read_options(options: &[u8]) -> TcpOptions {
-    // If a connection uses timestamps, nearly every segment has exactly these options.
+    // Nearly every segment of a connection with timestamps has exactly these options.
     if let [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, times @ ..] = options
         && let Ok(times) = times.try_into()
     {

@@ -1,5 +1,5 @@
-//! Reads the headers of tunnels, which carry packets in packets. A tunnel is read only if its header is unambiguous; a
-//! port number alone is not enough.
+//! Reads the headers of tunnels, which carry packets in packets. Only an unambiguous header counts as a tunnel; a port
+//! number is not enough.
 
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
@@ -12,15 +12,15 @@ const ETHER_MPLS: [u16; 2] = [0x8847, 0x8848];
 const ETHER_PPPOE_SESSION: u16 = 0x8864;
 const ETHER_ERSPAN_2: u16 = 0x88be;
 const ETHER_ERSPAN_3: u16 = 0x22eb;
-/// Ethernet type of IEEE 802.1ah: a tag of 4 bytes and a whole Ethernet frame follow.
+/// Ethernet type of IEEE 802.1ah. A tag of 4 bytes and a whole Ethernet frame follow.
 const ETHER_PBB: u16 = 0x88e7;
-/// Ethernet type of Cisco `FabricPath`: a tag of 2 bytes and a whole Ethernet frame follow.
+/// Ethernet type of Cisco `FabricPath`. A tag of 2 bytes and a whole Ethernet frame follow.
 const ETHER_FABRIC_PATH: u16 = 0x8903;
-/// Ethernet type that Intel Centrino cards write for 802.11 frames of other stations.
+/// Ethernet type of Intel Centrino cards for 802.11 frames of other stations.
 const ETHER_CENTRINO: u16 = 0x2452;
-/// Ethernet types that Aruba access points use as numbers of their GRE tunnels; 802.11 frames follow.
+/// Aruba access points number their GRE tunnels with these Ethernet types. 802.11 frames follow.
 const ETHER_ARUBA: std::ops::RangeInclusive<u16> = 0x8200..=0x83ff;
-/// Ethernet type of `MikroTik`'s Ethernet over IP, which is carried in GRE.
+/// Ethernet type of `MikroTik`'s Ethernet over IP in GRE.
 const ETHER_EOIP: u16 = 0x6400;
 /// Ethernet type of Cisco metadata with a security group tag.
 const ETHER_METADATA: u16 = 0x8909;
@@ -33,7 +33,7 @@ const ETHER_NSH: u16 = 0x894f;
 /// TRILL (RFC 6325).
 const ETHER_TRILL: u16 = 0x22f3;
 
-/// The layer for an Ethernet type other than IP and VLAN tags.
+/// The layer for an Ethernet type other than those of IP and VLAN tags.
 pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     match value {
         ETHER_TRANSPARENT_BRIDGING => Ok(Layer::Ethernet),
@@ -52,19 +52,17 @@ pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads the tag of IEEE 802.1ah.
 pub(super) fn backbone(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<4>("802.1ah tag")?;
     Ok(Layer::Ethernet)
 }
 
-/// Reads the tag of `FabricPath`.
 pub(super) fn fabric_path(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<2>("FabricPath tag")?;
     Ok(Layer::Ethernet)
 }
 
-/// Reads Cisco metadata: version, length, options, Ethernet type. The only option in use has four bytes.
+/// Reads Cisco metadata: version, length, options, Ethernet type. The only known option has four bytes.
 pub(super) fn metadata(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.take::<8>("Cisco metadata")? {
         [1, 1, _, _, _, _, high, low] => Ok(Layer::EtherType(u16::from_be_bytes([*high, *low]))),
@@ -78,8 +76,7 @@ pub(super) fn hsr(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes([tag[4], tag[5]])))
 }
 
-/// Reads a `MACsec` tag: flags, length, packet number, optional channel, Ethernet type. Only frames without encryption
-/// are read.
+/// Reads a `MACsec` tag: flags, length, packet number, optional channel, Ethernet type. Encrypted frames are not read.
 pub(super) fn macsec(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ENCRYPTED_OR_CHANGED: u8 = 0x0c;
     const HAS_CHANNEL: u8 = 0x20;
@@ -114,8 +111,7 @@ pub(super) fn service_protocol(number: u8) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads a TRILL header: flags and length of the options in words, hop count, two nicknames. An Ethernet frame follows
-/// the header.
+/// Reads a TRILL header: flags, length of the options in words, hop count, two nicknames. An Ethernet frame follows.
 pub(super) fn trill(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const OPTION_WORDS: u16 = 0x07c0;
     let &[high, low, ..] = cursor.take::<6>("TRILL header")?;
@@ -148,7 +144,7 @@ pub(super) fn pppoe(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::PPP)
 }
 
-/// Reads a PPP header. Senders may omit address and control, and the first byte of a protocol number below 256 (RFC
+/// Reads a PPP header. Senders can omit address and control, and the first byte of a protocol number below 256 (RFC
 /// 1661, 2).
 pub(super) fn ppp(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
@@ -163,7 +159,7 @@ pub(super) fn ppp(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, 
         u16::from_be_bytes([first, second])
     };
     match protocol {
-        // Some implementations write an Ethernet type, which is not a valid PPP protocol number (RFC 1661, 2).
+        // Some implementations write the Ethernet type 0x0800, which is not a valid PPP protocol number (RFC 1661, 2).
         0x0021 | 0x0800 => Ok(Layer::Ipv4),
         0x0057 => Ok(Layer::Ipv6),
         0x002d => Ok(Layer::VanJacobson(vj::Form { compressed: true, sent })),
@@ -207,9 +203,8 @@ pub(super) fn ether_ip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if header[0] >> 4 == VERSION { Ok(Layer::Ethernet) } else { Err(Stop::NotTcp) }
 }
 
-/// Reads MPLS labels down to the bottom of the stack. MPLS does not say which protocol follows. The first four bits
-/// after the labels are 4 or 6 for IP, and 0 for the control word of a pseudowire (RFC 4385), which mostly carries
-/// Ethernet.
+/// Reads MPLS labels down to the bottom of the stack. No field names the next protocol, but its first four bits do.
+/// They are 4 or 6 for IP. They are 0 for the control word of a pseudowire (RFC 4385), which mostly carries Ethernet.
 pub(super) fn mpls(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const BOTTOM: u8 = 1;
     while cursor.take::<4>("MPLS label")?[2] & BOTTOM == 0 {}
@@ -250,7 +245,7 @@ pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         return Ok(Layer::Ethernet);
     }
     if version == 1 && first & SEQUENCE == 0 {
-        return Err(Stop::NotTcp); // only an acknowledgment
+        return Err(Stop::NotTcp); // the packet is only an acknowledgment
     }
     match ether_type {
         ETHER_ERSPAN_2 => Ok(Layer::Erspan2 { sequenced: first & SEQUENCE != 0 }),
@@ -261,7 +256,7 @@ pub(super) fn gre(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads a header of ERSPAN type II. ERSPAN type I, without GRE sequence number, has no header.
+/// Reads a header of ERSPAN type II. Type I has no GRE sequence number and no header.
 pub(super) fn erspan_2(sequenced: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if sequenced {
         cursor.take::<8>("ERSPAN header")?;
@@ -278,7 +273,7 @@ pub(super) fn erspan_3(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// Reads a WCCP header. Version 2 has a header of 4 bytes before the redirected IPv4 packet; version 1 has no header.
+/// Reads a WCCP header. In version 2, four bytes precede the redirected IPv4 packet; in version 1, none.
 pub(super) fn wccp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.first().is_none_or(|byte| byte >> 4 != 4) {
         cursor.take::<4>("WCCP header")?;

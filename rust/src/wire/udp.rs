@@ -1,4 +1,4 @@
-//! Tunnels in UDP. A port number alone is not enough: the content must also look like the header of the tunnel.
+//! Recognizes tunnels in UDP by the port and by the first bytes of the content.
 
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
@@ -7,11 +7,11 @@ use super::{link, tunnel};
 /// The content after a UDP header.
 pub(super) enum Udp {
     Tunnel(Layer),
-    /// The content is not a known tunnel. The value contains source and destination port.
+    /// No known tunnel. The value is (source port, destination port).
     Ports((u16, u16)),
 }
 
-/// Reads a UDP header (RFC 768). A datagram contains a tunnel only if both port and content are those of the tunnel.
+/// Reads a UDP header (RFC 768). Both port and content must match those of a tunnel.
 pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
     const TEREDO: u16 = 3544;
     const AYIYA: u16 = 5072;
@@ -48,7 +48,7 @@ pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
     Ok(tunnel.map_or(Udp::Ports((ports[0], ports[1])), Udp::Tunnel))
 }
 
-/// Whether the data looks like VXLAN (RFC 7348): the flag for a valid network identifier is always set.
+/// Whether the data looks like VXLAN (RFC 7348). The flag for a valid network identifier is always set there.
 fn is_vxlan(data: &[u8]) -> bool {
     const HAS_IDENTIFIER: u8 = 0x08;
     data.first().is_some_and(|flags| flags & HAS_IDENTIFIER != 0)
@@ -59,14 +59,14 @@ pub(super) fn vxlan(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ethernet)
 }
 
-/// Reads a VXLAN-GPE header (draft-ietf-nvo3-vxlan-gpe). A flag says whether the fourth byte contains the protocol.
+/// Reads a VXLAN-GPE header (draft-ietf-nvo3-vxlan-gpe). A flag announces a protocol number in the fourth byte.
 pub(super) fn vxlan_gpe(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const NAMES_PROTOCOL: u8 = 0x04;
     let header = cursor.take::<8>("VXLAN-GPE header")?;
     if header[0] & NAMES_PROTOCOL == 0 { Ok(Layer::Ethernet) } else { tunnel::service_protocol(header[3]) }
 }
 
-/// Whether the data looks like a data message of L2TP version 2 (RFC 2661): the reserved bits are 0.
+/// Whether the data looks like a data message of L2TP version 2 (RFC 2661), whose reserved bits are 0.
 fn is_l2tp(data: &[u8]) -> bool {
     const CONTROL_AND_RESERVED: u8 = 0x80 | 0x34;
     const VERSION: u8 = 2;
@@ -97,7 +97,7 @@ pub(super) fn lisp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// Whether the data looks like GRE in UDP (RFC 8086): version 0, no routing, and a protocol that can lead to TCP.
+/// Whether the data looks like GRE in UDP (RFC 8086): version 0, no routing, and IP or bridged Ethernet inside.
 fn is_gre(data: &[u8]) -> bool {
     matches!(data, [first, 0, 0x08, 0x00, ..] | [first, 0, 0x86, 0xdd, ..] | [first, 0, 0x65, 0x58, ..] if first & 0x4f == 0)
 }
@@ -122,8 +122,7 @@ pub(super) fn geneve(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
 }
 
-/// Whether the data looks like the user plane of GTP version 1 (3GPP TS 29.281). Optional fields, extension headers and
-/// a subscriber's packet follow the GTP header.
+/// Whether the data looks like the user plane of GTP version 1 (3GPP TS 29.281).
 fn is_gtp_user(data: &[u8]) -> bool {
     const VERSION_AND_TYPE: u8 = 0x30;
     const USER_PACKET: u8 = 0xff;
@@ -167,8 +166,8 @@ pub(super) fn teredo(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Whether the data looks like AYIYA (Anything In Anything). An AYIYA header has an identity and a signature of
-/// variable length, and an IP protocol number for the content.
+/// Whether the data looks like AYIYA (Anything In Anything). Its header has an identity and a signature of variable
+/// length, and the content's IP protocol number.
 fn is_ayiya(data: &[u8]) -> bool {
     const FORWARD: u8 = 1;
     data.get(2).is_some_and(|byte| byte & 0x0f == FORWARD)

@@ -1,13 +1,13 @@
 //! Decompresses TCP/IP headers on PPP links with Van Jacobson compression (RFC 1144, RFC 1332).
 //!
-//! A compressed header contains only the changes since the previous segment of the same connection and direction. An
-//! uncompressed header contains all fields, with the connection number in the IP protocol field. A decompressed header
-//! is used only if the TCP checksum is correct. If the checksum is wrong, an earlier segment is missing or damaged. In
-//! this case, segments of the connection can be read again only after its next uncompressed header.
+//! A compressed header contains only the changes since the connection's previous segment in this direction. An
+//! uncompressed header contains all fields; its IP protocol field holds the connection number. A decompressed header is
+//! used only if the TCP checksum is correct. A wrong checksum means that an earlier segment is missing or damaged. The
+//! connection then becomes readable again with its next uncompressed header.
 //!
-//! Each direction has its own state, so headers can be decompressed only if the link type records which host sent a
-//! frame. Nothing else distinguishes the directions: both ends use the same connection numbers, and the checksum does
-//! not change if addresses, ports, sequence number and acknowledgment number are swapped.
+//! Each direction has its own state, so the link type must record which host sent a frame. The packets themselves do
+//! not reveal the direction. Both ends use the same connection numbers, and the checksum stays correct if the two hosts
+//! are swapped.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const NOT_CONFIRMED: &str = "a TCP header compressed by Van Jacobson's method th
 
 /// Offset of the protocol field in an IPv4 header.
 const PROTOCOL_AT: usize = 9;
-/// Flags in the first byte of a compressed header. They say which fields changed (RFC 1144, 3.2.2).
+/// Flags in the first byte of a compressed header. Each flag stands for a changed field (RFC 1144, 3.2.2).
 const NEW_CONNECTION: u8 = 0x40;
 const NEW_ID: u8 = 0x20;
 const PUSH: u8 = 0x10;
@@ -28,15 +28,14 @@ const NEW_SEQ: u8 = 0x08;
 const NEW_ACK: u8 = 0x04;
 const NEW_WINDOW: u8 = 0x02;
 const URGENT: u8 = 0x01;
-/// Two combinations of flags have special meanings: echoed characters, and data in one direction.
+/// Two combinations of flags have special meanings: `ECHO` for echoed characters, `DATA` for data in one direction.
 const SPECIAL: u8 = NEW_SEQ | NEW_ACK | NEW_WINDOW | URGENT;
 const ECHO: u8 = NEW_SEQ | NEW_WINDOW | URGENT;
 const DATA: u8 = SPECIAL;
-/// Flags in a TCP header.
 const TCP_PUSH: u8 = 0x08;
 const TCP_URGENT: u8 = 0x20;
 
-/// The form of a packet's header: compressed or uncompressed.
+/// Whether a packet has a compressed header, and its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub compressed: bool,
@@ -44,14 +43,14 @@ pub(crate) struct Form {
     pub sent: Option<bool>,
 }
 
-/// The state of all connections with header compression on a link.
+/// The state of a link with header compression: one part for each direction.
 #[derive(Debug, Default)]
 pub(super) struct Decompressor {
     received: Line,
     sent: Line,
 }
 
-/// The state of all connections with header compression in one direction.
+/// The state of all connections in one direction.
 #[derive(Debug, Default)]
 struct Line {
     connections: BTreeMap<u8, Headers>,
@@ -83,12 +82,11 @@ impl Decompressor {
     }
 }
 
-/// Reads a packet with an uncompressed header, which sets the state of its connection.
+/// Reads a packet with an uncompressed header. Its headers become the connection's state.
 fn uncompressed(line: Option<&mut Line>, cursor: &Cursor<'_>) -> Result<Vec<u8>, Stop> {
     let mut packet = cursor.data.to_vec();
     let Some(protocol) = packet.get_mut(PROTOCOL_AT) else {
-        // The packet is too short to contain its connection number. The packet may have set the state of any
-        // connection.
+        // The connection number was not captured. The packet possibly changed the state of any connection.
         if let Some(line) = line {
             *line = Line::default();
         }
@@ -106,11 +104,10 @@ fn uncompressed(line: Option<&mut Line>, cursor: &Cursor<'_>) -> Result<Vec<u8>,
 }
 
 impl Line {
-    /// Decompresses the header of a packet. If the checksum is wrong, removes the state of the packet's connection and
-    /// returns `None`.
+    /// Decompresses the header of a packet. A wrong checksum gives `None` and removes the connection's state.
     fn compressed(&mut self, mut cursor: Cursor<'_>) -> Option<Vec<u8>> {
         let Some(changes) = self.changes(&mut cursor) else {
-            // The connection number is missing, so the packet may belong to any connection.
+            // The connection number is missing, so the packet possibly belongs to any connection.
             *self = Self::default();
             return None;
         };
@@ -122,7 +119,7 @@ impl Line {
         packet
     }
 
-    /// Reads the byte that says which fields changed. Sets the current connection if its number follows.
+    /// Reads the byte of flags. If a connection number follows, it becomes the current one.
     fn changes(&mut self, cursor: &mut Cursor<'_>) -> Option<u8> {
         let changes = byte(cursor)?;
         if changes & NEW_CONNECTION != 0 {
@@ -133,8 +130,8 @@ impl Line {
 }
 
 impl Headers {
-    /// Reads the headers at the start of an IP packet. Returns `None` if they are incomplete or the IP header's
-    /// checksum is wrong.
+    /// Reads the headers at the start of an IP packet. Returns `None` if they are incomplete, or if the IP checksum is
+    /// wrong.
     fn of(packet: &[u8]) -> Option<Self> {
         let mut cursor = Cursor { data: packet, wire_bytes: packet.len(), trust: Trust::Whole };
         let ip = *cursor.take::<20>("").ok()?;
@@ -147,7 +144,7 @@ impl Headers {
         is_right.then_some(Self { ip, ip_options, tcp, tcp_options, payload_bytes })
     }
 
-    /// Applies the changes at `cursor`. Returns the packet if its checksum is correct.
+    /// Applies the changes at `cursor` to the headers. Returns the packet if its checksum is correct.
     fn next(&mut self, changes: u8, cursor: &mut Cursor<'_>) -> Option<Vec<u8>> {
         let (ip, tcp) = (&mut self.ip, &mut self.tcp);
         [tcp[16], tcp[17]] = *cursor.take::<2>("").ok()?;
@@ -183,7 +180,7 @@ impl Headers {
         self.confirmed(cursor)
     }
 
-    /// Returns the packet with the payload at `cursor`, if the payload is complete and the TCP checksum is correct.
+    /// Returns the packet with the payload at `cursor`. The payload must be complete, and the TCP checksum correct.
     fn confirmed(&mut self, cursor: &Cursor<'_>) -> Option<Vec<u8>> {
         let payload = cursor.data;
         if payload.len() < cursor.wire_bytes {
@@ -205,7 +202,7 @@ fn byte(cursor: &mut Cursor<'_>) -> Option<u8> {
     cursor.take::<1>("").ok().map(|[byte]| *byte)
 }
 
-/// Reads the change of a field, which is encoded in one byte, or as 0 and two bytes (RFC 1144, 3.2.2).
+/// Reads the change of a field. A change is one byte, or 0 and two bytes (RFC 1144, 3.2.2).
 fn difference(cursor: &mut Cursor<'_>) -> Option<u16> {
     match byte(cursor)? {
         0 => Some(u16::from_be_bytes(*cursor.take::<2>("").ok()?)),
@@ -213,7 +210,7 @@ fn difference(cursor: &mut Cursor<'_>) -> Option<u16> {
     }
 }
 
-/// The sum of the 16-bit words (RFC 1071). At most 65,535 bytes are added, so the sum fits in 32 bits.
+/// The sum of the 16-bit words (RFC 1071). 32 bits suffice for the words of 65,535 bytes.
 fn sum(bytes: &[u8]) -> u32 {
     let (words, last) = bytes.as_chunks();
     let odd = last.first().map_or(0, |byte| u32::from(*byte) << 8);
@@ -229,8 +226,8 @@ fn fold(sum: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// A packet without payload from 10.0.0.1:1 to 10.0.0.2:2, with sequence number 1000, acknowledgment number 5000,
-    /// window 100, IP identification 7 and connection number 3.
+    /// An uncompressed packet without payload from 10.0.0.1:1 to 10.0.0.2:2. It has sequence number 1000,
+    /// acknowledgment number 5000, window 100, IP identification 7 and connection number 3.
     fn uncompressed_header() -> Vec<u8> {
         let mut ip = [0x45, 0, 0, 40, 0, 7, 0, 0, 64, tcp::PROTOCOL, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
         [ip[10], ip[11]] = (!(fold(sum(&ip)) as u16)).to_be_bytes();
@@ -244,7 +241,7 @@ mod tests {
         line.read(Form { compressed, sent: Some(true) }, &cursor).map(|(packet, _)| packet)
     }
 
-    /// TCP checksum of the packet of [`uncompressed_header`] with other numbers and this payload.
+    /// TCP checksum of a packet like [`uncompressed_header`], but with these numbers and this payload.
     fn checksum(seq: u32, ack: u32, flags: u8, window: u16, payload: &[u8]) -> [u8; 2] {
         let numbers = [seq.to_be_bytes(), ack.to_be_bytes()].concat();
         let ends = sum(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 1, 0, 2]);
@@ -258,8 +255,8 @@ mod tests {
         let mut line = Decompressor::default();
         read(&mut line, false, &uncompressed_header()).unwrap();
         let [high, low] = checksum(1001, 5300, 0x18, 90, b"abc");
-        // This compressed header means PSH, sequence number + 1, acknowledgment number + 300 (three bytes) and window −
-        // 10 (three bytes).
+        // Compressed header: PSH, sequence number + 1, acknowledgment number + 300 (three bytes), window − 10 (three
+        // bytes).
         let changed = [0x1e, high, low, 0, 0xff, 0xf6, 0, 1, 44, 1, b'a', b'b', b'c'];
         let packet = read(&mut line, true, &changed).unwrap();
         assert_eq!(packet[2..6], [0, 43, 0, 8], "total length and identification");

@@ -7,15 +7,15 @@ use super::layers::{Layer, MAX_LAYERS, Path};
 use super::segment::{IpEndpoints, IpFacts};
 use super::{atm, ethernet, ip, link, tcp, tunnel, udp, wifi};
 
-/// The innermost IP header, which contains TCP or UDP.
+/// The innermost IP header. TCP or UDP follows it.
 pub(super) struct Innermost {
     pub ip: IpFacts,
     pub endpoints: IpEndpoints,
-    /// Source and destination port of UDP; `None` for TCP, because the TCP header is read later.
+    /// Source and destination port of UDP. `None` for TCP, whose header is read later.
     pub udp_ports: Option<(u16, u16)>,
 }
 
-/// Reads headers from `layer` inwards, up to TCP, or up to UDP that contains no tunnel. Records the layers in `path`.
+/// Reads headers from `layer` inwards until TCP, or until UDP without a tunnel. Records the layers in `path`.
 pub(super) fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Path) -> Result<Innermost, Halt<'a>> {
     let (mut ip, mut endpoints) = (IpFacts::default(), IpEndpoints::default());
     for _ in 0..MAX_LAYERS {

@@ -6,7 +6,7 @@ use super::halt::Halt;
 use super::layers::Layer;
 use super::wifi_fragments::Place;
 
-/// Reads a radiotap header: version, padding, length in little-endian byte order, fields.
+/// Reads a radiotap header: version, padding, length (little-endian), fields.
 pub(super) fn radiotap(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<4>("radiotap header")?;
     let length = usize::from(u16::from_le_bytes([header[2], header[3]]));
@@ -18,14 +18,14 @@ pub(super) fn radiotap(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Wifi { padded: flags & PADDED != 0, opened: false })
 }
 
-/// The radiotap flag for a frame that ends with its checksum.
+/// This radiotap flag is set if the frame ends with its checksum.
 const CHECKSUM: u8 = 0x10;
 const CHECKSUM_BYTES: usize = 4;
-/// The radiotap flag for an 802.11 header that is padded to a multiple of four bytes.
+/// This radiotap flag is set if the 802.11 header is padded to a multiple of four bytes.
 const PADDED: u8 = 0x20;
 
-/// The flags in a radiotap header; 0 if the header has no flags. `fields` begins with bitmap words. The first fields
-/// after the bitmap words are the time (eight bytes, aligned) and the flags.
+/// The flags in a radiotap header, or 0 if the header has no flags. `fields` begins with bitmap words. The time follows
+/// (eight bytes, aligned), and then the flags; both are optional.
 fn flags(fields: &[u8]) -> u8 {
     const MORE_WORDS: u8 = 0x80;
     const TIME: u8 = 1;
@@ -33,18 +33,18 @@ fn flags(fields: &[u8]) -> u8 {
     let (words, _) = fields.as_chunks::<4>();
     let word_count = words.iter().take_while(|word| word[3] & MORE_WORDS != 0).count() + 1;
     let Some([present, ..]) = words.first() else { return 0 };
-    // Fields are aligned relative to the first byte of the header, which is four bytes before `fields`.
+    // Fields are aligned relative to the start of the header, four bytes before `fields`.
     let time_end = if present & TIME == 0 { 4 * word_count } else { (4 * word_count + 4).next_multiple_of(8) + 8 - 4 };
     if present & FLAGS == 0 { 0 } else { fields.get(time_end).copied().unwrap_or(0) }
 }
 
-/// Reads a Prism header of 144 bytes, or an AVS header, which is recognized by its magic number.
+/// Reads a Prism header of 144 bytes, or an AVS header. A magic number identifies AVS.
 pub(super) fn prism(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.starts_with(&AVS_MAGIC) {
         return avs(cursor);
     }
-    // Old drivers omitted the Prism header. A Prism header begins with 0x41 or 0x44 as a 32-bit number of either byte
-    // order; an 802.11 data frame has other first bytes.
+    // Old drivers omitted the Prism header. Such a header begins with 0x41 or 0x44 as a 32-bit number in either byte
+    // order. An 802.11 data frame begins with other bytes.
     if !matches!(cursor.data, [0x41 | 0x44, 0, 0, 0, ..] | [0, 0, 0, 0x41 | 0x44, ..]) {
         return Ok(Layer::WIFI);
     }
@@ -52,10 +52,10 @@ pub(super) fn prism(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::WIFI)
 }
 
-/// The magic number of an AVS header without its last four bits, which contain the version.
+/// The magic number of an AVS header, without the last four bits. They contain the version.
 const AVS_MAGIC: [u8; 3] = [0x80, 0x21, 0x10];
 
-/// Reads an AVS header, which begins with a magic number, the version and the length of the header.
+/// Reads an AVS header: magic number, version, length of the header, other fields.
 pub(super) fn avs(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let &[a, b, c, _, length @ ..] = cursor.take::<8>("AVS header")?;
     let rest = (u32::from_be_bytes(length) as usize).checked_sub(8);
@@ -64,8 +64,8 @@ pub(super) fn avs(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::WIFI)
 }
 
-/// Reads the header of an unencrypted or decrypted data frame. Other frames contain no readable IP. The walk halts at a
-/// fragment, and at a frame with several packets (A-MSDU).
+/// Reads the header of a data frame that is unencrypted or decrypted. No other frame has readable IP. The walk halts at
+/// a fragment, and at a frame with several packets (A-MSDU).
 pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> Result<Layer, Halt<'a>> {
     const DATA: u8 = 2;
     const NO_DATA: u8 = 4;
@@ -102,8 +102,7 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
     let (number, more) = (sequence_low & 0x0f, flags & MORE_FRAGMENTS != 0);
     let is_fragment = more || number != 0;
     let is_aggregate = qos.is_some_and(|qos| qos & AGGREGATE != 0);
-    // Decrypted fragments are not read, because each ends with a check value of unknown length. An A-MSDU is never
-    // fragmented.
+    // A decrypted fragment ends with a check value of unknown length, so it is not read. An A-MSDU is never fragmented.
     if is_fragment && (is_protected || is_aggregate) {
         return Err(Stop::NotRead("part of an encrypted or aggregated 802.11 frame in fragments").into());
     }
@@ -123,8 +122,8 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
             more,
         }));
     }
-    // Some drivers write the original Ethernet frame after the 802.11 header. Such a frame is recognized by the source
-    // address, which is the same in both headers.
+    // Some drivers write the original Ethernet frame after the 802.11 header. Both headers then have the same source
+    // address.
     let source = if flags & FROM_DISTRIBUTION_SYSTEM == 0 { header.get(10..16) } else { header.get(16..22) };
     if source == cursor.data.get(6..12) {
         return Ok(ethernet::ethernet(cursor)?);
@@ -133,8 +132,8 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
 }
 
 /// Returns the next packet of an A-MSDU: two addresses, length, LLC and SNAP, and padding to a multiple of four bytes
-/// (IEEE 802.11, 9.3.2.2). Returns `None` if the remaining bytes are too few for a packet; they may be the frame's
-/// checksum.
+/// (IEEE 802.11, 9.3.2.2). The result is `None` if the rest is too short for a packet. This rest is possibly the
+/// frame's checksum.
 pub(super) fn subframe<'a>(cursor: &mut Cursor<'a>) -> Option<Result<Cursor<'a>, Stop>> {
     const HEADER: &str = "A-MSDU subframe header";
     const HEADER_BYTES: usize = 14;
@@ -156,8 +155,8 @@ pub(super) fn subframe<'a>(cursor: &mut Cursor<'a>) -> Option<Result<Cursor<'a>,
     Some(if part.wire_bytes < length { Err(Stop::Malformed(HEADER)) } else { Ok(part) })
 }
 
-/// Reads the initialization vector, which has 4 bytes for WEP and 8 bytes for TKIP and CCMP. A bit of the vector
-/// distinguishes the two lengths.
+/// Reads the initialization vector. It has 4 bytes for WEP, and 8 bytes for TKIP and CCMP. One of its bits reveals the
+/// length.
 fn initialization_vector(cursor: &mut Cursor<'_>) -> Result<(), Stop> {
     const EXTENDED: u8 = 0x20;
     if cursor.take::<4>("802.11 initialization vector")?[3] & EXTENDED != 0 {

@@ -4,21 +4,21 @@ use std::collections::VecDeque;
 
 use super::cursor::Cursor;
 
-/// Maximum time from the first fragment until the frame is complete (Linux `net/mac80211/rx.c`: 2 seconds).
+/// Maximum time from a frame's first fragment to its last one (Linux `net/mac80211/rx.c`: 2 seconds).
 const MAX_AGE_NS: i64 = 2_000_000_000;
-/// Maximum number of fragments per frame: the fragment number has four bits.
+/// Maximum number of fragments of a frame. The fragment number has four bits.
 const MAX_FRAGMENTS: usize = 16;
-/// Maximum number of incomplete frames. When the limit is reached, the oldest frame is dropped.
+/// Maximum number of incomplete frames. A further frame replaces the oldest one.
 const MAX_FRAMES: usize = 64;
-/// Maximum number of stored bytes of all incomplete frames together.
+/// Maximum number of bytes of all incomplete frames together.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The position of a fragment.
+/// Which fragment of which 802.11 frame this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// The addresses of receiver and transmitter.
     pub stations: [u8; 12],
-    /// Traffic identifier; each traffic identifier has its own sequence numbers. `None` for a frame without `QoS`.
+    /// Traffic identifier, or `None` for a frame without `QoS`. Each identifier has its own sequence numbers.
     pub traffic: Option<u8>,
     pub sequence: u16,
     pub number: u8,
@@ -26,33 +26,33 @@ pub(super) struct Place {
     pub more: bool,
 }
 
-/// A frame that waits for fragments, or that is complete. A complete frame is stored so that late duplicates of its
-/// fragments are ignored.
+/// An 802.11 frame with its fragments. A complete frame stays stored, so that late duplicates of its fragments are
+/// ignored.
 #[derive(Debug)]
 struct Waiting {
     place: Place,
     first_frame: u64,
     first_ts_ns: Option<i64>,
-    /// The fragments by number, each with its captured bytes and its length when sent.
+    /// The fragments by number: captured bytes, and length on the wire.
     fragments: [Option<(Vec<u8>, usize)>; MAX_FRAGMENTS],
-    /// Number of fragments of the frame, known when the last fragment has arrived.
+    /// Number of fragments of the frame. The last fragment reveals it.
     count: Option<usize>,
     is_complete: bool,
 }
 
-/// The stored frames, the oldest first.
+/// The stored frames, from the oldest to the newest.
 #[derive(Debug, Default)]
 pub(super) struct WifiFragments {
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
-    /// The incomplete 802.11 frames that were dropped: the captured frame with the first fragment of the first one, and
-    /// their number.
+    /// The frames that were dropped incomplete: the captured frame with the first fragment of the first one, and their
+    /// number.
     given_up: Option<(u64, u64)>,
 }
 
 impl WifiFragments {
-    /// Adds the fragment at `cursor`. If the fragment completes its frame, returns the content up to the first byte
-    /// that was not captured, and the length of the content when sent.
+    /// Adds the fragment at `cursor`. If the 802.11 frame is now complete, returns its content and the length of this
+    /// content on the wire. The content ends at the first byte that was not captured.
     pub(super) fn add(
         &mut self,
         place: Place,
@@ -77,8 +77,7 @@ impl WifiFragments {
         whole
     }
 
-    /// Called at the end of the capture. Returns the frames that were dropped incomplete, including those that still
-    /// wait for fragments.
+    /// Ends the reassembly at the end of the capture. Frames that are still incomplete count as dropped.
     pub(super) fn finish(mut self) -> Option<(u64, u64)> {
         while !self.waiting.is_empty() {
             self.give_up(0);
@@ -108,7 +107,7 @@ impl WifiFragments {
     }
 }
 
-/// A fragment contradicts earlier fragments of the same frame.
+/// A contradiction between a fragment and earlier fragments of its frame.
 struct Contradiction;
 
 impl Waiting {
@@ -153,8 +152,7 @@ impl Waiting {
         self.is_complete = true;
         let (mut data, mut wire_bytes) = (Vec::new(), 0);
         for (captured, bytes) in fragments.iter_mut().filter_map(Option::take) {
-            // Content after a byte that was not captured is dropped, so that the offsets of all returned bytes are
-            // correct.
+            // Content after a missing byte is dropped, because its offsets would be wrong.
             if data.len() == wire_bytes {
                 data.extend(captured);
             }

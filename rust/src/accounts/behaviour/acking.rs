@@ -1,4 +1,4 @@
-//! How a host acknowledges data: how many segments one ACK covers, and how late the ACK is.
+//! How a host acknowledges data: the number of segments per ACK, and the delay of the ACKs.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,26 +8,24 @@ use crate::connection::DirectionState;
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// An ACK counts as delayed if it is more than 2 ms later than the fastest ACKs (a heuristic: a host answers within
-/// microseconds, but scheduling takes milliseconds).
+/// An ACK counts as delayed if it is more than 2 ms later than the fastest ACKs. This limit is a heuristic: a host
+/// answers within microseconds, but scheduling can take milliseconds.
 const PROMPT_NS: i64 = 2_000_000;
-/// The shortest segment that Linux counts as full-sized when it decides whether to send an ACK (`TCP_MIN_RCVMSS`).
+/// For its decision to send an ACK, Linux counts segments from this length on as full-sized (`TCP_MIN_RCVMSS`).
 const MIN_FULL_BYTES: u32 = 536;
 /// Width of a histogram bucket of ACK delays.
 const BUCKET_NS: i64 = 2_000_000;
-/// Number of histogram buckets. The last bucket of the histogram counts all delays above 250 ms, because no known
-/// delayed-ACK timer runs for longer.
+/// Number of histogram buckets. The last bucket counts all delays above 250 ms. No known delayed-ACK timer runs for
+/// longer.
 const BUCKETS: usize = 128;
-/// Period of the timer with which BSD and its derivatives send the delayed ACKs of all connections (`tcp_fasttimo`).
+/// Period of BSD's delayed-ACK timer (`tcp_fasttimo`). At each expiry, it sends the delayed ACKs of all connections.
 const HEARTBEAT_NS: i64 = 200_000_000;
-/// ACKs are divided into classes by the number of segments that they cover. `SEGMENT_CLASSES` has
-/// the upper bounds of all classes except the last.
+/// Upper bounds of the classes of ACKs by the number of covered segments. The last class has no upper bound.
 const SEGMENT_CLASSES: [u32; 5] = [1, 2, 3, 4, 8];
 
-/// The accumulators; `tcptrace_lab/schema/` defines each. ACKs with data are not counted, because the application
-/// decides when they are sent.
+/// The accumulators for pure ACKs. For an ACK with data, the application chooses the time, so it is not counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Acking {
     /// Number of ACKs that cover 1, 2, 3, 4, 5 to 8, and more than 8 segments.
     pub by_segments: [u32; SEGMENT_CLASSES.len() + 1],
@@ -39,14 +37,14 @@ pub struct Acking {
     pub delayed_several: u32,
     pub delayed_max_bytes: u32,
     pub lag: RttFigures,
-    /// Each delayed ACK has a phase: its time within the period of the 200 ms timer. `heartbeat` is the sum of the
-    /// cosines and the sum of the sines of all phases.
+    /// Sum of the cosines and sum of the sines of all phases. A phase is the time of a delayed ACK within the period of
+    /// a 200 ms timer.
     pub heartbeat: (f64, f64),
     pub(crate) delays: Option<Box<[u16]>>,
 }
 
 impl Acking {
-    /// Number of delayed ACKs per delay, in buckets of 2 ms up to the longest delay; `None` without delayed ACKs.
+    /// Number of delayed ACKs by delay, in buckets of 2 ms up to the longest delay. `None` without delayed ACKs.
     #[must_use]
     pub fn delays(&self) -> Option<&[u16]> {
         let delays = self.delays.as_deref()?;
@@ -54,8 +52,8 @@ impl Acking {
         delays.get(..=used)
     }
 
-    /// Returns how much the delayed ACKs concentrate at one phase of a 200 ms timer (mean resultant length, Rayleigh's
-    /// test). The value is 1 if all ACKs have the same phase, and about 1/√n for n ACKs without such a timer.
+    /// The concentration of the delayed ACKs at one phase of a 200 ms timer (mean resultant length, Rayleigh's test).
+    /// It is 1 if all ACKs have the same phase. Without such a timer, it is about 1/√n for n ACKs.
     #[must_use]
     pub fn concentration(&self) -> Option<f64> {
         (self.delayed_acks > 0).then(|| self.heartbeat.0.hypot(self.heartbeat.1) / f64::from(self.delayed_acks))
@@ -78,12 +76,12 @@ impl Acking {
     }
 }
 
-/// Counts an ACK of new data that `data_sender` sent; `acking` belongs to the sender of the ACK.
+/// Counts an ACK for new data of `data_sender`. `acking` belongs to the sender of the ACK.
 #[inline]
 pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Acking>>, data_sender: &DirectionState) {
     let Event { segment, acked, .. } = *event;
     let controls = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
-    // An ACK of a SYN or FIN shows nothing about delayed ACKs, because every stack sends it immediately.
+    // The ACK of a SYN or FIN is never delayed.
     let of_data = acked.segments > 0 && event.ack.is_some_and(|ack| ack > 1) && data_sender.figures.fin_segments == 0;
     if segment.payload_bytes > 0 || segment.flags.any(controls) || !of_data {
         return;
@@ -115,8 +113,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
-    // A delay counts only if the host sent nothing during the last 3/4 of the delay. An ACK soon after another ACK may
-    // have waited in a queue.
+    // A delay counts only if the host sent nothing during its last 3/4. An ACK that closely follows another one
+    // possibly waited in a queue.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
         acking.delayed(lag_ns.saturating_sub(min_ns), acked.segments, bytes, now);

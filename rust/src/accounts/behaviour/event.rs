@@ -1,10 +1,10 @@
-//! The properties of one segment that the behaviour accumulators use.
+//! The input of the behaviour accumulators: one segment.
 
 use crate::connection::{Kind, Placed, RetransmitTrigger};
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// One segment, its classification, and the state of the connection just before this segment.
+/// One segment, its classification, and the connection's state just before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event<'a> {
     pub segment: &'a Segment,
@@ -12,21 +12,22 @@ pub(crate) struct Event<'a> {
     pub kind: Kind,
     /// What triggered the segment, if it is a retransmission.
     pub retransmit_trigger: Option<RetransmitTrigger>,
-    /// The offset that the segment acknowledges; `None` for a damaged segment, because its receiver discards it.
+    /// The acknowledged offset. `None` for a damaged segment, because its receiver discards it.
     pub ack: Option<i64>,
-    /// Bytes that the sender had in flight before this segment.
+    /// Bytes in flight from this sender before the segment.
     pub in_flight: Option<i64>,
-    /// The largest window that the receiver has offered to this sender.
+    /// The largest window that the peer has offered to this sender.
     pub offered_window_bytes: Option<u32>,
     /// The window that the segment advertises.
     pub window_bytes: Option<u32>,
     /// Time since the sender's previous segment.
     pub since_previous: Nullable,
-    /// The segment exceeds the receiver's previous window, so the sender needed the latest one.
+    /// Whether the segment exceeds the peer's window before the latest update. The sender must then have received this
+    /// update.
     pub needed_window: bool,
-    /// The segment immediately follows another data segment of its sender.
+    /// Whether the segment immediately follows another data segment of its sender.
     pub in_burst: bool,
-    /// The data that the segment acknowledges.
+    /// The data that the segment acknowledges for the first time.
     pub acked: Acked,
 }
 
@@ -35,11 +36,10 @@ pub(crate) struct Event<'a> {
 pub(crate) struct Acked {
     /// Number of acknowledged sequence numbers.
     pub bytes: Nullable,
-    /// Number of acknowledged segments. A segment that segmentation offload merged counts as the segments that it
-    /// becomes on the wire.
+    /// Number of acknowledged segments. A segment that offload has merged counts as several: the segments on the wire.
     pub segments: u32,
     /// Time from the last transmission of the oldest acknowledged byte to the ACK.
     pub lag_ns: Nullable,
-    /// Time from the newest acknowledged segment to the ACK; null if Karn's rule excludes the sample.
+    /// Time from the newest acknowledged segment to the ACK. Null if Karn's rule excludes the sample.
     pub rtt_ns: Nullable,
 }

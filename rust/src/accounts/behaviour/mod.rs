@@ -1,5 +1,5 @@
-//! Behaviour of the two hosts of a connection: how fast they answer (which shows where the capture point is), how they
-//! acknowledge, whether Nagle's algorithm delays small segments, and what their SYN offers.
+//! Behaviour of the two hosts of a connection: how fast they answer, how they acknowledge, whether Nagle's algorithm
+//! delays small segments, and what their SYN offers. The speed of the answers reveals the capture point.
 //!
 //! Each accumulator has a fixed size and is updated once per segment. [`crate::hosts`] draws the conclusions.
 
@@ -30,12 +30,12 @@ use crate::wire::TcpFlags;
 
 /// The accumulators of one direction. A direction is named after its sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Behaviour {
     pub reaction: Reaction,
     pub sending: Sending,
     pub numbering: Numbering,
-    /// How the host acknowledges; `None` if it never acknowledged data.
+    /// `None` if the host never acknowledged data.
     pub acking: Option<Box<Acking>>,
     pub syn: Option<SynShape>,
     pub min_window_scale: u8,
@@ -44,7 +44,7 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// Returns the measurements from which the turnaround of this host is computed.
+    /// The measurements that give the turnaround of this host.
     #[inline]
     pub(crate) fn answering(&self, other: &Self, other_direction: &DirectionState) -> Answering {
         Answering {
@@ -56,8 +56,8 @@ impl Behaviour {
     }
 }
 
-/// Adds a segment of `sender`. The ACK of the segment has already been applied to `receiver`; the segment itself is not
-/// yet recorded in `sender`.
+/// Adds a segment of `sender`. At this point, `receiver_direction` contains the ACK of the segment, but
+/// `sender_direction` does not contain the segment yet.
 #[inline]
 pub(crate) fn take(
     event: &mut Event<'_>,
@@ -91,9 +91,9 @@ pub(crate) fn take(
     }
 }
 
-/// Raises the lower bound of the window scale of `receiver`, if no SYN shows this scale. The scale must be so large
-/// that the window allowed all bytes in flight. (The bound is wrong if the receiver shrinks its window, or if it
-/// offered the window before the capture.)
+/// Raises the lower bound of the window scale of `receiver`, whose SYN is not in the capture. The scale must allow all
+/// bytes in flight. The bound is wrong if the receiver shrinks its window, or if it offered the window before the
+/// capture.
 #[cold]
 fn bound_window_scale(
     sender_direction: &DirectionState,

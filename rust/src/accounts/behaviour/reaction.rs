@@ -1,5 +1,4 @@
-//! How fast a host answers, measured at the capture point. The shortest reaction time shows where on the path the
-//! capture was taken.
+//! How fast a host answers, measured at the capture point. The shortest reaction time shows how far away the host is.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,31 +6,31 @@ use crate::connection::{Kind, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Reaction times of a host. A reaction time begins when a segment for the host is captured. It ends when the first
-/// segment is captured by which the host proves that it received that segment. The proof is an echoed timestamp (RFC
-/// 7323, 3), or data that exceeds the peer's previous window. (The ACK of data is an RTT sample instead.)
+/// Reaction times of a host. A reaction time begins when a segment for the host is captured. It ends when the host
+/// proves that this segment has arrived. The proof is an echoed timestamp (RFC 7323, 3), or data beyond the peer's
+/// previous window. The ACK of data is a proof too, but counts as an RTT sample instead.
 ///
-/// A reaction time is never shorter than the round trip from the capture point to the host, so the shortest one is the
-/// best estimate of this round trip.
+/// A reaction takes at least the round trip from the capture point to the host. The shortest one is therefore the best
+/// estimate of this round trip.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Reaction {
     /// The shortest reaction time.
     pub min_ns: Nullable,
-    /// Capture time of the oldest segment of the peer whose timestamp is not echoed yet, and this timestamp.
+    /// The peer's oldest segment whose timestamp is not echoed yet: its capture time and this timestamp.
     awaited_ts_ns: Nullable,
     awaited_tsval: u32,
-    /// The latest TCP timestamp (`TSval`) of the peer.
+    /// The peer's latest TCP timestamp (`TSval`).
     peer_tsval: u32,
-    /// The highest right edge of the peer's window, the highest right edge before that, and the time of the last
-    /// change. While the window scale of the peer is unknown, the edge is known only for a zero window.
+    /// The highest right edge of the peer's window, the edge before that, and the time of the change. Without a known
+    /// window scale, only a zero window gives an edge.
     edge: Nullable,
     edge_before: Nullable,
     edge_ts_ns: Nullable,
 }
 
 impl Reaction {
-    /// Measures a reaction time if this segment of the host proves the arrival of an earlier segment. Returns whether
-    /// the segment exceeds the peer's previous window, so that the host needed the latest one.
+    /// Measures a reaction time if this segment proves the arrival of an earlier one. Returns true if the segment
+    /// exceeds the peer's previous window, so that the host must know the latest one.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()
@@ -41,7 +40,7 @@ impl Reaction {
             self.sample(now.since(self.awaited_ts_ns));
             self.awaited_ts_ns = Nullable::default();
         }
-        // A FIN may exceed the window (4.4BSD, `tcp_output`).
+        // A FIN can exceed the window (4.4BSD, `tcp_output`).
         let end = placed.end - i64::from(segment.flags.any(TcpFlags::FIN));
         let needed_window = self.edge_before.is_some()
             && end > self.edge_before.value()
@@ -54,7 +53,7 @@ impl Reaction {
         needed_window
     }
 
-    /// Records a segment of the peer, because a later segment of this host may prove its arrival.
+    /// Records a segment of the peer. A later segment of this host can prove its arrival.
     #[inline]
     pub(super) fn peer_sent(&mut self, segment: &Segment, ack: Option<i64>, window_bytes: Option<u32>, now: Nullable) {
         if let Some((value, _)) = segment.options.timestamps
@@ -68,8 +67,8 @@ impl Reaction {
         }
         let Some(ack) = ack else { return };
         let edge = window_bytes.map(|window_bytes| ack.saturating_add(i64::from(window_bytes)));
-        // If the window scale is unknown, the right edge of a nonzero window is unknown too. Such a window only shows
-        // that a zero window has opened.
+        // Without a known window scale, a nonzero window has no known right edge. It only shows that a zero window has
+        // opened.
         if edge.map_or(self.edge.is_some(), |edge| edge > self.edge.value()) {
             self.edge_before = self.edge;
             self.edge = edge.into();

@@ -1,4 +1,4 @@
-//! How a host sends: whether Nagle's algorithm delays its small segments, its initial window, and segmentation offload.
+//! How a host sends: Nagle's algorithm, the initial window, and segmentation offload.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,52 +8,51 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionState, Kind};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// If more than 4,096 bytes are in flight, a small segment does not prove that Nagle's algorithm is off. A Linux sender
-/// that runs out of send memory sends what it has, even with Nagle's algorithm (`tcp_sendmsg_locked`,
-/// `wait_for_space`). The minimum send memory of Linux is 4,608 bytes (`SOCK_MIN_SNDBUF`).
+/// With more than 4,096 bytes in flight, a small segment is no proof against Nagle's algorithm. A Linux sender without
+/// free send memory sends what it has, even with Nagle's algorithm (`tcp_sendmsg_locked`, `wait_for_space`). Linux's
+/// minimum send memory is 4,608 bytes (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;
-/// The smallest send buffer that is assumed to exist, in bytes: the default of 4.2BSD.
+/// The smallest send buffer that this analysis expects, in bytes. It is the default of 4.2BSD.
 pub(crate) const MIN_BUFFER_BYTES: i64 = 2048;
-/// If a host reacts within 0.2 ms, the capture was taken at this host, because the host alone needs about this time (a
-/// heuristic).
+/// A reaction within 0.2 ms means that the capture was taken at the host. The host alone needs about this time. The
+/// limit is a heuristic.
 const HOST_NS: i64 = 200_000;
-/// Flags of segments that Nagle's algorithm never delays: a close sends the remaining data, and urgent data is sent
-/// immediately (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
+/// Nagle's algorithm never delays segments with these flags. A close sends the remaining data, and urgent data is sent
+/// at once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
 pub(crate) const NEVER_HELD: u16 = TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG;
-/// Waits shorter than 2 ms are not attributed to Nagle's algorithm, because applications often write at such intervals
-/// (a heuristic).
+/// Shorter waits are not attributed to Nagle's algorithm, because applications often write at such intervals. The limit
+/// is a heuristic.
 const MIN_HOLD_NS: i64 = 2_000_000;
 
-/// The accumulators; `tcptrace_lab/schema/` defines each.
+/// The accumulators for sent data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Sending {
     pub super_segments: u32,
-    /// How many more segments were on the wire than in the capture, because offload split segments after they were
-    /// captured.
+    /// Number of segments on the wire minus number of captured segments. Offload splits segments after their capture.
     pub hidden_segments: u64,
-    /// Number of data segments that were captured after their ACK.
+    /// Number of data segments that the capture contains after their ACK.
     pub late_segments: u32,
     /// Allocated with the first evidence.
     pub nagle: Option<Box<Nagle>>,
     pub initial_bytes: u32,
     pub initial_segments: u32,
-    /// The offset at which the latest small segment ends (`snd_sml` in Linux).
+    /// The end of the latest small segment, as an offset (`snd_sml` in Linux).
     small_end: Nullable,
     /// Capture time of the first ACK of data.
     first_ack_ts_ns: Nullable,
     initial_over: bool,
-    /// Capture time of the ACK without data that acknowledged everything in flight.
+    /// Capture time of the ACK after which nothing was in flight. Null if this ACK carried data.
     emptied_ts_ns: Nullable,
-    /// The last ACK covered data that ended with a small segment.
+    /// Whether the last ACK came when all sent data ended with a small segment.
     emptied_of_small: bool,
-    /// The last ACK covered data that may have filled the send buffer, because hardly more was ever in flight.
+    /// Whether the last ACK possibly emptied a full send buffer: hardly more bytes were ever in flight than it covered.
     emptied_of_all: bool,
 }
 
 /// Evidence for and against Nagle's algorithm.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Nagle {
     pub small_in_flight: Count,
     pub small_over_full: Count,
@@ -68,7 +67,7 @@ pub struct Nagle {
 #[allow(missing_docs)]
 pub struct Count {
     pub count: u32,
-    /// Frame number of the first event; 0 if there is no event.
+    /// Frame number of the first event, or 0 without events.
     pub first: u64,
 }
 
@@ -86,13 +85,12 @@ impl Sending {
     }
 }
 
-/// Whether a captured segment with `bytes` of payload is smaller than full-sized on the wire. If offload splits it, the
-/// last piece counts.
+/// Whether a captured segment with `bytes` of payload is smaller than full-sized on the wire. If offload splits the
+/// segment, its last piece decides.
 ///
-/// A segment as long as the MSS is full-sized. If the path MTU keeps segments below the MSS, segments as long as the
-/// longest one count as full-sized too. If no segment is longer than half of the MSS, all segments below half of the
-/// MSS count as small. A segment of at least half of the largest window ever offered is always full-sized (RFC 9293,
-/// 3.8.6.2.1).
+/// A segment as long as the MSS is full-sized. A path MTU can keep all segments below the MSS; the longest segments are
+/// then full-sized. If no segment exceeds half of the MSS, however, all of them count as small. A segment of at least
+/// half of the largest offered window is never small (RFC 9293, 3.8.6.2.1).
 #[inline]
 fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
@@ -106,7 +104,7 @@ fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> boo
 }
 
 impl Sending {
-    /// Records a segment with data; `answering` belongs to the segment's sender.
+    /// Adds a segment with data. `answering` belongs to the sender of the segment.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -140,8 +138,8 @@ impl Sending {
         self.emptied_ts_ns = Nullable::default();
     }
 
-    /// Adds a segment to the initial window if the first ACK of data cannot have reached the sender yet. The ACK counts
-    /// as arrived when 7/8 of this host's fastest reaction time have passed since its capture.
+    /// Adds a segment to the initial window, unless the sender already has the first ACK of data. The ACK counts as
+    /// arrived as soon as 7/8 of the host's fastest reaction time have passed since its capture.
     fn initial_window(&mut self, kind: Kind, bytes: u32, pieces: u32, now: Nullable, turnaround_ns: Option<i64>) {
         let acked_for = now.since(self.first_ack_ts_ns).get();
         let reaction_ns = turnaround_ns.filter(|least| *least > HOST_NS).map_or(0, |least| least - least / 8);
@@ -154,8 +152,8 @@ impl Sending {
         }
     }
 
-    /// Counts a small segment as evidence for or against Nagle's algorithm (RFC 1122, 4.2.3.4; Linux has Minshall's
-    /// variant, `tcp_nagle_check`).
+    /// Counts a small segment as evidence for or against Nagle's algorithm (RFC 1122, 4.2.3.4). Linux has Minshall's
+    /// variant (`tcp_nagle_check`).
     fn take_small(
         &mut self,
         event: Event<'_>,
@@ -185,8 +183,7 @@ impl Sending {
             return;
         }
         let emptied = self.emptied_ts_ns;
-        // If a segment exceeds the window that was open before the last ACK, the segment waited for the window and not
-        // because of Nagle's algorithm.
+        // A segment beyond the previous window waited for the window update, not for Nagle's algorithm.
         if !emptied.is_some() || last_ack != emptied || waited_ns < MIN_HOLD_NS || event.needed_window {
             return;
         }
@@ -201,7 +198,7 @@ impl Sending {
         }
     }
 
-    /// Records an ACK of new data that `data_sender` sent.
+    /// Records an ACK for new data of `data_sender`.
     #[inline]
     pub(super) fn acknowledged(&mut self, event: &Event<'_>, now: Nullable, data_sender: &DirectionState) {
         let Some(ack) = event.ack else { return };

@@ -1,4 +1,4 @@
-//! Properties of a SYN that identify the TCP stack of its sender. Tracking a connection does not need these properties.
+//! Properties of a SYN that identify the TCP stack of its sender.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,16 +7,15 @@ use crate::wire::Segment;
 /// The properties of one SYN.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SynShape {
-    /// The kinds of the SYN's options in order, four bits each. The kind of the first option is in the lowest bits; 15
-    /// stands for any kind above 14; 0 ends the list.
+    /// The kinds of the options in order, four bits each, as in `TcpOptions::kinds`. 0 ends the list.
     kinds: u64,
-    /// The window that the SYN advertises.
+    /// The advertised window.
     pub window_bytes: u16,
-    /// TTL or hop limit of the SYN when it was captured.
+    /// TTL or hop limit at the capture point.
     pub ttl: u8,
 }
 
-/// Names of the kinds of TCP options, as in tcpdump and the RFCs.
+/// Names of option kinds, as in tcpdump and the RFCs.
 const NAMES: [&str; 9] = ["eol", "nop", "mss", "wscale", "sackOK", "sack", "echo", "echoreply", "TS"];
 
 impl SynShape {
@@ -24,7 +23,7 @@ impl SynShape {
         Self { kinds: segment.options.kinds, window_bytes: segment.window, ttl: segment.ip.ttl }
     }
 
-    /// Returns the names of the options in order, such as `mss,sackOK,TS,nop,wscale`; empty without options.
+    /// The names of the options in order, such as `mss,sackOK,TS,nop,wscale`. Empty without options.
     #[must_use]
     pub fn option_names(&self) -> String {
         let kinds = (0..16).map(|at| (self.kinds >> (4 * at) & 15) as usize).take_while(|kind| *kind > 0);

@@ -2,24 +2,23 @@
 
 use crate::nullable::Nullable;
 
-/// Initial TTLs of common stacks. A packet that is captured with its initial TTL has passed no router.
+/// Initial TTLs of common stacks. A captured packet with one of these TTLs has passed no router.
 pub(crate) const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 
-/// The measurements from which the turnaround of a host is computed.
+/// The measurements that give the turnaround of a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answering {
     /// The shortest [`super::Reaction`] of the host.
     pub reaction_min_ns: Nullable,
     /// The shortest RTT sample of the peer's data.
     pub other_rtt_min_ns: Nullable,
-    /// The largest TTL of the host's segments, and the largest TTL of the peer's segments; 0 if unknown.
+    /// The largest TTL in the segments of the host, and the largest one of the peer. 0 means unknown.
     pub ttl: u8,
     pub other_ttl: u8,
 }
 
 impl Answering {
-    /// Returns the turnaround of the host: the shortest time from the capture of a segment for the host to the capture
-    /// of its answer.
+    /// The turnaround of the host: the shortest time from a captured segment for the host to its captured answer.
     #[inline]
     pub(crate) fn turnaround_ns(self) -> Option<i64> {
         match (self.reaction_min_ns.get(), self.other_rtt_min_ns.get()) {
@@ -30,9 +29,8 @@ impl Answering {
     }
 }
 
-/// Whether there are routers between the capture point and the peer, but none between the capture point and the host.
-/// If only the path to the peer has routers, the host is on the same link as the capture point. If such a host sends
-/// data on its own initiative, the timestamps that it echoes show only how long its application waited.
+/// Whether the host is on the same link as the capture point, and only the path to the peer has routers. If such a host
+/// sends data on its own initiative, its echoed timestamps show only how long its application waited.
 fn is_on_the_link(ttl: u8, other_ttl: u8) -> bool {
     other_ttl > 0 && INITIAL_TTLS.contains(&ttl) && !INITIAL_TTLS.contains(&other_ttl)
 }

@@ -1,47 +1,46 @@
-//! Messages that are sent in short pieces. A message is cut for one of two reasons. Either a buffer of the socket or of
-//! the application ends in the middle of a segment, or the message is slightly longer than a whole number of full-sized
-//! segments.
+//! Messages in short pieces. A cut in a message has one of two reasons. A buffer of the socket or application ends in
+//! the middle of a segment. Or the message is slightly longer than a whole number of full-sized segments.
 //!
-//! A socket layer with buffers of 1,024 bytes passes a message to TCP in pieces of one or more buffers. 4.2BSD passes
-//! one buffer at a time if the send buffer has room for two (Mosher 1985: 1,025 bytes are sent as 1,024 and 1). `SunOS`
-//! passes four buffers at a time (`sosend`: 4 x MCLBYTES).
+//! A socket layer with buffers of 1,024 bytes passes one or several buffers to TCP at a time. 4.2BSD passes one buffer
+//! if the send buffer has room for two, so a message of 1,025 bytes is sent as 1,024 and 1 (Mosher 1985). `SunOS`
+//! passes four buffers (`sosend`: 4 x MCLBYTES).
 
 use serde::{Deserialize, Serialize};
 
 use super::left::Left;
 use crate::nullable::Nullable;
 
-/// Buffer sizes are multiples of 1,024 bytes: MCLBYTES of 4.2BSD and `SunOS`.
+/// Unit of buffer sizes: MCLBYTES of 4.2BSD and `SunOS`.
 const CLUSTER_BYTES: i64 = 1024;
-/// If at most 1/8 of a full-sized segment remains of a message, the rest is too small to justify a packet of its own.
+/// At most 1/8 of a full-sized segment is too little data for a packet of its own.
 const REST_PART: i64 = 8;
-/// Two segments belong to the same message if the second is sent within 10 ms of the first (a heuristic: slow hosts
-/// need a few milliseconds per segment).
+/// Two segments less than 10 ms apart belong to the same message. This limit is a heuristic: slow hosts need a few
+/// milliseconds per segment.
 const SAME_MESSAGE_NS: i64 = 10_000_000;
-/// A segment that is sent within 1 ms of an ACK was released by the ACK.
+/// An ACK releases the segments that follow it within 1 ms.
 const RELEASED_NS: i64 = 1_000_000;
-/// Waits of up to 10 ms are not counted, because a slow host may need this time for one segment.
+/// Waits of up to 10 ms are not counted, because a slow host can need this time for one segment.
 const WAIT_NS: i64 = 10_000_000;
 
-/// Messages of one direction that were sent in short pieces, and the time that this cost.
+/// Messages in short pieces in one direction, and the time that they cost.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Cuts {
-    /// Number of messages that were sent in short pieces.
+    /// Number of messages in short pieces.
     pub messages: u32,
-    /// Number of cuts. A cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`, or a full-sized
-    /// segment before the tiny rest of a message.
+    /// Number of cuts. A cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`. It also follows a
+    /// full-sized segment before the tiny rest of a message.
     pub segments: u32,
-    /// Offset of the first cut from the start of its message, if this offset is the same in all messages; otherwise 0.
+    /// Offset of the first cut in its message. The value is 0 if the messages differ.
     pub at_bytes: u32,
-    /// The last frame of the first message that was cut.
+    /// The last frame of the first message with a cut.
     pub frame: Nullable,
-    /// Time that the pieces after a cut waited for the ACK of earlier data.
+    /// How long the pieces after a cut waited for the ACK of earlier data.
     pub waited_ns: i64,
     begin: i64,
     end: i64,
     cut_at: i64,
-    /// The previous segment had PSH set, so it ended a write.
+    /// Whether the previous segment had PSH set, which marks the end of a write.
     pushed: bool,
     pending_segments: u32,
     pending_waited_ns: i64,
@@ -65,7 +64,7 @@ impl Cuts {
         }
     }
 
-    /// Starts a new message with the next segment.
+    /// Makes the next segment the start of a new message.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.begins(self.end);
@@ -108,7 +107,7 @@ impl Cuts {
     }
 }
 
-/// Whether the segment continues the message: it was sent immediately after the segment before it, or as soon as an ACK
+/// Whether the segment continues the message. It then follows the previous segment immediately, or the ACK that
 /// released it.
 #[inline]
 fn continues_message(left: &Left<'_>) -> bool {

@@ -1,4 +1,4 @@
-//! How fast the receiver of a direction accepts bytes. ACKs show this rate while a queue drains; the window shows it
+//! How fast the receiver of a direction accepts bytes. ACKs show the rate while a queue drains. The window shows it
 //! while the receive buffer is full.
 
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::passed::Passed;
 use crate::nullable::Nullable;
 
-/// A round trip can show a queue only if it exceeds the shortest round trip by at least 0.1 ms, because the delays of
-/// the hosts alone vary by nearly as much.
+/// A queue shows only in round trips of at least 0.1 ms above the shortest one. The delays of the hosts alone vary by
+/// nearly as much.
 const MIN_QUEUE_NS: i64 = 100_000;
-/// A queue counts as a sample of the rate only if it drains for at least 1 ms, and for at least half of the shortest
-/// round trip. A return path that bundles ACKs (wireless, GRO) delivers them together after a wait. Over a shorter
-/// period, bundled ACKs would show a rate that no link has.
+/// A queue must drain for at least 1 ms, and for at least half of the shortest round trip. Some return paths bundle
+/// ACKs (wireless, GRO): they deliver several at once after a wait. Over a shorter time, such ACKs would show a rate
+/// that no link has.
 const MIN_STRETCH_NS: i64 = 1_000_000;
 
 /// An ACK of new bytes.
@@ -23,13 +23,12 @@ pub(crate) struct Advanced {
     pub rtt_ns: Nullable,
     /// The shortest RTT sample of the connection so far.
     pub rtt_min_ns: i64,
-    /// Bytes are still in flight after this ACK.
+    /// Whether bytes are still in flight after this ACK.
     pub more: bool,
 }
 
-/// Bytes and time of the periods in which a queue was busy. In such a period, the newest segment that an ACK covers was
-/// already in the queue when the previous ACK was captured. The bottleneck is therefore never idle between the two
-/// ACKs.
+/// Bytes and time of busy queues. Between two ACKs, the queue is busy if the newest segment of the second ACK was
+/// already in it at the capture of the first ACK. The bottleneck then has no idle time between the ACKs.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,
@@ -52,7 +51,7 @@ impl Drain {
         self.last_ns = Some(ack.ts_ns).filter(|_| ack.more).into();
     }
 
-    /// Ends the period of a busy queue, because the next ACK cannot be compared with the last one.
+    /// Ends a busy period, because the next ACK cannot be compared with the last one.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.sum = self.sum();
@@ -75,13 +74,13 @@ pub(crate) struct Advertised {
     pub ts_ns: i64,
     pub ack: i64,
     pub window_bytes: i64,
-    /// The largest window advertised before.
+    /// The largest window before this one.
     pub max_bytes: i64,
 }
 
-/// Bytes that the application read, and the time that this took. A measurement begins when the window is less than half
-/// of the largest window. From then on, unread bytes fill most of the receive buffer, so the right edge of the window
-/// moves at the rate at which the application reads.
+/// Bytes that the application read, and the time that this took. The measurement runs while the window is less than
+/// half of the largest window. Unread bytes then fill most of the receive buffer, and the right edge of the window
+/// moves as fast as the application reads.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reading {
     pub sum: Passed,
@@ -95,7 +94,7 @@ impl Reading {
     #[inline]
     pub(super) fn advertised(&mut self, now: &Advertised) {
         if now.ack < self.ack {
-            return; // it arrived late and says nothing about the current window
+            return; // a late segment has an old window
         }
         let edge = now.ack.saturating_add(now.window_bytes);
         if self.backlog
@@ -114,16 +113,16 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Returns an ACK of 1,000 bytes at `at_ms` for a segment that was sent `rtt_ms` earlier; the shortest round trip
-    /// is 20 ms.
+    /// An ACK of 1,000 bytes at `at_ms`, for a segment that was sent `rtt_ms` earlier. The shortest round trip is 20
+    /// ms.
     fn ack(at_ms: i64, rtt_ms: i64) -> Advanced {
         Advanced { ts_ns: at_ms * MS, bytes: 1000, rtt_ns: Some(rtt_ms * MS).into(), rtt_min_ns: 20 * MS, more: true }
     }
 
     #[test]
     fn a_burst_drains_at_the_rate_of_its_acks() {
-        // All segments are sent together, and the queue releases one every 2 ms: the round trips are 20, 22, 24 ms and
-        // so on.
+        // All segments are sent at once, and one leaves the queue every 2 ms. The round trips are 20 ms, 22 ms, 24 ms
+        // and so on.
         let mut drain = Drain::default();
         (0..11).for_each(|number| drain.advanced(&ack(20 + 2 * number, 20 + 2 * number)));
         assert_eq!(drain.sum(), Passed { bytes: 10_000, ns: 20 * MS, samples: 10 });
@@ -153,13 +152,13 @@ mod tests {
         let mut reading = Reading::default();
         let advertised =
             |at_ms: i64, ack, window_bytes| Advertised { ts_ns: at_ms * MS, ack, window_bytes, max_bytes: 8000 };
-        reading.advertised(&advertised(0, 1, 8000)); // nothing unread
-        reading.advertised(&advertised(5, 8001, 0)); // full
-        reading.advertised(&advertised(15, 8001, 2000)); // 2000 bytes read in 10 ms
+        reading.advertised(&advertised(0, 1, 8000)); // the buffer is empty
+        reading.advertised(&advertised(5, 8001, 0)); // the buffer is full
+        reading.advertised(&advertised(15, 8001, 2000)); // the application read 2000 bytes in 10 ms
         reading.advertised(&advertised(16, 10_001, 0)); // 2000 bytes arrived
-        reading.advertised(&advertised(10, 9001, 1000)); // an old window, captured late
-        reading.advertised(&advertised(25, 10_001, 8000)); // 8000 read in 9 ms
-        reading.advertised(&advertised(900, 10_001, 8000)); // nothing more to read
+        reading.advertised(&advertised(10, 9001, 1000)); // an old window that was captured late
+        reading.advertised(&advertised(25, 10_001, 8000)); // the application read 8000 bytes in 9 ms
+        reading.advertised(&advertised(900, 10_001, 8000)); // the buffer is empty
         assert_eq!(reading.sum, Passed { bytes: 10_000, ns: 20 * MS, samples: 3 });
     }
 }

@@ -1,9 +1,9 @@
-//! How fast the sender can send and the receiver can accept data if nothing else limits them. Bursts show the rate of
-//! the sender; queued data shows the rate of the receiver, or of the path to it.
+//! How fast the sender can send, and how fast the receiver can accept data, if nothing else limits them. Bursts show
+//! the sender's rate. Queued data shows the rate of the receiver, or of the path to it.
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these rates λ and
-//! μ and measure them on hosts without other load. A capture shows these rates only in some periods. This module adds
-//! up the bytes and the time of the periods that show these rates; [`crate::hosts`] draws the conclusions.
+//! μ and measure them on hosts without other load. In a capture, only some periods show them. This module adds up the
+//! bytes and the time of these periods. [`crate::hosts`] draws the conclusions.
 
 mod cuts;
 mod drain;
@@ -19,28 +19,27 @@ use serde::{Deserialize, Serialize};
 
 use drain::{Drain, Reading};
 
-/// Rates are measured only for directions with at least 4 data segments. With fewer segments there are too few samples,
-/// and most connections of a large capture have fewer segments.
+/// Minimum number of data segments for rate measurements. Shorter directions have too few samples. In large captures,
+/// most directions are shorter, so this limit saves memory.
 pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
-/// A wait is a pause of the application and ends a burst if it exceeds both 10 ms and two round trips (a heuristic for
-/// LANs).
+/// A wait ends a burst if it exceeds both 10 ms and two round trips. It is then a pause of the application. This limit
+/// is a heuristic for LANs.
 const PAUSE_NS: i64 = 10_000_000;
-/// If the congestion window had room, an ACK releases a segment only within 0.1 ms (a heuristic: a kernel needs only a
-/// fraction of this time to send after an ACK).
+/// With room in the congestion window, an ACK releases segments only within 0.1 ms. This limit is a heuristic: a kernel
+/// sends much sooner after an ACK.
 const AFTER_ACK_NS: i64 = 100_000;
-/// If the congestion window may have been full, an ACK may release a segment within 0.2 ms or 1/4 of the round trip,
-/// whichever is longer. A blocked application may need this time to wake up after the ACK and to write.
+/// Without such room, an ACK can release segments within 0.2 ms or 1/4 of the round trip, whichever is longer. A
+/// blocked application needs time to wake up and to write.
 const WOKEN_NS: i64 = 200_000;
 const WOKEN_PART: i64 = 4;
-/// If the bytes in flight are below 9/10 of their maximum, neither the congestion window nor the send buffer limits
-/// them.
+/// Below 9/10 of the largest flight, neither the congestion window nor the send buffer is full.
 const ROOM_PARTS: (i64, i64) = (9, 10);
 
 /// The rate measurements of one direction. A direction is named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Rates {
-    /// Bytes of the segments that nothing delayed, and the sum of the times from the previous segment to each of them.
+    /// Bytes of segments that nothing delayed, and the total time since the previous segment of each.
     pub burst: Passed,
     drain: Drain,
     reading: Reading,
@@ -48,7 +47,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Adds a sent data segment to the rate measurements.
+    /// Adds a sent data segment.
     #[inline]
     pub(super) fn departs(&mut self, left: &Left<'_>) {
         if !left.new || left.held.recovering {
@@ -63,40 +62,39 @@ impl Rates {
         }
     }
 
-    /// Adds an ACK of the receiver for new bytes to the rate measurements.
+    /// Adds an ACK for new bytes.
     #[inline]
     pub(super) fn advanced(&mut self, advanced: &Advanced) {
         self.drain.advanced(advanced);
     }
 
-    /// Ends the period of a busy queue at a segment of the receiver that shows a hole.
+    /// Ends the busy period of a queue. Called for an ACK that reports a hole.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.drain.interrupted();
     }
 
-    /// Adds a window that the receiver advertises to the rate measurements.
+    /// Adds an advertised window.
     #[inline]
     pub(super) fn advertised(&mut self, advertised: &Advertised) {
         self.reading.advertised(advertised);
     }
 
-    /// Returns the bytes that were acknowledged while more data was queued, and the time of these periods.
+    /// Bytes that were acknowledged while more data was queued, and the time of these periods.
     #[must_use]
     pub fn drained(&self) -> Passed {
         self.drain.sum()
     }
 
-    /// Returns the bytes that the receiving application read while its receive buffer was at least half full, and the
-    /// time of these periods.
+    /// Bytes that the application read while its receive buffer was at least half full, and the time of these periods.
     #[must_use]
     pub fn read(&self) -> Passed {
         self.reading.sum
     }
 }
 
-/// Whether only the sender's host and application can have delayed the segment: the window had room, no data of the
-/// peer arrived, and no ACK released the segment.
+/// Whether only the sender's host and application can have delayed the segment. For this, the window had room, no data
+/// of the peer arrived, and no ACK released the segment.
 #[inline]
 fn was_free(left: &Left<'_>) -> bool {
     let Left { held, payload_bytes, max_in_flight, .. } = *left;
@@ -123,7 +121,7 @@ mod tests {
     use super::{Left, Passed, Rates};
     use crate::sender::Wait;
 
-    /// Returns a full-sized segment after a flight of 10,000 bytes, sent `wait_ns` after the previous segment and
+    /// A full-sized segment after a flight of 10,000 bytes. It was sent `wait_ns` after the previous segment and
     /// `since_ack_ns` after an ACK.
     fn after(wait_ns: i64, since_ack_ns: Option<i64>) -> Wait {
         Wait {

@@ -1,10 +1,10 @@
-//! A number of bytes, and the time in which they were sent, acknowledged or read.
+//! A number of bytes, and the time for sending, acknowledging or reading them.
 
 use serde::{Deserialize, Serialize};
 
 /// The bytes of all samples, and their total time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
+#[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Passed {
     pub bytes: i64,
     pub ns: i64,

@@ -1,4 +1,4 @@
-//! Decompresses zstd frames (RFC 8878) and lz4 frames. A file may contain several frames of both kinds, and skippable
+//! Decompresses zstd frames (RFC 8878) and lz4 frames. A file can contain several frames of both kinds, with skippable
 //! frames between them.
 
 use std::io::Read;
@@ -19,16 +19,16 @@ const LZ4_MAGIC: u32 = 0x184D_2204;
 /// Magic number of an lz4 frame in the legacy format (LZ4 frame format 1.6, "Legacy frame"). A legacy frame ends where
 /// the file ends.
 const LZ4_LEGACY_MAGIC: u32 = 0x184C_2102;
-/// The first of the 16 magic numbers of skippable frames, which contain no data. The numbers differ only in the last
-/// four bits, and are the same in zstd and lz4 (RFC 8878, 3.1.2).
+/// The first of 16 magic numbers for skippable frames, which contain no data. They differ only in the last four bits.
+/// zstd and lz4 share them (RFC 8878, 3.1.2).
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 const SKIPPABLE_MASK: u32 = 0xFFFF_FFF0;
 
-/// An empty raw block that is marked as the last block (RFC 8878, 3.1.1.2), with space for a checksum. If a zstd frame
-/// is truncated, this block is passed to the decoder, so that the decoder returns the data that is still in its window.
+/// An empty raw block with the mark of a last block (RFC 8878, 3.1.1.2), and space for a checksum. It makes the decoder
+/// of a truncated frame return the data in its window.
 const ZSTD_LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
-/// Reported for invalid bytes between two frames or after the last frame.
+/// The fault if bytes between two frames or after the last frame are not a frame.
 const NO_FRAME: &str = "no valid frame follows a frame";
 
 /// Whether `head` begins with a magic number of zstd or lz4.
@@ -39,23 +39,22 @@ pub(super) fn is_magic(head: &[u8]) -> bool {
     })
 }
 
-/// The kind of the frame that is being decompressed.
+/// What is being decompressed.
 enum Place {
     Between,
     Zstd,
-    /// `true` for a legacy frame.
+    /// `true` for the legacy format.
     Lz4(bool),
     End,
 }
 
-/// The decoder for zstd and lz4.
 pub(super) struct Framed {
-    /// The lz4 decoder, which owns the compressed bytes even while zstd frames are read.
+    /// The lz4 decoder. It owns the compressed bytes, even while a zstd frame is read.
     lz4: Lz4<Raw>,
     zstd: Zstd,
     place: Place,
     name: Option<&'static str>,
-    /// A fault that is reported after the zstd decoder has returned all its bytes.
+    /// This fault is reported as soon as the zstd decoder has returned all its bytes.
     pending: Option<Fault>,
 }
 
@@ -90,8 +89,7 @@ impl Framed {
         }
     }
 
-    /// Reads the magic number of the next frame and prepares its decoder, or skips the frame. Returns 0, because no
-    /// data is decompressed yet.
+    /// Prepares the decoder for the next frame, or skips this frame. Returns 0, because no data is decompressed yet.
     fn next_frame(&mut self) -> Result<usize, Fault> {
         let name = self.name();
         let raw = self.lz4.get_mut();
@@ -108,8 +106,8 @@ impl Framed {
             }
             LZ4_MAGIC | LZ4_LEGACY_MAGIC => {
                 self.name.get_or_insert("lz4");
-                // Each frame gets a new decoder, because a decoder of this crate chooses the size of its buffers by its
-                // first frame.
+                // The crate's decoder chooses the size of its buffers by its first frame, so each frame gets a new
+                // decoder.
                 let old = std::mem::replace(&mut self.lz4, Lz4::new(Raw::empty()));
                 self.lz4 = Lz4::new(old.into_inner());
                 self.place = Place::Lz4(magic == LZ4_LEGACY_MAGIC);
@@ -164,8 +162,8 @@ impl Framed {
         }
     }
 
-    /// Reads from an lz4 frame. The lz4 crate returns 0 bytes at the end mark of a frame, and also if the file ends
-    /// between two blocks.
+    /// Reads from an lz4 frame. The lz4 crate returns 0 bytes at the end mark of a frame, and also at the end of a file
+    /// that ends between two blocks.
     fn read_lz4(&mut self, out: &mut [u8], legacy: bool) -> Result<usize, Fault> {
         let bytes = self.lz4.read(out).map_err(|error| self.raw().fault("lz4", &error.to_string()))?;
         if bytes == 0 {

@@ -1,4 +1,4 @@
-//! Decompresses gzip files (RFC 1952), which may have any number of members.
+//! Decompresses gzip files (RFC 1952) with any number of members.
 
 use flate2::{Decompress, DecompressError, FlushDecompress, Status};
 
@@ -6,15 +6,14 @@ use super::super::source::Fault;
 use super::raw::{Raw, WRONG_CHECKSUM};
 use super::step::Step;
 
-/// Size of the largest Deflate window: 2^15 bytes (RFC 1951, 2).
+/// Exponent of the largest Deflate window: 2^15 bytes (RFC 1951, 2).
 const WINDOW_BITS: u8 = 15;
 
-/// Reported for compressed data that no compressor writes.
+/// The fault for data that no compressor writes.
 const CONTRADICTORY: &str = "they contradict themselves";
 
-/// The position of the decoder in the stream.
 enum Place {
-    /// The decoder is before the header of a member, or at the end of the stream.
+    /// Before a member's header, or at the end of the stream.
     Between,
     /// In a member.
     Inside,
@@ -22,8 +21,8 @@ enum Place {
     End,
 }
 
-/// The gzip decoder. The decoder uses `Decompress` of the crate flate2. `MultiGzDecoder` of that crate would drop the
-/// bytes that were decoded in the same call as the damage, and would treat any bytes after the last member as an error.
+/// The gzip decoder, built on `Decompress` of the crate flate2. That crate's `MultiGzDecoder` has two drawbacks. It
+/// drops bytes that were decoded in the same call as the damage, and it rejects any bytes after the last member.
 pub(super) struct Gzip {
     pub(super) raw: Raw,
     inflate: Decompress,
@@ -50,8 +49,8 @@ impl Gzip {
         }
     }
 
-    /// Looks for another member. As in the gzip program, bytes after the last member are ignored. Bytes other than
-    /// zeros (tape padding) are reported.
+    /// Looks for another member. As in the gzip program, zeros after the last member (tape padding) are ignored. Other
+    /// bytes are ignored too, but reported.
     fn next_member(&mut self) {
         match self.raw.peek(2) {
             [0x1f, 0x8b, ..] => {
@@ -85,7 +84,7 @@ impl Gzip {
         (made > 0).then(|| Step::bytes(made))
     }
 
-    /// The fault of a stream that ended because the bytes after a member are not another member.
+    /// The fault for bytes after the last member, if there are any.
     pub(super) fn trailing_fault(&mut self) -> Option<Fault> {
         std::mem::take(&mut self.trailing).then(|| self.raw.fault("gzip", "no gzip data follow it"))
     }
@@ -95,8 +94,8 @@ impl Gzip {
     }
 }
 
-/// The text for an error of the decoder. The decoder compares checksum and length at the end of a member, and reports
-/// "incorrect data check" or "incorrect length check".
+/// The fault text for an error of flate2. The messages "incorrect data check" and "incorrect length check" mean that
+/// checksum or length at the end of a member are wrong.
 fn why(error: &DecompressError) -> &'static str {
     if error.message().is_some_and(|text| text.ends_with("check")) { WRONG_CHECKSUM } else { CONTRADICTORY }
 }

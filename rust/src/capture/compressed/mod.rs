@@ -1,7 +1,6 @@
-//! Reads compressed captures. The compression is recognized by the file's content, and the file is decompressed while
-//! it is read, in limited memory.
+//! Decompresses captures while they are read, in limited memory. The content of the file reveals its compression.
 //!
-//! A truncated file returns all bytes that can be decompressed, and then the fault.
+//! A truncated file first returns all bytes that can be decompressed, and then the fault.
 
 mod framed;
 mod gzip;
@@ -16,15 +15,13 @@ use gzip::Gzip;
 use raw::Raw;
 use xz::Xz;
 
-/// Maximum ratio of decompressed to compressed bytes, as a protection against decompression bombs. Deflate cannot
-/// exceed a ratio of 1,032 (RFC 1951: 258 bytes in 2 bits). Real captures stay below 200; decompression bombs in zstd
-/// and xz reach 30,000 and more. The limit is chosen between these ratios.
+/// Maximum ratio of decompressed to compressed bytes, against decompression bombs. Real captures stay below 200.
+/// Deflate cannot exceed 1,032 (RFC 1951: 258 bytes in 2 bits). Bombs in zstd and xz reach 30,000 and more.
 const MAX_RATIO: u64 = 4_096;
 
-/// Decompressed bytes that are always allowed, so that a tiny file cannot exceed the ratio by its headers alone.
+/// Number of decompressed bytes without a limit on the ratio. The headers of a tiny file could exceed any ratio.
 const RATIO_FREE_BYTES: u64 = 64 << 20;
 
-/// The kind of compression, recognized by the first bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Codec {
     Gzip,
@@ -34,11 +31,10 @@ pub(super) enum Codec {
 }
 
 impl Codec {
-    /// The compression of a stream that begins with `head` (at least 6 bytes, unless the file is shorter).
+    /// The compression of a stream that begins with `head`. `head` has at least 6 bytes unless the file is shorter.
     pub(super) fn detect(head: &[u8]) -> Option<Self> {
         match head {
-            // A gzip file begins with the magic number and compression method 8 (deflate), the only defined method (RFC
-            // 1952, 2.3).
+            // The magic number of gzip, then compression method 8 (deflate), the only defined method (RFC 1952, 2.3).
             [0x1f, 0x8b, 0x08, ..] => Some(Self::Gzip),
             [0xfd, b'7', b'z', b'X', b'Z', 0x00, ..] => Some(Self::Xz),
             _ => framed::is_magic(head).then_some(Self::Framed),
@@ -56,12 +52,12 @@ enum Decoding {
 pub(super) struct Decoder {
     decoding: Decoding,
     produced: u64,
-    /// A fault that is reported after all bytes before it were returned.
+    /// This fault is reported after all bytes before it.
     fault: Option<Fault>,
 }
 
 impl Decoder {
-    /// A decoder for `source`. The bytes in `ahead` were already read from `source`.
+    /// A decoder for `ahead`, and then for `source`. `ahead` contains bytes that were already read from `source`.
     pub(super) fn new(codec: Codec, ahead: Vec<u8>, source: Source) -> Self {
         let raw = Raw::new(ahead, source);
         let decoding = match codec {
@@ -72,11 +68,11 @@ impl Decoder {
         Self { decoding, produced: 0, fault: None }
     }
 
-    /// Decompresses at least one byte and returns the number of bytes; 0 means the end of the stream.
+    /// Decompresses at least one byte and returns the number of bytes. The number 0 means the end of the stream.
     ///
     /// # Errors
-    /// `Cut` if the compressed bytes end early, `Damaged` if they are contradictory or expand beyond
-    /// [`MAX_RATIO`], `Unsupported` if they need more memory than [`step::MAX_WINDOW_BYTES`].
+    /// `Cut` if the compressed bytes end early, `Damaged` if they contradict themselves or expand beyond [`MAX_RATIO`],
+    /// `Unsupported` if they need more memory than [`step::MAX_WINDOW_BYTES`].
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
@@ -113,7 +109,7 @@ impl Decoder {
         }
     }
 
-    /// The name of the compression, which is put before the name of the capture format.
+    /// The name of the compression. Reports write it before the name of the capture format.
     pub(super) fn name(&self) -> &'static str {
         match &self.decoding {
             Decoding::Gzip(_) => "gzip",
@@ -122,7 +118,7 @@ impl Decoder {
         }
     }
 
-    /// Why the bytes after the end of the compressed data were not read, if there are any.
+    /// The fault for bytes after the end of the compressed data, if there are any.
     pub(super) fn trailing_fault(&mut self) -> Option<Fault> {
         match &mut self.decoding {
             Decoding::Gzip(gzip) => gzip.trailing_fault(),
@@ -130,7 +126,7 @@ impl Decoder {
         }
     }
 
-    /// The problem that the decoder reports, if there is one.
+    /// The decoder's message for users, if there is one.
     pub(super) fn remark(&self) -> Option<&'static str> {
         match &self.decoding {
             Decoding::Gzip(gzip) => gzip.remark(),

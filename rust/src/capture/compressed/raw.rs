@@ -1,17 +1,15 @@
-//! The input of a decompressor: a buffer of compressed bytes that counts how many were used.
+//! The input of a decompressor: a buffer that counts the compressed bytes in use.
 
 use std::io::{self, Read};
 
 use super::super::source::{Fault, Source, read_some};
 use crate::error::ErrorKind;
 
-/// Compressed bytes per read.
 const RAW_BLOCK_BYTES: usize = 128 << 10;
 
-/// Reported for damage that only the checksum at the end of the compressed data shows.
+/// The fault if only the checksum at the end of the compressed data reveals the damage.
 pub(super) const WRONG_CHECKSUM: &str = "wrong checksum: what was read may be wrong";
 
-/// Compressed bytes, read in blocks.
 pub(super) struct Raw {
     source: Source,
     bytes: Vec<u8>,
@@ -23,24 +21,24 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    /// A buffer for `source`. The bytes in `ahead` were already read from `source`.
+    /// A buffer for `ahead`, and then for `source`. `ahead` contains bytes that were already read from `source`.
     pub(super) fn new(ahead: Vec<u8>, source: Source) -> Self {
         let end = ahead.len();
         Self { source, bytes: ahead, start: 0, end, consumed: 0, ended: false, error: None }
     }
 
-    /// An empty stream, used as a placeholder.
+    /// An empty stream as a placeholder.
     pub(super) fn empty() -> Self {
         Self::new(Vec::new(), Box::new(io::empty()))
     }
 
-    /// Number of compressed bytes that the decompressor has used.
+    /// Number of compressed bytes that the decompressor has consumed.
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// Returns at least `count` bytes without consuming them. If the stream ends earlier, fewer bytes are returned; at
-    /// its end, none.
+    /// Returns at least `count` bytes without consuming them. Near the end of the stream, fewer bytes are left, and at
+    /// the end none.
     pub(super) fn peek(&mut self, count: usize) -> &[u8] {
         while self.end - self.start < count && !self.ended {
             self.refill();
@@ -65,7 +63,7 @@ impl Raw {
         }
     }
 
-    /// Marks `count` of the peeked bytes as used.
+    /// Consumes `count` of the peeked bytes.
     pub(super) fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;
@@ -86,14 +84,14 @@ impl Raw {
         true
     }
 
-    /// Whether more bytes were requested than the stream has.
+    /// Whether the decompressor wanted more bytes than the stream has.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Why a decoder failed: a system error if one occurred, `Cut` if the compressed bytes ended too early, otherwise
-    /// `Damaged`. A decoder may notice damage only some bytes later, so the text of the fault says that the damage is
-    /// *before* the current position.
+    /// The fault for a failed decoder: a system error if one occurred, `Cut` if the compressed bytes ended too early,
+    /// otherwise `Damaged`. A decoder can notice damage late, so the text says that the damage is *before* the current
+    /// position.
     pub(super) fn fault(&self, codec: &str, why: &str) -> Fault {
         match &self.error {
             Some(error) => error.clone(),

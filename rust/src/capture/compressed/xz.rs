@@ -1,4 +1,4 @@
-//! Decompresses xz files, which may have any number of streams and blocks.
+//! Decompresses xz files with any number of streams and blocks.
 
 use lzma_rust2::{Action, Status, XzStream};
 
@@ -7,16 +7,16 @@ use super::raw::Raw;
 use super::step::{MAX_WINDOW_BYTES, Step};
 use crate::error::ErrorKind;
 
-/// Memory of the decoder in addition to its window, in bytes. The decoder's probability tables take less than 64 KiB.
+/// Memory of the decoder besides its window, in bytes. Its probability tables take less than 64 KiB.
 const DECODER_BYTES: u64 = 1 << 20;
 
-/// The number of compressed bytes may be at most 5/4 of the number of decompressed bytes, plus this number. The decoder
-/// stores 16 bytes per block until the index at the end of the stream, so a file of empty blocks would use ever more
-/// memory. A real xz file is not much longer than its decompressed content.
+/// Upper bound for compressed bytes without content. A file can have this many compressed bytes, plus 5/4 of its
+/// decompressed bytes. The decoder stores 16 bytes per block until the index at the end of the stream, so a file of
+/// empty blocks would need ever more memory. A real xz file is hardly longer than its content.
 const OVERHEAD_BYTES: u64 = 16 << 20;
 
-/// The xz decoder. The decoder uses the crate's push interface, which returns all bytes that can be decompressed before
-/// a truncation. The crate's `XzReader` returns only whole chunks of up to 2 MiB.
+/// The xz decoder, built on the push interface of the crate. This interface returns all bytes before a truncation.
+/// `XzReader` of the crate returns only whole chunks of up to 2 MiB.
 pub(super) struct Xz {
     pub(super) raw: Raw,
     stream: XzStream,

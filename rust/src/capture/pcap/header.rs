@@ -2,21 +2,21 @@
 
 use super::super::bytes::Order;
 
-/// The kind of pcap file, which the first four bytes of the file show.
+/// The kind of pcap file, according to its first four bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Magic {
     Microseconds,
     Nanoseconds,
-    /// Written by libpcap with Alexey Kuznetsov's patches of 1999; the record headers are longer.
+    /// libpcap with Alexey Kuznetsov's patches of 1999, with longer record headers.
     Modified,
-    /// Written by Ixia's hardware: timestamps in nanoseconds, and a total length after the file header.
+    /// Ixia's hardware: timestamps in nanoseconds, and a total length after the file header.
     IxiaNanoseconds,
-    /// Written by Ixia's software: timestamps in microseconds, and a total length after the file header.
+    /// Ixia's software: timestamps in microseconds, and a total length after the file header.
     IxiaMicroseconds,
 }
 
 impl Magic {
-    /// The magic number at the start of `head`, and the byte order of the file.
+    /// The magic number at the start of `head`, with the byte order of the file.
     pub(crate) fn detect(head: &[u8]) -> Option<(Self, Order)> {
         let bytes = *head.first_chunk()?;
         [Order::Little, Order::Big].into_iter().find_map(|order| {

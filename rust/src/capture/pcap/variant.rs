@@ -1,17 +1,17 @@
-//! Variants of pcap that share magic numbers but have different record headers. As in Wireshark, the first records are
-//! read with each possible layout, and the reader uses the layout with the fewest implausible values.
+//! Variants of pcap with the same magic number but different record headers. As in Wireshark, the first records are
+//! read with each possible layout. The layout with the fewest implausible values wins.
 
 use super::super::blocks::Blocks;
 use super::super::stream::MAX_RECORD_BYTES;
 use super::header::{FileHeader, Magic};
 
-/// Number of records that are checked at the start of the file.
+/// Number of records to check at the start of the file.
 const TRIED_RECORDS: usize = 3;
 
-/// A larger original length is implausible. The limit is that of Wireshark: the size of the largest D-Bus packet.
+/// A larger original length is implausible. As in Wireshark, the limit is the size of the largest D-Bus packet.
 const PLAUSIBLE_ORIGINAL_BYTES: u32 = 128 << 20;
 
-/// A larger Linux interface index is implausible in a file that was written in 1999.
+/// A larger interface index is implausible in a Linux file of 1999.
 const PLAUSIBLE_INTERFACES: u32 = 10_000;
 
 /// `PACKET_OUTGOING`, the largest packet type of Linux in 1999.
@@ -21,10 +21,10 @@ const LARGEST_PACKET_TYPE: u8 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lengths {
     CapturedFirst,
-    /// The original length is first in versions before 2.3, and in version 543.0 of DG/UX.
+    /// Versions before 2.3, and version 543.0 of DG/UX.
     OriginalFirst,
-    /// Files of version 2.3 have either order. The smaller value is taken as the captured length, because the captured
-    /// length cannot exceed the original length.
+    /// Version 2.3 has files with either order. The captured length cannot exceed the original length, so the smaller
+    /// one is the captured length.
     SmallerIsCaptured,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Variant {
     pub(super) unit_ns: u32,
     pub(super) units_per_s: u32,
     pub(super) lengths: Lengths,
-    /// The file was written by AIX, which stores interface types (RFC 1573) instead of link types.
+    /// AIX wrote the file, with interface types (RFC 1573) instead of link types.
     aix: bool,
 }
 
@@ -49,18 +49,17 @@ const MICROSECONDS: Variant = Variant {
     aix: false,
 };
 const NANOSECONDS: Variant = Variant { unit_ns: 1, units_per_s: 1_000_000_000, ..MICROSECONDS };
-/// The record header has timestamp and lengths, then interface index, protocol, packet type and one byte of padding
-/// (Kuznetsov's patches of 1999-04-17 and 1999-10-29).
+/// After timestamp and lengths, the record header has an interface index, a protocol, a packet type and one byte of
+/// padding (Kuznetsov's patches of 1999-04-17 and 1999-10-29).
 const KUZNETZOV: Variant = Variant { name: "modified pcap", header_bytes: 24, ..MICROSECONDS };
-/// The layout of [`KUZNETZOV`], but with five bytes of padding (Kuznetsov's patch of 1999-09-15, used in `SuSE` Linux
-/// 6.3).
+/// Like [`KUZNETZOV`], but with five bytes of padding (Kuznetsov's patch of 1999-09-15, in `SuSE` Linux 6.3).
 const KUZNETZOV_LONG: Variant = Variant { header_bytes: 28, ..KUZNETZOV };
-/// The record header has four bytes of unknown meaning after the lengths.
+/// After the lengths, the record header has four unknown bytes.
 const NOKIA: Variant = Variant { name: "Nokia pcap", header_bytes: 20, ..MICROSECONDS };
 const AIX: Variant = Variant { name: "AIX pcap", aix: true, ..NANOSECONDS };
 
 impl Variant {
-    /// Determines the layout of the records that follow `header` in `blocks`.
+    /// Determines the layout of the records after `header`.
     pub(super) fn guess(header: &FileHeader, blocks: &mut Blocks) -> Self {
         let lengths = match header.version {
             (2, minor) if minor < 3 => Lengths::OriginalFirst,
@@ -76,8 +75,8 @@ impl Variant {
             }
             Magic::Microseconds if lengths != Lengths::CapturedFirst => Self { lengths, ..MICROSECONDS },
             Magic::Microseconds => {
-                // First, only the bytes that arrived with the file header are checked, so that the reader of a live
-                // pipe does not wait for three records.
+                // The first check uses only the bytes that came with the file header. Otherwise the reader of a live
+                // pipe would wait for three records.
                 if MICROSECONDS.implausibility(header, blocks, false) == 0 {
                     return MICROSECONDS;
                 }
@@ -92,8 +91,8 @@ impl Variant {
         if self.aix { aix_link_type(network).unwrap_or(network) } else { network }
     }
 
-    /// Number of implausible values if the first records are read with this layout. If `wait` is set, the function
-    /// reads more bytes when it needs them.
+    /// Number of implausible values in the first records, if this is their layout. Only with `wait`, the function reads
+    /// bytes that have not arrived yet.
     fn implausibility(&self, header: &FileHeader, blocks: &mut Blocks, wait: bool) -> u32 {
         let (mut wrong, mut at) = (0, 0);
         let header_bytes = self.header_bytes as usize;
@@ -133,21 +132,20 @@ impl Variant {
         wrong
     }
 
-    /// Number of implausible values in the fields of a record header after the lengths.
+    /// Number of implausible values in the fields after the lengths.
     fn extra_implausibility(&self, header: &FileHeader, rest: &[[u8; 4]]) -> u32 {
         match (self.header_bytes, rest) {
             (24 | 28, [interface, [a, b, packet_type, _], ..]) => {
                 let protocol = header.order.u16([*a, *b]);
-                // Plausible protocols are Ethernet types, and Linux's internal protocol numbers that can occur in
-                // captures.
+                // Ethernet types are plausible, and so are Linux's internal protocol numbers that occur in captures.
                 let known = protocol >= 0x0600 || matches!(protocol, 0..=0x17 | 0x60 | 0x200 | 0x400);
                 u32::from(header.order.u32(*interface) > PLAUSIBLE_INTERFACES)
                     + u32::from(!known)
                     + u32::from(*packet_type > LARGEST_PACKET_TYPE)
             }
             (20, [unknown, ..]) => {
-                // In real files, this value is 0 (written by Wireshark), or it has the hexadecimal form `?fbf??0?`
-                // (Wireshark's wiretap/libpcap.c). The four digits shown as `?` are 9 or b, b or d, 6 or 9, and 1 or 2.
+                // In real files, this value is 0 (written by Wireshark), or its hexadecimal form is `?fbf??0?`
+                // (Wireshark's wiretap/libpcap.c). The four `?` are, in order: 9 or b, b or d, 6 or 9, 1 or 2.
                 let value = header.order.u32(*unknown);
                 let seen = value & 0x0FFF_00F0 == 0x0FBF_0000
                     && matches!(value >> 28, 0x9 | 0xB)
@@ -172,7 +170,7 @@ fn aix_link_type(network: u32) -> Option<u32> {
     }
 }
 
-/// The layout with the fewest implausible values. If several layouts have equally few, the first of these is returned.
+/// The layout with the fewest implausible values. The first of several such layouts wins.
 fn least_implausible(variants: &[Variant], header: &FileHeader, blocks: &mut Blocks) -> Variant {
     let mut best = (u32::MAX, MICROSECONDS);
     for variant in variants {

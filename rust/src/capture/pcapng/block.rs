@@ -1,16 +1,16 @@
-//! A block of pcapng of any type.
+//! A pcapng block of any type.
 
 use super::super::source::{Stop, damaged};
 
-/// The type of the obsolete packet block.
+/// Type of the obsolete packet block.
 pub(super) const PACKET: u32 = 2;
-/// Number of bytes after a block's content: the block length is repeated there.
+/// Length of the repeated block length after a block's content.
 pub(super) const BLOCK_TAIL_BYTES: usize = 4;
 
-/// A block whose bytes are all in the buffer.
+/// A block that is completely in the buffer.
 pub(super) struct Block {
     pub(super) kind: u32,
-    /// Length of the block, rounded up to a multiple of four, as in Wireshark.
+    /// Length of the block. As in Wireshark, it is rounded up to a multiple of four.
     pub(super) bytes: usize,
 }
 

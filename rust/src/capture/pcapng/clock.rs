@@ -2,11 +2,11 @@
 
 const NS_PER_S: i128 = 1_000_000_000;
 
-/// The exponent of a nanosecond: 10^-9 s.
+/// Exponent of a nanosecond: 10^-9 s.
 const NANO: u8 = 9;
 
-/// If a tick is shorter than 10^-38 s, every 64-bit number of ticks is less than a nanosecond: 2^64 · 10^-38 s is less
-/// than 10^-18 s.
+/// With shorter ticks than 10^-38 s, no 64-bit number of ticks reaches a nanosecond: 2^64 · 10^-38 s is less than
+/// 10^-18 s.
 const VANISHING_DECIMAL: u8 = 38;
 
 /// The length of a tick.
@@ -18,18 +18,18 @@ enum Unit {
     Binary(u8),
 }
 
-/// The clock of one interface: `if_tsresol` and `if_tsoffset`.
+/// The clock of one interface, from its options `if_tsresol` and `if_tsoffset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     unit: Unit,
     offset_s: i64,
-    /// Nanoseconds per tick, if ticks are converted by a multiplication alone.
+    /// Nanoseconds per tick. Present if one multiplication converts ticks to time.
     factor: Option<u64>,
 }
 
 impl Clock {
-    /// A clock with the values of the options `if_tsresol` and `if_tsoffset`. If the highest bit of `resolution` is 0,
-    /// a tick is 10^-`resolution` s; if it is 1, the other bits are an exponent of 2. `None` means microseconds.
+    /// A clock from the values of `if_tsresol` and `if_tsoffset`. The highest bit of `resolution` selects the base: a
+    /// tick is 10^-n s if the bit is 0, and 2^-n s if it is 1. The other bits are n. `None` means microseconds.
     pub(super) fn new(resolution: Option<u8>, offset_s: i64) -> Self {
         let unit = match resolution {
             Some(value) if value & 0x80 != 0 => Unit::Binary(value & 0x7F),
@@ -45,8 +45,8 @@ impl Clock {
         Self { unit, offset_s, factor }
     }
 
-    /// The time at `ticks`, rounded down to a nanosecond; `None` if the time does not fit in 64 bits (before 1677,
-    /// after 2262).
+    /// The time at `ticks`, rounded down to a nanosecond. `None` if it does not fit into 64 bits (before 1677, after
+    /// 2262).
     #[inline]
     pub(super) fn ns(&self, ticks: u64) -> Option<i64> {
         let simple = self.factor.and_then(|factor| ticks.checked_mul(factor)).and_then(|ns| i64::try_from(ns).ok());
@@ -57,7 +57,7 @@ impl Clock {
     #[inline(never)]
     fn ns_in_general(&self, ticks: u64) -> Option<i64> {
         let ticks = i128::from(ticks);
-        // The products do not overflow: they are at most 2^64 · 10^9 < 2^94.
+        // No product overflows: all are at most 2^64 · 10^9 < 2^94.
         let since_offset = match self.unit {
             Unit::Decimal(exponent) if exponent <= NANO => ticks * 10_i128.pow(u32::from(NANO - exponent)),
             Unit::Decimal(exponent) if exponent <= VANISHING_DECIMAL => ticks / 10_i128.pow(u32::from(exponent - NANO)),
@@ -93,7 +93,7 @@ mod tests {
         for (exponent, ticks) in [(0, 1_700_000_000), (3, 1_700_000_000_000), (9, 1_700_000_000_000_000_000)] {
             assert_eq!(Clock::new(Some(exponent), 0).ns(ticks), Some(1_700_000_000_000_000_000), "10^-{exponent}");
         }
-        // A 64-bit number of picoseconds is at most 18,446,744 s.
+        // Picoseconds in 64 bits reach up to 18,446,744 s.
         assert_eq!(Clock::new(Some(12), 0).ns(18_000_000_123_456_789_999), Some(18_000_000_123_456_789));
     }
 
@@ -128,7 +128,7 @@ mod tests {
         ) {
             let exponent = u32::from(resolution & 0x7F);
             let base = if resolution & 0x80 == 0 { 10_i128 } else { 2 };
-            // If the power does not fit in 127 bits, any 64-bit number of ticks is less than a nanosecond.
+            // A power beyond 127 bits makes any 64-bit number of ticks shorter than a nanosecond.
             let since_offset = base.checked_pow(exponent).map_or(0, |power| i128::from(ticks) * NS_PER_S / power);
             let exact = since_offset + i128::from(offset_s) * NS_PER_S;
             prop_assert_eq!(Clock::new(Some(resolution), offset_s).ns(ticks), i64::try_from(exact).ok());

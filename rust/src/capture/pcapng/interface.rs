@@ -1,4 +1,4 @@
-//! The interfaces of a section, their options, and the numbers of packets dropped on them.
+//! The interfaces of a section, with their options and drop counts.
 
 use super::super::bytes::Order;
 use super::super::stream::record_limit;
@@ -8,11 +8,11 @@ const OPTION_END: u16 = 0;
 const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
 
-/// The content of an interface description.
+/// An interface description block.
 pub(super) struct Interface {
     pub(super) link_type: u32,
     pub(super) snaplen: u32,
-    /// Largest captured length of a packet on this interface. A larger value means that the file is damaged.
+    /// Largest captured length of a packet on this interface. A larger length is damage.
     pub(super) limit: u32,
     pub(super) clock: Clock,
     pub(super) drops: Drops,
@@ -34,32 +34,31 @@ impl Interface {
     }
 }
 
-/// The numbers of dropped packets; `None` if the file has no such report.
+/// The numbers of dropped packets. `None` stands for a count that the file does not report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drops {
-    /// The number of dropped packets in the interface's last statistics block.
+    /// The number in the interface's last statistics block.
     pub(super) by_interface: Option<u64>,
     pub(super) by_system: Option<u64>,
-    /// The sum of the drop counts in the packet blocks.
+    /// The sum over the packet blocks.
     counted: Option<u64>,
-    /// Dropped packets of earlier sections.
+    /// The total of earlier sections.
     past: Option<u64>,
 }
 
 impl Drops {
-    /// Adds the number of drops that a packet block reports: the packets dropped since the previous packet of the
-    /// interface.
+    /// Adds the drop count of a packet block: packets dropped since the interface's previous packet.
     pub(super) fn add_counted(&mut self, dropped: Option<u64>) {
         self.counted = sum(self.counted, dropped);
     }
 
-    /// The number of dropped packets. Statistics blocks and packet blocks report the same drops, so the larger of the
-    /// two counts is used.
+    /// The number of dropped packets. Statistics blocks and packet blocks report the same drops, so the larger count is
+    /// used.
     pub(super) fn total(self) -> Option<u64> {
         sum(self.past, sum(self.by_interface, self.by_system).max(self.counted))
     }
 
-    /// Adds the counts of `other`, so that the drops of earlier sections are included.
+    /// The drops of `self` and `other` together.
     pub(super) fn plus(self, other: Self) -> Self {
         Self { past: sum(self.total(), other.total()), ..Self::default() }
     }
@@ -72,15 +71,14 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// An iterator over the options of a block as (code, value). The iteration ends at an option that does not fit in the
-/// block.
+/// The options of a block as (code, value). The iteration ends at an option that exceeds the block.
 pub(super) struct Options<'a> {
     order: Order,
     rest: &'a [u8],
 }
 
 impl<'a> Options<'a> {
-    /// The options of `block` from byte `at` on. All bytes of the block must be available.
+    /// The options of `block`, which begin at byte `at`. The whole block must be available.
     pub(super) fn new(order: Order, block: &'a [u8], at: usize) -> Self {
         let rest = block.get(at..block.len().saturating_sub(super::BLOCK_TAIL_BYTES)).unwrap_or_default();
         Self { order, rest }
@@ -103,7 +101,7 @@ impl<'a> Iterator for Options<'a> {
 }
 
 impl Order {
-    /// A 64-bit option value; `None` if the value has another length.
+    /// A 64-bit option value. `None` if the value has another length.
     pub(super) fn number(self, value: &[u8]) -> Option<u64> {
         value.try_into().ok().map(|bytes| self.u64(bytes))
     }

@@ -1,8 +1,8 @@
-//! Reads pcapng files, which consist of sections of blocks. Each section has its own byte order and interfaces; each
-//! interface has its own link type and clock.
+//! Reads pcapng files. A file consists of sections, and a section of blocks. Each section has its own byte order and
+//! interfaces. Each interface has its own link type and clock.
 //!
-//! The format is that of draft-ietf-opsawg-pcapng. If a file violates the format, this reader does what Wireshark 4.0
-//! does, so that frames get the same numbers as in Wireshark.
+//! The format is that of draft-ietf-opsawg-pcapng. A file that violates it is read as by Wireshark 4.0, so that frames
+//! get the same numbers.
 
 mod block;
 mod clock;
@@ -18,14 +18,14 @@ use block::{BLOCK_TAIL_BYTES, Block, PACKET, too_short};
 use interface::{Drops, Interface, Options};
 use packets::{MIN_ENHANCED_BYTES, Section};
 
-/// Block types. The type of the section header block is the same number in both byte orders.
+/// Block types. A section header block has the same type in both byte orders.
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// Types of the blocks that have a frame number in Wireshark 4.0 but contain no packet: systemd journal, custom blocks
-/// (one type that tools may copy to another file, and one that they must not copy), and sysdig events.
+/// Blocks without a packet that have a frame number in Wireshark 4.0: systemd journal entries, custom blocks, and
+/// sysdig events. Tools are free to copy the first type of custom block to another file, but must not copy the second.
 const SYSTEMD_JOURNAL: u32 = 9;
 const CUSTOM: u32 = 0x0000_0BAD;
 const CUSTOM_NOT_COPIED: u32 = 0x4000_0BAD;
@@ -33,40 +33,39 @@ const SYSDIG_EVENT: u32 = 0x204;
 const SYSDIG_EVENT_2: u32 = 0x216;
 const SYSDIG_EVENT_2_LARGE: u32 = 0x221;
 
-/// The byte-order magic, which follows type and length in a section header block.
+/// The byte-order magic after type and length in a section header block.
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 
-/// Length of the smallest block: type, length, and the repeated length.
+/// Length of the smallest block: type, length, repeated length.
 const MIN_BLOCK_BYTES: usize = 12;
-/// Bytes before a block's content.
+/// Length of type and length before a block's content.
 const BLOCK_HEAD_BYTES: usize = 8;
 /// Minimum lengths of blocks.
 const MIN_SECTION_BYTES: usize = 28;
 const MIN_INTERFACE_BYTES: usize = 20;
 const MIN_STATISTICS_BYTES: usize = 24;
 
-/// Maximum length of a block that is buffered: the largest accepted packet, plus Wireshark's limit for the options of a
-/// block.
+/// Maximum length of a buffered block: the largest accepted packet, plus Wireshark's limit for the options of a block.
 const MAX_KEPT_BLOCK_BYTES: u32 = MAX_DECLARED_RECORD_BYTES + (128 << 10);
-/// Maximum length of a block that is skipped: Wireshark's limit for any block.
+/// Maximum length of a skipped block, which is Wireshark's limit for any block.
 const MAX_SKIPPED_BLOCK_BYTES: u32 = (128 << 20) + (128 << 10);
 
-/// Maximum number of interfaces in a section. An obsolete packet block has a 16-bit interface number, and real files
-/// have fewer than 1,000 interfaces.
+/// Maximum number of interfaces in a section. The obsolete packet block has a 16-bit interface number. Real files have
+/// fewer than 1,000 interfaces.
 const MAX_INTERFACES: usize = 1 << 16;
 
-/// The options `isb_ifdrop` and `isb_osdrop`: number of packets that the interface and the operating system dropped
-/// since the capture began.
+/// The options `isb_ifdrop` and `isb_osdrop`: packets that the interface or the operating system dropped since the
+/// start of the capture.
 const OPTION_INTERFACE_DROPS: u16 = 5;
 const OPTION_SYSTEM_DROPS: u16 = 7;
 
-/// The reader of a pcapng file whose first section header was read.
+/// The reader of a pcapng file after its first section header.
 pub(super) struct Pcapng {
     order: Order,
     interfaces: Vec<Interface>,
     snaplen: u32,
     resolution_ns: i64,
-    /// Dropped packets of earlier sections.
+    /// The drops of earlier sections.
     past_drops: Drops,
 }
 
@@ -91,7 +90,7 @@ impl Pcapng {
     /// Moves to the next block that has a frame number. Returns false at the end of the file.
     #[inline]
     pub(super) fn advance(&mut self, stream: &mut Stream) -> Result<bool, Stop> {
-        // This fast path handles nearly every block: an enhanced packet block whose bytes are all in the buffer.
+        // Nearly every block is an enhanced packet block that is completely in the buffer.
         let available = stream.blocks.available();
         if let [kind, bytes, ..] = available.as_chunks::<4>().0 {
             let bytes = self.order.u32(*bytes) as usize;
@@ -155,13 +154,13 @@ impl Pcapng {
         }
     }
 
-    /// The state of the current section that is needed to read a packet block.
+    /// What a packet block needs from its section.
     #[inline]
     fn section_now(&mut self) -> Section<'_> {
         Section { order: self.order, interfaces: &mut self.interfaces }
     }
 
-    /// Reads the complete block into the buffer, and checks the length at the block's end.
+    /// Reads a whole block into the buffer, and checks the length at its end.
     fn whole(&self, blocks: &mut Blocks, kind: u32, bytes: u32) -> Result<Block, Stop> {
         let offset = blocks.offset();
         if bytes > MAX_KEPT_BLOCK_BYTES {
@@ -179,7 +178,7 @@ impl Pcapng {
         Ok(block)
     }
 
-    /// Checks that the length at the end of a block equals the length at its start.
+    /// Checks that both lengths of a block are equal.
     #[inline]
     fn check_tail(&self, blocks: &Blocks, block: &Block) -> Result<(), Stop> {
         let tail = blocks.available().get(block.bytes.wrapping_sub(BLOCK_TAIL_BYTES)..).and_then(<[u8]>::first_chunk);
@@ -189,7 +188,7 @@ impl Pcapng {
         }
     }
 
-    /// Skips a block without reading its content.
+    /// Skips a block. Only its lengths are checked.
     fn skip(&self, blocks: &mut Blocks, bytes: u32) -> Result<(), Stop> {
         let offset = blocks.offset();
         if bytes > MAX_SKIPPED_BLOCK_BYTES {
@@ -281,7 +280,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// Number of dropped packets on all interfaces in all sections so far.
+    /// The drops on all interfaces in all sections so far.
     fn drops(&self) -> Drops {
         self.interfaces.iter().fold(self.past_drops, |sum, interface| sum.plus(interface.drops))
     }

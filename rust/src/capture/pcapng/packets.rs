@@ -12,9 +12,9 @@ pub(super) const MIN_ENHANCED_BYTES: usize = ENHANCED_HEAD_BYTES + BLOCK_TAIL_BY
 const SIMPLE_HEAD_BYTES: usize = 12;
 const MIN_SIMPLE_BYTES: usize = SIMPLE_HEAD_BYTES + BLOCK_TAIL_BYTES;
 
-/// The value of `drops_count` in an obsolete packet block if the number of drops is unknown.
+/// Value of `drops_count` in an obsolete packet block if the number of drops is unknown.
 const DROPS_UNKNOWN: u16 = 0xFFFF;
-/// Code of the option `epb_dropcount`: number of packets that the interface dropped just before this packet.
+/// Code of the option `epb_dropcount`: the number of packets that the interface dropped just before this packet.
 const OPTION_DROP_COUNT: u16 = 4;
 
 const TIME_UNKNOWN: &str = "a timestamp is outside the years 1677 to 2262: the time is taken as unknown";
@@ -31,15 +31,15 @@ struct Packet {
     dropped_before: Option<u64>,
 }
 
-/// The section that a packet block belongs to.
+/// The parts of a section that its packet blocks need.
 pub(super) struct Section<'a> {
     pub(super) order: Order,
     pub(super) interfaces: &'a mut Vec<Interface>,
 }
 
 impl Section<'_> {
-    /// Reads an enhanced packet block or an obsolete packet block. In an obsolete block, the interface number and the
-    /// drop count share one 32-bit word.
+    /// Reads an enhanced or an obsolete packet block. In the obsolete block, interface number and drop count share a
+    /// 32-bit word.
     #[inline]
     pub(super) fn enhanced_or_obsolete(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
         let [_, _, id, high, low, captured, original, ..] = stream.blocks.available().as_chunks::<4>().0 else {
@@ -99,8 +99,8 @@ impl Section<'_> {
         Ok(())
     }
 
-    /// Reads a simple packet block. A simple packet block has no timestamp. The captured length is the original length,
-    /// limited by the snaplen and by the size of the block.
+    /// Reads a simple packet block, which has no timestamp. The captured length is the original length, unless the
+    /// snaplen or the size of the block limits it.
     pub(super) fn simple(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
         let Stream { blocks, notes, record } = stream;
         let offset = blocks.offset();

@@ -21,7 +21,7 @@ fn fragments_in_any_order_become_the_datagram() {
     assert!(reassembler.finish().incomplete.is_none());
 }
 
-/// Reassembles IPv4 fragments, given as (offset, length, more fragments). Returns the lengths of the complete
+/// Reassembles IPv4 fragments, each given as (offset, length, more fragments). Returns the lengths of the complete
 /// datagrams, and the dropped datagrams.
 fn read(parts: &[(u16, usize, bool)]) -> (Vec<usize>, GivenUp) {
     read_of(false, parts)

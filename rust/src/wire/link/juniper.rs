@@ -1,6 +1,6 @@
-//! Headers of Juniper routers. Each packet has a header with a magic number, flags and optional extensions. Depending
-//! on the link type, a cookie of the interface card follows. The format of the cookies is not documented. Cookies are
-//! read as in tcpdump and Wireshark, some of whose authors worked at Juniper.
+//! Reads the headers of Juniper routers: a magic number, flags and optional extensions. Some link types add a cookie of
+//! the interface card. The cookies are not documented. They are read as in tcpdump and Wireshark, to which Juniper
+//! developers contributed.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::ethernet::{ETHER_IPV4, ethernet_ii};
@@ -27,10 +27,10 @@ pub(super) fn is_juniper(link_type: LinkType) -> bool {
     matches!(link_type, MLPPP..=MLFR | GGSN | ATM2..=ATM1 | PPPOE | ETHER..=CHDLC | VOICE | SECURE_TUNNEL)
 }
 
-/// The fields of the header that all Juniper link types share.
+/// The fields that all Juniper link types share.
 struct Header {
     incoming: bool,
-    /// Juniper's protocol number of the packet, if the router removed the link-layer header.
+    /// Juniper's protocol number. Present if the router removed the link-layer header.
     protocol: Option<u8>,
 }
 
@@ -70,8 +70,8 @@ pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Resul
     }
 }
 
-/// Reads the header that all Juniper link types share. Old routers do not write this header, so the magic number may be
-/// missing.
+/// Reads the header that all Juniper link types share. Frames of old routers begin without this header and its magic
+/// number.
 fn header(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
     const MAGIC: [u8; 3] = *b"MGC";
     const EXTENSIONS: u8 = 0x80;
@@ -88,14 +88,13 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
     let protocol = if flags & NO_LINK_LAYER == 0 {
         None
     } else {
-        // The protocol number has four bytes in little-endian byte order, which is the router's byte order. Only
-        // numbers up to 255 are used.
+        // The protocol number has four bytes in little-endian byte order. Only values up to 255 occur.
         Some(cursor.take::<4>("Juniper header")?[0])
     };
     Ok(Header { incoming: flags & INCOMING != 0, protocol })
 }
 
-/// Juniper's own protocol numbers.
+/// The layer of Juniper's own protocol number.
 fn protocol(number: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match number {
         2 | 3 => Ok(Layer::Ipv4),
@@ -121,8 +120,8 @@ fn atm1(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     pdu(cursor)
 }
 
-/// Reads the cookie of the newer ATM card, which has eight bytes. In outgoing packets, a gap count in the cookie means
-/// that an Ethernet frame follows.
+/// Reads the cookie of the newer ATM card, which has eight bytes. A gap count in an outgoing packet's cookie announces
+/// an Ethernet frame.
 fn atm2(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const MANAGEMENT_CELL: u8 = 0x70;
     const GAP_COUNT: u8 = 0x3f;
@@ -142,7 +141,7 @@ fn atm2(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     pdu(cursor)
 }
 
-/// Recognizes the first layer in a PDU of the older or newer ATM card.
+/// Recognizes the first layer in a PDU of an ATM card.
 fn pdu(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const UNNUMBERED: u8 = 0x03;
     if begins_with_llc(cursor.data) {
@@ -159,17 +158,17 @@ fn begins_with_llc(data: &[u8]) -> bool {
     matches!(data, [0xaa, 0xaa, 0x03, ..] | [0xfe, 0xfe, 0x03, ..])
 }
 
-/// Whether the data begins with a PPP protocol number that can lead to IP: IPv4, IPv6 or MPLS.
+/// Whether the data begins with a PPP protocol number for IPv4, IPv6 or MPLS.
 fn begins_with_ppp(data: &[u8]) -> bool {
     matches!(data, [0x00, 0x21 | 0x57, ..] | [0x02, 0x81 | 0x83, ..])
 }
 
-/// The cookie of a services card. The first byte of the cookie distinguishes the kinds of cards.
+/// The cookie of a services card. Its first byte identifies the kind of card.
 enum Cookie {
-    /// A link services card, whose cookie has four bytes.
+    /// A link services card. Its cookie has four bytes.
     LinkServices,
-    /// An adaptive services card, whose cookie has eight bytes. The upper half of the sixth byte contains the protocol.
-    /// The low bits of the fifth byte contain the direction.
+    /// An adaptive services card. Its cookie has eight bytes: the upper half of the sixth byte is the protocol, and the
+    /// low bits of the fifth byte are the direction.
     AdaptiveServices { protocol: u8, direction: u8 },
 }
 
@@ -189,10 +188,10 @@ fn cookie(cursor: &mut Cursor<'_>) -> Result<Option<Cookie>, Stop> {
     })
 }
 
-/// Value of the direction bits in packets that a routing engine sent.
+/// Value of the direction bits if a routing engine sent the packet.
 const FROM_ENGINE: u8 = 0x03;
 
-/// Returns the layer for a protocol of [`Cookie::AdaptiveServices`] other than IPv4.
+/// The layer for a protocol of [`Cookie::AdaptiveServices`] other than IPv4.
 fn other_service(protocol: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match protocol {
         0x10 => Ok(Layer::Ipv6),
@@ -210,8 +209,8 @@ fn multilink_ppp(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop>
             Ok(if incoming && direction != FROM_ENGINE { Layer::PPP } else { Layer::Ipv4 })
         }
         Some(Cookie::AdaptiveServices { protocol, .. }) => other_service(protocol, cursor),
-        // If no byte identifies the cookie, the frame is from a plain member link, which has no cookie, or from a
-        // multilink card, whose cookie has two bytes.
+        // Two kinds of frames have no services cookie. A frame from a plain member link has no cookie at all. A frame
+        // from a multilink card has a cookie of two bytes.
         None => {
             if !cursor.data.starts_with(&[0xff, 0x03]) && !begins_with_ppp(cursor.data) {
                 cursor.take::<CARD_COOKIE_BYTES>("Juniper multilink cookie")?;
@@ -243,8 +242,8 @@ fn multilink_frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     serial::nlpid(cursor)
 }
 
-/// Reads the headers of a decrypted `IPsec` tunnel: Ethernet, IPv4 and ESP headers as on the wire, then 16 bytes of
-/// unknown meaning. The inner packet follows.
+/// Reads the headers of a decrypted `IPsec` tunnel: Ethernet, IPv4 and ESP as on the wire, then 16 unknown bytes. The
+/// inner packet follows.
 fn secure_tunnel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ESP: u8 = 50;
     const ESP_AND_UNKNOWN_BYTES: usize = 8 + 16;

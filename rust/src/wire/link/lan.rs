@@ -3,14 +3,14 @@
 use super::super::cursor::{Cursor, Stop};
 use super::super::layers::Layer;
 
-/// Reads an FDDI header (ANSI X3.139): frame control and addresses. Only frames with LLC carry data.
+/// Reads an FDDI header (ANSI X3.139): frame control and addresses. Only frames with LLC contain data.
 pub(crate) fn fddi(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<13>("FDDI header")?;
     if header[0] & 0xf0 == 0x50 { Ok(Layer::Llc) } else { Err(Stop::NotTcp) }
 }
 
-/// Reads a Token Ring header (IEEE 802.5): access control, frame control and addresses. If a bit of the source address
-/// is set, routing information follows. LLC is the last header.
+/// Reads a Token Ring header (IEEE 802.5): access control, frame control and addresses. A bit in the source address
+/// announces routing information. LLC follows.
 pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ROUTED: u8 = 0x80;
     let header = cursor.take::<14>("Token Ring header")?;
@@ -24,15 +24,15 @@ pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Llc)
 }
 
-/// Reads an ARCNET header as Linux writes it: source, destination, offset of 2 bytes, protocol. Unlike [`arcnet`], this
-/// format has no exception packets.
+/// Reads an ARCNET header in Linux's form: source, destination, two bytes of offset, protocol. This form has no
+/// exception packets.
 pub(super) fn arcnet_linux(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<4>("ARCNET header")?;
     arcnet_protocol(false, cursor)
 }
 
-/// Reads an ARCNET header as BSD writes it: source, destination, protocol. If the protocol is that of RFC 1201, a split
-/// flag and a sequence number follow.
+/// Reads an ARCNET header in BSD's form: source, destination, protocol. A protocol of RFC 1201 adds a split flag and a
+/// sequence number.
 pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<2>("ARCNET header")?;
     arcnet_protocol(true, cursor)
@@ -41,8 +41,7 @@ pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 fn arcnet_protocol(may_be_exception: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const RFC1051_IP: u8 = 240;
     const RFC1201_IP: u8 = 212;
-    /// Value of the split flag in an exception packet (RFC 1201, 2). An exception packet has padding to the minimum
-    /// length of long packets, and then the header again.
+    /// Split flag of an exception packet (RFC 1201, 2). Padding follows the flag, and then a second header.
     const EXCEPTION: u8 = 255;
     match cursor.take::<1>("ARCNET header")? {
         [RFC1051_IP] => Ok(Layer::Ipv4),
@@ -57,15 +56,14 @@ fn arcnet_protocol(may_be_exception: bool, cursor: &mut Cursor<'_>) -> Result<La
     }
 }
 
-/// Reads the header of IP over InfiniBand (RFC 4391) as libpcap writes it: a global route header of 40 bytes, Ethernet
-/// type, 2 reserved bytes.
+/// Reads the header of IP over InfiniBand (RFC 4391) in libpcap's form: a global route header of 40 bytes, Ethernet
+/// type, two reserved bytes.
 pub(super) fn ip_over_infiniband(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<44>("IP over InfiniBand header")?;
     Ok(Layer::EtherType(u16::from_be_bytes([header[40], header[41]])))
 }
 
-/// Reads the header of IP over Fibre Channel (RFC 2625): the network header with the names of source and destination,
-/// before LLC.
+/// Reads the header of IP over Fibre Channel (RFC 2625): the network names of source and destination. LLC follows.
 pub(super) fn ip_over_fibre_channel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<16>("Fibre Channel network header")?;
     Ok(Layer::Llc)

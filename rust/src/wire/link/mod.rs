@@ -1,5 +1,5 @@
-//! Reads the link-layer headers before IP. The numbers of link types are those of the LINKTYPE registry of tcpdump.org.
-//! Older numbers, which some systems used before the registry existed, are read as in Wireshark.
+//! Reads the link-layer headers before IP. Link types have the numbers of tcpdump.org's LINKTYPE registry. Some systems
+//! used other numbers before the registry existed; these numbers are read as in Wireshark.
 
 mod juniper;
 mod lan;
@@ -20,12 +20,11 @@ use crate::capture::LinkType;
 pub(super) const ETHERNET: LinkType = 1;
 pub(super) const ERF: LinkType = 197;
 const PPI: LinkType = 192;
-/// The registered link type of PKTAP.
 const PKTAP: LinkType = 258;
-/// The link type that macOS writes for PKTAP (USER2).
+/// Link type of PKTAP on macOS (USER2).
 const PKTAP_MACOS: LinkType = 149;
 
-/// Whether this engine reads frames of this link type.
+/// Whether this engine can read frames of this link type.
 #[must_use]
 pub fn link_supported(link_type: LinkType) -> bool {
     let mut nothing = Cursor { data: &[], wire_bytes: 0, trust: Trust::Whole };
@@ -48,12 +47,12 @@ pub(super) fn first_layer(
         8 => serial::slip(cursor),
         9 | 50 => Ok(Layer::HDLC),
         10 => lan::fddi(cursor),
-        // Link types of RFC 1483 and Classical IP, including the numbers of BSD, SuSE and Linux's ATM patches.
+        // RFC 1483 and Classical IP, with the numbers of BSD, SuSE and Linux's ATM patches.
         11 | 16 | 18 | 19 | 100 | 106 => {
             *atm = Some(atm::facts(None, cursor.wire_bytes));
             Ok(Layer::Aal5)
         }
-        // Link types of RAW, including the numbers of BSD and OpenBSD.
+        // RAW, with the numbers of BSD and OpenBSD.
         12 | 14 | 101 => serial::raw(cursor),
         13 | 109 => pseudo::enc(cursor),
         51 => Ok(Layer::Pppoe),
@@ -79,7 +78,7 @@ pub(super) fn first_layer(
             Ok(Layer::Hdlc { sent: Some(direction != RECEIVED) })
         }
         226 => pseudo::ipnet(cursor),
-        // As in Wireshark, the version field of the IP header is used, although the link type names the version.
+        // The link types name an IP version. As in Wireshark, the version field of the IP header decides instead.
         228 | 229 => Ok(Layer::Ip),
         239 => pseudo::nflog(cursor),
         242 => lan::ip_over_infiniband(cursor),
@@ -100,8 +99,8 @@ pub(super) fn first_layer(
     }
 }
 
-/// Reads the remaining bytes of a pseudo-header that contains a link type (little-endian), then the header of this link
-/// type. If the link type is again that of such a pseudo-header, the frame is malformed.
+/// Reads the rest of a pseudo-header that contains a link type, then the header of this link type. The type is in
+/// little-endian byte order. A pseudo-header must not contain the link type of another such pseudo-header.
 fn inner_link(
     rest: Option<usize>,
     link_type: [u8; 4],

@@ -1,9 +1,8 @@
-//! The names of link types, as users see them. The names are those of the LINKTYPE registry of tcpdump.org, without the
-//! prefix `LINKTYPE_`.
+//! The names of link types in reports. They come from tcpdump.org's LINKTYPE registry, without the prefix `LINKTYPE_`.
 
 use crate::capture::LinkType;
 
-/// The name of a link type, as users see it; `unknown` if the link type is not in the registry.
+/// The name of a link type in reports, or `unknown` if the registry does not contain the link type.
 ///
 /// ```
 /// use tcptrace_lab_core::wire::{link_name, link_supported};
@@ -16,7 +15,7 @@ pub fn link_name(link_type: LinkType) -> &'static str {
     local_name(link_type).or_else(|| wide_name(link_type)).or_else(|| capture_name(link_type)).unwrap_or("unknown")
 }
 
-/// The names of link types for local networks, wired and wireless.
+/// Link types of wired and wireless local networks.
 fn local_name(link_type: LinkType) -> Option<&'static str> {
     Some(match link_type {
         1 => "ETHERNET",
@@ -59,7 +58,7 @@ fn local_name(link_type: LinkType) -> Option<&'static str> {
     })
 }
 
-/// The names of link types for serial lines, ATM and other wide-area links.
+/// Link types of serial lines, ATM and other wide-area links.
 fn wide_name(link_type: LinkType) -> Option<&'static str> {
     Some(match link_type {
         8 => "SLIP",
@@ -97,8 +96,7 @@ fn wide_name(link_type: LinkType) -> Option<&'static str> {
     })
 }
 
-/// The names of link types for pseudo-headers of operating systems and capture tools, and for content that is not
-/// network traffic.
+/// Link types of pseudo-headers, and of content that is not network traffic.
 fn capture_name(link_type: LinkType) -> Option<&'static str> {
     Some(match link_type {
         0 => "NULL",

@@ -1,5 +1,5 @@
-//! Reads pseudo-headers, which operating systems and capture tools put before a captured packet. Pseudo-headers are
-//! never transmitted.
+//! Reads pseudo-headers. Operating systems and capture tools put them before a captured packet, but never transmit
+//! them.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::ethernet::{ETHER_IPV4, ETHER_IPV6, ETHER_MAX_LENGTH};
@@ -7,25 +7,25 @@ use super::super::layers::Layer;
 use super::super::wifi;
 use super::lan;
 
-/// Value of the protocol field in a Linux cooked header if the frame is an 802.3 frame, which has no Ethernet type.
+/// Protocol field of a Linux cooked header before an 802.3 frame, which has no Ethernet type.
 const SLL_802_3: u16 = 1;
-/// Value of the protocol field in a Linux cooked header if the frame is an 802.2 frame, which has no Ethernet type.
+/// Protocol field of a Linux cooked header before an 802.2 frame, which has no Ethernet type.
 const SLL_802_2: u16 = 4;
 
-/// Reads a header of the link type NULL: an address family in the byte order of the capturing host, or PPP, which the
-/// loopback interface of Linux 2.1 writes.
+/// Reads a header of link type NULL. It is an address family in the capturing host's byte order. On the loopback
+/// interface of Linux 2.1, it is a PPP header.
 pub(super) fn null(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.starts_with(&[0xff, 0x03]) { Ok(Layer::PPP) } else { bsd_loopback(cursor) }
 }
 
-/// Reads a BSD loopback header, which contains an address family of the capturing host. The family is in the host's
-/// byte order (NULL) or in network byte order (LOOP).
+/// Reads a BSD loopback header, which is an address family. The family is in the capturing host's byte order (NULL) or
+/// in network byte order (LOOP).
 pub(super) fn bsd_loopback(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<4>("loopback header")?;
     let family = match *header {
         [0, 0, high, low] => u16::from_be_bytes([high, low]),
         [low, high, 0, 0] => u16::from_le_bytes([low, high]),
-        // Some tools write an Ethernet type in the lower half of the header.
+        // Some tools write an Ethernet type into the last two bytes of the header.
         [_, _, high, low] if u16::from_be_bytes([high, low]) > ETHER_MAX_LENGTH => u16::from_be_bytes([high, low]),
         _ => return Err(Stop::Malformed("loopback header")),
     };
@@ -35,8 +35,8 @@ pub(super) fn bsd_loopback(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Returns the layer of an address family. IPv4 is 2 on all systems. IPv6 is 10 (Linux), 24 (NetBSD, OpenBSD), 26
-/// (Solaris), 28 (FreeBSD) or 30 (macOS).
+/// The layer of an address family. IPv4 is 2 on all systems. IPv6 is 10 (Linux), 24 (NetBSD, OpenBSD), 26 (Solaris), 28
+/// (FreeBSD) or 30 (macOS).
 fn address_family(family: u32) -> Result<Layer, Stop> {
     match family {
         2 => Ok(Layer::Ipv4),
@@ -45,13 +45,13 @@ fn address_family(family: u32) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads a Linux cooked header, which has 16 bytes; the protocol is the last field.
+/// Reads a Linux cooked header of 16 bytes. Its last field is the protocol.
 pub(super) fn cooked(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<16>("Linux cooked header")?;
     Ok(cooked_protocol(u16::from_be_bytes([header[14], header[15]])))
 }
 
-/// Reads a Linux cooked header of version 2, which has 20 bytes; the protocol is the first field.
+/// Reads a Linux cooked header of version 2, which has 20 bytes. Its first field is the protocol.
 pub(super) fn cooked_v2(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<20>("Linux cooked header")?;
     Ok(cooked_protocol(u16::from_be_bytes([header[0], header[1]])))
@@ -64,8 +64,8 @@ fn cooked_protocol(protocol: u16) -> Layer {
     }
 }
 
-/// Reads a header of OpenBSD's packet filter log: length of the header (without padding to four bytes), address family,
-/// action and other fields.
+/// Reads a header of OpenBSD's packet filter log. It begins with its length (without padding to four bytes) and an
+/// address family.
 pub(super) fn pflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let &[length, family] = cursor.take::<2>("PFLOG header")?;
     let rest = usize::from(length).next_multiple_of(4).checked_sub(2).ok_or(Stop::Malformed("PFLOG header"))?;
@@ -73,8 +73,8 @@ pub(super) fn pflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     address_family(u32::from(family))
 }
 
-/// Reads OpenBSD's header for decrypted `IPsec`: address family, security parameter index, flags. The address family
-/// may be in little-endian or big-endian byte order.
+/// Reads OpenBSD's header for decrypted `IPsec`: address family, security parameter index, flags. Both byte orders of
+/// the address family occur.
 pub(super) fn enc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let &[a, b, c, d, ..] = cursor.take::<12>("ENC header")?;
     let family = u32::from_be_bytes([a, b, c, d]);
@@ -88,22 +88,22 @@ pub(super) fn ipnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     address_family(u32::from(header[1]))
 }
 
-/// Reads a header of Symantec's firewall, version 2: 44 bytes that contain an Ethernet type. In version 3, the Ethernet
-/// type is 0.
+/// Reads a header of Symantec's firewall, version 2, which has 44 bytes and contains an Ethernet type. In version 3,
+/// the type is 0.
 pub(super) fn symantec(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<44>("Symantec firewall header")?;
     Ok(Layer::EtherType(u16::from_be_bytes([header[6], header[7]])))
 }
 
-/// Reads a header of Netfilter's log: family, version, resource, then values. Each value has a length and a type in the
-/// capturing host's byte order. The packet is one of the values.
+/// Reads a header of Netfilter's log: family, version, resource, then values. Each value begins with its length and
+/// type in the capturing host's byte order. One of the values is the packet.
 pub(super) fn nflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PAYLOAD: u16 = 9;
     cursor.take::<4>("NFLOG header")?;
     loop {
         let &[a, b, c, d] = cursor.take::<4>("NFLOG value")?;
         let (length, kind) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
-        // If the type is above 255 in little-endian byte order, the header is in big-endian byte order.
+        // A type above 255 in little-endian byte order shows that the header is big-endian.
         let (length, kind) =
             if kind > 0xff { (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])) } else { (length, kind) };
         let Some(body_bytes) = usize::from(length).checked_sub(4) else {
@@ -117,10 +117,11 @@ pub(super) fn nflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads the start of an mPacket (IEEE 802.3br): preamble, and a delimiter that says whether the frame is preemptable.
-/// The frame and its checksum follow the delimiter.
+/// Reads the start of an mPacket (IEEE 802.3br): a preamble and a delimiter. The delimiter marks the frame as express
+/// or preemptable. The frame and its checksum follow.
 ///
-/// A preempted frame is sent in parts. The parts have no valid frame checksum, and are not reassembled.
+/// A preempted frame is sent in parts, which are not reassembled. The first part is recognized by its frame checksum,
+/// which is not valid.
 pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PREAMBLE: u8 = 0x55;
     const MAX_PREAMBLE_BYTES: usize = 7;
@@ -147,7 +148,7 @@ pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Whether the last four bytes are a correct checksum of the frame; true if these bytes were not captured.
+/// Whether the last four bytes are a correct frame checksum. The result is true if these bytes were not captured.
 fn has_frame_checksum(cursor: &Cursor<'_>) -> bool {
     if cursor.data.len() < cursor.wire_bytes {
         return true;
@@ -159,17 +160,16 @@ fn has_frame_checksum(cursor: &Cursor<'_>) -> bool {
     })
 }
 
-/// Name of the header of the `TaZmen` Sniffer Protocol (TZSP), used in [`Stop`]s.
 const TZSP_HEADER: &str = "TZSP header";
 
-/// Whether `data` begins like a packet of the `TaZmen` Sniffer Protocol (TZSP): version 1, type "received" or "sent",
-/// and a known link type.
+/// Whether `data` begins like a packet of the `TaZmen` Sniffer Protocol (TZSP): version 1, type "received" or "sent", a
+/// known link type.
 pub(crate) fn is_tzsp(data: &[u8]) -> bool {
     matches!(data, [1, 0 | 1, 0, 1 | 2 | 4 | 5 | 7 | 18 | 119 | 127, ..])
 }
 
-/// Reads a header of the `TaZmen` Sniffer Protocol (TZSP; used by `MikroTik`, Aruba and others): version, type, the
-/// packet's link type, then values. The last value has type 1.
+/// Reads a header of the `TaZmen` Sniffer Protocol (TZSP), which `MikroTik`, Aruba and others use. The header has a
+/// version, a type, the packet's link type, and values. The last value has type 1.
 pub(crate) fn tzsp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PADDING: u8 = 0;
     const END: u8 = 1;

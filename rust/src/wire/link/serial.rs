@@ -1,15 +1,15 @@
-//! Reads the headers of serial lines: HDLC, Frame Relay, SLIP, AX.25, and the headers that drivers leave before IP.
+//! Reads the headers of serial lines: HDLC, Frame Relay, SLIP, AX.25, and bytes that drivers leave before IP.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::layers::Layer;
 
 const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
-/// HDLC unnumbered information.
+/// Control byte of HDLC's unnumbered information.
 const UNNUMBERED: u8 = 0x03;
 
-/// Reads the link type RAW: IP, or PPP as written by Linux drivers of the 1990s for PPP and ISDN. Before PPP, the
-/// drivers write no header, a made-up MAC address of six bytes, or one byte. While the line is down, the drivers write
-/// ten zero bytes before IP. The checks are in the same order as in Wireshark.
+/// Reads the link type RAW, which is IP or PPP. Linux drivers of the 1990s for PPP and ISDN wrote PPP here. Some of
+/// them put one byte or a made-up MAC address before PPP. While the line is down, these drivers write ten zero bytes
+/// before IP. The checks have the same order as in Wireshark.
 pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LINE_DOWN: [u8; 10] = [0; 10];
     let ppp_at = |at: usize| cursor.data.get(at..).is_some_and(|rest| rest.starts_with(&PPP_ADDRESS_AND_CONTROL));
@@ -23,8 +23,8 @@ pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// Distinguishes the HDLC framing of PPP and of Cisco by the address byte, which is 15 or 143 in Cisco HDLC. PPP has
-/// 255 or omits the address byte.
+/// Tells the HDLC framing of PPP from that of Cisco. The address byte is 15 or 143 in Cisco HDLC. In PPP, it is 255 or
+/// absent.
 pub(crate) fn hdlc(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data.first() {
         Some(0x0f | 0x8f) => cisco_hdlc(cursor),
@@ -38,8 +38,8 @@ pub(crate) fn cisco_hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
 }
 
-/// Reads a Frame Relay header. A Q.922 address ends with the first byte whose lowest bit is set. The address is
-/// followed by control and NLPID (RFC 2427), or by an Ethernet type (Cisco).
+/// Reads a Frame Relay header. The Q.922 address ends with a byte whose lowest bit is set. Control and NLPID follow
+/// (RFC 2427), or an Ethernet type (Cisco).
 pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
     while cursor.take::<1>("Frame Relay address")?[0] & LAST == 0 {}
@@ -51,8 +51,8 @@ pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes(*ether_type)))
 }
 
-/// Reads a network-layer protocol identifier (NLPID; RFC 2427, 2684, 2364). IP and PPP have their own identifiers. The
-/// identifier of SNAP is followed by an Ethernet type, or by a code for bridged frames.
+/// Reads a network-layer protocol identifier (NLPID; RFC 2427, 2684, 2364). IP and PPP have their own identifiers.
+/// After the identifier of SNAP, an Ethernet type or a code for bridged frames follows.
 pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PAD: u8 = 0x00;
     const SNAP: u8 = 0x80;
@@ -65,7 +65,7 @@ pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         [0xcf] => Ok(Layer::PPP),
         [SNAP] => match cursor.take::<5>("SNAP header")? {
             [0, 0, 0, high, low] => Ok(Layer::EtherType(u16::from_be_bytes([*high, *low]))),
-            // A bridged Ethernet frame follows, with or without its checksum (RFC 2427, 4.2).
+            // A bridged Ethernet frame, with or without its checksum (RFC 2427, 4.2).
             [0x00, 0x80, 0xc2, 0x00, 0x01 | 0x07] => Ok(Layer::Ethernet),
             _ => Err(Stop::NotTcp),
         },
@@ -73,15 +73,15 @@ pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads a SLIP header as libpcap writes it: direction, and 15 bytes for the compressed header. An IP packet follows
-/// the SLIP header.
+/// Reads a SLIP header in libpcap's form: one byte for the direction, then 15 bytes for the compressed header. IP
+/// follows.
 pub(super) fn slip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<16>("SLIP header")?;
     Ok(Layer::Ip)
 }
 
-/// Reads an AX.25 header (amateur packet radio, version 2.2). Each address has seven bytes. The lowest bit of the last
-/// byte is set only in the last address. A control byte follows. In information frames, a protocol byte is next.
+/// Reads an AX.25 header (amateur packet radio, version 2.2). Each address has seven bytes, and the lowest bit of the
+/// last byte marks the last address. A control byte follows. Information frames also have a protocol byte.
 pub(super) fn ax25(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
     const SUPERVISORY_OR_UNNUMBERED: u8 = 1;
@@ -93,7 +93,7 @@ pub(super) fn ax25(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if informs && protocol == IP { Ok(Layer::Ipv4) } else { Err(Stop::NotTcp) }
 }
 
-/// Reads a KISS byte and an AX.25 header. The lower half of the KISS byte is 0 if the frame contains data.
+/// Reads a KISS byte and an AX.25 header. The lower half of the KISS byte is 0 in frames with data.
 pub(super) fn ax25_kiss(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const COMMAND: u8 = 0x0f;
     const DATA: u8 = 0;

@@ -61,7 +61,7 @@ causes! {
     LossRecovery = "loss-recovery",
     /// Retransmission timeout (RTO).
     Timeout = "timeout",
-    /// Bytes are in transit or drain through the bottleneck.
+    /// Bytes are in transit, or they drain through the bottleneck.
     Network = "network",
     /// The connection is closing: time after the FIN.
     Close = "close",

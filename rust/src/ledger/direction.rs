@@ -54,8 +54,8 @@ const CHANCE_PART: u32 = 4;
 /// number that ACKs predict, plus `CLOCK_WRITES` (a heuristic).
 const CLOCK_WRITES: u32 = 5;
 const CLOCK_TIMES: u32 = 3;
-/// Minimum ratio of small segments sent before an answer to small segments sent after one, if the application does not
-/// wait for answers (a heuristic).
+/// If the application does not wait for answers, it sends at least this many small segments before an answer for each
+/// one that it sends after an answer (a heuristic).
 const AHEAD_TIMES: i64 = 3;
 /// A measured tick of a timestamp clock in this range is a millisecond; queues on the path explain the measurement
 /// error (a heuristic: the next longer tick in use is 4 ms).
@@ -67,8 +67,8 @@ pub const DEFAULT_MSS_BYTES: i64 = 536;
 /// The rate at which queues drain is valid if it comes from at least this many ACKs (a heuristic).
 const MIN_RATE_SAMPLES: i64 = 10;
 
-/// Two times differ for certain if they are this many ticks of the capture's clock apart. A difference of one clock
-/// tick may be a rounding error.
+/// Two times differ for certain if they are this many ticks of the capture's clock apart. A difference of one tick can
+/// be a rounding error.
 const TICKS: i64 = 2;
 
 /// The facts of one direction. "Sender" is the host that sends the data of this direction; "receiver" is its peer.
@@ -101,7 +101,7 @@ pub struct DirectionFacts {
     /// Whether the receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,
     pub beginning_seen: bool,
-    /// Whether the capture contains segments of the sender; a capture of only one direction lacks the segments of one
+    /// Whether the capture contains segments of the sender. A capture of only one direction lacks the segments of one
     /// host.
     pub captured: bool,
     pub pushes: bool,
@@ -125,8 +125,7 @@ pub struct DirectionFacts {
     pub min_segment_bytes: Option<i64>,
     pub max_segment_bytes: i64,
     pub max_in_flight_bytes: Option<i64>,
-    /// The largest flight of the direction: the flight in the capture or the flight as the sender knew it, whichever is
-    /// larger.
+    /// The largest flight of the direction, either in the capture or as the sender knew it.
     pub peak_flight_bytes: Option<i64>,
     pub out_of_order_segments: i64,
     pub tick_ns: Option<i64>,
@@ -354,9 +353,10 @@ impl DirectionFacts {
         self.release_window_ns = self.release_window_ns().max(self.blurred_ns);
     }
 
-    /// The longest time from an ACK to a segment that it released. If the sender's reactions to ACKs are clearly faster
-    /// than its other segments, the result is its slowest reaction. If the sender often sends late between two ACKs, a
-    /// segment soon after an ACK may be a coincidence. In this case, the result is the reaction time of a host.
+    /// The longest time from an ACK to a segment that it released. In a capture at the sender, it is twice the slowest
+    /// reaction if the sender's reactions to ACKs are clearly faster than its other segments. If the sender often sends
+    /// late between two ACKs, a segment soon after an ACK may be a coincidence, so the result is only the reaction time
+    /// of a host.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
@@ -378,7 +378,7 @@ impl DirectionFacts {
         let (longest, full) = (self.max_segment_bytes, smss_bytes?);
         let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
-        // In a throughput deadlock, each segment is in flight alone. Only a FIN may be sent while it is in flight.
+        // In a throughput deadlock, each segment is in flight alone. Only a FIN can be sent while it is in flight.
         let locked = i64::from(self.totals.small_delayed_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
         let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);
         (self.old && whole && flew(2) && (!locked || flew(3)) && roomy).then_some(longest)
@@ -425,8 +425,8 @@ impl DirectionFacts {
         self.low_top_bytes = self.low_top(smss_bytes);
     }
 
-    /// Returns `level` if it is a plateau that the receiver window does not cause. The application itself may cause a
-    /// level below two segments, so a level below two segments counts only if every segment followed an ACK.
+    /// Returns `level` if it is a plateau that the receiver window does not cause. The application itself can cause a
+    /// level below two segments, so such a level counts only if every segment followed an ACK.
     fn level(&self, level: Nullable, rounds: u16, smss_bytes: Option<i64>) -> Option<i64> {
         let level = level.get()?;
         let shown = smss_bytes.is_some_and(|full| level >= 2 * full) || self.totals.unclocked == 0;

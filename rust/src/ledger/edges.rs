@@ -121,9 +121,9 @@ fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
 }
 
 /// The edge of a direction whose sender sent no data, SYN or FIN in the capture. The host waits for its peer for as
-/// long as the peer sends. If the peer closes and this host does not, the cause is unknown, because this host may have
-/// closed before the capture. If the capture has no segment at all of this host, the cause is unknown, because the host
-/// may have sent anything. If a connection lasts longer than any real one, its whole life is `unknown`.
+/// long as the peer sends. The cause is `unknown` in three cases. First, only the peer closes in the capture, so this
+/// host may have closed before. Second, the capture has no segment of this host, which may have sent anything. Third,
+/// the connection lasts longer than any real one.
 fn silent(direction: &DirectionFacts) -> Edge {
     let lived_ns = direction.life_ns();
     let peer_seen_ns = if direction.beginning_seen {

@@ -1,4 +1,4 @@
-//! Values and tests by which the gates (one for each cause) judge a wait. Each value and test is defined once.
+//! Values and tests with which the gates judge a wait.
 //!
 //! All values and tests are pure functions of one [`WaitRecord`] and one [`DirectionFacts`]; none reads another wait.
 //! If a value is unknown, a test on it is false. Each file uses only the files listed before it:
@@ -34,14 +34,14 @@ use crate::sender::{NS_PER_MS, Wait};
 /// An ACK is late if it takes this much longer than the shortest RTT: half of the shortest delayed-ACK timer in use (40
 /// ms, Linux and FreeBSD).
 pub const DELAYED_ACK_NS: i64 = 20 * NS_PER_MS;
-/// The longest delay of an ACK (RFC 5681, 4.2).
+/// The longest time for which a receiver delays an ACK (RFC 5681, 4.2).
 pub const LATEST_ACK_NS: i64 = 500 * NS_PER_MS;
 /// The minimum RTO of Linux (`TCP_RTO_MIN`).
 pub const MIN_RTO_NS: i64 = 200 * NS_PER_MS;
-/// The shortest override timer: a sender that waits for more room in the window sends a small segment only when this
-/// timer expires (RFC 9293, 3.8.6.2.1: 0.1 to 1 s).
+/// The shortest override timer. A sender that waits for more room in the window sends a small segment when this timer
+/// expires (RFC 9293, 3.8.6.2.1: 0.1 to 1 s).
 pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
-/// The longest RTO of any stack: 120 s in Linux (`TCP_RTO_MAX`), and 64 s in BSD, where a slow tick makes it 128 s.
+/// The longest RTO of any stack: 120 s in Linux (`TCP_RTO_MAX`), and 64 s in BSD, where slow ticks can double it.
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
@@ -66,7 +66,7 @@ pub struct Evidence<'a> {
     pub direction: &'a DirectionFacts,
     /// Nanoseconds from the previous segment to the segment that ended the wait.
     pub wait_ns: i64,
-    /// Largest payload that the sender may send in one segment (the SMSS in force); 0 if unknown.
+    /// Largest payload that the sender can send in one segment (the SMSS in force); 0 if unknown.
     pub smss_bytes: i64,
     paced: bool,
     released: bool,
@@ -136,9 +136,9 @@ impl<'a> Evidence<'a> {
         self.wait.usable_window_before_bytes.get()
     }
 
-    /// A wait of at least this length is a stall: twice the shortest RTT, but at least 10 ms (jitter of a LAN) and at
-    /// most the shortest RTT plus the minimum RTO of Linux. The smoothed RTT would hide delayed ACKs, because it
-    /// includes them.
+    /// A wait of at least this length is a stall. The limit is twice the shortest RTT, but at least 10 ms (jitter of a
+    /// LAN) and at most the shortest RTT plus the minimum RTO of Linux. The smoothed RTT is not used: it includes
+    /// delayed ACKs, so it would hide them.
     #[must_use]
     pub fn stall_ns(direction: &DirectionFacts) -> i64 {
         MIN_STALL_NS.max(2 * direction.rtt_ns).min(direction.rtt_ns + MIN_RTO_NS)

@@ -51,7 +51,7 @@ impl Interval {
     }
 
     /// Divides this interval into consecutive intervals with the causes and lengths in `spans`. The cause `handshake`
-    /// is always proved, by the segments of the handshake, whatever delayed the data after it.
+    /// is always proved, because the capture shows the segments of the handshake.
     fn divided(self, spans: &[(Cause, i64)]) -> impl Iterator<Item = Self> {
         let mut start_ns = self.start_ns;
         spans.iter().filter(|(_, ns)| *ns != 0).map(move |&(cause, ns)| {

@@ -2,8 +2,8 @@
 //!
 //! An event opens a gate: an ACK, a window update, or a timer. The gate that opens last is the cause of the time until
 //! it opens. If several gates open with the same event, the first in the order of [`gates`] counts. A receiver window
-//! may open before the segment is sent. In this case, the window is the cause only until it opens. The rest of the wait
-//! has the cause of the next gate, in the order of the gates, that was closed until the segment was sent.
+//! may open before the segment is sent. In this case, the window is the cause only until it opens. For the rest of the
+//! wait, the first gate counts that was closed until the segment was sent.
 
 use super::cause::Cause;
 use super::direction::DirectionFacts;
@@ -36,8 +36,8 @@ pub fn judge(record: &WaitRecord, direction: &DirectionFacts) -> JudgedWait {
 
 fn verdict(wait: &Evidence<'_>) -> Verdict {
     if wait.bytes_are_missing() {
-        // The missing bytes were sent before their ACK came. The capture lacks nothing in the time after this ACK,
-        // unless the ACK released the segment.
+        // The missing bytes were sent before their ACK came, so the cause is unknown only until this ACK. If the ACK
+        // released the segment, the cause of the whole wait is unknown.
         let released_ns = wait.direction.rtt_ns.max(wait.causal_ns());
         let opened_ago_ns = wait.wait.missed_acked_ns.get().filter(|ns| *ns > released_ns);
         let (cause, confidence) = (Some(Cause::Unknown), Confidence::Possible);

@@ -7,7 +7,7 @@ use crate::connection::Confidence;
 /// Maximum number of intervals of one wait.
 pub const MAX_SPANS: usize = 8;
 
-/// The cause of one wait and when it ended, before the timeline divides the wait into intervals.
+/// The cause of one wait, and when this cause ended, before the timeline divides the wait into intervals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdict {
     /// The cause that the deciding gate returns; `None` if no gate was closed.

@@ -16,7 +16,7 @@
 //! 2. [`waits`]: one [`WaitRecord`] per wait, kept in memory or in a temporary file until its connection ends.
 //! 3. [`direction`]: the final facts of a direction.
 //! 4. [`evidence`]: what one wait shows under these facts.
-//! 5. [`gates`]: one file for each reason why TCP may not send.
+//! 5. [`gates`]: one file for each reason why TCP must not send.
 //! 6. [`judge`]: the cause of a wait; the result is a [`judged`] wait.
 //! 7. `timeline`: the intervals of a wait. [`edges`]: the intervals before the first segment of a direction and after
 //!    its last. [`intervals`]: all intervals, with their times and frames.

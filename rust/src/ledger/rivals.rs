@@ -2,8 +2,8 @@
 
 use super::cause::{CAUSES, Cause};
 
-/// Causes that explain one wait equally well although their remedies differ: the wait is [`Cause::Unknown`]. The set is
-/// empty if the capture does not show which causes are possible.
+/// A set of causes that explain one wait equally well, although their remedies differ. The cause of such a wait is
+/// [`Cause::Unknown`]. The set is empty if the capture does not show which causes are possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rivals(u32);
 

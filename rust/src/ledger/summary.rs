@@ -1,5 +1,5 @@
 //! Judges ended connections on several threads, sums their waits, and keeps the details of the connections that lose
-//! most time.
+//! the most time.
 //!
 //! `meeting` finds connections that share a path. `judging` judges the waits of one connection in shares, which
 //! `threads` distributes among threads. [`rows`] contains the results that are reported: sums, [`kinds`] of causes, the
@@ -118,8 +118,7 @@ impl Summaries {
         Ok(())
     }
 
-    /// Ends the list of connections: no more will be added. Returns whether any connections were kept until now and
-    /// have to be judged.
+    /// Marks the list of connections as complete. Returns whether connections are left to be judged.
     ///
     /// # Errors
     /// The spool cannot be read.
@@ -227,8 +226,8 @@ impl Summaries {
         Ok(())
     }
 
-    /// The details of the connections that lose most time, and of the connections whose handshake failed, by connection
-    /// number: first the client's direction, then the server's.
+    /// The details of the connections that lose the most time, and of the connections whose handshake failed. They are
+    /// in the order of connection numbers: first the client's direction, then the server's.
     pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.details.iter().flat_map(|(conn, sides)| sides.iter().flatten().map(|side| (*conn, side)))
     }
@@ -252,7 +251,8 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Segment number `frame`: data from the client or an ACK from the server, one segment every 10 ms.
+    /// Segment number `frame` of a connection with one segment every 10 ms. Even segments carry data of the client, and
+    /// odd ones are ACKs of the server.
     fn segment(frame: u64) -> Segment {
         let host = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
         let from_client = frame.is_multiple_of(2);

@@ -120,8 +120,8 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
     let recovery_ns = if blind { 0 } else { recovery_ns(wait, left_ns) };
     let left_ns = left_ns - recovery_ns;
     let queueing_delay_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0));
-    // The segment was sent after the peer's data had arrived, and was in transit from then until its capture. The
-    // peer's data was in transit for longer if other connections show a queue on the path to the sender.
+    // The time before the capture of this segment includes its own transit. If other connections show a queue on the
+    // path to the sender, the peer's data was also longer in transit.
     let queued_ns = wait.answer_queued_ns(queueing_delay_ns);
     let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queued_ns));
     let transit_ns = if blind && !unmeasured {
@@ -198,7 +198,7 @@ pub(super) fn request_transit_ns(direction: &DirectionFacts, peer_spoke: bool) -
     if peer_spoke && !direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 }
 }
 
-/// By how much the recorded arrival of the first ACK is too early: when that ACK was captured, the distance of the
+/// By how much the recorded arrival of the first ACK is too early. When that ACK was captured, the distance of the
 /// sender was not yet known.
 fn ahead_ns(wait: &Evidence<'_>) -> i64 {
     if wait.received_first_ack() && wait.direction.sender_unplaced { wait.direction.to_sender_ns } else { 0 }
@@ -224,8 +224,8 @@ fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
 }
 
 /// Whether no application waits for the bytes in flight to arrive. True if the sender's application had no more to
-/// send, and later continued although the peer had sent nothing. It cannot have waited for an ACK, because ACKs do not
-/// reach applications.
+/// send, and later continued although the peer had sent nothing. The application cannot have waited for an ACK, because
+/// ACKs do not reach applications.
 fn nobody_waits_for_transit(wait: &Evidence<'_>) -> bool {
     let is_new = wait.record.payload_bytes > 0 && !wait.was_sent_again() && !wait.is_first_data();
     let had_sent_all = wait.wait.small_before || wait.all_acked();

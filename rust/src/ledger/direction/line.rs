@@ -6,8 +6,8 @@ use crate::sender::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, LONGEST_NS,
 pub const MIN_FRAME_BYTES: i64 = 84;
 /// Line rates of both directions count as equal if they differ by less than this share (a heuristic).
 const ALIKE_SHARE: f64 = 0.05;
-/// Line rates over ATM count as equal if they differ by less than this share: numbers of cells are exact, so only the
-/// capture's clock is rounded.
+/// Line rates over ATM count as equal if they differ by less than this share. Numbers of cells are exact, so only the
+/// capture's clock causes rounding errors.
 const ALIKE_IN_CELLS_SHARE: f64 = 0.02;
 /// A segment without data takes this many ATM cells.
 const MIN_SEGMENT_CELLS: i64 = 2;

@@ -185,8 +185,8 @@ impl Queue {
         Self { spans, shortest_ns }
     }
 
-    /// The least time that a packet spends in the queue if it passes the capture point at `ts_ns`. The packet arrives
-    /// after the ACK that passed before it; only connections other than `but` count.
+    /// The least time that a packet spends in the queue if it passes the capture point at `ts_ns`. The packet cannot
+    /// overtake the ACK that passed before it. Samples of connection `but` do not count.
     fn ns_at(&self, ts_ns: i64, but: Option<u32>) -> i64 {
         let end = self.spans.partition_point(|span| span.longest.span() <= ts_ns.div_euclid(SPAN_NS));
         let before = self.spans.get(..end).unwrap_or_default().iter().rev().take(MAX_SPANS);
@@ -203,7 +203,7 @@ pub struct Neighbours {
     conn: u32,
     /// Queues that other connections of the sender's host show: on the path to it, and on this path and back.
     own: [Arc<Queue>; 2],
-    /// Queues of these two kinds that two hosts show.
+    /// Queues that at least two hosts show: on the path to them, and on this path and back.
     shared: [Arc<Queue>; 2],
 }
 
@@ -217,8 +217,8 @@ impl Neighbours {
 
     /// The least time that a packet spent in a queue on the path to the sender, and the least time that the packet and
     /// its immediate answer spent in queues; 0 if unknown. The packet passed the capture point at `ts_ns`. The round
-    /// trip between capture point and sender takes at least `to_sender_ns`. A host at less than half the distance of
-    /// the hosts that show a shared queue may be in front of the queue.
+    /// trip between capture point and sender takes at least `to_sender_ns`. If this is less than half the round trip to
+    /// the hosts that show a shared queue, the queue does not count: the sender may be in front of it.
     pub(in super::super) fn queued_ns(&self, ts_ns: i64, to_sender_ns: i64) -> [i64; 2] {
         let own = self.own.each_ref().map(|queue| queue.ns_at(ts_ns, Some(self.conn)));
         let shared = self.shared.each_ref().map(|queue| {
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn a_packet_arrives_after_the_ack_before_it() {
-        // The path takes 20 ms. The ACKs captured at 1000, 1100 and 1300 ms wait 62, 82 and 12 ms in queues, of which
-        // two ticks (2 ms) are subtracted.
+        // The path takes 20 ms. The ACKs captured at 1000, 1100 and 1300 ms wait 62, 82 and 12 ms in queues. Two ticks,
+        // or 2 ms, are subtracted from each.
         let queue = Queue::of([(
             7,
             samples(&[released(900, 20, 0), released(1082, 82, 0), released(1202, 102, 0), released(1332, 32, 0)]),

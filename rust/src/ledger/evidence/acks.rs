@@ -19,8 +19,8 @@ impl Evidence<'_> {
         self.wait.last_small.was_in_flight() || (self.direction.never_full && self.had_in_flight())
     }
 
-    /// Whether less than two full-sized segments were in flight when the wait began. For so few segments, a receiver
-    /// may delay the ACK (RFC 5681, 4.2), and no queue can form.
+    /// Whether less than two full-sized segments were in flight when the wait began. A receiver can delay the ACK of so
+    /// little data (RFC 5681, 4.2), and no queue can form.
     pub(in super::super) fn had_little_in_flight(&self) -> bool {
         is(self.flight_before(), |flight| flight < 2 * self.smss_bytes)
     }
@@ -36,18 +36,18 @@ impl Evidence<'_> {
     }
 
     /// Whether the capture lacks bytes between the previous segment and this one. Bytes that a capture tool can have
-    /// cut off the previous segment do not count. In a capture away from the sender, missing bytes count only if they
-    /// were acknowledged, because unacknowledged ones may have been lost before the capture point. It is unknown when
-    /// the missing bytes were sent, and therefore how long this segment waited and what was in flight before it. Until
-    /// the missing bytes are acknowledged, the cause of the wait is `unknown`.
+    /// cut off the previous segment do not count. In a capture away from the sender, only acknowledged bytes count,
+    /// because other bytes may have been lost before the capture point. The time at which the missing bytes were sent
+    /// is unknown. How long this segment waited, and what was in flight before it, is therefore unknown too. Until the
+    /// missing bytes are acknowledged, the cause of the wait is `unknown`.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);
         !self.direction.sender_unplaced && is(self.wait.missed_bytes.get(), |missed| missed > cut_at_most)
     }
 
-    /// Whether, in a capture away from the sender, packets before this segment are missing. True if the sender numbers
-    /// its packets one by one (IP ID), and numbers are missing since the previous segment although the sequence numbers
+    /// Whether packets before this segment are missing from a capture away from the sender. True if the sender numbers
+    /// its packets one by one (IP ID), and a number is missing since the previous segment although the sequence numbers
     /// continue.
     fn packets_are_skipped(&self) -> bool {
         !self.direction.near_sender
@@ -65,11 +65,11 @@ impl Evidence<'_> {
         self.packets_are_skipped() && !self.peer_spoke() && self.wait_ns > self.rtt_ns()
     }
 
-    /// Whether an answer to data of the peer may have been lost before the capture point: a packet is missing, and the
-    /// sender was silent for about an RTO. Two explanations are possible. Either the original of this segment was lost
-    /// and the timer retransmitted it, or only an ACK was lost and the application was silent. The IP IDs show that a
-    /// packet is missing, because Linux numbers the packets of each socket one by one. The retransmission timer of
-    /// Linux runs for 200 ms plus one or two RTTs (RFC 8985, 7.2), and for twice as long after each timeout.
+    /// Whether the sender's answer to data of the peer may have been lost before the capture point. True if a packet is
+    /// missing and the sender was silent for about an RTO. The IP IDs show the missing packet, because Linux numbers
+    /// the packets of each socket one by one. There are two explanations. Either the original of this segment was lost
+    /// and the timer retransmitted it, or only an ACK was lost and the application was silent. The retransmission timer
+    /// of Linux runs for 200 ms plus one or two RTTs (RFC 8985, 7.2), and for twice as long after each timeout.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + MIN_RTO_NS)).div_euclid(4);
@@ -84,8 +84,8 @@ impl Evidence<'_> {
         is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= self.causal_ns())
     }
 
-    /// Whether the last ACK is late even for the newest byte that it covers: by at least [`DELAYED_ACK_NS`] more than
-    /// the shortest RTT. The last RTT sample is not used, because the newest byte may not have produced a sample.
+    /// Whether the last ACK is late even for the newest byte that it covers: it took at least [`DELAYED_ACK_NS`] more
+    /// than the shortest RTT. The last RTT sample is not used, because the newest byte may not have produced a sample.
     fn newest_waited(&self) -> bool {
         let least = self.direction.rtt_min_ns;
         self.all_acked()
@@ -94,9 +94,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether the last ACK may be a delayed one. Such an ACK is late for the oldest byte that it covers, and also for
-    /// the newest byte if the time of that byte is known. If the ACK is in time for the newest byte, the receiver did
-    /// not delay it, but waited until more data had arrived.
+    /// Whether the last ACK may be a delayed one. A delayed ACK is late for the oldest byte that it covers, and also
+    /// for the newest byte if the time of that byte is known. An ACK that is in time for the newest byte was not
+    /// delayed: the receiver only waited until more data had arrived.
     #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
         let late = is(self.wait.ack_lag_ns.get(), |lag_ns| {
@@ -114,9 +114,9 @@ impl Evidence<'_> {
         self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
-    /// Whether some bytes that the last ACK does not cover were sent more than one RTT before it. Such bytes were still
-    /// in a queue, because an ACK that a receiver's timer sends covers everything that has arrived (RFC 9293, 3.4). If
-    /// only one segment is not covered, it may have been lost instead.
+    /// Whether the last ACK leaves out bytes that were sent more than one RTT before it. Such bytes were still in a
+    /// queue, because an ACK from a delayed-ACK timer covers everything that has arrived (RFC 9293, 3.4). If something
+    /// was lost in this direction, at least two segments must be left out, because a single one may be the lost one.
     fn ack_leaves_old_bytes_out(&self) -> bool {
         let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
@@ -126,7 +126,7 @@ impl Evidence<'_> {
         })
     }
 
-    /// Whether the previous segment was sent more than one RTT after the bytes that are acknowledged now. If so,
+    /// Whether the oldest byte that the last ACK covers was sent more than one RTT before the previous segment. If so,
     /// earlier ACKs were also late, which shows a queue.
     fn was_released_by_late_acks(&self) -> bool {
         is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
@@ -160,10 +160,10 @@ impl Evidence<'_> {
         are(self.flight_before(), self.flight_after(), |before, after| before - after < 2 * self.smss_bytes)
     }
 
-    /// Whether the last ACK came late, but the ACK of the neighbouring segment in the flight came in time, although
-    /// both segments met the same queue. The late ACK must cover less than two full-sized segments, because a receiver
-    /// may delay only such an ACK (RFC 5681, 4.2). Between old hosts, it may cover more, because their network adapters
-    /// do not merge ACKs.
+    /// Whether the ACK of the neighbouring segment in the flight came in time. Both segments met the same queue, so no
+    /// queue explains why the last ACK is late. The last ACK must cover less than two full-sized segments, because a
+    /// receiver delays only such an ACK (RFC 5681, 4.2). Between old hosts, it can cover more, because their network
+    /// adapters do not merge ACKs.
     pub(in super::super) fn was_late_alone(&self) -> bool {
         is(self.neighbour_over_least_ns(), |over_ns| over_ns <= self.direction.queue_ns)
             && (self.is_for_less_than_two() || self.direction.old)
@@ -184,9 +184,9 @@ impl Evidence<'_> {
         self.all_acked() && !self.had_little_in_flight() && self.was_late_with_neighbour()
     }
 
-    /// Whether the receiver delayed the ACK. True if the ACK is late, if it covers less than two full-sized segments or
-    /// is the only late one, and if the sender was silent for most of the delay. After a queue, ACKs would instead come
-    /// one by one, or would leave older bytes unacknowledged.
+    /// Whether the receiver delayed the ACK. Such an ACK is late, and it covers less than two full-sized segments or is
+    /// the only late one. The sender was silent for most of the delay. A queue looks different: its ACKs come one by
+    /// one, or they leave older bytes unacknowledged.
     pub(in super::super) fn ack_was_held(&self) -> bool {
         self.ack_was_late()
             && !self.ack_leaves_old_bytes_out()
@@ -202,16 +202,16 @@ impl Evidence<'_> {
         self.flight_before().is_none() && self.flight_after().is_some()
     }
 
-    /// Whether the segment is the first data after the handshake. In a capture that begins after the handshake, no
-    /// segment counts as the first data.
+    /// Whether the segment is the first data after the handshake. Always false if the capture begins after the
+    /// handshake.
     pub(in super::super) fn is_first_data(&self) -> bool {
         self.direction.beginning_seen && !self.is_syn() && self.received_first_ack()
     }
 
     /// Whether the capture does not show why a segment follows the ACK late: the sender may be far from the capture
-    /// point, or the application may have been late. This happens only if no other segment shows how far away the
-    /// sender is. After data from the peer, the test is true only if the sender answered about as fast as it ever did.
-    /// After a SYN-ACK, the test is true if the SYN was not captured.
+    /// point, or the application may have written late. This happens only if no other segment shows how far away the
+    /// sender is. After data of the peer, the result is true only if the sender answered about as fast as it ever did.
+    /// After a SYN-ACK, the result is true if the SYN was not captured.
     pub(in super::super) fn may_be_far(&self) -> bool {
         let direction = self.direction;
         let long_idle = is(self.wait.since_all_acked_ns.get(), |ns| ns > LONGEST_PATH_NS);

@@ -1,4 +1,4 @@
-//! TSO deferral: Linux waits for more room in a window with little room (`tcp_tso_should_defer`).
+//! TSO deferral: if the window has little room, Linux waits for more before it sends (`tcp_tso_should_defer`).
 
 use super::flights::{AVOIDANCE_PART, AVOIDANCE_SEGMENTS};
 use super::{Evidence, are, is};
@@ -30,9 +30,9 @@ impl Evidence<'_> {
     }
 
     /// Whether Linux deferred the segment until an ACK came, although the receiver window had room for a few segments.
-    /// True if the congestion window was not the limit: nothing was lost, and the flight was larger before, or filled
-    /// an equally large receiver window, or grew in a way that no congestion window does. Stacks older than
-    /// segmentation offload never defer.
+    /// The congestion window must not have been the limit: nothing was lost, and one of three conditions holds. The
+    /// flight was larger before, it filled an equally large receiver window, or it grew in a way that no congestion
+    /// window does. Stacks older than segmentation offload never defer.
     #[inline]
     pub(in super::super) fn was_deferred_by_window(&self) -> bool {
         self.was_released_by_ack()
@@ -54,9 +54,9 @@ impl Evidence<'_> {
         (self.is_too_little(self.room()) && (was_larger || self.did_not_grow())) || self.waits_for_a_piece(was_larger)
     }
 
-    /// Whether the previous flight filled the receiver window, and this window has since grown by at most the segment
-    /// that slow start adds per ACK. Only a loss reduces the congestion window, so the congestion window still has room
-    /// for everything that this receiver window allows.
+    /// Whether the receiver window has room for hardly more than the flight at the start of the wait: for less than two
+    /// more segments in slow start, otherwise for less than one. The congestion window allowed that flight, and only a
+    /// loss would have reduced it. The congestion window therefore allows everything that the receiver window allows.
     fn window_is_no_larger(&self, room_then: Option<i64>) -> bool {
         let smss = self.smss_bytes;
         self.direction.near_sender
@@ -66,9 +66,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether flights stopped growing at the edge of the receiver window. The congestion window allowed this flight
-    /// before, so it would allow a larger one now: slow start cannot have ended yet, or congestion avoidance adds a
-    /// segment per RTT. The send buffer is not the limit, because the largest flight fills the window.
+    /// Whether flights stopped growing at the edge of the receiver window. The congestion window allowed a flight of
+    /// this size before, so it would allow a larger one now: slow start cannot have ended yet, or congestion avoidance
+    /// adds a segment per RTT. The send buffer is not the limit, because the largest flight fills the window.
     fn did_not_grow(&self) -> bool {
         let smss = self.smss_bytes;
         let edge_reached =
@@ -78,8 +78,8 @@ impl Evidence<'_> {
             && is(self.flight_before(), |now| now < AVOIDANCE_SEGMENTS * smss || now >= AVOIDANCE_PART * smss)
     }
 
-    /// Whether Linux waits until it can send a whole piece: as much as it paces in 1 ms, but at least two segments
-    /// (`tcp_tso_autosize`). True only if the wait took most of an RTT, because shorter waits may be the spacing of
+    /// Whether Linux waits until it can send a whole piece. A piece is as much as Linux paces in 1 ms, but at least two
+    /// segments (`tcp_tso_autosize`). The wait must take most of an RTT, because shorter waits may be the spacing of
     /// ACKs.
     fn waits_for_a_piece(&self, was_larger: bool) -> bool {
         let (Some(room), Some(now)) = (self.room(), self.flight_before()) else { return false };
@@ -95,9 +95,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance
-    /// can have begun, the flight must also have grown faster than congestion avoidance allows. In a capture at the
-    /// sender, this second case is always false. Such a capture shows whether a larger flight reaches the edge of the
-    /// window, so other tests decide.
+    /// can have begun, the flight must also have grown faster than congestion avoidance allows. This second case counts
+    /// only in a capture away from the sender. A capture at the sender shows whether a larger flight reaches the edge
+    /// of the window, so other tests decide there.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };
@@ -113,9 +113,9 @@ impl Evidence<'_> {
         self.fills_window() || self.was_forced_in() || self.is_window_probe() || self.was_deferred_by_window()
     }
 
-    /// Time from the opening of the receiver window to the segment. The queueing delay of the segment before the
-    /// capture point, which its timestamp shows, is subtracted. The result is 0 if the difference is within the causal
-    /// window, or if nothing else can have limited the sender.
+    /// Time from the opening of the receiver window to the segment, in a capture away from the sender. The queueing
+    /// delay of the segment, which its timestamp shows, is subtracted. The result is 0 if this time is within the
+    /// causal window, or if only the receiver window can have limited the sender.
     pub(in super::super) fn window_opened_before_ns(&self) -> i64 {
         let ago_ns = (self.wait.window_opened_ns.get().unwrap_or(0) - self.queueing_delay_ns()).max(0);
         let had_time = ago_ns > self.causal_ns()

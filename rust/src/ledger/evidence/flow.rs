@@ -5,7 +5,7 @@ use crate::connection::{PROBE_ROUND_TRIPS, RetransmitTrigger};
 use crate::sender::{DRIFT_PART, NS_PER_MS};
 
 /// The longest time until Linux sends a tail-loss probe, in smoothed RTTs. The probe timeout is two smoothed RTTs, and
-/// the timer may run an eighth longer (`kernel/time/timer.c`: wheel levels of eight).
+/// the timer can run an eighth longer (`kernel/time/timer.c`: wheel levels of eight).
 const LATEST_PROBE: f64 = 2.25;
 /// Linux adds at least two jiffies to the probe timeout (`tcp_schedule_loss_probe`), and its ticks are coarse.
 const PROBE_TICKS_NS: i64 = 12 * NS_PER_MS;
@@ -48,9 +48,9 @@ impl Evidence<'_> {
             && !self.was_written_by_clock()
     }
 
-    /// Whether the previous segment may be in the middle of a write: it was full-sized, and bytes were in flight until
-    /// this segment was sent, or the previous segment has no PSH in a direction that sets PSH at the end of a write
-    /// (RFC 9293, 3.9.1.2).
+    /// Whether a write may continue after the previous segment. That segment was full-sized, and one of two conditions
+    /// holds. Either bytes were in flight until this segment was sent, or the previous segment has no PSH in a
+    /// direction that sets PSH at the end of a write (RFC 9293, 3.9.1.2).
     pub(in super::super) fn stopped_halfway(&self) -> bool {
         !self.direction.old
             && !self.wait.small_before
@@ -71,8 +71,8 @@ impl Evidence<'_> {
 
     /// Whether the last RTT sample, or the segment's own timestamp, shows a queue on the path.
     pub(in super::super) fn is_in_queue(&self) -> bool {
-        // The echoed ACK shows the queues of both directions, unless the segment before it ended a write: then the
-        // echo may be late because the application wrote late.
+        // The echoed ACK shows the queues of both directions. It is not used if the previous segment ended a write,
+        // because the echo may then be late only because the application wrote late.
         let shows_echo = self.wait.echo_ns.is_some() && !self.wait.small_before;
         let by_timestamp = self.wait.queueing_delay_ns.get().filter(|_| self.says_when() && !shows_echo);
         let late_echo_ns =
@@ -99,9 +99,9 @@ impl Evidence<'_> {
         if queued { self.wait.rtt_sample_ns.get().unwrap_or(0) } else { 0 }
     }
 
-    /// Whether the timestamp of this segment shows that TCP sent it before the previous segment was captured. Between
-    /// these two times, this segment was in a queue of its own host. (Before packets are captured, they pass a queueing
-    /// discipline such as a shaper.) The test requires a capture at the sender and a full-sized previous segment.
+    /// Whether the timestamp of this segment shows that TCP sent it before the previous segment was captured. In
+    /// between, this segment was in a queue of its own host, such as a shaper, through which packets pass before they
+    /// are captured. The test requires a capture at the sender and a full-sized previous segment.
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {
@@ -131,8 +131,8 @@ impl Evidence<'_> {
         self.direction.only_late && (self.is_in_queue() || self.was_delayed_on_path())
     }
 
-    /// Whether the segment was released by the ACK of a retransmission that filled the last hole. The test is false if
-    /// no SYN was captured: without a window scale, the window may have been full.
+    /// Whether the ACK of a retransmission that filled the last hole released the segment. The test is false if no SYN
+    /// was captured: without a window scale, the window may have been full.
     #[inline]
     pub(in super::super) fn was_repaired(&self) -> bool {
         self.wait.repaired_by.is_some() && self.window_is_known() && self.was_released_by_ack() && !self.was_only_late()
@@ -145,9 +145,9 @@ impl Evidence<'_> {
         self.wait.repaired_by == Some(RetransmitTrigger::Timeout) && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// Whether the segment is a tail-loss probe with new data (RFC 8985, 7.3). It tests whether the previous flight was
-    /// lost, but the ACKs of this flight were only late in a queue. If a tick of the timer is longer than two RTTs, the
-    /// time at which the segment was sent proves nothing.
+    /// Whether the segment is a tail-loss probe with new data (RFC 8985, 7.3). With such a probe, the sender tests
+    /// whether the previous flight was lost, but the ACKs of this flight were only late in a queue. The result is false
+    /// if two RTTs are shorter than a tick of the timer, because the time of the segment then proves nothing.
     #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
         let in_time = || {
@@ -168,10 +168,10 @@ impl Evidence<'_> {
             && in_time()
     }
 
-    /// Whether the room in the receiver window matters but is unknown. It is unknown if the capture has no SYN and
-    /// therefore no window scale. Three kinds of segments count: an ACK released the segment, or a window update
-    /// released it after everything was acknowledged, or a timer retransmitted it spuriously. In each case, the
-    /// receiver window, the congestion window or the send buffer may have been full.
+    /// Whether the room in the receiver window matters but is unknown, because the capture has no SYN and therefore no
+    /// window scale. Three kinds of segments count. An ACK released the segment, or a window update released it after
+    /// everything was acknowledged, or a timer retransmitted it spuriously. In each case, the receiver window, the
+    /// congestion window or the send buffer may have been full.
     pub(in super::super) fn room_is_unseen(&self) -> bool {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;
@@ -185,7 +185,7 @@ impl Evidence<'_> {
     }
 
     /// Whether, in a capture away from the sender, the sender sent this segment before any captured ACK reached it. An
-    /// ACK from the time before the capture may have released the segment.
+    /// ACK from before the start of the capture may have released the segment.
     pub(in super::super) fn ack_is_unseen(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.beginning_seen

@@ -1,5 +1,4 @@
-//! Whether the sender kept a small segment back because of Nagle's algorithm, in one of its variants, or of something
-//! similar.
+//! Whether the sender kept a small segment back because of Nagle's algorithm, one of its variants, or a similar rule.
 
 use super::super::direction::HELD_TIMES;
 use super::{Evidence, MIN_OVERRIDE_NS, are, is};
@@ -43,8 +42,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the segment fills half of the largest window. A BSD sender sends such a segment as soon as the
-    /// application writes it. The override timer is ruled out if the sender has ever answered faster than this timer
-    /// expires.
+    /// application writes it. The sender must have answered faster than the override timer at least once, which rules
+    /// this timer out.
     pub(in super::super) fn left_as_half_a_window(&self) -> bool {
         self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < MIN_OVERRIDE_NS)
     }
@@ -65,15 +64,15 @@ impl Evidence<'_> {
     }
 
     /// Whether Nagle's algorithm may delay the next data, whatever else is in flight. True if a small segment is in
-    /// flight, and the sender has a current stack in which small segments wait for one another.
+    /// flight, in a current stack in which small segments wait for one another.
     pub(in super::super) fn nagle_may_hold(&self) -> bool {
         !self.direction.old && self.direction.holds_small && self.wait.last_small.was_in_flight()
     }
 
     /// Whether the ACK woke the application, which wrote this segment just then. True if ACKs in this direction release
     /// small segments behind full-sized ones, and more data often follows such a small segment immediately. Nagle's
-    /// algorithm does not delay data that a blocked application left in the buffer, because Linux pushes it before the
-    /// application sleeps (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
+    /// algorithm does not explain this. If an application blocks, Linux pushes the data that it left in the buffer
+    /// before the application sleeps (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
     pub(in super::super) fn was_written_with_the_ack(&self) -> bool {
         !self.direction.old
             && self.minshall_pending()
@@ -92,7 +91,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the segment followed the ACK so closely that the application cannot have been woken first. Data that
-    /// Nagle's algorithm delays is sent by the kernel alone.
+    /// Nagle's algorithm delayed is sent by the kernel, without the application. Always true in a capture away from the
+    /// sender.
     fn kernel_released_it(&self) -> bool {
         !self.direction.near_sender
             || is(self.wait.since_ack_ns.get(), |ago_ns| {
@@ -101,9 +101,9 @@ impl Evidence<'_> {
     }
 
     /// Whether a small segment waited while another small one was in flight, as every earlier small segment did. Every
-    /// variant of Nagle's algorithm delays such a segment. BSD sends half of the largest window even if a small segment
-    /// is in flight. If the previous segment was half of the largest window, slow start may have been the limit. In
-    /// this case, the flight must be no larger than the previous one, or fit any congestion window.
+    /// variant of Nagle's algorithm delays such a segment. The exception is BSD, which sends half of the largest window
+    /// even then. If the previous segment was half of the largest window, slow start may have been the limit. The
+    /// flight must then be no larger than the previous one, or fit any congestion window.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
         let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
         self.may_be_held()
@@ -137,8 +137,9 @@ impl Evidence<'_> {
             && !self.was_held_behind_small()
     }
 
-    /// Whether the sender sent a small segment a little after the ACK arrived. Nagle's algorithm counts as the cause
-    /// if, elsewhere in the direction, three delayed small segments in a row were sent immediately after their ACKs.
+    /// Whether Nagle's algorithm delayed a small segment that was sent a little after the ACK arrived. Such a segment
+    /// counts only if three delayed small segments in a row, elsewhere in the direction, were sent immediately after
+    /// their ACKs.
     pub(in super::super) fn was_released_late(&self) -> bool {
         !self.peer_spoke()
             && i64::from(self.direction.totals.small_delayed_run) >= HELD_TIMES
@@ -170,9 +171,9 @@ impl Evidence<'_> {
     }
 
     /// Whether this segment and the previous one each have room for one message only: they are shorter than two of the
-    /// shortest segments. While the previous segment waited, or until the peer answered, the application therefore wrote
-    /// once, at an unknown time. An application that always has data to send writes several messages in that time, and
-    /// the buffer joins them.
+    /// shortest segments. While the previous segment waited, or until the peer answered, the application therefore
+    /// wrote once, at an unknown time. An application that always has data would have written several messages in that
+    /// time, and the buffer would have joined them.
     pub(in super::super) fn holds_one_message(&self) -> bool {
         let longest = self.wait.payload_before_bytes.get().map(|before| before.max(self.record.payload_bytes));
         !self.direction.old
@@ -219,9 +220,9 @@ impl Evidence<'_> {
             && self.flight_stands()
     }
 
-    /// Whether the flight may fill the send buffer: no larger flight shows that the buffer had more room. The next data
-    /// waited in the buffer or in the application. A full buffer accepts nothing until it has room for a segment or a
-    /// cluster (BSD `sosend`), or accepts one piece more than it has room for (Linux, Solaris).
+    /// Whether the flight may fill the send buffer: no larger flight shows that the buffer had more room. A full buffer
+    /// in BSD accepts nothing until it has room for a segment or a cluster (`sosend`). A full buffer in Linux or
+    /// Solaris accepts one piece more than it has room for.
     pub(in super::super) fn may_fill_buffer(&self) -> bool {
         let quantum_bytes = self.smss_bytes.max(CLUSTER_BYTES);
         are(self.flight_before(), self.direction.max_in_flight_bytes, |flight, most| {
@@ -278,9 +279,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the data of this small segment was in the send buffer, but the segment waited until everything was
-    /// acknowledged. The congestion window and the receiver window had room for the segment. Either an earlier flight
-    /// was as large as this flight plus the segment, or it was as large as this flight and slow start has since added a
-    /// segment.
+    /// acknowledged. The receiver window and the congestion window had room for the segment. The flights show the room
+    /// in the congestion window. Either an earlier flight was as large as this flight plus the segment, or it was as
+    /// large as this flight and slow start has since added a segment.
     fn was_held_though_buffered(&self) -> bool {
         let flew = || {
             are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {

@@ -12,14 +12,14 @@ const NEARLY_PART: i64 = 8;
 
 impl Evidence<'_> {
     /// How long the sender's line needs to transmit the previous segment; the next byte cannot be sent earlier. The
-    /// time is known only in a capture at the sender.
+    /// result is 0 in a capture away from the sender.
     pub(in super::super) fn serialization_ns(&self) -> i64 {
         let before = self.wait.payload_before_bytes.get().map_or(MIN_FRAME_BYTES, |bytes| bytes + AROUND_BYTES);
         self.direction.line.own_ns(before.max(MIN_FRAME_BYTES))
     }
 
-    /// How long the bottleneck is still busy with the flight, at the rate at which queues drained. The bottleneck
-    /// became busy with the first byte of the flight.
+    /// Time from the previous segment until the bottleneck has transmitted the flight, at the rate at which queues
+    /// drained. The bottleneck is assumed to be busy since the first byte of the flight.
     pub(in super::super) fn draining_ns(&self) -> i64 {
         let Some(drained) = self.direction.drained.filter(|_| self.direction.near_sender) else { return 0 };
         let (Some(flight), Some(lag_ns)) = (self.flight_before(), self.wait.ack_lag_ns.get()) else { return 0 };
@@ -37,16 +37,16 @@ impl Evidence<'_> {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// A lower bound of the difference between the wait in the capture and the wait by the sender's own clock (RFC
-    /// 7323, 3: a segment carries the time at which it was sent). The path delayed this segment by at least this much
-    /// more than the previous one. The result is at most the wait, even if a broken clock runs backwards.
+    /// The least time by which the path delayed this segment more than the previous one. It is the difference between
+    /// the wait in the capture and the wait by the sender's timestamps, less a tick. (A timestamp is the time at which
+    /// the segment was sent; RFC 7323, 3.) The result is at most the wait, even if a broken clock runs backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;
         }
         let Some(ticks) = self.wait.sent_ticks.get() else { return 0 };
-        // Queues that grow make a measured tick too long. If the ticks are milliseconds, their exact length is used
-        // instead.
+        // Queues that grow make a measured tick too long. If the clock ticks in milliseconds, their exact length is
+        // used instead.
         let by_clock_ns = if self.direction.ticks_milliseconds {
             (ticks + 1).saturating_mul(NS_PER_MS).saturating_add(self.wait_ns.div_euclid(DRIFT_PART))
         } else {
@@ -62,15 +62,15 @@ impl Evidence<'_> {
         !self.direction.near_sender && self.direction.ticks_milliseconds && self.wait.queueing_delay_ns.is_some()
     }
 
-    /// The difference between the path delay of this segment and that of the fastest earlier segment, as the timestamps
-    /// show it; 0 if unknown.
+    /// How much longer the path delayed this segment than the fastest earlier one, as the timestamps show it; 0 if
+    /// unknown.
     #[must_use]
     pub fn queueing_delay_ns(&self) -> i64 {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
     }
 
-    /// Returns the least time that the peer's last data and this segment, which follows it, spent in queues. The
-    /// segment's timestamp shows `own_ns` of this time; other connections may show more.
+    /// Returns the least time that two packets spent in queues: the peer's last data, and this segment, which follows
+    /// it. The segment's timestamp shows `own_ns` of this time; other connections may show more.
     #[must_use]
     pub fn answer_queued_ns(&self, own_ns: i64) -> i64 {
         let direction = self.direction;

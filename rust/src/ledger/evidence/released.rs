@@ -1,5 +1,5 @@
-//! Whether an ACK released the segment. An ACK released no segment if no window or buffer was short of room, or if the
-//! sender paces its segments (`docs/how-it-decides.md`, 2.2).
+//! Whether an ACK released the segment. No ACK did if every window and buffer had room, or if the sender paces its
+//! segments (`docs/how-it-decides.md`, 2.2).
 
 use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
 use super::{Evidence, are, is};
@@ -13,9 +13,9 @@ const NO_CHANCE: i64 = 100;
 const PACE_PART: i64 = 4;
 
 impl Evidence<'_> {
-    /// Whether the segment's timestamp and the timestamp that it echoes show that the sender had received the ACK some
-    /// time earlier. In a capture away from the sender, the path may vary by more than the time between segments.
-    /// Without this test, some ACK would always seem to release a segment.
+    /// Whether the sender had received the ACK some time before it sent the segment, as the segment's timestamp and the
+    /// timestamp that it echoes show. In a capture away from the sender, path delays can vary by more than the time
+    /// between segments. Without this test, some ACK would always seem to release a segment.
     fn ack_had_arrived_long_before(&self) -> bool {
         self.says_when()
             && 4 * self.wait_ns < 3 * self.rtt_ns()
@@ -30,8 +30,8 @@ impl Evidence<'_> {
         is(self.wait.since_ack_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
     }
 
-    /// Whether the sender sends small segments while an earlier small one is in flight. If a sender rounds its MSS, its
-    /// full-sized segments were first taken for small ones; they do not count.
+    /// Whether the sender sends small segments while an earlier small one is in flight. If a sender rounds its MSS,
+    /// full-sized segments that were first taken for small ones do not count.
     pub(in super::super) fn small_ones_pass(&self) -> bool {
         let taken_for_small = is(self.direction.rounded_bytes, |rounded| self.smss_bytes > rounded);
         self.wait.small_passes && !taken_for_small
@@ -55,9 +55,9 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// Whether the segment belongs to bursts that the sender sends at an even interval. True if the sender had more
-    /// full-sized segments and no ACK released this one. An ACK may still have preceded it by chance. A sender that
-    /// sends one burst per RTT looks similar and is excluded. If no ACK came shortly before, the flight must contain
+    /// Whether the segment belongs to bursts that the sender sends at an even interval. The sender had more full-sized
+    /// segments, and no ACK released this one, although an ACK may have preceded it by chance. A sender that sends one
+    /// burst per RTT looks similar and is excluded. If no ACK came shortly before the segment, the flight must contain
     /// two bursts, or the interval between bursts must differ from the RTT. If an ACK came shortly before, the flight
     /// must contain two bursts and take at least an RTT at this pace, and the segment must follow the ACK later than a
     /// released segment does.
@@ -88,9 +88,9 @@ impl Evidence<'_> {
         are(self.flight_before(), self.direction.totals.paced_payload_bytes.get(), |flight, burst| flight >= 2 * burst)
     }
 
-    /// One flight per RTT looks like paced bursts, and so does an application that continues some time after each ACK.
-    /// The bursts count as paced only if the flight contains at least two bursts, or if the interval between bursts
-    /// differs from the RTT.
+    /// Whether the bursts are not just one flight per RTT. One flight per RTT looks like paced bursts, and so does an
+    /// application that continues some time after each ACK. The bursts count as paced if the flight contains at least
+    /// two of them, or if the interval between them differs from the RTT.
     fn pace_is_no_round_trip(&self, pace_ns: i64) -> bool {
         let rtt_ns = self.rtt_ns();
         let like_round_trip = pace_ns * (PACE_PART + 1) >= PACE_PART * rtt_ns
@@ -103,9 +103,8 @@ impl Evidence<'_> {
         !is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns as f64 <= near_ns)
     }
 
-    /// Whether the flight takes an RTT or more at the pace of the bursts, and the segment followed its ACK later than a
-    /// released segment does. The ACKs of a smaller flight would leave a pause; the ACKs of a larger flight show a
-    /// queue.
+    /// Whether the flight contains at least two bursts and takes an RTT or more at their pace, and the segment followed
+    /// its ACK later than a released segment does. The ACKs of a smaller flight would leave a pause in each RTT.
     fn leaves_no_pause(&self, pace_ns: i64) -> bool {
         let burst = self.direction.totals.paced_payload_bytes.get().filter(|bytes| *bytes > 0);
         let takes_a_round_trip = are(self.flight_before(), burst, |flight, burst| {
@@ -121,8 +120,8 @@ impl Evidence<'_> {
         self.two_bursts_flew() && takes_a_round_trip && !just_acked
     }
 
-    /// Whether the sender sets the pace itself. In captures away from the sender, a path that lets bursts pass (a token
-    /// bucket) looks the same. The origin of the pace is then certain only if timestamps show queues.
+    /// Whether the sender sets the pace itself. In a capture away from the sender, a path that lets bursts pass (a
+    /// token bucket) looks the same, so timestamps must show the queues.
     pub(in super::super) fn was_paced_by_sender(&self) -> bool {
         (self.direction.near_sender || self.says_when()) && self.left_at_its_pace()
     }
@@ -146,7 +145,7 @@ impl Evidence<'_> {
             && !(direction.near_sender && is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= REACTION_NS))
     }
 
-    /// Whether an ACK without data released the segment; neither the application nor pacing did.
+    /// Whether an ACK without data released the segment, and neither the application nor a pacing timer did.
     pub(super) fn is_released_by_ack(&self) -> bool {
         if !self.had_in_flight() || self.is_bare_fin() {
             return false;

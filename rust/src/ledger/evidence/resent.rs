@@ -92,7 +92,7 @@ impl Evidence<'_> {
             && (direction.receiver_end.reset || acked_nothing_more())
     }
 
-    /// Whether the segment is a retransmission that no stack sends: the file contains two captures, or crafted
+    /// Whether the segment is a retransmission that no stack sends. The file then contains two captures, or crafted
     /// segments.
     pub(in super::super) fn is_strange(&self) -> bool {
         self.was_sent_again() && !self.is_resent()
@@ -113,10 +113,10 @@ impl Evidence<'_> {
         self.record.kind == Kind::ZeroWindowProbe
     }
 
-    /// Whether the sender is in loss recovery. A retransmission shows the recovery. In a capture away from the sender,
-    /// the retransmission may have been lost before the capture point. The recovery then shows if nothing was
-    /// reordered, if enough SACK blocks for a repair had reached the sender by the previous segment (RFC 6675, 5), and
-    /// if the missing bytes have not arrived since.
+    /// Whether the sender is in loss recovery. A captured retransmission shows the recovery. In a capture away from the
+    /// sender, the retransmission may have been lost before the capture point. Recovery is then assumed under three
+    /// conditions: nothing was reordered, enough SACK blocks for a repair had reached the sender by the previous
+    /// segment (RFC 6675, 5), and the missing bytes have not arrived since.
     #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;

@@ -28,8 +28,8 @@ impl Evidence<'_> {
         self.is_small() && self.record.usable_window_bytes.get() == Some(self.record.payload_bytes)
     }
 
-    /// Whether the first data of the connection fills a window that has been open since the handshake. If the sender
-    /// never reacted faster than its override timer, the timer released this segment.
+    /// Whether the first data of the connection fills a window that has been open since the handshake, and the override
+    /// timer released it. The timer counts as the cause if the sender never reacted faster than this timer expires.
     pub(in super::super) fn first_was_forced_in(&self) -> bool {
         self.direction.near_sender
             && self.is_first_data()

@@ -8,7 +8,8 @@ use crate::flows::ConnectionRow;
 
 /// By default, at most this many of the largest costs of a capture are kept.
 pub const MOST: usize = 50;
-/// At most this many connections with a failed handshake are kept per capture: those with the longest life.
+/// Maximum number of connections with a failed handshake that are kept per capture. Those with the longest life are
+/// kept.
 pub const MAX_FAILED: usize = 1000;
 
 /// Nanoseconds of each cause in one direction.

@@ -1,13 +1,13 @@
 //! Throughput deadlocks: consecutive rounds that only the delayed-ACK timer ends (`docs/how-it-decides.md`, 1.5).
 //!
-//! M is the SMSS, R the receive buffer, W the largest receiver window. The receiver delays its ACK until A = min(2M,
-//! ⌈R/2⌉) bytes have arrived (4.4BSD; less in older stacks). The sender delays queued data until H = min(M, W/2) bytes
-//! are queued, or until everything is acknowledged. A capture does not show the receive buffer R, so the largest window
-//! W is used instead.
+//! In a deadlock, two hosts wait for each other. The receiver delays its ACK until two full-sized segments or half of
+//! the receive buffer have arrived, whichever is less (4.4BSD; less in older stacks). The sender delays queued data
+//! until it has a full-sized segment or half of the largest receiver window, whichever is less, or until everything is
+//! acknowledged. A capture does not show the receive buffer, so the largest receiver window is used as its size.
 //!
-//! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each of these waits. All of
-//! these waits have the same number of bytes in flight, u. (Two numbers alternate if the rest of one write makes the
-//! next round longer.) Between two of these waits, the sender sends u bytes, and the peer sends no data.
+//! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each wait, and equally many
+//! bytes are in flight in each. Between the ends of two waits, the sender sends exactly these bytes, and the peer sends
+//! no data. Two numbers of bytes can alternate, because the rest of one write makes the next round longer.
 
 use super::super::evidence::DELAYED_ACK_NS;
 use super::super::judged::{JudgedWait, Round};
@@ -219,7 +219,7 @@ mod tests {
     const WINDOW: i64 = 16_384;
     const FULL: i64 = 9140;
 
-    /// A wait of `held_ms` with `unacked` bytes in flight. `seq` continues where the previous wait ended.
+    /// A wait of `held_ms` with `unacked` bytes in flight. The segment with sequence number `seq` ends it.
     fn wait(frame: u64, seq: i64, unacked: i64, held_ms: i64) -> (WaitRecord, JudgedWait) {
         let mut record = WaitRecord {
             frame,

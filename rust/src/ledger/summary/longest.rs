@@ -167,8 +167,8 @@ impl Longest {
         }
     }
 
-    /// The intervals to keep if the direction lived for `life_ns`, in order of time. They are the longest ones of each
-    /// cause, and those of the longest ones of the direction that are long enough or stalls.
+    /// The intervals to keep, in order of time. The longest ones of each cause are always kept. The longest ones of the
+    /// direction are kept if they are stalls, or if they take at least 1/[`LONG_PART`] of its life `life_ns`.
     pub(super) fn kept(self, life_ns: i64, stall_ns: i64) -> Vec<KeptWait> {
         let waits = |candidates: Vec<Candidate>| {
             candidates.into_iter().zip(0_u16..).map(move |((interval, proof), place)| {

@@ -58,7 +58,7 @@ impl Ended {
     }
 
     /// Whether the waits of direction `side` can show queues on the path to a host. The kind of evidence determines
-    /// whether this host is the sender or the receiver. The capture point must be away from it.
+    /// whether this host is the sender or the receiver. The capture point must be away from this host.
     fn is_witness(&self, side: usize, of: Witness) -> bool {
         let records = self.waits.directions.get(side).map_or(0, EndedLog::records);
         let shows = |one: &DirectionFacts| {
@@ -185,7 +185,7 @@ fn host(row: &ConnectionRow, side: usize) -> IpAddr {
     if side == 0 { row.client.0 } else { row.server.0 }
 }
 
-/// For each connection: whether another connection exists at that time.
+/// For each connection, whether another connection exists at some time of its life.
 fn company(connections: &[Ended]) -> Vec<bool> {
     let life = |row: &ConnectionRow| row.first_ts_ns.get().zip(row.last_ts_ns.get());
     let mut lives: Vec<_> =
@@ -216,7 +216,7 @@ mod tests {
     const MS: i64 = 1_000_000;
     const QUEUED_MS: i64 = 40;
 
-    /// A segment between two hosts. The client, which has this port, is at the capture point.
+    /// A segment between two hosts. The client has this port and is at the capture point.
     fn segment(ts_ms: i64, port: u16, from_client: bool, flags: u16, [seq, ack, bytes]: [u32; 3]) -> Segment {
         let host = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
         Segment {
@@ -233,8 +233,8 @@ mod tests {
         }
     }
 
-    /// The server is 20 ms away, and a queue delays all packets by 40 ms. An upload shows the queue: its ACKs come
-    /// after 60 ms. The answers to the requests of the other connection, `port`, also come after 60 ms.
+    /// The server is 20 ms away, and a queue delays all packets by 40 ms. An upload from port 1000 shows the queue,
+    /// because its ACKs come after 60 ms. The answers to the requests from port 2000 also come after 60 ms.
     fn exchange() -> Vec<Segment> {
         let mut segments = Vec::new();
         for (port, at_ms) in [(1000, 0), (2000, 1)] {

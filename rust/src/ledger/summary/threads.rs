@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Applies `work` to each item and returns the results in the order of the items. The caller's thread and `threads` − 1
-/// others take one item after another until none is left. If the system starts fewer threads, the threads that run do all
-/// the work.
+/// others take one item after another until none is left. If the system can start only fewer threads, these do all the
+/// work.
 ///
 /// # Errors
 /// The first error that `work` returns.

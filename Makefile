@@ -8,6 +8,7 @@ CARGO ?= cargo
 TARGET ?= $(shell uname -m)-unknown-linux-gnu
 SHARE := docs/wheel/data/share
 MANIFEST := --manifest-path rust/Cargo.toml
+SMOLTCP := --manifest-path tcptrace_lab/lab/other_stacks/smoltcp/Cargo.toml -- --config-path rust
 RUST := $(wildcard rust/Cargo.* rust/src/*.rs rust/src/*/*.rs rust/src/*/*/*.rs)
 
 include rust/fuzz/fuzz.mk
@@ -69,12 +70,14 @@ lint-python: build
 
 lint-rust:
 	$(CARGO) fmt $(MANIFEST) --check
+	$(CARGO) fmt --check $(SMOLTCP)
 	$(CARGO) clippy $(MANIFEST) --all-features --all-targets -- -D warnings
 	$(CARGO) clippy --manifest-path rust/fuzz/Cargo.toml --locked --no-default-features --all-targets -- -D warnings
 
 format: build
 	$(BIN)/ruff format .
 	$(CARGO) fmt $(MANIFEST)
+	$(CARGO) fmt $(SMOLTCP)
 
 check: lint
 	$(CARGO) test $(MANIFEST) --quiet -- --skip witness

@@ -30,7 +30,7 @@ _PROPERTIES: dict[str, Any] = {
     "mtu_bytes": _COUNT,
     "forward": {"type": "object", "description": "settings of the relay from client to server, as `PathModel.describe` returns them"},
     "backward": {"type": "object", "description": "settings of the relay from server to client"},
-    "congestion_control": {"enum": list(CONGESTION_CONTROLS)},
+    "congestion_control": {"enum": [*CONGESTION_CONTROLS, "none"], "description": "none: of smoltcp, not of its Linux peer"},
     "paused": {
         "type": ["object", "null"],
         "description": "an end whose processes are stopped for `paused_s` in each period of `period_s`; null: none",

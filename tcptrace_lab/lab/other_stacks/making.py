@@ -14,7 +14,7 @@ import threading
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
-from os import close
+from os import close, set_blocking
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ import polars as pl
 from tcptrace_lab.errors import LabFailed, TcptraceLabError
 from tcptrace_lab.lab.capturing.capture import capturing
 from tcptrace_lab.lab.corpus import manifest, paths
-from tcptrace_lab.lab.corpus.drawn import CONGESTION_CONTROLS, DEVELOPMENT, part_of_path
+from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, part_of_path
 from tcptrace_lab.lab.corpus.middle import write_middle
 from tcptrace_lab.lab.corpus.programs.program import PORT
 from tcptrace_lab.lab.corpus.running import ENDS, SETTLE_S, SUBNET
@@ -31,8 +31,7 @@ from tcptrace_lab.lab.experiment import SNAPLEN_BYTES, in_real_time
 from tcptrace_lab.lab.kernel_ledger.ledger import write_ledger
 from tcptrace_lab.lab.kernel_ledger.trace import EVENTS, tracing
 from tcptrace_lab.lab.networks.network import CLIENT_IPV4, SERVER_IPV4, Point, open_tun
-from tcptrace_lab.lab.other_stacks.build import gvisor
-from tcptrace_lab.lab.other_stacks.scripts import JUMBO_KINDS, KINDS
+from tcptrace_lab.lab.other_stacks.scripts import JUMBO_KINDS
 from tcptrace_lab.lab.other_stacks.truth import events
 
 if TYPE_CHECKING:
@@ -41,23 +40,23 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.lab.networks.network import Medium, Network
     from tcptrace_lab.lab.other_stacks.scripts import Script
+    from tcptrace_lab.lab.other_stacks.stacks import Stack
 
-STACK = "gvisor"
-"""Prefix of the names of this stack's programs, families and transfer folders."""
 TUN = "stack"
 ROUTER_IPV4 = "192.0.2.3"
 """Address of the client's host, which is the router between the stack and the relay."""
 LONGEST_S, PATIENCE_S = 4.0, 5.0
 """The time after which the stack's program begins no step, and a reserve that timeouts add to it."""
 RECORDS, PEER_CHUNK = "stack-records.jsonl", 65_536
-CONTROLS = tuple(name for name in CONGESTION_CONTROLS if name != "bbr")
-"""Congestion controls that netstack supports."""
+NO_CONTROL, PEERS_CONTROL = "none", "cubic"
+"""A stack without congestion control, and the congestion control of its Linux peer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """The settings of one transfer."""
 
+    stack: Stack
     name: str
     seed: int
     number: int
@@ -68,22 +67,26 @@ class Planned:
     script: Script
 
 
-def planned(seed: int, number: int) -> Planned:
+def planned(stack: Stack, seed: int, number: int) -> Planned:
     """Return transfer `number` of a seed. The kinds alternate. The path is drawn from the path families of the development part."""
-    chance = Random(f"{STACK} {seed} {number}")  # noqa: S311  (repeatable)
-    kind = list(KINDS)[number % len(KINDS)]
+    chance = Random(f"{stack.name} {seed} {number}")  # noqa: S311  (repeatable)
+    kind = list(stack.kinds)[number % len(stack.kinds)]
     path = "jumbo-frames" if kind in JUMBO_KINDS else chance.choice([name for name in paths.PATHS if part_of_path(name) == DEVELOPMENT])
     medium = paths.drawn(path, chance)
-    script = KINDS[kind](medium.forward.rate_bps, chance)
-    return Planned(f"{STACK}-{seed}-{number:04}-{kind}", seed, number, kind, path, medium, chance.choice(CONTROLS), script)
+    script = stack.kinds[kind](medium.forward.rate_bps, chance)
+    if stack.settings is not None:
+        script = stack.settings(kind, script, chance)
+    return Planned(
+        stack, f"{stack.name}-{seed}-{number:04}-{kind}", seed, number, kind, path, medium, chance.choice(stack.controls), script
+    )
 
 
-def make(folder: Path, seed: int, numbers: range) -> Iterator[str]:
-    """Make the transfers that the manifest of the development part does not contain yet. Yield one line of text about each."""
-    part = folder / DEVELOPMENT
+def make(stack: Stack, folder: Path, seed: int, numbers: range) -> Iterator[str]:
+    """Make the transfers that the manifest of the stack's part does not contain yet. Yield one line of text about each."""
+    part = folder / stack.part
     part.mkdir(parents=True, exist_ok=True)
     there = {entry["name"] for entry in manifest.entries(part)}
-    for plan in (planned(seed, number) for number in numbers):
+    for plan in (planned(stack, seed, number) for number in numbers):
         if plan.name in there:
             continue
         try:
@@ -99,11 +102,12 @@ def make(folder: Path, seed: int, numbers: range) -> Iterator[str]:
 def _make_one(plan: Planned, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     clock_ns = time.time_ns() - time.monotonic_ns()
-    program = gvisor()
+    program = plan.stack.program()
     with in_real_time(), ExitStack() as stack:
         network = stack.enter_context(plan.medium.network())
         fd = _route_to_stack(stack, network, plan.medium.mtu_bytes)
-        network.server.run("ip", "route", "replace", SUBNET, "dev", network.interface, "congctl", plan.congestion_control)
+        peers_control = PEERS_CONTROL if plan.congestion_control == NO_CONTROL else plan.congestion_control
+        network.server.run("ip", "route", "replace", SUBNET, "dev", network.interface, "congctl", peers_control)
         listener = stack.enter_context(_listener(network, plan.script))
         stack.enter_context(tracing(network, folder))
         captures = {}
@@ -116,7 +120,7 @@ def _make_one(plan: Planned, folder: Path) -> dict[str, Any]:
         _run(program, fd, folder, plan)
         duration_s = time.monotonic() - begun_s
         time.sleep(SETTLE_S)
-    _add_records(folder, plan.script)
+    _add_records(folder, plan)
     write_ledger(folder)
     assert network.relay is not None  # noqa: S101  (every path of the corpus has one)
     frames = {end: (capture.dumpcap.received_and_dropped or (0, 0))[0] for end, capture in captures.items()}
@@ -131,6 +135,7 @@ def _route_to_stack(stack: ExitStack, network: Network, mtu_bytes: int) -> int:
     """
     client = network.client
     fd = open_tun(Point(client, TUN), "tun")
+    set_blocking(fd, False)
     stack.callback(close, fd)
     client.run("ip", "address", "add", f"{ROUTER_IPV4}/24", "dev", network.interface)
     client.run("ip", "address", "delete", f"{CLIENT_IPV4}/24", "dev", network.interface)
@@ -144,7 +149,9 @@ def _route_to_stack(stack: ExitStack, network: Network, mtu_bytes: int) -> int:
 def _listener(network: Network, script: Script) -> socket.socket:
     with network.server.entered():
         listener = socket.socket()
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(not script.peer_nagle))
+    if script.peer_send_buffer_bytes:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, script.peer_send_buffer_bytes)
     if script.peer_buffer_bytes:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, script.peer_buffer_bytes)
     listener.bind((SERVER_IPV4, PORT))
@@ -181,6 +188,8 @@ def _run(program: Path, fd: int, folder: Path, plan: Planned) -> None:
         "nagle": script.nagle,
         "send_buffer_bytes": script.send_buffer_bytes,
         "receive_buffer_bytes": script.receive_buffer_bytes,
+        "ack_delay_ms": script.ack_delay_ms,
+        "timestamps": script.timestamps,
         "times": script.times,
         "longest_s": LONGEST_S,
         "steps": [asdict(step) for step in script.here],
@@ -202,10 +211,10 @@ def _run(program: Path, fd: int, folder: Path, plan: Planned) -> None:
         raise LabFailed(f"the stack's program fails: {done.stderr.strip()[-300:]}", where=plan.name)
 
 
-def _add_records(folder: Path, script: Script) -> None:
+def _add_records(folder: Path, plan: Planned) -> None:
     """Add the stack's own events to the table with the events of the peer's kernel."""
     with (folder / RECORDS).open() as lines:
-        own = events(lines, CLIENT_IPV4, SERVER_IPV4, PORT, nagle=script.nagle)
+        own = events(lines, CLIENT_IPV4, SERVER_IPV4, PORT, plan.stack.sender(plan.script.nagle))
     pl.concat([pl.read_parquet(folder / EVENTS), own]).sort("time_ns", maintain_order=True).write_parquet(
         folder / EVENTS, compression="zstd"
     )
@@ -218,16 +227,17 @@ def _entry(plan: Planned, frames: dict[str, int], duration_s: float, records: in
         for steps in (plan.script.here, plan.script.there)
     )
     client, server = (f"{plan.script.times} times: {words}" for words in ends)
+    settings = (f"{name} {value}" for name, value in asdict(plan.script).items() if name not in {"times", "here", "there"})
     return {
         "schema_version": manifest.SCHEMA_VERSION,
         "name": plan.name,
-        "part": DEVELOPMENT,
+        "part": plan.stack.part,
         "seed": plan.seed,
         "number": plan.number,
-        "program": f"{STACK}-{plan.kind}",
-        "family": STACK,
+        "program": f"{plan.stack.name}-{plan.kind}",
+        "family": plan.stack.name,
         "server": server,
-        "client": client,
+        "client": f"{client} {', '.join(settings)}",
         "path": plan.path,
         "mtu_bytes": plan.medium.mtu_bytes,
         "forward": plan.medium.forward.describe(),

@@ -5,7 +5,7 @@ The steps of each kind of transfer are drawn at random.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.networks.path import BITS_PER_BYTE
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 LARGEST_BYTES, LASTS_S = 3_000_000, 2.5
 """A bulk transfer has as many bytes as the path carries in `LASTS_S` seconds, but at most `LARGEST_BYTES`."""
+
+
+BUFFERS_BYTES = (8_192, 16_384, 32_768, 65_535)
+ACK_DELAYS_MS = (0, 10, 40, 100, 200)
+"""Buffers and ACK delays of smoltcp. Its default delay is 10 ms; 0 delays no ACK."""
+NAGLE_SHARE, TIMESTAMPS_SHARE = 0.5, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +40,14 @@ class Script:
     Attributes:
         times: how often each end performs its steps.
         here, there: steps of the stack under test (the client), and of its Linux peer (the server).
-        nagle: whether the stack under test uses Nagle's algorithm; the peer has TCP_NODELAY.
+        nagle: whether the stack under test uses Nagle's algorithm.
         send_buffer_bytes, receive_buffer_bytes: the buffers of the stack under test; 0: its default.
         peer_buffer_bytes: the peer's receive buffer; 0: its default.
         peer_delays_acks: the peer turns TCP_QUICKACK off after each read, so it never acknowledges a single segment at once.
+        peer_nagle: the peer uses Nagle's algorithm; else it has TCP_NODELAY.
+        peer_send_buffer_bytes: the peer's send buffer; 0: its default.
+        ack_delay_ms: the longest time for which the stack under test delays an ACK; 0: it delays none. Only smoltcp can be told.
+        timestamps: whether the stack under test sends the timestamp option. Only smoltcp can be told.
     """
 
     times: int
@@ -48,6 +58,10 @@ class Script:
     receive_buffer_bytes: int = 0
     peer_buffer_bytes: int = 0
     peer_delays_acks: bool = False
+    peer_nagle: bool = False
+    peer_send_buffer_bytes: int = 0
+    ack_delay_ms: int = 0
+    timestamps: bool = False
 
 
 def _bulk_bytes(rate_bps: int | None) -> int:
@@ -115,6 +129,30 @@ def _below_a_segment(_rate_bps: int | None, chance: Random) -> Script:
     return Script(1, (Step(write=200_000),), send_buffer_bytes=size, peer_delays_acks=True)
 
 
+def _peers_two_writes(_rate_bps: int | None, chance: Random) -> Script:
+    """Return answers in two writes each, by a peer with Nagle's algorithm."""
+    first, second = chance.randint(50, 400), chance.randint(50, 400)
+    there = (Step(read=100), Step(write=first), Step(write=second))
+    return Script(25, (Step(write=100, read=first + second),), there, peer_nagle=True)
+
+
+def _peer_below_a_segment(_rate_bps: int | None, _chance: Random) -> Script:
+    """Return a download from a peer whose send buffer has room for one segment."""
+    return Script(1, (Step(read=200_000),), (Step(write=200_000),), peer_send_buffer_bytes=4_096)
+
+
+def with_every_setting(kind: str, script: Script, chance: Random) -> Script:
+    """Return the script with drawn settings for all that the kind leaves open. smoltcp has no default buffers."""
+    return replace(
+        script,
+        nagle=script.nagle if kind.endswith(("-nagle", "-nodelay")) else chance.random() < NAGLE_SHARE,
+        send_buffer_bytes=script.send_buffer_bytes or chance.choice(BUFFERS_BYTES),
+        receive_buffer_bytes=script.receive_buffer_bytes or chance.choice(BUFFERS_BYTES),
+        ack_delay_ms=chance.choice(ACK_DELAYS_MS),
+        timestamps=chance.random() < TIMESTAMPS_SHARE,
+    )
+
+
 KINDS: Mapping[str, Callable[[int | None, Random], Script]] = {
     "upload": _upload,
     "small-buffer": _small_buffer,
@@ -133,5 +171,11 @@ KINDS: Mapping[str, Callable[[int | None, Random], Script]] = {
 
 The kind says what the stack under test does.
 """
-JUMBO_KINDS = frozenset({"delayed-acks"})
+SMOLTCP_KINDS: Mapping[str, Callable[[int | None, Random], Script]] = {
+    **KINDS,
+    "peer-two-writes": _peers_two_writes,
+    "peer-delayed-acks": _peer_below_a_segment,
+}
+"""The kinds of smoltcp, whose ACK delay can be set: in two more, Linux waits for its ACKs."""
+JUMBO_KINDS = frozenset({"delayed-acks", "peer-delayed-acks"})
 """Kinds of transfer that need large segments."""

@@ -2,67 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from tcptrace_lab.lab.kernel_ledger.ledger import kernel_ledger
-from tcptrace_lab.lab.networks.tcp_headers import FIN, SYN
+from tcptrace_lab.lab.networks.tcp_headers import FIN
+from tcptrace_lab.lab.other_stacks import stacks
+from tcptrace_lab.lab.other_stacks.gvisor_truth import GvisorSender
 from tcptrace_lab.lab.other_stacks.making import planned
-from tcptrace_lab.lab.other_stacks.scripts import KINDS
-from tcptrace_lab.lab.other_stacks.truth import events
-from tcptrace_lab.text.numbers import NS_PER_MS
+from tests.support.kernel import stack_records
+from tests.support.kernel.stack_records import handshake, offset, program, reported, sent, wrote
 
-ISS = (1 << 32) - 1_000
-"""The initial sequence number, chosen so that sequence numbers wrap during the transfer."""
 MSS, WINDOW = 1_000, 10_000
-END_MS = 400
-
-
-def offset(number: int) -> int:
-    """Return the sequence number on the wire of a stream offset."""
-    return (ISS + number) % (1 << 32)
-
-
-def sent(at_ms: float, first: int, size: int, flags: int = 0) -> dict[str, Any]:
-    """Return the record of a sent segment."""
-    return {"time_ns": at_ms * NS_PER_MS, "kind": "transmit", "seq": offset(first), "bytes": size, "flags": flags, "port": 40_000}
 
 
 def acked(at_ms: float, una: int, nxt: int, **state: Any) -> list[dict[str, Any]]:
     """Return the record of an ACK, and the record of the sender's state after it processed the ACK."""
-    reported = {"snd_una": offset(una), "snd_nxt": offset(nxt), "snd_wnd": WINDOW, "snd_cwnd": 10, "ssthresh": 0x7FFFFFFF, "outstanding": 0}
-    reported |= {"sacked_out": 0, "mss": MSS, "rcv_nxt": 1, "srtt_us": 20_000, "rtt_us": 20_000, "rto_ms": 200, "is_recovery": False}
-    received = {"time_ns": at_ms * NS_PER_MS, "kind": "received", "ack": offset(una), "port": 40_000}
-    return [received, {"time_ns": at_ms * NS_PER_MS + 1, "kind": "settled", "state": reported | state}]
-
-
-def program(at_ms: float, kind: str, size: int = 0, *, no_space: bool = False) -> dict[str, Any]:
-    """Return the record of a system call of the application."""
-    return {"time_ns": at_ms * NS_PER_MS, "kind": kind, "bytes": size, "no_space": no_space}
+    usual = {"snd_nxt": offset(nxt), "snd_wnd": WINDOW, "snd_cwnd": 10, "ssthresh": 0x7FFFFFFF, "outstanding": 0, "sacked_out": 0}
+    usual |= {"mss": MSS, "rcv_nxt": 1, "srtt_us": 20_000, "rtt_us": 20_000, "rto_ms": 200, "is_recovery": False}
+    return reported(at_ms, una, usual | state)
 
 
 def opened() -> list[dict[str, Any]]:
     """Return the records of a handshake that takes 20 ms."""
-    return [program(0, "connect"), sent(0, 0, 0, SYN), *acked(20, 1, 1), program(20.1, "connected")]
-
-
-def wrote(at_ms: float, size: int, *segments: tuple[int, int]) -> list[dict[str, Any]]:
-    """Return the records of a write call, and of segments that are sent during it."""
-    inside = [sent(at_ms + 0.01 * (number + 1), *segment) for number, segment in enumerate(segments)]
-    return [program(at_ms, "write", size), *inside, program(at_ms + 0.5, "written", size)]
+    return handshake(acked(20, 1, 1))
 
 
 def gates_at(records: list[dict[str, Any]], at_ms: float, *, nagle: bool = False) -> list[str]:
     """Return the gates that are closed at `at_ms`."""
-    every = [*records, program(END_MS, "shutdown"), program(END_MS + 1, "closed")]
-    lines = [json.dumps(one | {"time_ns": int(one["time_ns"])}) for one in every]
-    table = kernel_ledger(events(lines, "192.0.2.1", "192.0.2.2", 8_000, nagle=nagle))
-    (row,) = [row for row in table.iter_rows(named=True) if row["start_ns"] <= at_ms * NS_PER_MS < row["end_ns"]]
-    assert (row["sender_address"], row["sender_port"], row["receiver_port"], row["is_client"]) == ("192.0.2.1", 40_000, 8_000, True)
-    gates: list[str] = row["gates"]
-    return gates
+    return stack_records.gates_at(records, at_ms, GvisorSender(nagle))
 
 
 def test_the_handshake_and_a_program_that_has_nothing_to_send() -> None:
@@ -115,8 +83,9 @@ def test_a_probe_of_a_closed_window_and_the_fin_are_no_retransmissions() -> None
     assert gates_at(records, 350) != ["timeout"]
 
 
-def test_a_seed_stands_for_the_same_transfers_and_each_kind_comes_in_its_turn() -> None:
-    plans = [planned(1, number) for number in range(len(KINDS))]
-    assert [plan.kind for plan in plans] == list(KINDS)
-    assert plans == [planned(1, number) for number in range(len(KINDS))]
-    assert planned(2, 0) != plans[0]
+@pytest.mark.parametrize("stack", stacks.STACKS.values(), ids=stacks.STACKS)
+def test_a_seed_stands_for_the_same_transfers_and_each_kind_comes_in_its_turn(stack: stacks.Stack) -> None:
+    plans = [planned(stack, 1, number) for number in range(len(stack.kinds))]
+    assert [plan.kind for plan in plans] == list(stack.kinds)
+    assert plans == [planned(stack, 1, number) for number in range(len(stack.kinds))]
+    assert planned(stack, 2, 0) != plans[0]

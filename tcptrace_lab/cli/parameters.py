@@ -1,4 +1,4 @@
-"""Stops Typer from converting plain strings, and from adding types and brackets to the names of parameters in help.
+"""Stops Typer from converting plain strings and defaults, and from adding types and brackets to the names of parameters in help.
 
 Typer converts every parameter with pydantic, which takes longer to import than the engine. Most parameters are strings, which need no
 conversion, or are not given.
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _OnDemand(RuntimeParam):
-    """A parameter that Typer converts only if it is given and not a plain string."""
+    """A parameter that Typer converts only if it is given and not a plain string. (What is given is a string.)"""
 
     descriptor: TypeDescriptor
 
     def _coerce_value(self, value: Any, param: _TyperParameter, ctx: Context) -> Any:  # noqa: ANN401  (what Typer's own says)
-        if self.parameter_info.parser is None and self.annotation is str and isinstance(value, str):
+        if self.parameter_info.parser is None and type(value) is self.annotation:
             return value
         if self.parameter_info.parser is None and self.annotation == list[str] and all(isinstance(word, str) for word in value):
             return list(value)

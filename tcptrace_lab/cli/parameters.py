@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _OnDemand(RuntimeParam):
-    """A parameter that Typer converts only if it is given and not a plain string. (What is given is a string.)"""
+    """A parameter that Typer converts only if it is given and not a plain string: a value of another type is a default."""
 
     descriptor: TypeDescriptor
 

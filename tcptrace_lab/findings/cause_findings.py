@@ -29,6 +29,7 @@ from tcptrace_lab.findings.costs import Cost, advice_of, advising_rules, largest
 from tcptrace_lab.findings.evidence import Inside, evidence, frames_of, kind_of, longest_and_stalls, without_waits
 from tcptrace_lab.findings.finding import Finding, severity_of
 from tcptrace_lab.findings.one_cause import OF_LOSS, finding_of, gain_of
+from tcptrace_lab.ledger import late_acks
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.text.numbers import NS_PER_S
 
@@ -145,6 +146,8 @@ def findings(
     locked = deadlock.findings(
         _late(costs), judged.locks, {direction_key: direction["receiver_stack"] for direction_key, direction in known.items()}
     )
+    free = [cost for cost in costs if cost.cause == late_acks.CAUSE and (cost.conn, cost.from_client) not in locked]
+    costs = list(_effective(costs, _gains_of_late_acks(free, longest, segments), advising))
     made = [
         finding_of(cost, advising[cost.cause], kinds[cost.kind], waits.get(cost.kind, ()), known[cost.conn, cost.from_client])
         for cost in costs
@@ -252,10 +255,36 @@ def _of_outages(outages: Iterable[path_outage.Outage], inside: Inside, costs: Se
     return found
 
 
+def _gains_of_late_acks(costs: Sequence[Cost], longest: pl.DataFrame, segments: pl.LazyFrame) -> dict[tuple[int, bool, str], int]:
+    """Return how much earlier each of these directions would have ended without its late ACKs (`late_acks.gain_ns`)."""
+    if not costs:
+        return {}
+    waits = {
+        cost: longest.filter((longest["conn"] == cost.conn) & (longest["from_client"] == cost.from_client)).to_dicts() for cost in costs
+    }
+    asked = {frame for own in waits.values() for frame in late_acks.frames(own)}
+    here = pl.col("conn").is_in({cost.conn for cost in costs}) & pl.col("frame").is_in(asked)
+    acks_ns = dict(segments.filter(here).select("frame", "ts_ns").collect().iter_rows())
+    return {cost.kind: late_acks.gain_ns(own, acks_ns, cost.ns) for cost, own in waits.items()}
+
+
+def _effective(costs: Iterable[Cost], gains: Mapping[tuple[int, bool, str], int], advising: Mapping[str, Rule]) -> Iterator[Cost]:
+    """Yield the costs, each at most as large as its gain. Costs that are then too small for a finding are omitted."""
+    for cost in costs:
+        less = cost._replace(ns=min(cost.ns, gains.get(cost.kind, cost.ns)))
+        if less.ns == cost.ns or _is_worth(less, advising):
+            yield less
+
+
 def _without(costs: Iterable[Cost], inside: Inside, advising: Mapping[str, Rule]) -> Iterator[Cost]:
     """Yield the costs without the waits within outages. Costs that are then too small for a finding are omitted."""
     for cost in costs:
         rest = cost._replace(ns=cost.ns - sum(ns for ns, _ in inside.get(cost.kind, ())))
-        advice = advice_of(advising[cost.cause])
-        if rest.ns == cost.ns or (rest.ns >= advice.worth_ns and rest.share >= advice.worth_share):
+        if rest.ns == cost.ns or _is_worth(rest, advising):
             yield rest
+
+
+def _is_worth(cost: Cost, advising: Mapping[str, Rule]) -> bool:
+    """Return whether a cost is large enough for a finding."""
+    advice = advice_of(advising[cost.cause])
+    return cost.ns >= advice.worth_ns and cost.share >= advice.worth_share

@@ -13,7 +13,7 @@ from tcptrace_lab.findings import (
 from tcptrace_lab.findings.costs import Cost, advice_of
 from tcptrace_lab.findings.evidence import frames_of
 from tcptrace_lab.findings.finding import Finding, Severity, severity_of
-from tcptrace_lab.ledger import stalls
+from tcptrace_lab.ledger import late_acks, stalls
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def finding_of(
         cost_ns=cost.ns,
         cost_share=cost.share,
         title=advice.title.format_map(words),
-        mechanism=advice.mechanism.format_map(words),
+        mechanism=advice.mechanism.format_map(words) + _without_effect(cost, kind),
         evidence_frames=tuple(sorted({*frames_of(waits), *_frames_beside(waits, rule), *_answer(cost, direction)})),
         limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Would be disproved by: {rule.refuted_by}.",
         remedy=tuple(one.format_map(words) for one in (*advice.remedy, *(doubt.remedy if doubt else ()))),
@@ -87,6 +87,13 @@ def finding_of(
         savable_ns=savable_ns,
         longest_ns=longest_ns,
     )
+
+
+def _without_effect(cost: Cost, kind: Mapping[str, Any]) -> str:
+    """Return a sentence that says how long the waits for late ACKs are in all, if some of this time did not delay what followed."""
+    if cost.cause != late_acks.CAUSE or cost.ns >= kind["ns"]:
+        return ""
+    return f" These waits took {numbers.duration(kind['ns'])} in all. The rest delayed nothing: other ACKs released what followed."
 
 
 def _on_path(cost: Cost, direction: Mapping[str, Any]) -> tuple[int | None, int | None]:

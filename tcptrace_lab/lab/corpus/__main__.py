@@ -10,6 +10,7 @@
     python -m tcptrace_lab.lab.corpus calibration                      writes docs/how-sure.md: the correct share by confidence
     python -m tcptrace_lab.lab.corpus gains shared                     compares predicted gains with the free time of the bottleneck
     python -m tcptrace_lab.lab.corpus faults -n 60                     compares captures before and after faults are added
+    python -m tcptrace_lab.lab.corpus families build/families          makes transfers whose causes are easily mistaken, and compares them
 
 Transfers are stored in build/transfers/, which git ignores. `make` skips transfers that are already stored there.
 """
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.errors import TcptraceLabError, UsageError
-from tcptrace_lab.lab.corpus import calibration, compare, drawn, faulted, faults, gains, making, manifest
+from tcptrace_lab.lab.corpus import calibration, compare, drawn, families, family_report, faulted, faults, gains, making, manifest
 from tcptrace_lab.lab.corpus.judging import judge_all
 from tcptrace_lab.lab.corpus.paths import PATHS
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
@@ -117,6 +118,11 @@ def _faults(options: argparse.Namespace) -> Iterator[str]:
     yield from faulted.report(list(faulted.judge_faulty(folder, wanted, names, options.processes, options.keep)), options.largest)
 
 
+def _families(options: argparse.Namespace) -> Iterator[str]:
+    tracer()
+    yield from family_report.report(options.only, options.folder, options.at_a_time)
+
+
 def _judged(options: argparse.Namespace, part: Path, only: Sequence[str] = ()) -> list[Judged]:
     folder = options.folder / part
     return list(judge_all(folder, _wanted(folder, only), options.processes))
@@ -180,6 +186,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--largest", type=int, default=LARGEST_OF_A_FAULT, metavar="N", help="number of largest errors to list for each fault (default: 3)"
     )
     broken.set_defaults(does=_faults)
+    of_families = commands.add_parser("families", help="make transfers whose causes are easily mistaken, and compare them (needs root)")
+    of_families.add_argument("folder", type=Path, metavar="FOLDER")
+    numbers = list(families.FAMILIES)
+    of_families.add_argument("--only", nargs="+", type=int, choices=numbers, default=numbers, metavar="N", help="only these families")
+    of_families.add_argument("--at-a-time", type=int, default=AT_A_TIME, metavar="N", help="number of parallel transfers (default: 2)")
+    of_families.set_defaults(does=_families)
     return parser.parse_args(arguments)
 
 

@@ -119,23 +119,24 @@ def _headlines(judged: Sequence[Judged]) -> Iterator[str]:
     for at in (*POINTS, "all"):
         mine = [headline for _, headline in every if at in {headline.at, "all"}]
         if mine:
-            counts = Counter(map(_outcome, mine))
+            counts = Counter(map(outcome, mine))
             cells = [
                 f"{counts[what]} ({counts[what] / len(mine):.0%})"
                 for what in ("right", f"wrong, {MOST_LIKELY}", f"wrong, {POSSIBLY}", UNKNOWN)
             ]
             yield f"| {at} | {len(mine)} | {' | '.join(cells)} |"
-    wrong = [(one, headline) for one, headline in every if _outcome(headline).startswith("wrong")]
+    wrong = [(one, headline) for one, headline in every if outcome(headline).startswith("wrong")]
     if wrong:
         yield ""
         yield "| wrong headline | at | named | kernel | sentence |"
         yield "|---|---|---|---|---|"
-        for one, headline in sorted(wrong, key=lambda item: (_outcome(item[1]), item[1].said, item[0].entry["name"])):
+        for one, headline in sorted(wrong, key=lambda item: (outcome(item[1]), item[1].said, item[0].entry["name"])):
             how = f"{MOST_LIKELY if is_sure(headline.confidence or '') else POSSIBLY}: {headline.said}"
             yield f"| {one.entry['name']} | {headline.at} | {how} | {headline.kernel} | {headline.sentence} |"
 
 
-def _outcome(headline: Headline) -> str:
+def outcome(headline: Headline) -> str:
+    """Return whether a headline is right, in the words of the tables."""
     if headline.confidence is None:
         return UNKNOWN
     return "right" if headline.is_right else f"wrong, {MOST_LIKELY if is_sure(headline.confidence) else POSSIBLY}"

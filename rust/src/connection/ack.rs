@@ -43,7 +43,7 @@ pub(crate) struct Answer {
     pub lag_ns: Nullable,
     pub rtt_ns: Nullable,
     pub acknowledged: Acknowledged,
-    /// The first SACK block is a D-SACK.
+    /// Whether the first SACK block is a D-SACK.
     pub dsack: bool,
 }
 

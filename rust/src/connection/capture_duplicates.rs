@@ -13,13 +13,12 @@ const COPY_NS: i64 = 1_000_000;
 /// An identical segment with the same IP ID within this time is a capture duplicate (a heuristic: the time is far below
 /// 200 ms, the shortest common retransmission timeout).
 const SAME_ID_COPY_NS: i64 = 10_000_000;
-/// If the IP ID is the same but TTL or lower layers differ, a copy within this time is a capture duplicate. The two
-/// capture points may be on both sides of a queue or slow link (a heuristic: the shortest common retransmission
-/// timeout).
+/// If the IP ID is the same but TTL or lower layers differ, a copy within this time is a capture duplicate (a
+/// heuristic: the shortest common retransmission timeout). The two capture points may be on different sides of a queue
+/// or slow link.
 const OTHER_PATH_COPY_NS: i64 = 200_000_000;
-/// A host can send the same pure ACK twice. If IP IDs do not distinguish packets, a repeated pure ACK is therefore not
-/// always a capture duplicate. It is treated as a capture duplicate only if at least one in this many segments was
-/// captured twice (a heuristic).
+/// A host can send the same pure ACK twice. If IP IDs do not distinguish packets, a repeated pure ACK is a capture
+/// duplicate only if at least one in this many segments was captured twice (a heuristic).
 const SYSTEMATIC_SHARE: u64 = 3;
 impl DirectionState {
     /// Whether a segment of this host has neither new data nor a new ACK, so that it can be a duplicate.
@@ -102,7 +101,8 @@ fn in_flight(segment: &Segment, sender: &DirectionState, counts: bool) -> Option
     (same && counts).then_some(Found { frame: sent.stamp.frame, gap_ns, other_path: false })
 }
 
-/// Counts a duplicate packet. Apart from the counts, the state of the connection does not change.
+/// Counts a duplicate packet. If the packet occupies sequence space, it is stored for comparison with later D-SACK
+/// blocks.
 #[cold]
 pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender: &mut DirectionState) {
     if verdict.kind == Kind::CaptureDuplicate {

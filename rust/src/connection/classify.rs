@@ -97,7 +97,7 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
     (!may_be_data).then(|| proved(Kind::Keepalive, Evidence::Sequence).with(receiver.last_ack_frame))
 }
 
-/// Classifies an ACK without data. Duplicate ACKs are defined as in RFC 5681, 2. A duplicate ACK with SACK blocks may
+/// Classifies an ACK without data. Duplicate ACKs are defined as in RFC 5681, 2. A duplicate ACK with SACK blocks can
 /// also change the window (RFC 6675, 2).
 #[inline(always)]
 fn pure_ack(segment: &Segment, ack: i64, sender: &DirectionState, receiver: &DirectionState) -> Verdict {

@@ -8,8 +8,8 @@ use super::sequence_space::{Holes, Outstanding, Placed, Stamp};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// If the unscaled window is below this value, only window scale 0 is tried. At a larger scale, a write of 1,024 or
-/// 4,096 bytes would often fill a small window by chance (a heuristic).
+/// If the unscaled window is below this value, only window scale 0 is tried (a heuristic). At a larger scale, a write
+/// of 1,024 or 4,096 bytes would often fill a small window by chance.
 const MIN_USEFUL_WINDOW: u16 = 256;
 /// Size of an mbuf cluster of 4.4BSD (`MCLBYTES`). If the MSS is larger than a cluster, 4.4BSD rounds it down to whole
 /// clusters (`tcp_mss`).
@@ -63,21 +63,21 @@ pub(crate) struct DirectionState {
     pub last_ip_id: Option<u16>,
     /// Whether the last two segments of this host have different IP IDs, so that the IP ID distinguishes packets.
     pub ip_id_moves: bool,
-    /// This host sent a SYN-ACK.
+    /// Whether this host sent a SYN-ACK.
     pub syn_answered: bool,
-    /// The peer did not accept the data in this host's SYN.
+    /// Whether the peer did not accept the data in this host's SYN.
     pub syn_data_refused: bool,
-    /// This host uses Accurate ECN: its ECN flags are a counter (RFC 9768).
+    /// Whether this host uses Accurate ECN. If so, its ECN flags are a counter (RFC 9768).
     pub accurate_ecn: bool,
     /// Frame of this host's first RST; 0 if there is none.
     pub reset_frame: u64,
     /// Frame of this host's last segment.
     pub last_sent_frame: u64,
-    /// The last segment of this host was a keepalive probe.
+    /// Whether the last segment of this host was a keepalive probe.
     pub last_was_keepalive: bool,
-    /// The last segment of this host was a zero-window probe.
+    /// Whether the last segment of this host was a zero-window probe.
     pub last_was_probe: bool,
-    /// The last segment of this host carried data, so its next segment may belong to the same burst.
+    /// Whether the last segment of this host carried data. If so, its next segment may belong to the same burst.
     pub last_was_data: bool,
     /// Time of this host's last segment.
     pub last_ts_ns: Nullable,
@@ -160,8 +160,8 @@ impl DirectionState {
     }
 
     /// Whether this host sent only one captured segment, which may be a keepalive without data. A keepalive's sequence
-    /// number is one below `SND.NXT` (RFC 9293, 3.8.4). The peer's ACK is therefore one higher, although no byte is
-    /// missing from the capture.
+    /// number is one below `SND.NXT` (RFC 9293, 3.8.4). The ACK of the peer is therefore one higher than this sequence
+    /// number, although no byte is missing from the capture.
     #[cold]
     pub(crate) fn may_have_probed(&self) -> bool {
         let DirectionFigures { segments, data_segments, syn_segments, fin_segments, .. } = self.figures;
@@ -176,7 +176,7 @@ impl DirectionState {
         }
     }
 
-    /// Usable window: number of bytes that this host may still send into the window that `other` advertised.
+    /// Usable window: number of bytes that this host can still send into the window that `other` advertised.
     #[inline]
     pub(crate) fn usable_window(&self, other: &DirectionState) -> Option<i64> {
         Some(self.snd_una.get()?.saturating_add(i64::from(other.window_bytes?)) - self.snd_max)
@@ -226,9 +226,10 @@ impl DirectionState {
         if !old && self.figures.syn_options.is_some() && halves { half.min(mss) } else { mss }
     }
 
-    /// The largest payload that Linux sends into a window of less than two segments: half of the largest advertised
-    /// window, or the whole window if it is tiny (`tcp_bound_to_half_wnd`). With offload, two such segments may be
-    /// captured as one. Every stack may send a segment of half of the largest window (RFC 9293, 3.8.6.2.1).
+    /// The largest payload that Linux sends into a window of less than two segments. It is half of the largest
+    /// advertised window, or the whole window if the window is tiny (`tcp_bound_to_half_wnd`). With offload, two such
+    /// segments may be captured as one. Every stack can send a segment of half of the largest window (RFC 9293,
+    /// 3.8.6.2.1).
     #[inline]
     fn half_of(max_window: u32) -> i64 {
         match max_window {
@@ -242,8 +243,8 @@ impl DirectionState {
     /// of these segments were in flight at the same time.
     ///
     /// A tunnel can keep segments below the MSS, even between hosts without SACK and timestamps. (libslirp subtracts 20
-    /// bytes too many for the headers.) Nagle's algorithm allows only one small segment in flight. A second one is sent
-    /// only if it is half of the largest window (4.4BSD, `tcp_output`).
+    /// bytes too many for the headers.) Segments that are really small are ruled out. Nagle's algorithm allows only one
+    /// of them in flight, and a second one only if it is half of the largest window (4.4BSD, `tcp_output`).
     #[inline]
     fn are_full(longest: i64, max_window: u32) -> bool {
         longest * 2 < i64::from(max_window)

@@ -43,7 +43,7 @@ pub struct SynOptions {
     pub sack_permitted: bool,
     /// Timestamps option.
     pub timestamps: bool,
-    /// The capture truncated the options: the first options are known, later options are unknown.
+    /// Whether the capture truncated the options. If so, the first options are known, and later ones are unknown.
     pub cut: bool,
 }
 

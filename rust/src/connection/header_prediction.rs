@@ -17,8 +17,9 @@ use crate::wire::{Segment, TcpFlags};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Predicted {
     placed: Placed,
-    /// The offset that the segment acknowledges, and the offset that was acknowledged before.
+    /// The offset that the segment acknowledges.
     ack: i64,
+    /// The offset that was acknowledged before.
     una: i64,
 }
 

@@ -29,11 +29,11 @@ pub(crate) struct Resend {
     start: i64,
     end: i64,
     stamp: Stamp,
-    /// An ACK covers the segment.
+    /// Whether an ACK covers the segment.
     acknowledged: bool,
-    /// The retransmission is known to be spurious.
+    /// Whether the retransmission is known to be spurious.
     spurious: bool,
-    /// A D-SACK reported the segment.
+    /// Whether a D-SACK reported the segment.
     dsacked: bool,
 }
 
@@ -66,14 +66,15 @@ pub(crate) struct History {
     /// Number of stored retransmissions that are not acknowledged yet.
     unacknowledged: usize,
     copies: VecDeque<(Resend, bool)>,
-    /// Ranges above the ACK that the receiver reported in SACK blocks, and the last frame that reported a new range.
+    /// Ranges above the ACK that the receiver reported in SACK blocks.
     pub sacked: Ranges,
+    /// The last frame that reported a new range.
     pub sack_frame: u64,
     /// Reneging: the end of a reported range that the receiver discarded, and the frame that showed it.
     pub reneged: Option<(i64, u64)>,
     /// Highest offset sent when the current loss recovery began.
     recovery_point: Nullable,
-    /// A tail loss probe is not acknowledged yet.
+    /// Whether a tail loss probe is not acknowledged yet.
     pub probing: bool,
 }
 

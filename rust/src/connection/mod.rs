@@ -2,8 +2,8 @@
 //!
 //! Each direction of a connection has a `DirectionState` with its outstanding data, holes and window. `exchange`
 //! classifies a segment from the state of both directions just before the segment, and then updates the state;
-//! `header_prediction` is its fast path. The result is a `Judged`. Other modules derive connections, rows and counts
-//! from it.
+//! `header_prediction` is its fast path. The result is a `Judged`, from which other modules derive connections, rows
+//! and counts.
 //!
 //! - Vocabulary: `kind`, `evidence`, `figures`, `revisions`
 //! - State: `sequence_space`, `recent` and `history`, which `direction` combines

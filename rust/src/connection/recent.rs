@@ -15,8 +15,9 @@ const TICK_SHIFT: u32 = 10;
 struct Print {
     /// Hash of all fields that are equal in a duplicate packet and its original; 0 in an unused element.
     hash: u32,
-    /// Low bits of the segment's time in ticks, and low bits of its frame number.
+    /// Low bits of the segment's time in ticks.
     ticks: u32,
+    /// Low bits of the frame number.
     frame: u32,
     ttl: u8,
     timed: bool,

@@ -24,7 +24,7 @@ pub(crate) const PROBE_ROUND_TRIPS: i64 = 2;
 /// Time that is added to the probe timeout for a delayed ACK: `WCDelAckT` of RFC 8985, 7.2. Linux adds `TCP_RTO_MIN` in
 /// `tcp_schedule_loss_probe`.
 const PROBE_DELAYED_ACK_NS: i64 = 200_000_000;
-/// A timer may expire late by up to this time, because of kernel ticks of 4 ms (HZ = 250) and scheduling (a heuristic).
+/// A timer can expire late by up to this time, because of kernel ticks of 4 ms (HZ = 250) and scheduling (a heuristic).
 const TIMER_LATE_NS: i64 = 40_000_000;
 /// Shortest probe timeout: `TCP_TIMEOUT_MIN` of Linux (2 ticks of 1 ms at HZ = 1000) minus one tick.
 const MIN_PROBE_NS: i64 = 1_000_000;
@@ -39,8 +39,8 @@ pub(crate) const CAUSAL_NS: i64 = 1_000_000;
 /// If two IP IDs of one host differ by at most this number, the host assigned the higher one later (a heuristic: two
 /// random IP IDs are this close in 2 of 1,000 cases).
 const NEAR_IP_IDS: i16 = 64;
-/// A wait of at least this many tenths of a timeout counts as the timeout, because the wait is measured by the
-/// capture's clock, and the timeout by the sender's.
+/// A wait of at least this many tenths of a timeout counts as the timeout. The capture's clock measures the wait, and
+/// the sender's clock measures the timeout.
 const NEARLY_TENTHS: i64 = 9;
 
 /// Classifies a segment that has data, SYN or FIN below the highest captured offset, or that fills a hole.
@@ -202,8 +202,9 @@ struct Waited {
     byte: Nullable,
     /// Time since the sender last sent data.
     data: Nullable,
-    /// Time since the last ACK of new data, and time since the last ACK.
+    /// Time since the last ACK of new data.
     progress: Nullable,
+    /// Time since the last ACK.
     any_ack: Nullable,
 }
 

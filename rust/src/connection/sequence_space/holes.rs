@@ -13,9 +13,9 @@ struct Hole {
     end: i64,
     /// The segment that skipped the hole. A segment that fills the hole is compared with this segment.
     jumper: Stamp,
-    /// The hole is acknowledged, so its bytes count as missing from the capture.
+    /// Whether the hole is acknowledged. If so, its bytes count as missing from the capture.
     acknowledged: bool,
-    /// The hole is the remaining part of a larger hole, whose first part was acknowledged and counted.
+    /// Whether the hole is the rest of a larger hole, whose first part was acknowledged and counted.
     rest: bool,
 }
 

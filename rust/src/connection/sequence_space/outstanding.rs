@@ -23,10 +23,10 @@ pub(crate) struct Stamp {
     /// Capture time.
     pub ts_ns: Nullable,
     pub frame: u64,
-    /// TCP timestamp of the packet; `None` if the packet has no timestamp or 0.
+    /// TCP timestamp of the packet; `None` if the packet has no timestamp, or the timestamp 0.
     pub tsval: Option<NonZeroU32>,
-    /// IP ID of the packet; `None` if the packet has no IP ID or 0. (Hosts that always send 0 do not number their
-    /// packets.)
+    /// IP ID of the packet; `None` if the packet has no IP ID, or the IP ID 0. (Hosts that always send 0 do not number
+    /// their packets.)
     pub ip_id: Option<NonZeroU16>,
 }
 

@@ -1,4 +1,4 @@
-//! Sorted, disjoint ranges of offsets. A receiver has reported these ranges in SACK blocks.
+//! Sorted, disjoint ranges of offsets that a receiver has reported in SACK blocks.
 
 /// Maximum number of ranges. Ranges above the limit are not added.
 const MAX_RANGES: usize = 256;

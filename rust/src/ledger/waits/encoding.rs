@@ -1,4 +1,4 @@
-//! Encodes waits in few bytes: a number is stored only if it differs from its prediction, which is computed from the
+//! Encodes waits in few bytes. A number is stored only if it differs from its prediction, which is computed from the
 //! previous wait.
 //!
 //! A record begins with a bit set that shows which numbers differ. The numbers that differ follow in a fixed order. The
@@ -50,7 +50,7 @@ const RETRANSMIT_TRIGGERS: [RetransmitTrigger; 6] = [
 const NULL: u64 = 0;
 /// The token before a number that is stored in eight bytes, because the difference is too large for a token.
 const WHOLE: u64 = 1;
-/// A difference is written as its zigzag value plus this number.
+/// A difference is written as its zigzag value plus this number, because smaller tokens have another meaning.
 const FIRST_DIFFERENCE: u64 = 2;
 /// Maximum size of the numbers of a record in bytes: 64 numbers, each with a token of one byte and eight more bytes.
 const MAX_NUMBERS_BYTES: usize = 64 * (1 + size_of::<i64>());
@@ -323,7 +323,8 @@ fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     coder.kept(&mut wait.smss_bytes, last.smss_bytes);
 }
 
-/// Codes the flags and enumerations of a record as one number, whose bits show what differs from the previous record.
+/// Codes the flags and enumerations of a record as one number. The bits of the number show what differs from the
+/// previous record.
 #[inline(always)]
 fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRecord) {
     let expected = packed(before);

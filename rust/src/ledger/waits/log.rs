@@ -1,4 +1,4 @@
-//! Logs: the waits of one direction until its connection ends.
+//! A log contains the waits of one direction until its connection ends.
 //!
 //! A log is a sequence of blocks that can be read independently. Blocks are in memory at first, and move to the spool
 //! when all logs together use too much memory.
@@ -14,8 +14,8 @@ use super::record::WaitRecord;
 use super::spool::{self, Spool};
 use crate::connection::Kind;
 
-/// Size of a block in bytes, a few thousand records: large enough to read in one call, small enough to distribute among
-/// threads.
+/// Size of a block in bytes, for a few thousand records. A block of this size is large enough to be read in one call,
+/// and small enough to be distributed among threads.
 const BLOCK_BYTES: usize = if cfg!(test) {
     2 << 10
 } else if cfg!(feature = "small-limits") {

@@ -6,7 +6,7 @@ use crate::nullable::Nullable;
 use crate::sender::Wait;
 use crate::wire::TcpFlags;
 
-/// One wait: the segment that ended it, and what the sender of this segment knew since its previous segment.
+/// One wait: the segment that ended the wait, and what the sender knew when it sent this segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each name is a fact of its own
 pub struct WaitRecord {

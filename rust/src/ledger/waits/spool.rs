@@ -8,13 +8,13 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes are collected up to this number before they are written, so that even small logs need few system calls.
+/// Number of bytes that are collected before they are written, so that even small logs need few system calls.
 const WRITE_BYTES: usize = if cfg!(feature = "small-limits") { 1 << 10 } else { 1 << 20 };
-/// The first bytes of the file, which ensure that no chunk has position 0.
+/// The first bytes of the file. Because of them, no chunk has position 0.
 const MAGIC: &[u8; 8] = b"waits\0\0\0";
 /// Size of a chunk header: position of the previous chunk of its log (0: none), number of records, number of bytes.
 const HEADER_BYTES: usize = 16;
-/// Maximum number of file names to try, because files with these names may exist.
+/// Maximum number of file names to try. Files with some of these names may exist already.
 const MAX_NAMES: u64 = 1000;
 
 /// Creates an unnamed file. The file's name is removed immediately, and the file disappears when it is closed.
@@ -41,8 +41,9 @@ fn nameless_file() -> io::Result<File> {
 #[derive(Debug)]
 pub(crate) struct Spool {
     file: Arc<File>,
-    /// Bytes that are not written yet, and the position in the file at which they begin.
+    /// Bytes that are not written yet.
     unwritten: Vec<u8>,
+    /// The position in the file at which `unwritten` begins.
     begin: u64,
 }
 

@@ -6,8 +6,8 @@
 pub(super) const MAX_TOKEN_BYTES: usize = 9;
 
 /// Writes a token and returns its length in bytes. A number below 2^56 is stored with seven bits per byte; a larger one
-/// takes a zero byte and eight more. The number of trailing zero bits of the first byte shows how many bytes follow, so
-/// a reader need not inspect each byte.
+/// takes a zero byte and eight more bytes. The number of trailing zero bits of the first byte shows how many bytes
+/// follow, so a reader need not inspect each byte.
 #[inline(always)]
 pub(super) fn put_token(token: u64, bytes: &mut [u8]) -> usize {
     let length = (70 - (token | 1).leading_zeros()) / 7;

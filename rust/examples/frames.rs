@@ -1,6 +1,8 @@
-//! Reads captures as the engine does. `frames [--count] FILE…` prints number, time in nanoseconds, original and
-//! captured length and link type of each frame (`-` if there is none), or only the number of frames and the
-//! time that reading took. Errors go to stderr.
+//! Reads captures as the engine does, and prints their frames.
+//!
+//! `frames FILE…` prints number, time in nanoseconds, original length, captured length and link type of each frame,
+//! with `-` for an unknown value. `frames --count FILE…` prints only the number of frames and the time of reading.
+//! Errors go to stderr.
 
 use std::io::Write;
 use std::time::Instant;

@@ -1,9 +1,9 @@
-//! Passes over captures up to one stage. `pass segments|accounts|ledger|details FILE…` reads the files as one
-//! capture, merged by time, and prints what the stage produced. The cost of a stage is the difference from the
-//! one before it; `benchmarks/speed/instructions.py` measures it.
+//! Runs the engine up to one stage. `pass segments|accounts|ledger|details FILE…` reads the files as one capture,
+//! merged by time, and prints the number of rows. The cost of a stage is the difference to the previous stage, as
+//! `benchmarks/speed/instructions.py` measures it.
 //!
-//! - `segments`: segment rows, without accounts
-//! - `accounts`: the accounts of each connection and its row; no segment rows
+//! - `segments`: segment rows without accounts
+//! - `accounts`: the account and the row of each connection, without segment rows
 //! - `ledger`: accounts, and every interval of every direction with its cause
 //! - `details`: accounts, and the input of findings: sums, longest waits, deadlocks
 

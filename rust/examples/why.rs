@@ -1,5 +1,6 @@
-//! Why a wait has its cause. `why FILE FRAME` prints the wait that this frame ended, all that the judge knows of it, and
-//! the answer of each gate, in the order in which the judge asks them. `docs/how-it-decides.md` explains the gates.
+//! Explains the cause of a wait. `why FILE FRAME` prints the wait before this frame, all evidence about it, and the
+//! answer of each gate. The gates are in the order in which the judge asks them. `docs/how-it-decides.md` explains
+//! them.
 
 use std::error::Error;
 
@@ -34,7 +35,7 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-/// The wait that a frame of a capture ended, with the facts of its direction.
+/// The wait before a frame, with the facts of its direction.
 fn find(path: &str, frame: u64) -> Result<Option<(WaitRecord, DirectionFacts)>, Box<dyn Error>> {
     let mut capture = Capture::open(&[path])?;
     let (mut dissector, mut packets) = (Dissector::default(), Vec::new());
@@ -42,7 +43,7 @@ fn find(path: &str, frame: u64) -> Result<Option<(WaitRecord, DirectionFacts)>, 
     let mut waits = LiveWaits::default();
     let mut ended = Vec::new();
     while capture.advance()? {
-        // A frame without a segment ends no wait, so the reason does not matter.
+        // A frame without a segment has no wait, so the stop does not matter.
         let _ = dissector.read(&capture.frame(), &mut packets);
         for packet in packets.drain(..) {
             let Packet::Tcp(segment) = packet else { continue };
@@ -64,13 +65,13 @@ fn find(path: &str, frame: u64) -> Result<Option<(WaitRecord, DirectionFacts)>, 
     Ok(wait_before(frame, ended)?)
 }
 
-/// The judgement of a wait, and all it is made from.
+/// The judgement of a wait, with everything behind it.
 fn explained(record: &WaitRecord, direction: &DirectionFacts) -> String {
     let (wait, judged) = (Evidence::of(record, direction), judge(record, direction));
     let sender = if direction.from_client { "client" } else { "server" };
     let owner = judged.cause.map_or("no gate was closed", Cause::name);
     let spans = judged.spans.iter().filter(|(_, ns)| *ns != 0).map(|(cause, ns)| format!("{} {ns} ns", cause.name()));
-    // The last wait of the direction is a fact of its own, and would read as a second wait here.
+    // The direction's last wait would look like a second wait here, so it is left out.
     let totals = SenderTotals { ending: Wait::default(), ..direction.totals };
     let direction = DirectionFacts { totals, ..direction.clone() };
     let queued = format!("answer_queued_ns: {}", wait.answer_queued_ns(wait.queueing_delay_ns()));
@@ -98,8 +99,8 @@ fn section(title: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> Str
     format!("{title}\n{}", lines.collect::<String>())
 }
 
-/// The fields with known values from the debug text of a struct, each on a line. Fields of inner structs follow without
-/// the name of the struct. False flags are left out.
+/// The fields of a struct with known values, one per line, from the debug text of the struct. Fields of inner structs
+/// follow without the name of their struct. False flags are left out.
 fn known(text: &str) -> Vec<String> {
     let (mut fields, mut field, mut depth) = (Vec::new(), String::new(), 0_usize);
     for letter in text.chars() {

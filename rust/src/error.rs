@@ -1,26 +1,25 @@
-//! Errors and problems of a capture: what happened, where, and which field of the file shows it.
+//! Errors and problems of a capture: what happened, where, and which field of the file reveals it.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 
-/// The category of a [`CaptureError`]. Python maps each category to one exception class, and so to one exit code.
+/// The category of a [`CaptureError`]. Python has an exception class and an exit code for each category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The operating system reported an error, such as a missing file or no permission.
     Io,
-    /// The bytes are not a capture in any format this engine reads.
+    /// The bytes are not a capture in any format that this engine can read.
     NotACapture,
-    /// The file is a capture in a format or variant that this engine does not read.
+    /// The file is a capture in a format or variant that this engine cannot read.
     Unsupported,
     /// The capture ends in the middle of a record. All earlier records were read.
     Cut,
-    /// A length or tag in the capture contradicts its context. Nothing after this place is read.
+    /// A length or tag in the capture contradicts its context. The reader stops at this place.
     Damaged,
 }
 
-/// An error with its place. `offset` counts bytes of the (decompressed) stream; `frame` is the 1-based number
-/// of the frame that could not be read.
+/// An error with its place in the capture.
 ///
 /// ```
 /// use tcptrace_lab_core::error::{CaptureError, ErrorKind};
@@ -34,24 +33,24 @@ pub enum ErrorKind {
 pub struct CaptureError {
     /// The category.
     pub kind: ErrorKind,
-    /// What happened, as a phrase that does not name the place.
+    /// What happened, as a phrase without the place.
     pub what: String,
-    /// Path of the file, as the caller named it.
+    /// Path of the file in the caller's words.
     pub path: OsString,
     /// Byte offset in the decompressed stream.
     pub offset: Option<u64>,
-    /// 1-based frame number.
+    /// 1-based number of the frame that could not be read.
     pub frame: Option<u64>,
-    /// The length that `field` states, in bytes.
+    /// The length in `field`, in bytes.
     pub required: Option<u64>,
     /// Number of bytes present.
     pub got: Option<u64>,
-    /// The header field that states the required length, such as `incl_len`.
+    /// The header field with the required length, such as `incl_len`.
     pub field: Option<&'static str>,
 }
 
 impl CaptureError {
-    /// Returns an error without a place. Other methods add the place.
+    /// An error without a place.
     pub fn new(kind: ErrorKind, path: impl AsRef<OsStr>, what: impl Into<String>) -> Self {
         Self {
             kind,
@@ -85,8 +84,8 @@ impl CaptureError {
         self
     }
 
-    /// Text to append to `what`: how many of the required bytes are in the file. The text is empty if the error is not
-    /// about a length.
+    /// Text to append to `what`: how many of the required bytes the file contains. Empty if the error is not about a
+    /// length.
     #[must_use]
     pub fn shortfall(&self) -> String {
         match (self.required, self.got) {
@@ -95,7 +94,7 @@ impl CaptureError {
         }
     }
 
-    /// Adds the number of bytes that `field` requires, and the number of bytes that are in the file.
+    /// Adds the number of bytes that `field` requires, and the number of bytes in the file.
     #[must_use]
     pub fn lengths(mut self, field: &'static str, required: u64, got: u64) -> Self {
         self.field = Some(field);
@@ -121,13 +120,12 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// A problem that did not stop the reader. Problems of the same kind are counted together, with the place of the first
-/// one.
+/// A problem that did not stop the reader. Problems of one kind are counted together, with the place of the first one.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// What was found and how it was handled, in words for users.
+    /// What was found and how it was handled, for users.
     pub what: String,
-    /// Path of the file, as the caller named it; empty if the problem was found in packets.
+    /// Path of the file in the caller's words. Empty if the problem is in packets.
     pub path: OsString,
     /// 1-based frame number of the first occurrence.
     pub frame: Option<u64>,
@@ -135,6 +133,6 @@ pub struct Problem {
     pub offset: Option<u64>,
     /// How often the problem occurred.
     pub count: u64,
-    /// Whether some data of the capture could not be used because of this problem (exit code 4).
+    /// Whether some data of the capture was lost to the analysis (exit code 4).
     pub loses_data: bool,
 }

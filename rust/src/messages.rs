@@ -1,19 +1,17 @@
 //! Reconstructs application messages from segments. A message is a run of bytes in one direction, with its stalls, its
 //! ACK and its answer.
 //!
-//! A message ends where the direction of the dialogue changes: the sender's next bytes acknowledge all data of the
-//! peer, some of it for the first time. A message also ends where the application pauses for 10 ms or two RTTs,
-//! whichever is longer; the ledger marks these pauses ([`crate::ledger::rows::NoteRow`]). Time in which TCP delayed the
-//! data is not a pause. PSH on a segment below the MSS ends a write, not a message: an application may write one
-//! message in pieces.
+//! Two events end a message. The first is a turn of the dialogue: the sender's next bytes acknowledge all data of the
+//! peer, and some of it for the first time. The second is a pause of the application of at least 10 ms and two RTTs,
+//! which the ledger marks ([`crate::ledger::rows::NoteRow`]). Time in which TCP delayed the data is not a pause. PSH on
+//! a segment below the MSS ends a write, but not a message, because an application can write a message in pieces.
 //!
-//! If a host sends bytes while data of the peer are in flight (pipelined requests, full duplex), message boundaries are
-//! unknown. In this case, the current and the next message of both directions are marked as overlapping, and nothing is
-//! concluded from them. A message has a special state if it starts before the capture, or if some of its bytes are
-//! missing from the capture.
+//! Some hosts send while data of the peer is in flight (pipelined requests, full duplex). Message boundaries are then
+//! unknown. The current and the next message of both directions count as overlapping, and no conclusions are drawn from
+//! them. Messages also have states of their own if they start before the capture, or if the capture lacks some of their
+//! bytes.
 //!
-//! Segments come in batches. Two kinds of message are kept between batches: unacknowledged messages, and the last
-//! message of each direction.
+//! Segments come in batches. Between batches, unacknowledged messages are kept, and the last message of each direction.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -21,17 +19,17 @@ use hashbrown::HashMap;
 use crate::connection::Kind;
 use crate::ledger::{Cause, Note};
 
-/// Maximum number of writes that are listed per message. If there are more, the first ones are listed.
+/// Maximum number of listed writes per message. Later writes are not listed.
 const MAX_WRITES: usize = 64;
 
-/// An unacknowledged message becomes final after more than this many later messages in its direction. Its ACK is then
+/// An unacknowledged message is final as soon as more than this many messages follow in its direction. An ACK is then
 /// no longer expected.
 const UNACKED_MESSAGES: i64 = 64;
 
 /// The PSH flag (RFC 9293, 3.1).
 const PSH: u16 = 8;
 
-/// The properties of a segment from which messages are reconstructed; the segment has data or acknowledges new data.
+/// The properties of a segment that messages need. The segment has data, or it acknowledges new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Segment {
@@ -60,20 +58,19 @@ impl Segment {
         self.payload_bytes > 0 && self.kind == Kind::New as u8
     }
 
-    /// Whether the segment's data belong to a message.
+    /// Whether the data of the segment belongs to a message.
     fn brings(&self) -> bool {
         const OTHERS: [Kind; 4] = [Kind::CaptureDuplicate, Kind::NetworkDuplicate, Kind::Keepalive, Kind::LinkDamaged];
         self.payload_bytes > 0 && !OTHERS.iter().any(|kind| self.kind == *kind as u8)
     }
 
-    /// Whether the segment is smaller than a full-sized one. For a merged segment, this applies to the last of the
-    /// merged segments.
+    /// Whether the segment is smaller than a full-sized one. If offload merged several segments, the last one decides.
     fn is_small(&self) -> bool {
         self.smss_bytes.is_some_and(|full| full > 0 && self.payload_bytes % full != 0)
     }
 }
 
-/// The ledger's note on a transmission, and its frame.
+/// The ledger's note about a transmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Noted {
@@ -82,22 +79,22 @@ pub struct Noted {
     pub caused_ns: i64,
 }
 
-/// Whether a message is completely known, and if not, the reason. The states are in the order of `MESSAGE_STATES` in
+/// Whether a message is completely known, or the reason why not. The order is that of `MESSAGE_STATES` in
 /// `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
     /// Complete.
     Whole,
-    /// Data of the peer were in flight while the message was sent, so the end of the message is unknown.
+    /// Data of the peer was in flight during the message, so its end is unknown.
     Overlapping,
-    /// The message is the first of its direction, and the bytes before it are missing from the capture.
+    /// The message is the first one of its direction, and the capture lacks the bytes before it.
     StartMissing,
-    /// Some bytes of the message are missing from the capture.
+    /// The capture lacks some bytes of the message.
     BytesMissing,
 }
 
-/// One message. Offsets are stream offsets; times are those of segments and are null if unknown.
+/// One message. Offsets are stream offsets. Times are those of segments, or null if unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, clippy::struct_excessive_bools)] // independent facts
 pub struct Message {
@@ -110,9 +107,9 @@ pub struct Message {
     pub segments: i64,
     pub first_frame: i64,
     pub last_frame: i64,
-    /// Frame of the segment that ended the first stall.
+    /// Frame after the first stall.
     pub stall_frame: Option<i64>,
-    /// Frame of the segment that ended the first short wait caused by Nagle's algorithm.
+    /// Frame after the first short wait for Nagle's algorithm.
     pub short_nagle_wait_frame: Option<i64>,
     pub first_ts_ns: Option<i64>,
     pub last_ts_ns: Option<i64>,
@@ -147,21 +144,20 @@ impl Message {
         }
     }
 
-    /// Time of the first byte of the peer's answer; `None` if the peer sent no answer, or if both hosts sent at the
-    /// same time.
+    /// Time of the first byte of the peer's answer. `None` without an answer, or if both hosts sent at once.
     #[must_use]
     pub fn answer_ts_ns(&self) -> Option<i64> {
         self.answer_ts_ns.filter(|_| self.state() != State::Overlapping)
     }
 
-    /// Cause of the message's longest stall.
+    /// Cause of the longest stall.
     #[must_use]
     pub fn stall_cause(&self) -> Option<Cause> {
         self.longest_stall.map(|(_, cause)| cause)
     }
 
-    /// Sizes of the message's writes. A segment below the MSS ends a write of the application. `None` if bytes were
-    /// retransmitted or some bytes are missing.
+    /// Sizes of the application's writes. A segment below the MSS ends a write. `None` if bytes were retransmitted or
+    /// are missing.
     #[must_use]
     pub fn writes(&self) -> Option<Vec<i64>> {
         if self.is_resent || self.state() != State::Whole {
@@ -173,8 +169,8 @@ impl Message {
         Some(sizes.filter(|size| *size > 0).collect())
     }
 
-    /// Whether `writes` is reliable: there are several writes, Nagle's algorithm delayed none of them, and each ends
-    /// with PSH.
+    /// Whether `writes` is reliable. There must be several writes, each must end with PSH, and Nagle's algorithm must
+    /// not have delayed any of them.
     #[must_use]
     pub fn writes_fit(&self, writes: &[i64]) -> bool {
         writes.len() > 1 && !self.is_held && !self.is_unpushed
@@ -211,8 +207,8 @@ impl Message {
         }
     }
 
-    /// Adds a segment with data. `inside` is false for the first segment of every message except the first message,
-    /// because a wait before this segment is not part of the message.
+    /// Adds a segment with data. A wait before the segment counts only if it is `inside` the message. The wait before a
+    /// new message belongs to no message.
     fn add(&mut self, segment: &Segment, noted: &Noted, inside: bool) {
         let (frame, end) = (segment.frame, segment.end());
         self.segments += 1;
@@ -246,7 +242,7 @@ impl Message {
     }
 }
 
-/// An ACK of new data in this batch.
+/// An ACK of new data.
 #[derive(Clone, Copy, Debug)]
 struct Ack {
     offset: i64,
@@ -256,20 +252,19 @@ struct Ack {
 /// One direction of a connection.
 #[derive(Debug, Default)]
 struct Direction {
-    /// Messages that may still change, in order; the next segment may belong to the last one.
+    /// Messages that can still change, in order. Only the last one can get more segments.
     open: Vec<Message>,
-    /// The acknowledgment number of the last segment with new data, as a stream offset of the peer.
+    /// The acknowledgment number of the last segment with new data, as an offset in the peer's stream.
     acked: Option<i64>,
-    /// The highest offset of the data so far.
+    /// The end of the data so far.
     end: Option<i64>,
-    /// ACKs of new data that the peer sent in this batch, and the acknowledged ranges that are missing from the
-    /// capture.
+    /// The peer's ACKs of new data in this batch, and the acknowledged ranges that the capture lacks.
     acks: Vec<Ack>,
     unseen: Vec<(i64, i64)>,
 }
 
 impl Direction {
-    /// Adds a segment with data, and returns whether it was sent while data of the peer were in flight.
+    /// Adds a segment with data. Returns whether data of the peer was in flight when the segment was sent.
     fn add(&mut self, segment: &Segment, noted: &Noted, peer_end: Option<i64>) -> bool {
         let acks_all = peer_end.is_none_or(|end| segment.ack.is_some_and(|ack| ack >= end));
         let overlaps = segment.is_new() && peer_end.is_some() && segment.ack.is_some() && !acks_all;
@@ -295,7 +290,7 @@ impl Direction {
         overlaps
     }
 
-    /// Applies the ACKs of a batch, and moves the messages that are final to `done`.
+    /// Applies the ACKs of a batch, and moves final messages to `done`.
     fn settle(&mut self, done: &mut Vec<Message>) {
         self.acks.sort_by_key(|ack| ack.offset);
         for message in &mut self.open {
@@ -317,7 +312,7 @@ impl Direction {
     }
 }
 
-/// The messages of one connection: the server's direction first, then the client's.
+/// The messages of one connection. The server's direction comes first, then the client's.
 #[derive(Debug, Default)]
 struct Dialogue {
     directions: [Direction; 2],
@@ -349,7 +344,7 @@ impl Dialogue {
     }
 }
 
-/// Reconstructs the messages of many connections from their segments, which are added in capture order.
+/// Reconstructs the messages of many connections.
 ///
 /// ```
 /// use tcptrace_lab_core::connection::Kind;
@@ -373,15 +368,14 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Returns a reconstruction without segments. `notes` are the ledger's notes on the connections whose segments will
-    /// be added.
+    /// A reconstruction without segments. `notes` are the ledger's notes about the connections.
     #[must_use]
     pub fn new(mut notes: Vec<Noted>) -> Self {
         notes.sort_by_key(|noted| noted.frame);
         Self { notes, next_note: 0, dialogues: HashMap::default(), touched: Vec::new() }
     }
 
-    /// Adds the next segment. Segments must be added in the order of their frames.
+    /// Adds the next segment. Segments must come in order of their frames.
     pub fn add(&mut self, segment: &Segment) {
         let later = self.notes.get(self.next_note..).unwrap_or_default();
         self.next_note += later.iter().take_while(|noted| noted.frame < segment.frame).count();
@@ -393,8 +387,8 @@ impl Messages {
         }
     }
 
-    /// Ends a batch, and returns the messages that are final. The messages are ordered by connection, then by direction
-    /// (the server's first), then by time.
+    /// Ends a batch. Returns the final messages, ordered by connection, then by direction (the server's first), then by
+    /// time.
     pub fn settled(&mut self) -> Vec<Message> {
         let mut done = Vec::new();
         self.touched.sort_unstable();
@@ -407,8 +401,7 @@ impl Messages {
         done
     }
 
-    /// Returns the messages that were not final before, ordered as in [`Messages::settled`]. Call this function after
-    /// the last batch.
+    /// Returns the remaining messages after the last batch, ordered as in [`Messages::settled`].
     pub fn rest(&mut self) -> Vec<Message> {
         let mut left: Vec<(u32, Dialogue)> = std::mem::take(&mut self.dialogues).into_iter().collect();
         left.sort_unstable_by_key(|(conn, _)| *conn);

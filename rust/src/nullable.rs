@@ -1,11 +1,11 @@
-//! A number that may be unknown, in eight bytes.
+//! A number that can be unknown, in eight bytes.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An `Option<i64>` in eight bytes, so that rows stay in a core's cache. The smallest i64 means null, because no time,
-/// size or offset of a capture is that small.
+/// An `Option<i64>` in eight bytes, so that rows stay in a core's cache. The smallest i64 is null. No time, size or
+/// offset of a capture is that small.
 ///
 /// ```
 /// use tcptrace_lab_core::nullable::Nullable;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(Nullable::NULL.earlier(sent_ns), sent_ns); // a known time comes before an unknown one
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Option<i64>", into = "Option<i64>")] // one byte if null
+#[serde(from = "Option<i64>", into = "Option<i64>")] // null takes one byte
 pub struct Nullable(i64);
 
 impl Nullable {
@@ -30,35 +30,35 @@ impl Nullable {
         self.0 != Self::NULL.0
     }
 
-    /// The value; meaningless if null.
+    /// The value. It has no meaning if it is null.
     #[inline]
     #[must_use]
     pub fn value(self) -> i64 {
         self.0
     }
 
-    /// The value; `None` if it is null.
+    /// The value, or `None` if it is null.
     #[inline]
     #[must_use]
     pub fn get(self) -> Option<i64> {
         self.is_some().then_some(self.0)
     }
 
-    /// The larger known value. Null is the smallest number.
+    /// The larger of the known values.
     #[inline]
     #[must_use]
     pub fn later(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }
 
-    /// The smaller known value.
+    /// The smaller of the known values.
     #[inline]
     #[must_use]
     pub fn earlier(self, other: Self) -> Self {
         if self.is_some() && (self.0 < other.0 || !other.is_some()) { self } else { other }
     }
 
-    /// Returns `self - earlier`; null if one of them is null.
+    /// `self - earlier`, or null if one of them is null.
     #[inline]
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {

@@ -1,16 +1,15 @@
 //! Converts 32-bit sequence numbers to 64-bit stream offsets (RFC 9293, 3.4).
 
-/// Returns the offset whose low 32 bits are `number - base` and that lies within 2^31 of `near`.
+/// The stream offset of a sequence number. Its low 32 bits are `number - base`, and it is within 2^31 of `near`.
 ///
-/// Offsets are signed: in a capture that starts mid-stream, bytes before the first captured segment have offsets below
-/// 1.
+/// A capture can start in the middle of a stream. Bytes before its first segment then have offsets below 1.
 ///
 /// ```
 /// use tcptrace_lab_core::seq::unwrap;
 ///
 /// let isn: u32 = 0xffff_fff0;
-/// assert_eq!(unwrap(4, isn, 10), 20); // the numbers wrapped, the offset goes on
-/// assert_eq!(unwrap(isn - 100, isn, 10), -100); // from before the first captured segment
+/// assert_eq!(unwrap(4, isn, 10), 20); // the sequence numbers wrap around, the offset does not
+/// assert_eq!(unwrap(isn - 100, isn, 10), -100); // a byte before the first captured segment
 /// ```
 #[inline]
 #[must_use]

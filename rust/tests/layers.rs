@@ -1,34 +1,32 @@
-//! Checks the imports between the modules of the engine: no cycle between files, and no import from a higher
-//! layer. The order of the layers is the numbered list in `src/lib.rs`.
+//! Checks the imports between the modules of the engine. Imports must not form a cycle of files, and must not come from
+//! a higher layer. The order of the layers is the numbered list in `src/lib.rs`.
 //!
-//! An import is a path in a `use` line, or a path in the code that starts at `crate`, `super`, `self`, a child
-//! module or an imported module. It counts as an import of the file that defines the name. A `pub use` that the
-//! file itself does not need is a re-export and does not count. Unit tests are excluded, because they may use
-//! anything.
+//! An import is a path in a `use` line. A path in the code is an import too if it starts at `crate`, `super`, `self`, a
+//! child module or an imported module. The file imports from the file that defines the name. A `pub use` counts only if
+//! the file itself needs the name. Unit tests are excluded, because they can use anything.
 
 #![expect(clippy::indexing_slicing, clippy::panic, reason = "a test that panics has failed, which is its purpose")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Path of a module in the crate: `["connection", "ack"]`; empty for `lib.rs`.
+/// Path of a module in the crate, such as `["connection", "ack"]`. Empty for `lib.rs`.
 type ModulePath = Vec<String>;
 
-/// Longest chain of re-exports that is resolved.
+/// Longest chain of re-exports to resolve.
 const MAX_REEXPORTS: usize = 16;
 
-/// One source file.
 #[derive(Debug, Default)]
 struct Module {
-    /// Relative to `src`.
+    /// Path of the file, relative to `src`.
     file: String,
     /// Child modules with a file of their own.
     children: BTreeSet<String>,
-    /// Names that `use` lines import, as written.
+    /// Names in `use` lines with their paths.
     imports: Vec<Import>,
-    /// Paths in the other code.
+    /// Paths in the rest of the code.
     paths: Vec<Vec<String>>,
-    /// Single identifiers in the other code.
+    /// Single identifiers in the rest of the code.
     words: BTreeSet<String>,
 }
 
@@ -92,7 +90,7 @@ fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// Removes the items that are compiled for tests only.
+/// The code without items that are compiled only for tests.
 fn without_tests(source: &str) -> String {
     let mut kept = String::new();
     let mut lines = source.lines();
@@ -161,9 +159,9 @@ fn read_module(file: &str, source: &str) -> Module {
     let mut module = Module { file: file.into(), ..Module::default() };
     let tokens = tokens(&without_tests(source));
     let (mut place, mut depth) = (0, 0);
-    // Brace depths at which inline modules started.
+    // Brace depths at which inline modules start.
     let mut inner = Vec::new();
-    // In inline modules, `super` can name the file itself.
+    // `super` in an inline module can mean the file itself.
     let outward = |inner: &[i32], path: &[String]| {
         let supers = path.iter().take(inner.len()).take_while(|name| *name == "super").count();
         if supers > 0 { [&["self".to_owned()], &path[supers..]].concat() } else { path.to_vec() }
@@ -179,7 +177,7 @@ fn read_module(file: &str, source: &str) -> Module {
                     place += 1;
                 }
             }
-            // `use<'a>` in a type captures lifetimes.
+            // `use<'a>` in a type captures lifetimes and imports nothing.
             Token::Word(word) if word == "use" && tokens.get(place + 1) != Some(&Token::Sign('<')) => {
                 let end = (place..tokens.len()).find(|at| tokens[*at] == Token::Sign(';')).unwrap_or(tokens.len());
                 let public = match place.checked_sub(1).map(|before| &tokens[before]) {
@@ -225,8 +223,7 @@ fn read_module(file: &str, source: &str) -> Module {
 struct Crate(BTreeMap<ModulePath, Module>);
 
 impl Crate {
-    /// Reads the modules that `mod` lines name, starting at `lib.rs`. `read` returns the text of a file, if it
-    /// exists.
+    /// Reads the modules in `mod` lines, from `lib.rs` on. `read` returns the text of a file, if it exists.
     fn read(read: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut modules = BTreeMap::new();
         let mut wanted = vec![ModulePath::new()];
@@ -246,8 +243,8 @@ impl Crate {
         Self(modules)
     }
 
-    /// The module whose file defines the name at `path`, as written in `from`; `None` for other crates and the
-    /// prelude.
+    /// The module whose file defines the name at `path`. `from` is the module that contains the path. `None` for other
+    /// crates and the prelude.
     fn resolve(&self, from: &ModulePath, path: &[String], depth: usize) -> Option<ModulePath> {
         let (first, rest) = path.split_first()?;
         let begin = match first.as_str() {
@@ -298,7 +295,7 @@ impl Crate {
     }
 }
 
-/// The layers in the numbered list of `lib.rs`, lowest first: the line number of each module.
+/// The layers in the numbered list of `lib.rs`: the position of each module, with 0 for the lowest.
 fn layers(lib: &str) -> BTreeMap<String, usize> {
     let lines = lib.lines().filter_map(|line| line.strip_prefix("//! "));
     let numbered = lines.filter(|line| line.starts_with(|sign: char| sign.is_ascii_digit()));
@@ -329,7 +326,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Cycles of imports, each as its files. At least one if there is any cycle.
+/// Cycles of imports, each as a list of files. If there are cycles, at least one is found.
 fn cycles(imports: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<Vec<&ModulePath>> {
     let mut search = Search { imports, open: Vec::new(), done: BTreeSet::new(), cycles: Vec::new() };
     for at in imports.keys() {
@@ -365,7 +362,7 @@ fn problems(read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     problems
 }
 
-/// Problems of a crate whose files are given as (file, text).
+/// The problems of a crate with these files, given as (file, text).
 fn problems_of(files: &[(&str, &str)]) -> Vec<String> {
     problems(&|wanted| files.iter().find(|(file, _)| *file == wanted).map(|(_, text)| (*text).to_owned()))
 }
@@ -391,7 +388,7 @@ fn every_file_of_the_engine_is_looked_at() {
     }
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let sources = Crate::read(&source);
-    // `flows/tests.rs`, `ledger/gates/testing.rs` and `wire/fragments/tests.rs` contain only unit tests.
+    // Three files contain only unit tests: `flows/tests.rs`, `ledger/gates/testing.rs` and `wire/fragments/tests.rs`.
     assert_eq!(sources.0.len() + 3, files(&src));
 }
 

@@ -5,33 +5,33 @@ use std::time::{Duration, Instant};
 use crate::memory;
 use crate::pipeline::Account;
 
-/// An input hangs if it takes more than a second per 100 KB.
+/// Maximum time per byte of an input: one second per 100 KB.
 const NS_PER_BYTE: u64 = 1_000_000_000 / 100_000;
-/// Inputs below 100 KB have one second too.
+/// Maximum time for a short input.
 const MIN_TIME: Duration = Duration::from_secs(1);
-/// Memory for any input: buffers, the first slab of connections, the largest record (16 MiB) twice.
+/// Memory for any input: buffers, the first slab of connections, and twice the largest record (16 MiB).
 const BASE_BYTES: usize = 64 << 20;
-/// Memory for each byte read: a connection takes about 3 kB, and the smallest frame that opens one is 40 bytes.
+/// Memory per byte of an input. A connection takes about 3 kB, and the smallest frame that opens one has 40 bytes.
 const BYTES_PER_BYTE: usize = 64;
-/// Other programs use the machine too, so an input is slow only if it is slow in every trial.
+/// Other programs use the machine too, so an input is too slow only if all of its trials are.
 const TRIALS: usize = 3;
 
-/// Which memory is counted.
+/// The threads whose memory is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// Memory of this thread.
+    /// The current thread.
     This,
-    /// Memory of all threads.
+    /// All threads.
     All,
 }
 
-/// Runs `run`, and panics if it takes more time or memory than the limits allow for the bytes that it read, decompressed
-/// bytes included. `window_bytes` of memory are allowed in addition.
+/// Runs `run`, and panics if it exceeds the limits of time or memory. The limits depend on the number of bytes that it
+/// reads, including decompressed ones. `window_bytes` of memory are allowed in addition.
 pub fn hold(input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
     hold_threads(Threads::This, input, window_bytes, run)
 }
 
-/// Runs `run` within the limits, counting the memory of `threads`.
+/// Runs `run` like [`hold`], and counts the memory of `threads`.
 pub fn hold_threads(threads: Threads, input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
     let mut fastest = Duration::MAX;
     let mut allowed = MIN_TIME;

@@ -10,13 +10,13 @@ use tcptrace_lab_core::error::{CaptureError, ErrorKind};
 use crate::bounds;
 use crate::pipeline::{Account, Pipeline};
 
-/// The history window that a zstd frame or an xz block may require.
+/// Largest history window of a zstd frame or xz block.
 pub(crate) const MAX_WINDOW_BYTES: usize = 128 << 20;
-/// Number of bytes that a slow source returns at a time.
+/// Numbers of bytes that a slow source returns at a time.
 const DRIBS: [usize; 5] = [1, 2, 7, 64, 1000];
 
-/// Reads a capture from arbitrary bytes, down to tables. Then reads its frames again from a source that returns
-/// few bytes at a time; they must be equal.
+/// Reads a capture from arbitrary bytes, down to its tables. Reads it once more from a source that returns a few bytes
+/// at a time, and compares the frames.
 pub fn file(input: &[u8]) -> Account {
     let bytes: Arc<[u8]> = input.into();
     let window_bytes = if is_compressed(input) { MAX_WINDOW_BYTES } else { 0 };
@@ -29,8 +29,8 @@ pub fn file(input: &[u8]) -> Account {
     });
     let whole = frames_of(Cursor::new(bytes.clone()));
     let slow = frames_of(Dribbling { bytes: Cursor::new(bytes), reads: 0 });
-    // The variant of a pcap file is guessed from the bytes that arrived with its header, because a live pipe
-    // must not be waited for.
+    // The variant of a pcap file is guessed from the bytes that arrive with its header. The guess must not wait for
+    // more bytes of a live pipe, so a slow source can give another variant.
     if slow.format == whole.format {
         assert_eq!(slow, whole, "short reads give other frames");
     }
@@ -83,8 +83,8 @@ struct Frames {
 }
 
 fn frames_of(stream: impl Read + Send + Sync + 'static) -> Frames {
-    // The reason for refusing a file may depend on how much of it has arrived: it can be both damaged and no
-    // capture.
+    // A file can be both damaged and no capture. The reason for its refusal then depends on the bytes that have
+    // arrived, so it is not compared.
     let Ok(mut capture) = Capture::from_stream("frames", stream) else { return Frames::default() };
     let mut digest = DefaultHasher::new();
     let mut count = 0;
@@ -96,7 +96,7 @@ fn frames_of(stream: impl Read + Send + Sync + 'static) -> Frames {
     Frames { format, count, digest: digest.finish(), ended_by: ends.first().map(|error| error.kind) }
 }
 
-/// A source that behaves like a slow pipe.
+/// A source that returns a few bytes at a time, like a slow pipe.
 struct Dribbling {
     bytes: Cursor<Arc<[u8]>>,
     reads: usize,

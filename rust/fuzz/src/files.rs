@@ -1,7 +1,7 @@
-//! Targets: several capture files read as one, and the engine with its three threads.
+//! Targets: several capture files read as one, and the engine with its threads.
 //!
-//! An input is one byte of [`Options`], then files. Each file but the last has two bytes of length
-//! (little-endian) before it; the last one is the rest.
+//! An input is one byte of options, followed by files. Each file except the last begins with its length in two bytes
+//! (little-endian). The last file takes the rest of the input.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Cursor;
@@ -16,16 +16,15 @@ use crate::file::{MAX_WINDOW_BYTES, each_frame, is_compressed};
 use crate::pipeline::{Account, Pipeline};
 use crate::totals::Totals;
 
-/// Rows per batch, selected by two bits of the first byte.
+/// Numbers of rows per batch. Two bits of the first byte select one of them.
 const BATCH_ROWS: [usize; 4] = [1, 7, 1024, 4096];
 const NAMES: [&str; 4] = ["first", "second", "third", "fourth"];
 
-/// Bits 0 and 1 of the first byte: number of files less one.
+/// Number of files: bits 0 and 1 of the first byte, plus one.
 fn file_count(head: u8) -> usize {
     usize::from(head & 3) + 1
 }
 
-/// The files of an input.
 fn split(head: u8, mut rest: &[u8]) -> Vec<Arc<[u8]>> {
     let mut files: Vec<Arc<[u8]>> = Vec::new();
     for _ in 1..file_count(head) {
@@ -43,12 +42,12 @@ fn open(files: &[Arc<[u8]>]) -> Result<Capture, CaptureError> {
     Capture::from_streams(streams)
 }
 
-/// Memory for the decompression windows that an input may require.
+/// Memory for the decompression windows of an input.
 fn window_bytes(files: &[Arc<[u8]>]) -> usize {
     files.iter().filter(|file| is_compressed(file)).count() * MAX_WINDOW_BYTES
 }
 
-/// A frame without its number, and the time by which it is merged.
+/// A frame without its number. `due_ns` is its time for merging.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     due_ns: i64,
@@ -59,13 +58,13 @@ impl Seen {
     fn of(frame: &Frame<'_>) -> Self {
         let mut digest = DefaultHasher::new();
         (frame.link_type, frame.original_bytes, frame.data).hash(&mut digest);
-        // A frame without a time follows the previous one directly.
+        // A frame without a time directly follows the previous one.
         Self { due_ns: frame.ts_ns.unwrap_or(i64::MIN), digest: digest.finish() }
     }
 }
 
-/// Reads several files as one capture. Its frames must be those of each file alone: always the earliest of the
-/// next frames, and of equally early ones that of the first file.
+/// Reads several files as one capture, and compares it with the files alone. The next frame is always the earliest of
+/// the files' next frames. If several are equally early, that of the first file is next.
 pub fn merge(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     let files = split(head, rest);
@@ -86,7 +85,7 @@ pub fn merge(input: &[u8]) -> Account {
     let mut ends = each_frame(&mut capture, files.len(), |frame| merged.push(Seen::of(frame)));
     let (expected, mut expected_ends) = merged_by_hand(&files);
     assert!(merged == expected, "{} frames, or their order, where {} are expected", merged.len(), expected.len());
-    // A file ends once, so its name orders the errors.
+    // A file ends once, so its path gives the errors a fixed order.
     ends.sort_by(|one, other| one.path.cmp(&other.path));
     expected_ends.sort_by(|one, other| one.path.cmp(&other.path));
     let place = |error: &CaptureError| (error.path.clone(), error.kind, error.frame, error.offset);
@@ -96,7 +95,7 @@ pub fn merge(input: &[u8]) -> Account {
     account
 }
 
-/// The expected result of merging: reads file by file, and merges in the simplest manner.
+/// The expected result of merging: the files are read one by one, and merged in the simplest way.
 fn merged_by_hand(files: &[Arc<[u8]>]) -> (Vec<Seen>, Vec<CaptureError>) {
     let mut ends = Vec::new();
     let mut queues: Vec<_> = Vec::new();
@@ -115,16 +114,21 @@ fn merged_by_hand(files: &[Arc<[u8]>]) -> (Vec<Seen>, Vec<CaptureError>) {
     (merged, ends)
 }
 
-/// Reads files with the engine as users do, with three threads and batches. Its tables must equal those of the
-/// single-threaded pipeline for any batch size. In the first byte, bits 2 and 3 are the rows per batch; with
-/// bit 4, UDP flows are wanted; with bit 5, only the first batch is read; with bit 6, datagrams are wanted.
+/// Reads files with the engine as users do, with several threads and batches. Its tables must equal those of the
+/// single-threaded pipeline for any batch size.
+///
+/// Bits of the first byte:
+/// - 2 and 3: rows per batch
+/// - 4: with UDP flows
+/// - 5: only the first batch is read
+/// - 6: with datagrams
 pub fn engine(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     let files = split(head, rest);
     let Ok(mut capture) = open(&files) else { return Account::default() };
     let mut pipeline = Pipeline::default();
     pipeline.totals = Some(Totals::default());
-    // The engine makes the rows of so short a capture at its end, when all headers are known.
+    // The engine builds the rows of such a short capture at its end, with the resolution from all headers.
     let mut ahead = open(&files).expect("opened before");
     each_frame(&mut ahead, files.len(), |_| ());
     pipeline.resolution_ns = ahead.info().resolution_ns;

@@ -1,8 +1,7 @@
-//! Segments of a few connections at arbitrary times: the input of the targets [`crate::sender`] and
-//! [`crate::ledger`].
+//! Segments of a few connections at arbitrary times: the input of the targets [`crate::sender`] and [`crate::ledger`].
 //!
-//! An input is one byte of options, then a list of records of [`RECORD_BYTES`] bytes. Each is a segment as in
-//! [`crate::tcp`], and a byte that may move the clock far; see [`Step`].
+//! An input is one byte of options, followed by records of [`RECORD_BYTES`] bytes. A record is a segment as in
+//! [`crate::tcp`], and a byte that can move the clock far ([`Step`]).
 
 use tcptrace_lab_core::capture::Frame;
 use tcptrace_lab_core::connection::Revision;
@@ -13,7 +12,7 @@ use tcptrace_lab_core::wire::{Dissector, Packet};
 use crate::pipeline::Account;
 use crate::tcp;
 
-/// Bytes of a segment's description.
+/// Bytes of one record.
 pub const RECORD_BYTES: usize = tcp::RECORD_BYTES + 1;
 
 /// The last byte of a record, which moves the clock.
@@ -21,13 +20,13 @@ pub const RECORD_BYTES: usize = tcp::RECORD_BYTES + 1;
 struct Step(u8);
 
 impl Step {
-    /// Whether bit 6 is clear; if set, the segment has no time.
+    /// Whether bit 6 is clear. A segment with bit 6 has no time.
     fn has_time(self) -> bool {
         self.0 >> 6 & 1 == 0
     }
 
-    /// When a segment after `ts_ns` is captured. If bits 0 to 5 are 0: `usual_ns` later. Otherwise they are a
-    /// power of two in nanoseconds, and `count` + 1 times that passes. Bit 7 moves the clock backward.
+    /// The capture time of a segment after `ts_ns`. If bits 0 to 5 are 0, the step is `usual_ns`. Otherwise these bits
+    /// are an exponent n, and the step is (`count` + 1) · 2^n ns. With bit 7, the step goes backward.
     fn after(self, ts_ns: i64, usual_ns: i64, count: u8) -> i64 {
         let step_ns = match self.0 & 63 {
             0 => i128::from(usual_ns),
@@ -40,19 +39,19 @@ impl Step {
     }
 }
 
-/// The engine's rows for some segments before waits are judged.
+/// What the engine knows about some segments before it judges waits.
 pub struct Followed {
     /// A row for each segment.
     pub segments: Vec<SegmentRow>,
-    /// The rows of their connections.
+    /// The rows of the connections.
     pub connections: Vec<ConnectionRow>,
-    /// Revisions of earlier segments: (index of the row whose segment caused them, revisions).
+    /// Revisions of earlier segments, with the index of the row whose segment caused them.
     revised: Vec<(usize, Vec<Revision>)>,
     account: Account,
 }
 
 impl Followed {
-    /// Reads the segments that the records describe.
+    /// Reads the segments in `records`.
     pub fn of(records: &[u8]) -> Self {
         let (mut dissector, mut connections) = (Dissector::default(), Connections::default());
         let (mut segments, mut revised, mut packets) = (Vec::new(), Vec::new(), Vec::new());
@@ -94,7 +93,7 @@ impl Followed {
         self.account
     }
 
-    /// The waits of all segments, in at most `max_memory_bytes` of memory.
+    /// The waits of all segments. They take at most `max_memory_bytes` of memory.
     pub fn waits(&self, max_memory_bytes: usize) -> LiveWaits {
         let mut live = LiveWaits::within(max_memory_bytes);
         let mut revised = self.revised.iter().peekable();

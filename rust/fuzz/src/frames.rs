@@ -1,44 +1,44 @@
 //! Targets: frames of one family of link types.
 //!
-//! An input begins with one byte: the first link type (bits 0 to 3 and, above them, 6 and 7) and the time of the
-//! first frame (bits 4 and 5). Frames follow: a byte of [control](Control), two of length (little-endian), and
-//! that many bytes, or the rest.
+//! An input begins with one byte. It contains the first link type (bits 0 to 3, and above them bits 6 and 7) and the
+//! time of the first frame (bits 4 and 5). Frames follow. Each frame has a byte of [control](Control), two bytes of
+//! length (little-endian), and its data. The last frame can be shorter than its length.
 
 use tcptrace_lab_core::capture::{Frame, LinkType};
 
 use crate::bounds;
 use crate::pipeline::{Account, Pipeline};
 
-/// The link types of a family, by their numbers in the LINKTYPE registry of tcpdump.org; at most 64.
+/// The link types of a family with their numbers in tcpdump.org's LINKTYPE registry, at most 64.
 pub type Family = [LinkType];
 
 /// Link types of [`crate::ethernet`].
 pub const ETHERNET: [LinkType; 1] = [1];
-/// NULL, LOOP, `LINUX_SLL`, `LINUX_SLL2`, RAW in all its numbers, IPV4, IPV6.
+/// Link types NULL, LOOP, `LINUX_SLL`, `LINUX_SLL2`, RAW with all of its numbers, IPV4, IPV6.
 pub const LOOPBACK_COOKED_RAW: [LinkType; 9] = [0, 108, 113, 276, 101, 12, 14, 228, 229];
-/// `ATM_RFC1483`, `ATM_CLIP`, `SUNATM`.
+/// Link types `ATM_RFC1483`, `ATM_CLIP`, `SUNATM`.
 pub const ATM: [LinkType; 3] = [100, 106, 123];
-/// ERF.
+/// Link type ERF.
 pub const ERF: [LinkType; 1] = [197];
-/// `IEEE802_11` without and with radiotap, PPP in three forms, Cisco HDLC, Frame Relay, FDDI, Token Ring, SLIP,
-/// ARCNET, NFLOG, `IPOIB`; one unassigned; `PPP_WITH_DIR`, Cisco HDLC of NetBSD.
+/// Link types `IEEE802_11` without and with radiotap, PPP in three forms, Cisco HDLC, Frame Relay, FDDI, Token Ring,
+/// SLIP, ARCNET, NFLOG, `IPOIB`, an unassigned one, `PPP_WITH_DIR`, Cisco HDLC of NetBSD.
 pub const WIFI_PPP_OTHER: [LinkType; 16] = [105, 127, 9, 50, 51, 104, 107, 10, 6, 8, 129, 239, 242, u32::MAX, 204, 112];
-/// `AX25`, `AX25_KISS`, `ARCNET`, `ENC` in both numbers, `PFLOG`, `PRISM_HEADER`, `AVS`, `IP_OVER_FC`, `TZSP`,
-/// `APPLE_IP_OVER_IEEE1394`, `PKTAP`, `IPNET`, `SYMANTEC_FIREWALL`, `ETHERNET_MPACKET`, `PPI`.
+/// Link types `AX25`, `AX25_KISS`, `ARCNET`, `ENC` with both of its numbers, `PFLOG`, `PRISM_HEADER`, `AVS`,
+/// `IP_OVER_FC`, `TZSP`, `APPLE_IP_OVER_IEEE1394`, `PKTAP`, `IPNET`, `SYMANTEC_FIREWALL`, `ETHERNET_MPACKET`, `PPI`.
 pub const PSEUDO: [LinkType; 16] = [3, 202, 7, 13, 109, 117, 119, 163, 122, 128, 138, 258, 226, 99, 274, 192];
-/// `JUNIPER_…`: multilink PPP and Frame Relay, GGSN, ATM 2, services, ATM 1, `PPPoE`, Ethernet, PPP, Frame Relay, Cisco
-/// HDLC, voice, secure tunnel.
+/// Link types `JUNIPER_…`: multilink PPP and Frame Relay, GGSN, ATM 2, services, ATM 1, `PPPoE`, Ethernet, PPP, Frame
+/// Relay, Cisco HDLC, voice, secure tunnel.
 pub const JUNIPER: [LinkType; 13] = [130, 131, 133, 135, 136, 137, 167, 178, 179, 180, 181, 183, 200];
 
-/// Times of the first frame: the epoch, 2023, and both limits of 64 bits.
+/// Times of the first frame: 1970, 2023, and both limits of 64 bits.
 const FIRST_TS_NS: [i64; 4] = [0, 1_700_000_000_000_000_000, i64::MAX - 1_000_000, -i64::MAX];
-/// Time from one frame to the next: none, the RTT of a fast and a slow path, a delayed ACK, longer than fragments are
-/// kept, and two steps backward.
+/// Times from one frame to the next: none, the RTTs of a fast and a slow path, a delayed ACK, one second, longer than
+/// fragments are kept, and two steps backward.
 const STEPS_NS: [i64; 8] = [0, 1_000, 1_000_000, 40_000_000, 1_000_000_000, 31_000_000_000, -1_000_000, -i64::MAX];
-/// Bytes on the wire that are not captured.
+/// Numbers of bytes on the wire that the capture lacks.
 const UNCAPTURED_BYTES: [u32; 4] = [0, 1, 1_400, 70_000];
 
-/// The content of a frame's control byte.
+/// The control byte of a frame.
 struct Control {
     step_ns: i64,
     uncaptured_bytes: u32,
@@ -47,7 +47,8 @@ struct Control {
     link: usize,
 }
 
-/// Bits 0 to 2: time step; 3 and 4: bytes not captured; 5: no time; 6 and 7: link type.
+/// Splits a control byte. Bits 0 to 2 are the time step, bits 3 and 4 the missing bytes, and bits 6 and 7 the link
+/// type. With bit 5, the frame has no time.
 fn control(byte: u8) -> Control {
     let bits = |shift: u8, mask: u8| usize::from(byte >> shift & mask);
     Control {
@@ -72,7 +73,7 @@ pub fn read(input: &[u8], family: &Family) -> Account {
             let (data, after) = tail.split_at(frame_bytes);
             rest = after;
             let Control { step_ns, uncaptured_bytes, has_time, link } = control(*first);
-            // The smallest number is no time: the engine uses it for null.
+            // The engine uses the smallest number for null, so it is not a time.
             ts_ns = ts_ns.saturating_add(step_ns).max(-i64::MAX);
             number += 1;
             pipeline.take(&Frame {

@@ -1,5 +1,5 @@
-//! Target: from waits to causes. For any waits, the intervals of each direction fill its lifetime, and the
-//! distribution of the work over threads changes nothing.
+//! Target: the causes of waits. For any waits, the intervals of a direction fill its lifetime. The number of threads
+//! and the order of the work change nothing.
 
 use tcptrace_lab_core::connection::{Kind, RetransmitTrigger};
 use tcptrace_lab_core::flows::ConnectionRow;
@@ -17,15 +17,19 @@ use crate::followed::Followed;
 use crate::pipeline::Account;
 use crate::sender::MEMORY_BYTES;
 
-/// Bytes of input for the crafted facts of a direction.
+/// Bytes of input for the made-up facts of a direction.
 const FACTS_BYTES: usize = 128;
-/// Bytes of input for each crafted wait.
+/// Bytes of input for each made-up wait.
 const WAIT_BYTES: usize = 72;
 
-/// Judges the waits of `input`. In the first byte, bits 0 and 1 are the memory of the waits ([`MEMORY_BYTES`]),
-/// bits 2 and 3 the number of threads less one, and bit 4 keeps only the largest cost. Segments follow
-/// ([`crate::followed`]). With bit 7, numbers follow instead: the facts of one direction, and waits that no
-/// segments may ever produce.
+/// Judges the waits of `input`. Segments follow the first byte ([`crate::followed`]).
+///
+/// Bits of the first byte:
+/// - 0 and 1: memory of the waits ([`MEMORY_BYTES`])
+/// - 2 and 3: number of threads minus one
+/// - 4: evidence is kept only for the largest cost
+/// - 7: numbers follow instead of segments. They give the facts of one direction, and waits that segments possibly
+///   never produce.
 pub fn ledger(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     if head >> 7 == 1 {
@@ -53,7 +57,7 @@ fn worths() -> Vec<Worth> {
 struct Results {
     rows: JudgedRows,
     details: Vec<(u32, DirectionDetails)>,
-    /// The details as text, for comparison.
+    /// The details as text for comparison.
     told: String,
 }
 
@@ -65,7 +69,7 @@ impl Results {
     }
 }
 
-/// Judges with one thread, in memory, one connection after the other.
+/// Judges one connection after the other with one thread, in memory.
 fn judged_alone(followed: &Followed, most: usize) -> Results {
     judged_in_turn(followed, most, usize::MAX, 1)
 }
@@ -142,7 +146,7 @@ fn check_tables(followed: &Followed, results: &Results) {
     }
 }
 
-/// Checks that intervals touch without overlap and fill the lifetime.
+/// Checks that intervals touch, do not overlap, and fill the lifetime.
 fn check_intervals<'a>(row: &ConnectionRow, life_ns: i64, intervals: impl Iterator<Item = &'a LedgerRow>) {
     let first_ns = row.first_ts_ns.value();
     let mut filled_ns = 0;
@@ -176,7 +180,7 @@ fn check_details(details: &DirectionDetails) {
     }
 }
 
-/// Numbers made of bytes; 0 when the bytes are used up.
+/// Numbers from bytes. They are 0 after the last byte.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {
@@ -190,7 +194,7 @@ impl Numbers<'_> {
         self.byte() & 1 == 1
     }
 
-    /// Null, or a number of any magnitude from 0 to `most`.
+    /// Null, or a number between 0 and `most` of any magnitude.
     fn up_to(&mut self, most: i64) -> Option<i64> {
         let [power, digits] = [self.byte(), self.byte()];
         let value = (i128::from(digits) << (power & 63)).min(i128::from(most));
@@ -201,7 +205,7 @@ impl Numbers<'_> {
         self.up_to(most).into()
     }
 
-    /// A number of bytes that a connection may have in flight.
+    /// A plausible number of bytes in flight.
     fn bytes(&mut self) -> Nullable {
         self.up_to(1 << 40).into()
     }
@@ -215,7 +219,7 @@ impl Numbers<'_> {
     }
 }
 
-/// Judges one direction with arbitrary facts and arbitrary waits.
+/// Judges one direction with arbitrary facts and waits.
 fn crafted(input: &[u8]) -> Account {
     let (facts, waits) = input.split_at(FACTS_BYTES.min(input.len()));
     let direction = crafted_direction(&mut Numbers(facts));
@@ -235,7 +239,7 @@ fn crafted(input: &[u8]) -> Account {
     account
 }
 
-/// Checks that the intervals of a wait sum to it, and that none is negative.
+/// Checks that no interval of a wait is negative, and that their sum is the length of the wait.
 fn check_judged(record: &WaitRecord, judged: &JudgedWait) {
     let wait_ns = record.wait.wait_ns.get().unwrap_or(0);
     assert!(judged.spans.iter().all(|(_, ns)| *ns >= 0), "less than no time: {judged:?}");

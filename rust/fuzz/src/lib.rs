@@ -1,22 +1,21 @@
-//! Fuzz targets of the engine: arbitrary bytes must produce rows or a clear problem, in limited time and
-//! memory.
+//! Fuzz targets of the engine. Arbitrary bytes must produce rows or a clear problem, in limited time and memory.
 //!
-//! Each target is a function of bytes that panics if an invariant is violated. libFuzzer calls the targets
-//! (`fuzz_targets/`, started by `./run`), and so do the tests, which replay the seeds and mutations of them
+//! A target is a function of bytes that panics if an invariant is violated. libFuzzer calls the targets
+//! (`fuzz_targets/`, started by `./run`). The tests call them too, with the seeds and with mutations of the seeds
 //! (`tests/seeds.rs`).
 //!
 //! - [`file`]: the bytes of a capture file of any format and compression.
-//! - [`merge`], [`engine`]: the bytes of one to four files, read as one capture; `engine` uses the engine with
-//!   its three threads.
-//! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`], [`pseudo`], [`juniper`]:
-//!   frames of one family of link types.
+//! - [`merge`], [`engine`]: the bytes of one to four files, read as one capture. `engine` runs the engine with its
+//!   threads.
+//! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`], [`pseudo`], [`juniper`]: frames of
+//!   one family of link types.
 //! - [`segments`]: TCP segments with arbitrary numbers between few endpoints.
-//! - [`sender`], [`ledger`]: such segments at arbitrary times; the waits of their senders, and the causes of
-//!   the waits. Memory limits are so low here that short inputs reach them (`small-limits` of the engine).
+//! - [`sender`], [`ledger`]: such segments at arbitrary times, for the waits of their senders and the causes of these
+//!   waits. Low memory limits (the engine's feature `small-limits`) let short inputs reach them.
 //!
-//! All but the last two run through [`pipeline`], which does in one thread what the engine does in three, and
-//! checks the results. [`totals`] compares both. [`bounds`] limits time and memory of every input; [`memory`]
-//! counts allocations.
+//! All targets except the last two use [`pipeline`]. It does the work of the engine in one thread and checks the
+//! results. [`totals`] compares both. [`bounds`] limits time and memory of every input, and [`memory`] counts
+//! allocations.
 
 pub mod bounds;
 pub mod file;
@@ -38,7 +37,7 @@ pub use tcp::segments;
 
 use pipeline::Account;
 
-/// A target returns what it read, and panics if an invariant is violated.
+/// Returns what the target read, or panics if an invariant is violated.
 pub type Target = fn(&[u8]) -> Account;
 
 /// All targets by name.

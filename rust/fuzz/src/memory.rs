@@ -9,19 +9,18 @@ static COUNTING: Counting = Counting;
 
 struct Counting;
 
-/// Bytes that this thread allocated and did not free; negative if it frees what other threads allocated.
+/// Bytes that this thread has allocated and not freed. The number is negative if it frees memory of other threads.
 struct Account {
     live: Cell<isize>,
     peak: Cell<isize>,
 }
 
 thread_local! {
-    // Constant and without a destructor, so that its first use allocates nothing.
+    // A constant without a destructor needs no allocation for its first use.
     static ACCOUNT: Account = const { Account { live: Cell::new(0), peak: Cell::new(0) } };
 }
 
-/// The count for all threads together. Kept only if one input runs at a time, because tests share their
-/// process.
+/// The count for all threads together. Tests run several inputs at once in their process, so they cannot use it.
 #[cfg(feature = "libfuzzer")]
 mod process {
     use std::sync::atomic::{AtomicIsize, Ordering};
@@ -73,15 +72,15 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_bytes: usize) -> *mut u8 {
-        // Both allocations may exist while the bytes are moved.
+        // Both allocations can exist while the bytes are moved.
         count(new_bytes.cast_signed());
         count(-layout.size().cast_signed());
         unsafe { System.realloc(pointer, layout, new_bytes) }
     }
 }
 
-/// The result of `run`, and the peak of memory that all threads allocated meanwhile. In tests, which run concurrently,
-/// the peak is that of this thread.
+/// The result of `run`, and the peak of the memory that all threads allocated during it. In tests, which run at the
+/// same time, only this thread counts.
 pub fn peak_of_all<T>(run: impl FnOnce() -> T) -> (T, usize) {
     #[cfg(feature = "libfuzzer")]
     {
@@ -93,7 +92,7 @@ pub fn peak_of_all<T>(run: impl FnOnce() -> T) -> (T, usize) {
     peak_of(run)
 }
 
-/// The result of `run`, and the peak of memory that this thread allocated meanwhile.
+/// The result of `run`, and the peak of the memory that this thread allocated during it.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = ACCOUNT.with(|account| {
         account.peak.set(account.live.get());

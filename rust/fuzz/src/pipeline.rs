@@ -1,4 +1,4 @@
-//! The engine's path from frames to rows in one thread. Every result is checked against invariants of all
+//! The engine's work from frames to rows, in one thread. Every result is checked against invariants that hold for all
 //! captures.
 
 use arrow_array::RecordBatch;
@@ -13,17 +13,17 @@ use tcptrace_lab_core::wire::{Datagram, Dissector, Packet, Segment};
 
 use crate::totals::Totals;
 
-/// Approximate bytes of a record besides its frame.
+/// Approximate length of a record without its frame.
 const RECORD_BYTES: usize = 16;
-/// Widest possible window (RFC 7323, 2.3).
+/// The largest possible window (RFC 7323, 2.3).
 const MAX_WINDOW_BYTES: u32 = 65_535 << 14;
-/// Maximum number of SACK block edges in one header (RFC 2018).
+/// Maximum number of SACK edges in one header (RFC 2018).
 const MAX_SACK_EDGES: usize = 8;
 
-/// What passed through the pipeline.
+/// What a target has read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Account {
-    /// Bytes of frames, with an amount for their records.
+    /// Bytes of frames, plus [`RECORD_BYTES`] for each.
     pub bytes_read: usize,
     /// TCP segments.
     pub segments: u64,
@@ -33,7 +33,7 @@ pub struct Account {
     pub datagrams: u64,
 }
 
-/// The path from frames to tables.
+/// The pipeline from frames to tables.
 #[derive(Default)]
 pub struct Pipeline {
     dissector: Dissector,
@@ -42,17 +42,17 @@ pub struct Pipeline {
     flows: Flows,
     segment_rows: Vec<SegmentRow>,
     datagram_rows: Vec<DatagramRow>,
-    /// Connections handed out, and their sums.
+    /// Sums over returned connections.
     out: Out,
     account: Account,
-    /// Totals of the tables, if wanted.
+    /// Totals of the tables, if the caller wants them.
     pub totals: Option<Totals>,
     /// Resolution of the capture's timestamps.
     pub resolution_ns: i64,
 }
 
 impl Pipeline {
-    /// Takes a frame and produces its rows.
+    /// Produces the rows of a frame.
     pub fn take(&mut self, frame: &Frame<'_>) {
         self.account.bytes_read += frame.data.len() + RECORD_BYTES;
         self.packets.clear();
@@ -72,7 +72,7 @@ impl Pipeline {
     }
 
     fn take_segment(&mut self, segment: &Segment, frame: &Frame<'_>) {
-        // If the link lost the end of the PDU with this segment, the end of the next PDU reveals it.
+        // A segment whose PDU has lost its last cell is recognized only at the end of the next PDU.
         let earlier = segment.damaged && segment.frame < frame.number;
         assert!(earlier || (segment.frame, segment.ts_ns) == (frame.number, frame.ts_ns), "a segment of another frame");
         assert!(segment.captured_payload_bytes <= segment.payload_bytes, "more captured than sent: {segment:?}");
@@ -117,7 +117,7 @@ impl Pipeline {
         self.finish_with_totals().0
     }
 
-    /// Ends the capture. Also returns the totals of its tables, if wanted.
+    /// Ends the capture. Also returns the totals of the tables, if the caller wants them.
     pub fn finish_with_totals(mut self) -> (Account, Option<Totals>) {
         self.hand_out();
         while let Some(flows) = self.flows.take_rest() {
@@ -158,10 +158,10 @@ impl Pipeline {
     }
 }
 
-/// Sums over the connections that were handed out.
+/// Sums over returned connections.
 #[derive(Default)]
 struct Out {
-    /// Which connection numbers occurred.
+    /// For each connection number, whether its connection was returned.
     numbers: Vec<bool>,
     segments: u64,
     payload_bytes: u64,

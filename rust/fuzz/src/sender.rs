@@ -1,4 +1,4 @@
-//! Target: the waits that the engine records of each sender, for segments at arbitrary times.
+//! Target: the waits that the engine records for each sender, with segments at arbitrary times.
 
 use tcptrace_lab_core::flows::ConnectionRow;
 use tcptrace_lab_core::ledger::WaitRecord;
@@ -9,12 +9,12 @@ use crate::bounds;
 use crate::followed::Followed;
 use crate::pipeline::Account;
 
-/// Memory for the waits, selected by two bits of the first byte: all of them, most, some or none go to the
-/// temporary file.
+/// Memory for the waits, selected by two bits of the first byte. All, most, some or none of them go to the temporary
+/// file.
 pub const MEMORY_BYTES: [usize; 4] = [0, 1000, 8000, usize::MAX];
 
-/// Tracks the senders of the segments in `input` (format: [`crate::followed`]; bits 0 and 1 of the first byte:
-/// [`MEMORY_BYTES`]) and checks the invariants of their waits.
+/// Tracks the senders of the segments in `input` and checks the invariants of their waits. Bits 0 and 1 of the first
+/// byte select one of [`MEMORY_BYTES`]. The format is that of [`crate::followed`].
 pub fn sender(input: &[u8]) -> Account {
     let Some((&head, records)) = input.split_first() else { return Account::default() };
     bounds::hold(input, 0, || {
@@ -38,7 +38,7 @@ fn records(followed: &Followed, conn: u32, from_client: bool) -> impl Iterator<I
     followed.segments.iter().filter(of_direction).filter_map(WaitRecord::of)
 }
 
-/// Checks that logs return what was written to them, from memory and from the file.
+/// Checks that a log returns what was written to it, from memory and from the file.
 fn check_log(followed: &Followed, max_memory_bytes: usize) {
     let mut live = followed.waits(max_memory_bytes);
     for row in &followed.connections {
@@ -78,7 +78,7 @@ fn check_direction(followed: &Followed, row: &ConnectionRow, totals: &SenderTota
     check_totals(totals, life_ns);
 }
 
-/// Checks one wait of a connection with this lifetime. Returns its length.
+/// Checks one wait of a connection with this lifetime. Returns the length of the wait.
 fn check_wait(wait: &Wait, life_ns: i64) -> i64 {
     let wait_ns = wait.wait_ns.get().expect("a wait has a length");
     let ages = [

@@ -1,14 +1,14 @@
 //! Target: TCP segments with arbitrary numbers between few endpoints.
 //!
-//! An input is a list of records of [`RECORD_BYTES`] bytes, one per segment. Sequence and acknowledgment
-//! numbers may be relative to earlier ones, because random numbers would rarely hit the window within 2^32.
+//! An input is a list of records of [`RECORD_BYTES`] bytes, one per segment. Random sequence and acknowledgment numbers
+//! would rarely be in the window, so a record can give them relative to earlier numbers.
 
 use tcptrace_lab_core::capture::Frame;
 
 use crate::bounds;
 use crate::pipeline::{Account, Pipeline};
 
-/// Bytes of a segment's description.
+/// Bytes of one record.
 pub const RECORD_BYTES: usize = 24;
 /// RAW in the LINKTYPE registry: IP without a link header.
 pub const RAW: u32 = 101;
@@ -17,7 +17,7 @@ const MAX_OPTION_BYTES: usize = 40;
 /// Units of time steps: none, 1 µs, 1 ms, and 1 ms backward.
 const STEP_UNITS_NS: [i64; 4] = [0, 1_000, 1_000_000, -1_000_000];
 
-/// The description of one segment, byte by byte.
+/// The record of one segment.
 pub struct Record<'a> {
     bytes: &'a [u8; RECORD_BYTES],
 }
@@ -40,7 +40,7 @@ impl<'a> Record<'a> {
         u32::from_le_bytes([self.bytes[at], self.bytes[at + 1], self.bytes[at + 2], self.bytes[at + 3]])
     }
 
-    /// Byte 0, bits 0 and 1: one of four connections; bit 2: its direction.
+    /// One of four connections (byte 0, bits 0 and 1). Bit 2 is the direction.
     pub fn connection(&self) -> usize {
         usize::from(self.bytes[0] & 3)
     }
@@ -53,22 +53,22 @@ impl<'a> Record<'a> {
         self.bit(0, 3)
     }
 
-    /// Byte 2: number of time units before the segment.
+    /// Number of time units before the segment (byte 2).
     pub fn step_count(&self) -> u8 {
         self.bytes[2]
     }
 
-    /// Byte 0, bits 4 and 5: time unit; byte 2: number of units.
+    /// Time before the segment. The unit is in byte 0, bits 4 and 5, and the number of units in byte 2.
     pub fn step_ns(&self) -> i64 {
         STEP_UNITS_NS[usize::from(self.bytes[0] >> 4 & 3)] * i64::from(self.step_count())
     }
 
-    /// Byte 0, bit 6: the data is not captured.
+    /// Whether the data is missing from the capture (byte 0, bit 6).
     fn is_cut(&self) -> bool {
         self.bit(0, 6)
     }
 
-    /// Byte 0, bit 7: longer than the IP header's length field allows.
+    /// Whether the packet is longer than the length field of IP allows (byte 0, bit 7).
     fn is_jumbo(&self) -> bool {
         self.bit(0, 7)
     }
@@ -77,7 +77,8 @@ impl<'a> Record<'a> {
         self.bytes[1]
     }
 
-    /// Byte 3, bits 6 and 7: whether the numbers are relative to earlier ones.
+    /// The sequence number. It is relative to earlier ones if byte 3, bit 6 is set. Bit 7 does the same for the
+    /// acknowledgment number.
     fn seq(&self, next: u32) -> u32 {
         if self.bit(3, 6) { next.wrapping_add(self.word(4)) } else { self.word(4) }
     }
@@ -91,7 +92,8 @@ impl<'a> Record<'a> {
         if self.is_jumbo() { bytes << 16 } else { bytes }
     }
 
-    /// Byte 3, bits 0 to 5: MSS, window scale, SACK permitted, timestamps, number of SACK blocks.
+    /// The options that byte 3, bits 0 to 5 select: MSS, window scale, SACK permitted, timestamps, number of SACK
+    /// blocks.
     fn options(&self, ack: u32, echo: u32) -> Vec<u8> {
         let mut options = Vec::new();
         if self.bit(3, 3) {
@@ -124,14 +126,14 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What one direction sent last.
+/// The end of a direction's data so far, and its last TCP timestamp.
 #[derive(Clone, Copy, Default)]
 pub struct Sent {
     next: u32,
     tsval: u32,
 }
 
-/// The state of each direction of each connection before the first segment.
+/// The four connections before their first segments.
 pub fn nothing_sent() -> [[Sent; 2]; 4] {
     [[Sent::default(); 2]; 4]
 }
@@ -155,13 +157,13 @@ pub fn segments(input: &[u8]) -> Account {
     })
 }
 
-/// The captured bytes of the packet that `record` describes, and its length on the wire.
+/// The captured bytes of the packet in `record`, and its length on the wire.
 pub fn packet(record: &Record<'_>, sent: &mut [Sent; 2]) -> (Vec<u8>, u32) {
     let (from, to) = if record.backwards() { (1, 0) } else { (0, 1) };
     let (seq, ack) = (record.seq(sent[from].next), record.ack(sent[to].next));
     let options = record.options(ack, sent[to].tsval);
     let header_bytes = (if record.is_v6() { 40 } else { 20 }) + 20 + options.len() as u32;
-    // The length field of a jumbo packet is 0; the frame's own length then counts.
+    // A jumbo packet has the length 0 in its header, so the frame's length counts.
     let most = if record.is_jumbo() { u32::MAX } else { 65_535 };
     let payload_bytes = record.payload_bytes().min(most - header_bytes);
     let controls = u32::from(record.flags() & 1) + u32::from(record.flags() >> 1 & 1);
@@ -173,7 +175,7 @@ pub fn packet(record: &Record<'_>, sent: &mut [Sent; 2]) -> (Vec<u8>, u32) {
     bytes.extend(ports[to].to_be_bytes());
     bytes.extend(seq.to_be_bytes());
     bytes.extend(ack.to_be_bytes());
-    // A wrong data offset in one of 256 cases.
+    // In one of 256 cases, the data offset is wrong.
     let words = if record.bytes[19] == 0xff { record.bytes[18] & 15 } else { 5 + options.len() as u8 / 4 };
     bytes.extend([words << 4, record.flags()]);
     bytes.extend(record.half(12).to_be_bytes());

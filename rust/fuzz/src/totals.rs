@@ -1,4 +1,4 @@
-//! Totals of a table's batches, independent of the size of the batches.
+//! Totals of a table. They do not depend on the size of its batches.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,7 +8,7 @@ use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Ty
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::DataType;
 
-/// Columns by table and name.
+/// Totals of columns by (table, name of the column).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Totals(BTreeMap<(&'static str, String), Column>);
 
@@ -17,8 +17,8 @@ pub struct Totals(BTreeMap<(&'static str, String), Column>);
 struct Column {
     rows: u64,
     nulls: u64,
-    /// Sum over the values, each hashed with the number of its row. Rows of connections have no fixed order and
-    /// are hashed with the connection's number. 0 for columns of text and lists.
+    /// Sum over the hashes of all values. Each value is hashed with the number of its row. Rows of connections have no
+    /// fixed order, so they are hashed with the connection's number. Columns of text and lists have 0.
     digest: u64,
 }
 
@@ -42,7 +42,7 @@ impl Totals {
         }
     }
 
-    /// The table and column in which two totals differ, with both values.
+    /// The first table and column with different totals, and both totals.
     pub fn first_difference(&self, other: &Self) -> Option<String> {
         let names = self.0.keys().chain(other.0.keys());
         names

@@ -1,5 +1,5 @@
-//! Long inputs: megabytes of the known worst case for each list in the engine. libFuzzer tries short inputs, so
-//! quadratic cost shows only here.
+//! Long inputs, with the known worst case of each list in the engine. libFuzzer tries short inputs, so only these tests
+//! reveal quadratic cost.
 
 use tcptrace_lab_core::capture::{Frame, LinkType};
 use tcptrace_lab_fuzz::bounds;
@@ -7,7 +7,7 @@ use tcptrace_lab_fuzz::pipeline::{Account, Pipeline};
 
 const RAW: LinkType = 101;
 const ERF: LinkType = 197;
-/// Number of frames per input: more than most lists of the engine may contain.
+/// Number of frames per input. It exceeds the limit of most lists in the engine.
 const FRAMES: u32 = 100_000;
 
 const FIN_AND_SYN: u8 = 3;
@@ -18,8 +18,8 @@ const MORE_FRAGMENTS: u32 = 0x2000;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Reads the frames that `frame` makes of the numbers from 0: (captured bytes, bytes on the wire that are not
-/// captured).
+/// Reads the frames that `frame` makes from the numbers 0, 1, 2 and so on. `frame` returns the captured bytes, and the
+/// number of bytes that the capture lacks.
 fn read(link_type: LinkType, frames: u32, frame: impl Fn(u32) -> (Vec<u8>, u32)) -> Account {
     bounds::hold(&[], 0, || {
         let mut pipeline = Pipeline::default();
@@ -37,7 +37,8 @@ fn read(link_type: LinkType, frames: u32, frame: impl Fn(u32) -> (Vec<u8>, u32))
     })
 }
 
-/// An IPv4 packet. Its length field is 0, which means the length of the frame. `fragment` is the second word.
+/// An IPv4 packet with length 0 in its header, so the frame's length counts. `fragment` is the second word of the
+/// header.
 fn ip(protocol: u8, fragment: u32, rest: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x45, 0, 0, 0];
     bytes.extend(fragment.to_be_bytes());
@@ -58,7 +59,7 @@ fn segment(from_client: bool, seq: u32, flags: u8) -> Vec<u8> {
     packet
 }
 
-/// A handshake, then the segments that `segment_at` makes.
+/// A handshake, followed by the segments from `segment_at`.
 fn after_handshake(at: u32, segment_at: impl Fn(u32) -> (Vec<u8>, u32)) -> (Vec<u8>, u32) {
     match at {
         0 => (segment(true, 0, SYN), 0),
@@ -110,7 +111,7 @@ fn every_fragment_waits_for_others() {
 #[test]
 fn every_cell_is_of_another_channel() {
     let account = read(ERF, FRAMES, |at| {
-        // ERF: 8 bytes of time, type 3 (a cell), flags, length of the record, loss counter, length on the wire.
+        // ERF header: 8 bytes of time, type 3 (a cell), flags, record length, loss counter, length on the wire.
         let mut record = vec![0, 0, 0, 0, 0, 0, 0, 0, 3, 4, 0, 72, 0, 0, 0, 52];
         record.extend((at.wrapping_mul(7_919) << 4 & 0x0fff_fff0).to_be_bytes());
         record.extend([0; 48]);
@@ -122,7 +123,7 @@ fn every_cell_is_of_another_channel() {
 #[test]
 fn every_frame_comes_by_another_path_of_layers() {
     read(RAW, FRAMES, |at| {
-        // A Weyl sequence: its upper bits look random and never repeat.
+        // A Weyl sequence. Its upper bits look random and never repeat.
         let mut choices = (u64::from(at) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
         let mut packet = segment(true, 1, ACK);
         for _ in 0..7 {
@@ -143,13 +144,14 @@ fn every_segment_opens_a_connection() {
     assert_eq!(account.segments, u64::from(FRAMES));
 }
 
-/// Opens more connections at a time than the engine tracks. Those closed to make room are handed out once, and
-/// their later segments open new ones.
+/// Opens more connections at a time than the engine tracks. A connection that is closed for room is returned once. Its
+/// later segments open a new connection.
 #[test]
 fn more_connections_than_are_followed_take_turns() {
     let frames = 4 * FRAMES;
     let account = read(RAW, frames, |at| {
-        // A step without a common factor with the number of hosts visits all of them, then all again.
+        // This step has no common factor with the number of hosts, so it visits all of them before the first one comes
+        // again.
         let host = at.wrapping_mul(7_919) % (3 * FRAMES / 2);
         let flags = [SYN, ACK, FIN_AND_SYN, ACK][at as usize % 4];
         let mut packet = segment(true, at, flags);

@@ -1,4 +1,4 @@
-//! Long files: as many of the smallest blocks, records and compressed parts as fit.
+//! Long files with as many of the smallest blocks, records and compressed parts as fit.
 
 use tcptrace_lab_fuzz::{file, pipeline::Account};
 
@@ -15,12 +15,12 @@ fn section() -> Vec<u8> {
     block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff])
 }
 
-/// An interface of a link type, without options.
+/// An interface description block without options.
 fn interface(link_type: u16) -> Vec<u8> {
     block(1, &[link_type.to_le_bytes(), [0; 2], [0; 2], [0; 2]].concat())
 }
 
-/// A packet without bytes on an interface.
+/// A packet block without data.
 fn packet(interface: u32) -> Vec<u8> {
     block(6, &[interface.to_le_bytes(), [0; 4], [0; 4], [0; 4], [0; 4]].concat())
 }
@@ -61,7 +61,7 @@ fn every_packet_is_empty() {
     assert_eq!(account.segments, 0);
 }
 
-/// The output of `gzip`, `zstd`, `lz4` and `xz` for empty input, and a frame without data of lz4 and zstd.
+/// The output of `gzip`, `zstd`, `lz4` and `xz` for empty input, and a skippable frame of zstd and lz4.
 const EMPTY: [(&str, &[u8]); 5] = [
     ("gzip", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0"),
     ("zstd", b"\x28\xb5\x2f\xfd\x20\0\x01\0\0"),

@@ -1,6 +1,6 @@
-//! Runs the seeds, truncated and mutated too. Without libFuzzer, this takes a few seconds, or `FUZZ_SECONDS`
-//! per target. A generator with a fixed seed makes the mutations, so that failures repeat. A failing input is
-//! written to `artifacts/TARGET/`.
+//! Runs the seeds, and mutations of them, without libFuzzer. This takes a few seconds, or `FUZZ_SECONDS` per target. A
+//! generator with a fixed seed makes the mutations, so failures can be repeated. A failing input is written to
+//! `artifacts/TARGET/`.
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use tcptrace_lab_fuzz::{TARGETS, Target};
 
-/// Mutations per seed if no time is given.
+/// Mutations per seed, unless a time is given.
 const CHANGES: usize = 40;
-/// Seeds without TCP, or without readable TCP.
+/// Seeds without readable TCP.
 const WITHOUT_TCP: [&str; 10] = [
     "file/empty",
     "file/snoop",
@@ -29,7 +29,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Names and bytes of the seeds, in the order of the names.
+/// Names and bytes of the seeds in order of their names.
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = root().join("seeds").join(target);
     let mut paths: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -53,7 +53,7 @@ fn run(target: Target, name: &str, input: &[u8]) -> u64 {
     }
 }
 
-/// `SplitMix64` by Steele et al. (OOPSLA 2014): small, and good enough to choose mutations.
+/// `SplitMix64` by Steele et al. (OOPSLA 2014). It is small, and good enough to choose mutations.
 struct Random(u64);
 
 impl Random {
@@ -64,14 +64,14 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// A number below `bound`, or 0.
+    /// A number below `bound`, or 0 if `bound` is 0.
     fn below(&mut self, bound: usize) -> usize {
         (self.next() as usize).checked_rem(bound).unwrap_or(0)
     }
 }
 
-/// Mutates `input` in one place: a bit, a byte, a number that is often a limit, a truncation, or a part that is
-/// removed, duplicated or taken from `other`.
+/// Mutates `input` in one place. It changes a bit, a byte or a number (often to a limit), truncates the input, or
+/// removes, duplicates or replaces a part. A new part comes from `other`.
 fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     const NUMBERS: [u32; 8] = [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff];
     let at = random.below(input.len());
@@ -96,7 +96,7 @@ fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Replays the seeds of `name`, then mutations of them.
+/// Runs the seeds of `name`, then mutations of them.
 fn fuzz(name: &str) {
     let target = TARGETS.iter().find(|(known, _)| *known == name).unwrap().1;
     let seeds = seeds(name);

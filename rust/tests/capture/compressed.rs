@@ -1,4 +1,4 @@
-//! gzip, zstd, lz4 and xz: recognized by content, read in many pieces, truncated, damaged and hostile.
+//! Captures in gzip, zstd, lz4 and xz: recognized by content, read in pieces, truncated, damaged, and hostile.
 
 use std::io::{Cursor, Read, Write};
 
@@ -8,9 +8,9 @@ use tcptrace_lab_core::error::ErrorKind;
 
 use crate::support::*;
 
-/// A capture of three frames (1,700,000,000 s and later; 20 bytes of 0, 1, 2; 60 on the wire), compressed by
-/// the tools themselves: gzip 1.12 -9n, zstd 1.5.4 -19, lz4 1.9.4 -9, lz4 -9 -BD --content-size, lz4 -l, xz
-/// 5.4.1 -9.
+/// A capture of three frames, compressed by the original tools. The frames were captured from 1,700,000,000 s on, have
+/// 20 captured bytes each (of value 0, 1 or 2), and 60 bytes on the wire. The tools are gzip 1.12 -9n, zstd 1.5.4 -19,
+/// lz4 1.9.4 -9, lz4 -9 -BD --content-size, lz4 -l, xz 5.4.1 -9.
 const PACKED_BY_TOOLS: [(&str, &str); 6] = [
     (
         "gzip",
@@ -76,7 +76,7 @@ type Packer = fn(&[u8]) -> Vec<u8>;
 
 pub const PACKERS: [(&str, Packer); 4] = [("gzip", gzip), ("zstd", zstd), ("lz4", lz4), ("xz", xz)];
 
-/// A capture of `frames` frames of 1,000 bytes, half of them noise, so that it has many compressed blocks.
+/// A capture of `frames` frames of 1,000 bytes. Half of them are noise, so it has many compressed blocks.
 fn noisy_capture(frames: u32) -> Vec<u8> {
     let mut file = pcap_header(Order::Little, MICROSECONDS, 1500, RAW);
     let mut state = 1_u32;
@@ -167,10 +167,10 @@ fn a_wrong_checksum_is_damage_after_all_frames() {
 
 #[test]
 fn a_window_above_the_limit_is_refused_before_memory_is_taken() {
-    // zstd: no single segment, window descriptor 0xA0, which means 2^(10+20) bytes.
+    // zstd: not a single segment, window descriptor 0xA0. This means a window of 2^(10+20) bytes.
     let error = read_bytes([&0xFD2F_B528_u32.to_le_bytes()[..], &[0x00, 0xA0, 1, 0, 0]].concat()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unsupported, "{error}");
-    // xz: a dictionary of 1 GiB (its property byte is 36).
+    // xz: a dictionary of 1 GiB (property byte 36).
     let mut options = lzma_rust2::XzOptions::with_preset(1);
     options.lzma_options.dict_size = 1 << 30;
     let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
@@ -181,8 +181,8 @@ fn a_window_above_the_limit_is_refused_before_memory_is_taken() {
 
 #[test]
 fn a_bomb_is_refused_when_it_has_expanded_too_far() {
-    // One zstd frame of run-length blocks: 128 KiB of zeros for each 4 bytes. The header is that of a pcap
-    // file, so the zeros are records of 16 bytes with time 0 and length 0.
+    // One zstd frame of run-length blocks: each 4 bytes become 128 KiB of zeros. After the header of a pcap file, the
+    // zeros are records of 16 bytes with time 0 and length 0.
     let mut packed = [&0xFD2F_B528_u32.to_le_bytes()[..], &[0x00, 0x58]].concat();
     let header = pcap_header(Order::Little, NANOSECONDS, 1500, RAW);
     packed.extend(&((header.len() as u32) << 3).to_le_bytes()[..3]);
@@ -212,7 +212,7 @@ fn a_cut_gzip_file_gives_all_that_can_be_inflated() {
     let packed = gzip(&plain);
     for cut in (20..packed.len()).step_by(997) {
         let mut inflated = Vec::new();
-        // Cross-check: flate2's own reader, which also ends with an error here.
+        // flate2's own reader gives the expected bytes. It ends with an error here, too.
         let _ = flate2::read::GzDecoder::new(&packed[..cut]).read_to_end(&mut inflated);
         let whole_frames = inflated.len().saturating_sub(24) / 1016;
         match read_bytes(packed[..cut].to_vec()) {
@@ -228,7 +228,7 @@ fn a_cut_gzip_file_gives_all_that_can_be_inflated() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// For a truncation in any compression: leading frames unchanged, then the report of the truncation.
+    /// A truncated file of any compression returns its first frames unchanged, and then reports the truncation.
     #[test]
     fn a_cut_gives_frames_from_the_front_and_then_says_so(kind in 0..4_usize, part in 0.0..1.0_f64) {
         let plain = noisy_capture(600);
@@ -242,7 +242,7 @@ proptest! {
                 prop_assert!(all.frames.len() < expected.len() && expected.starts_with(&all.frames), "{}", name);
                 prop_assert_eq!(all.errors.len(), 1);
                 prop_assert_eq!(all.errors[0].kind, ErrorKind::Cut, "{}: {}", name, &all.errors[0]);
-                // Only the content of an unfinished block, at most 256 KiB, may be missing.
+                // Only an unfinished block can be missing, which has at most 256 KiB.
                 let missing = part * 600.0 - all.frames.len() as f64;
                 prop_assert!(missing < 700.0 * 0.5, "{}: {} frames of {}", name, all.frames.len(), part * 600.0);
             }

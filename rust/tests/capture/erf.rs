@@ -1,11 +1,11 @@
-//! Handwritten ERF files. The whole record is the frame; a file without magic number is accepted only if it is
+//! Handwritten ERF files. A frame is a whole record. A file without a magic number is accepted only if it is
 //! consistent.
 
 use tcptrace_lab_core::error::ErrorKind;
 
 use crate::support::*;
 
-/// 2023-11-14.
+/// A time in 2023, in seconds since 1970.
 const SECOND: u32 = 1_700_000_000;
 
 fn ethernet(second: u32, payload_bytes: usize) -> Vec<u8> {
@@ -26,15 +26,14 @@ fn a_record_is_a_frame_with_its_header() {
     let all = read_whole([record.clone(), ethernet_file()].concat());
     let frame = &all.frames[0];
     assert_eq!((frame.number, frame.ts_ns, frame.link_type), (1, Some(1_700_000_000_500_000_000), Some(197)));
-    // 1,514 bytes on the wire; the record adds a header of 16 bytes, and 2 bytes of Ethernet offset and
-    // padding.
+    // 1,514 bytes on the wire, 16 bytes of record header, and 2 bytes of Ethernet offset and padding.
     assert_eq!((frame.original_bytes, &frame.data), (1532, &record));
     assert_eq!((all.info.format.as_str(), all.info.snaplen_bytes, all.info.resolution_ns), ("erf", 0, 1));
 }
 
 #[test]
 fn a_fraction_of_a_second_is_rounded_to_the_nearest_nanosecond() {
-    // 2^-32 s is 0.2328 ns: three of them round to 1 ns, and the last of a second rounds to the next second.
+    // 2^-32 s is 0.2328 ns. Three of them round to 1 ns. The last one of a second rounds to the next second.
     for (fraction, ns) in [(0, 0), (2, 0), (3, 1), (0x8000_0000, 500_000_000), (0xFFFF_FFFF, 1_000_000_000)] {
         let record = erf_record(&Erf { fraction, seconds: SECOND, ..Erf::of(22) }, &[0x45; 40], 40);
         assert_eq!(read_whole(record).frames[0].ts_ns, Some(i64::from(SECOND) * 1_000_000_000 + ns), "{fraction}");
@@ -132,8 +131,8 @@ fn records_that_do_not_agree_with_each_other_are_no_erf() {
 
 #[test]
 fn text_that_would_pass_for_records_stays_text() {
-    // Seconds "2023" (LE), type "\n", length 0x2020. The file has this length, so the only record would be
-    // complete.
+    // The text is also an ERF record: seconds "2023" (little-endian), type "\n", length 0x2020. The file has this
+    // length, so its only record is complete.
     let mut text = b"abcd2023\n\n  abab".to_vec();
     text.resize(0x2020, b'x');
     let error = read_bytes(text).unwrap_err();

@@ -1,5 +1,5 @@
-//! Captures truncated at every byte, and captures with changed bytes: the complete frames first, one clear
-//! error, never a panic.
+//! Captures that are truncated at every byte, and captures with changed bytes. They return the complete frames, then
+//! one clear error, and never panic.
 
 use std::sync::LazyLock;
 
@@ -9,12 +9,12 @@ use tcptrace_lab_core::error::ErrorKind;
 use crate::compressed::PACKERS;
 use crate::support::*;
 
-/// A file, the offsets at which its records end, and the number of frames up to each.
+/// A file with the ends of its records.
 struct Sample {
     bytes: Vec<u8>,
-    /// Number of bytes from which on a truncated file is recognized.
+    /// Minimum length at which the truncated file is still recognized.
     known_from: usize,
-    /// (offset after a record, frames so far).
+    /// Pairs of an offset after a record and the number of frames up to it.
     ends: Vec<(usize, usize)>,
 }
 
@@ -56,7 +56,7 @@ fn pcapng_sample() -> Sample {
     sample
 }
 
-/// An ERF file has no header; its first record identifies it.
+/// An ERF file has no header. Its first record identifies it.
 fn erf_sample() -> Sample {
     let record = |kind, extensions: &[[u8; 8]], bytes| {
         let erf = Erf { extensions: extensions.to_vec(), fraction: 1 << 30, ..Erf::of(kind) };
@@ -105,14 +105,14 @@ fn every_prefix_gives_the_frames_it_holds_whole_and_then_says_that_it_is_cut() {
     }
 }
 
-/// The plain samples, and each of them compressed in each format.
+/// The samples without compression, and with each compression.
 static ALL_FORMS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let plain: Vec<_> = samples().into_iter().map(|sample| sample.bytes).collect();
     let packed = plain.iter().flat_map(|bytes| PACKERS.map(|(_, pack)| pack(bytes)));
     packed.chain(plain.clone()).collect()
 });
 
-/// For any bytes, reading ends, and its results are limited by the number of bytes.
+/// Reading ends for any bytes. The number of results is limited by the number of bytes.
 fn survives(bytes: Vec<u8>) {
     if let Ok(all) = read_bytes(bytes) {
         assert!(all.errors.len() <= 1);

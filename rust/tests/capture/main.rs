@@ -1,5 +1,5 @@
-//! Tests of capture files: handwritten formats, truncated and damaged at every byte, and compared with
-//! Wireshark's tools.
+//! Tests of capture files. They are handwritten, truncated and damaged at every byte, or compared with Wireshark's
+//! tools.
 
 #![expect(
     clippy::unwrap_used,

@@ -5,7 +5,7 @@ use tcptrace_lab_core::error::ErrorKind;
 
 use crate::support::*;
 
-/// A pcap with frames at these milliseconds. Each frame contains the file's tag and its index in the file.
+/// A pcap file with frames at these times. A frame contains the file's tag and its own index in the file.
 fn pcap_at(tag: u8, milliseconds: &[u32]) -> Vec<u8> {
     let mut file = pcap_header(Order::Little, MICROSECONDS, 1500, RAW);
     for (index, ms) in milliseconds.iter().enumerate() {

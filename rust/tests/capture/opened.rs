@@ -1,4 +1,4 @@
-//! What can be opened: files, pipes, and the many things that are no captures.
+//! Opening files, pipes, and many things that are no captures.
 
 use std::io::Write;
 
@@ -56,7 +56,7 @@ fn stdin_is_read_only_once() {
 fn a_pipe_gives_each_frame_as_soon_as_it_was_written() {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let bytes = small_pcap();
-    // The header alone is enough to open a capture; nothing waits for records.
+    // The header alone suffices to open a capture, without waiting for records.
     writer.write_all(&bytes[..24]).unwrap();
     let mut capture = Capture::from_stream("pipe", reader).unwrap();
     for record in 0..3 {

@@ -1,4 +1,4 @@
-//! pcap and its variants.
+//! pcap files and their variants.
 
 use std::io::Cursor;
 
@@ -58,14 +58,14 @@ fn kuznetzov_records_have_eight_or_twelve_bytes_more() {
 
 #[test]
 fn standard_magic_with_longer_record_headers_is_recognised_by_its_records() {
-    // Red Hat 6.1 wrote the 24-byte header under the standard magic, Nokia a 20-byte one.
+    // Two layouts with the standard magic number: Red Hat 6.1 wrote record headers of 24 bytes, and Nokia of 20 bytes.
     let order = Order::Little;
     for (extra, name) in [
         ([order.u32(3).to_vec(), order.u16(0x0800).to_vec(), vec![0, 0]].concat(), "modified pcap"),
         (order.u32(0x9FBF_B601).to_vec(), "Nokia pcap"),
         (order.u32(0).to_vec(), "Nokia pcap"), // written by Wireshark
     ] {
-        // An address that looks like a protocol and a packet type of the longer header.
+        // The address looks like the protocol and packet type of the longer header.
         let frame = [&[2, 0, 0, 0, 0, 2][..], &[0xEE; 54]].concat();
         let mut file = pcap_header(order, MICROSECONDS, 1500, ETHERNET);
         for second in 0..4 {
@@ -123,7 +123,7 @@ fn version_1_is_refused() {
 
 #[test]
 fn the_link_type_is_the_lower_half_of_its_field() {
-    // An FCS of 4 bytes (2 × 16 bit), and the flag for it.
+    // An FCS of 4 bytes (2 × 16 bits), and the flag for a valid length.
     let mut file = pcap_header(Order::Little, MICROSECONDS, 1500, 0x2400_0000 | RAW);
     file.extend(pcap_record(Order::Little, 0, 0, b"abcd", 4));
     let all = read_whole(file);
@@ -171,7 +171,7 @@ fn records_above_the_snap_length_are_read() {
 
 #[test]
 fn a_captured_length_beyond_belief_is_damage() {
-    // Without a larger snaplen, 262,144 bytes are the maximum; with one, up to 16 MiB.
+    // The maximum is 262,144 bytes, or up to 16 MiB with a larger snaplen.
     for (snaplen, length, believed) in [
         (65_535, 262_144, true),
         (65_535, 262_145, false),

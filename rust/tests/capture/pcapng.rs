@@ -1,4 +1,4 @@
-//! pcapng: sections, interfaces, kinds of blocks, and malformed blocks.
+//! pcapng files: sections, interfaces, kinds of blocks, and malformed blocks.
 
 use tcptrace_lab_core::error::ErrorKind;
 
@@ -135,8 +135,8 @@ fn drops_are_the_statistics_or_what_the_packets_say_whichever_is_more() {
             &[option(order, 1, b"comment"), drops(3)[0].clone(), option(order, 4, b"bad")],
         ),
         enhanced(order, 1, 0, b"abc", 3, &drops(1)),
-        // The statistics are cumulative, so the last count is used. 4 by the interface plus 3 by the system
-        // exceed the 5 above.
+        // Statistics are cumulative, so the last ones count. The interface dropped 4 packets and the system 3, which is
+        // more than the 5 drops in packet blocks.
         statistics(0, &[option(order, 5, &order.u64(1))]),
         statistics(0, &[option(order, 5, &order.u64(4)), option(order, 7, &order.u64(3))]),
         section(order),
@@ -151,12 +151,12 @@ fn blocks_without_a_packet_are_skipped_or_numbered_as_wireshark_does() {
     let order = Order::Little;
     let mut file = [section(order), interface(order, 1, 0, &[])].concat();
     let packet = enhanced(order, 0, 1, b"packet", 6, &[]);
-    // Blocks that get no number: name resolution, decryption secrets, an unknown one, a local one.
+    // Blocks without a number: name resolution, decryption secrets, an unknown block, a local block.
     for kind in [4, 10, 0x1234, 0x8000_0001] {
         file.extend(block(order, kind, b"no packet in here"));
     }
     file.extend(&packet);
-    // Blocks that get a number: custom blocks, the systemd journal, sysdig events.
+    // Blocks with a number: custom blocks, the systemd journal, sysdig events.
     for kind in [0x0BAD, 0x4000_0BAD, 9, 0x204, 0x216, 0x221] {
         file.extend(block(order, kind, b"no packet in here"));
     }

@@ -1,11 +1,10 @@
-//! Builds captures byte by byte, and reads everything that a capture contains.
+//! Builds captures byte by byte, and reads everything in a capture.
 
 use std::io::{Cursor, Read};
 
 use tcptrace_lab_core::capture::{Capture, CaptureInfo};
 use tcptrace_lab_core::error::{CaptureError, Problem};
 
-/// The byte order of a handwritten file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Little,
@@ -57,7 +56,7 @@ pub fn pcap_header_of_version(
     file
 }
 
-/// A pcap record: seconds, fraction, captured bytes, original length.
+/// A pcap record: seconds, fraction, captured length, original length, data.
 pub fn pcap_record(order: Order, seconds: u32, fraction: u32, data: &[u8], original: u32) -> Vec<u8> {
     let mut record = order.words(&[seconds, fraction, data.len() as u32, original]);
     record.extend(data);
@@ -74,7 +73,7 @@ pub fn block(order: Order, kind: u32, body: &[u8]) -> Vec<u8> {
     block
 }
 
-/// An option: code, length, value padded to a multiple of four.
+/// A pcapng option: code, length, value padded to a multiple of four.
 pub fn option(order: Order, code: u16, value: &[u8]) -> Vec<u8> {
     let mut option = order.u16(code).to_vec();
     option.extend(order.u16(value.len() as u16));
@@ -119,7 +118,8 @@ pub struct Erf {
     /// Fraction of a second in units of 2^-32 s.
     pub fraction: u32,
     pub lost: u16,
-    /// Type and content of each extension header. The bit that announces another one is set on writing.
+    /// Type and content of each extension header. The bit that announces another header is added when the record is
+    /// built.
     pub extensions: Vec<[u8; 8]>,
 }
 
@@ -130,7 +130,8 @@ impl Erf {
     }
 }
 
-/// An ERF record, padded to a multiple of eight. `body` begins with what the type puts before the packet.
+/// An ERF record, padded to a multiple of eight. `body` begins with the bytes that the record type puts before the
+/// packet.
 pub fn erf_record(erf: &Erf, body: &[u8], wire_bytes: u16) -> Vec<u8> {
     const EXTENDED: u8 = 0x80;
     const VARYING_LENGTH: u8 = 4;
@@ -168,7 +169,7 @@ pub struct All {
     pub info: CaptureInfo,
 }
 
-/// Reads an opened capture to its end, and checks that it stays at the end.
+/// Reads a capture to its end, and checks that it stays there.
 pub fn read_all(mut capture: Capture) -> All {
     let mut all = All::default();
     loop {
@@ -199,14 +200,14 @@ pub fn read_bytes(bytes: Vec<u8>) -> Result<All, CaptureError> {
     Capture::from_stream("memory", Cursor::new(bytes)).map(read_all)
 }
 
-/// Reads a capture that must open and end without error.
+/// Reads a capture from memory, which must not give errors.
 pub fn read_whole(bytes: Vec<u8>) -> All {
     let all = read_bytes(bytes).expect("opens");
     assert_eq!(all.errors.len(), 0, "{:?}", all.errors);
     all
 }
 
-/// A stream that returns a few bytes at a time, as pipes do.
+/// A stream that returns a few bytes at a time, like a pipe.
 pub struct Trickle {
     pub bytes: Cursor<Vec<u8>>,
     pub step: usize,
@@ -219,15 +220,15 @@ impl Read for Trickle {
     }
 }
 
-/// Records that Wireshark checks before it recognizes a file as ERF: here as many as this engine.
+/// Wireshark's number of records to check before it recognizes a file as ERF. Here, it is the number of this engine.
 const ERF_RECORDS: (&str, &str) = ("ERF_RECORDS_TO_CHECK", "3");
 
-/// Whether nothing may be left out (`CI=true`).
+/// Whether all comparisons must run (`CI=true`).
 pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !matches!(value.to_lowercase().as_str(), "" | "0" | "false"))
 }
 
-/// Runs one of Wireshark's tools. `None` if it is not installed, which continuous integration does not allow.
+/// Runs one of Wireshark's tools. Returns `None` if it is not installed; continuous integration fails instead.
 pub fn wireshark_tool(name: &str, arguments: &[&str]) -> Option<String> {
     match std::process::Command::new(name).args(arguments).env(ERF_RECORDS.0, ERF_RECORDS.1).output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
@@ -239,7 +240,7 @@ pub fn wireshark_tool(name: &str, arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// A file that is deleted at the end of the test.
+/// A file that exists until the end of the test.
 pub struct Temporary(pub std::path::PathBuf);
 
 impl Temporary {
@@ -256,7 +257,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // The file may already be deleted.
+        // The test has possibly deleted the file.
         let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -1,5 +1,4 @@
-//! Compares this engine with Wireshark: captures from other people, frame by frame, and files merged by
-//! `mergecap`.
+//! Compares this engine with Wireshark: other people's captures frame by frame, and files merged by `mergecap`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +6,7 @@ use tcptrace_lab_core::capture::Capture;
 
 use crate::support::*;
 
-/// Link types whose pseudo-header Wireshark removes, so that it reports smaller lengths.
+/// Link types whose pseudo-header Wireshark removes. It reports smaller lengths for them.
 const SUNATM: u32 = 123;
 const ERF: u32 = 197;
 
@@ -26,8 +25,8 @@ const EXCEPTIONS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Captures from elsewhere: the folder `CAPTURES`, or `../shared/captures` beside the project. Empty if there are none, which
-/// continuous integration does not allow.
+/// Other people's captures, in the folder `CAPTURES`, or in `../shared/captures` beside the project. Continuous
+/// integration fails without them.
 fn shared_captures() -> Vec<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/captures");
     let shared = std::env::var_os("CAPTURES").filter(|named| !named.is_empty()).map_or_else(beside, PathBuf::from);
@@ -42,7 +41,7 @@ fn shared_captures() -> Vec<PathBuf> {
     files
 }
 
-/// A frame as (number, time, original length, captured length).
+/// A frame: (number, time, original length, captured length).
 type Line = (u64, Option<i128>, u64, u64);
 
 /// Converts seconds with nine decimals to nanoseconds.
@@ -63,7 +62,7 @@ fn tshark_lines(path: &str) -> Option<Vec<Line>> {
     Some(lines.lines().map(line).collect())
 }
 
-/// Length of an ERF record's header, its extension headers and what its type adds.
+/// Length of the record header, the extension headers, and the bytes that the record type puts before the packet.
 fn erf_headers_bytes(record: &[u8]) -> u32 {
     let (mut bytes, mut more) = (16, record[8] >= 0x80);
     while more {
@@ -75,11 +74,11 @@ fn erf_headers_bytes(record: &[u8]) -> u32 {
     bytes as u32 + 4 * u32::from(multi_channel) + 2 * u32::from(ethernet)
 }
 
-/// A frame of this engine, with the lengths and time that Wireshark would report.
+/// A frame of this engine with Wireshark's idea of its lengths and time.
 fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
     let Some(link_type) = frame.link_type else {
-        // For a numbered block without a packet, Wireshark reports the length of its content, and the time of a
-        // journal entry.
+        // A numbered block without a packet has no length here. Wireshark reports the length of its content, and the
+        // time of a journal entry.
         return (frame.number, theirs.1, theirs.2, theirs.3);
     };
     let taken = match link_type {
@@ -89,9 +88,9 @@ fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
     };
     let mut lengths = (frame.original_bytes - taken, frame.data.len() as u32 - taken);
     if link_type == ERF {
-        lengths.1 = lengths.1.min(lengths.0); // the record is padded after the packet
+        lengths.1 = lengths.1.min(lengths.0); // padding follows the packet in a record
     }
-    // A time that does not fit in 64 bits of nanoseconds is unknown here.
+    // A time beyond 64 bits of nanoseconds is unknown here.
     let ts_ns = match (frame.ts_ns, theirs.1) {
         (None, Some(ns)) if i64::try_from(ns).is_err() => Some(ns),
         (ts_ns, _) => ts_ns.map(i128::from),
@@ -123,13 +122,13 @@ fn the_shared_captures_are_read_as_tshark_reads_them() {
     eprintln!("{} files, {frames} frames", files.len());
 }
 
-/// Handwritten files for cases that the shared captures lack.
+/// Handwritten files for cases that other people's captures lack.
 fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
     let mut files = Vec::new();
     let packet = |order, id, ticks| enhanced(order, id, ticks, &[0x45; 30], 99, &[]);
     for order in BOTH_ORDERS {
-        // Ixia's 0x1C0001AC is omitted: tshark 4.0 reads its nanoseconds as microseconds; later versions do
-        // not.
+        // Ixia's 0x1C0001AC is missing here, because tshark 4.0 reads its nanoseconds as microseconds. Later versions
+        // do not.
         for magic in [MICROSECONDS, NANOSECONDS, 0x1C00_01AB] {
             let mut file = pcap_header(order, magic, 0, RAW);
             if magic >> 16 == 0x1C00 {
@@ -168,7 +167,8 @@ fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
             file.extend(packet(order, id, 1_234_567_891));
         }
         files.push(("resolutions", file.clone()));
-        // Lengths that are no multiple of four, a wrong end, a block that is too short, an undefined interface.
+        // Lengths that are not a multiple of four, a wrong length at the end, a block that is too short, an undefined
+        // interface.
         let mut odd = packet(order, 2, 5);
         let end = odd.len() - 4;
         odd[4..8].copy_from_slice(&order.u32(end as u32 + 3));
@@ -191,7 +191,7 @@ fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
     files
 }
 
-/// All types of ERF records, with and without extension headers; times; lengths that are too small;
+/// ERF records of all types, with and without extension headers. Also various times, lengths that are too small, and
 /// truncations.
 fn erf_files() -> Vec<(&'static str, Vec<u8>)> {
     let types: Vec<u8> = (1..=25)
@@ -229,7 +229,7 @@ fn files_written_by_hand_are_read_as_tshark_reads_them() {
     }
 }
 
-/// Variants of pcap that Wireshark writes.
+/// The variants of pcap that Wireshark can write.
 const PCAP_VARIANTS: [&str; 5] = ["nsecpcap", "modpcap", "nokiapcap", "rh6_1pcap", "suse6_3pcap"];
 
 #[test]
@@ -250,8 +250,8 @@ fn variants_that_wireshark_writes_are_read_as_it_reads_them() {
 
 #[test]
 fn merged_captures_are_what_mergecap_makes_of_them() {
-    // Times that are never equal in two files, in one of which they run backward. mergecap orders ties
-    // differently (see `capture/merge.rs`).
+    // No time occurs in both files, because mergecap orders equal times differently (see `capture/merge.rs`). In one of
+    // the files, time runs backward.
     let of = |first: u32, steps: &[u32]| {
         let mut file = pcap_header(Order::Little, MICROSECONDS, 1500, RAW);
         let mut ms = first;

@@ -102,8 +102,8 @@ pub(crate) struct DirectionState {
 impl DirectionState {
     /// Converts the sequence number of this host's segment to an offset. As in Wireshark, the first captured segment
     /// defines offset 0: a SYN has offset 0, and without a SYN the first captured byte has offset 1. If the first
-    /// captured segment is a keepalive, its byte counts as already sent. A RST does not define offset 0, because an
-    /// attacker may have forged its sequence number (RFC 5961).
+    /// captured segment is a keepalive, the byte that it repeats counts as already sent. A RST does not define offset
+    /// 0, because an attacker may have forged its sequence number (RFC 5961).
     #[inline]
     pub(crate) fn place(&mut self, segment: &Segment) -> Placed {
         let syn = segment.flags.any(TcpFlags::SYN);
@@ -204,7 +204,7 @@ impl DirectionState {
     ///
     /// The SMSS is normally the MSS of the SYNs. The SMSS is the longest captured payload if no SYN was captured, if a
     /// tunnel reduces the MSS slightly, or if the sender rounds the MSS down to whole clusters. The SMSS is half of the
-    /// window if the sender limits its segments to half of the window. `two_in_flight` is set if two segments of the
+    /// window if the sender limits its segments to half of the window. `two_in_flight` is true if two segments of the
     /// longest payload were in flight at the same time; `max_window` is the largest window that the peer advertised.
     #[inline]
     pub(crate) fn smss_bytes(&self, max_window: u32, two_in_flight: bool) -> i64 {

@@ -32,7 +32,7 @@ pub(crate) fn exchange(
     let released = if has_data { Some(classify::released_by(segment, verdict, sender, receiver)) } else { None };
     sending::count(segment, &mut sender.figures);
     let sent = if reset { Sent::default() } else { sending::send(segment, placed, verdict, sender, receiver) };
-    // This is `match` and not `map`, because the closure of `map` would not be inlined into each caller.
+    // A `match` is used here, because the closure of `map` would not be inlined into each caller.
     let answer = match arrived_ack {
         Some(ack) => ack::acknowledge(segment, ack, sack_blocks.as_deref(), verdict.kind, receiver, revisions),
         None => Answer::default(),
@@ -57,8 +57,8 @@ pub(crate) fn exchange(
     }
 }
 
-/// Processes a packet that `verdict` classifies as a duplicate. The connection's state changes only in the count of
-/// duplicates.
+/// Processes a packet that `verdict` classifies as a duplicate. The connection's state does not change, except that the
+/// duplicate is counted and stored.
 #[cold]
 pub(crate) fn copied(
     segment: &Segment,

@@ -19,8 +19,8 @@ const MAX_COPIES: usize = 32;
 /// If an ACK follows a retransmission within 3/4 of the shortest RTT, the retransmission did not cause the ACK (Allman
 /// and Paxson, "On Estimating End-to-End Network Path Properties", 1999).
 const SOONER_THAN_RTT: (i64, i64) = (3, 4);
-/// If the shortest RTT is below this, it is no evidence of spurious retransmissions, because clocks and schedulers are
-/// not accurate enough (a heuristic).
+/// If the shortest RTT is below this value, an early ACK is no evidence of a spurious retransmission, because clocks
+/// and schedulers are not accurate enough (a heuristic).
 const MIN_JUDGED_RTT_NS: i64 = 1_000_000;
 
 /// A segment that was retransmitted or duplicated.
@@ -95,7 +95,6 @@ impl History {
             && self.sacked.is_empty()
     }
 
-    /// Adds a retransmission.
     pub(crate) fn resent(
         &mut self,
         placed: Placed,

@@ -64,7 +64,6 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// Adds a segment.
     #[inline]
     pub(crate) fn push(&mut self, segment: &Segment) {
         let print = Print::of(segment);

@@ -25,7 +25,6 @@ pub struct Revisions {
 }
 
 impl Revisions {
-    /// Adds a revision.
     #[cold]
     pub(crate) fn add(&mut self, revision: Revision) {
         if self.kept.len() < MAX_REVISIONS {
@@ -35,7 +34,6 @@ impl Revisions {
         }
     }
 
-    /// Appends the revisions of other connections.
     pub(crate) fn append(&mut self, others: Self) {
         self.dropped += others.dropped;
         others.kept.into_iter().for_each(|revision| self.add(revision));

@@ -18,9 +18,9 @@ use crate::hosts::{Acknowledging, is_loopback, is_near, is_unasked, turnaround_n
 use crate::nullable::Nullable;
 use crate::sender::{LONGEST_NS, NS_PER_MS, REACTION_NS, SLOW_REACTION_NS, SenderTotals};
 
-/// The causal window as a share of the RTT, in a capture at the sender.
+/// In a capture at the sender, an ACK may have released a segment that was sent within this share of the RTT after it.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
-/// The causal window as a share of the RTT, in a capture away from the sender, where delays on the path vary.
+/// The share that replaces [`CAUSAL_SHARE_NEAR`] in a capture away from the sender, where delays on the path vary.
 const CAUSAL_SHARE_FAR: f64 = 0.5;
 /// Segments that follow each other within this time were sent as one burst: a host needs 1 to 10 µs per segment
 /// (measured on loopback and veth).
@@ -37,11 +37,11 @@ const PLATEAU_ROUNDS: i64 = 5;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
 /// A pace is steady if the segments sent at this pace outnumber the other segments by at least this many (a heuristic).
 const STEADY_SEGMENTS: i64 = 5;
-/// A steady interval of at most 1/4 of the RTT does not come from a small send buffer, which would cause one flight per
-/// RTT (a heuristic).
+/// A small send buffer causes one flight per RTT. It is therefore not the cause of a steady interval of at most 1/4 of
+/// the RTT (a heuristic).
 const STEADY_PART: i64 = 4;
-/// If the segments at the pace outnumber the others by at least this share of all segments, there are no pauses between
-/// flights (a heuristic).
+/// If the segments at the steady pace outnumber the others by at least this share of all segments, there are no pauses
+/// between flights (a heuristic).
 const STEADY_SHARE: f64 = 0.75;
 /// A sender paces if the bursts at the most common pace outnumber the others by at least this many (a heuristic).
 const PACED_BURSTS: i64 = 5;
@@ -57,14 +57,14 @@ const CLOCK_TIMES: u32 = 3;
 /// If the application does not wait for answers, it sends at least this many small segments before an answer for each
 /// one that it sends after an answer (a heuristic).
 const AHEAD_TIMES: i64 = 3;
-/// A measured tick of a timestamp clock in this range is a millisecond; queues on the path explain the measurement
-/// error (a heuristic: the next longer tick in use is 4 ms).
+/// A measured tick of a timestamp clock in this range counts as a millisecond, because queues on the path falsify the
+/// measurement (a heuristic: the next longer tick in use is 4 ms).
 const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
 /// If the longest segment has at least this share of the SMSS, it may be a full-sized segment that a tunnel shortened.
 const TUNNEL_SHARE: f64 = 0.9;
 /// The MSS if the SYN offers none (RFC 9293, 3.7.1).
 pub const DEFAULT_MSS_BYTES: i64 = 536;
-/// The rate at which queues drain is valid if it comes from at least this many ACKs (a heuristic).
+/// The rate at which queues drain is valid if it was measured with at least this many ACKs (a heuristic).
 const MIN_RATE_SAMPLES: i64 = 10;
 
 /// Two times differ for certain if they are this many ticks of the capture's clock apart. A difference of one tick can
@@ -110,8 +110,8 @@ pub struct DirectionFacts {
     pub ended_by_others: bool,
     /// Whether the sender numbers the packets of this direction one by one (IPv4 identification).
     pub numbers_packets: bool,
-    /// Whether the sender has an old stack, which does not pace: its SYN offers neither SACK (1996) nor timestamps
-    /// (1992).
+    /// Whether the sender has an old stack, which does not pace: its SYN offers neither SACK (RFC 2018, 1996) nor
+    /// timestamps (RFC 1323, 1992).
     pub old: bool,
     /// Whether the connection uses no SACK (and so no DSACK, RFC 2883) and no timestamps (RFC 3522). ACKs therefore
     /// never show that a retransmission was spurious.
@@ -142,8 +142,8 @@ pub struct DirectionFacts {
     pub burst_ns: i64,
     /// A delay that exceeds the shortest one by more than this shows a queue on the path.
     pub queue_ns: i64,
-    /// Whether at least 5 more segments of one write are sent at the most common spacing than at other spacings. False
-    /// if the direction has timestamps.
+    /// Whether segments of one write come at a steady spacing: those at the most common spacing outnumber the others by
+    /// at least 5. False if the direction has timestamps.
     pub comes_steadily: bool,
     /// Whether the spacing of segments depends on their size. If so, it shows the rate of a line.
     pub comes_by_size: bool,

@@ -45,8 +45,8 @@ pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
-/// If an ACK releases a segment within 1/8 of the RTT after the previous segment, both belong to a train that the path
-/// has spaced. The pauses between flights are longer (a heuristic).
+/// If an ACK releases a segment, and the previous segment was sent at most 1/8 of the RTT before, both belong to a
+/// train that the path has spaced. The pauses between flights are longer (a heuristic).
 pub const TRAIN_PART: i64 = 8;
 /// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
@@ -158,7 +158,6 @@ pub(super) fn are(one: Option<i64>, other: Option<i64>, test: impl FnOnce(i64, i
     }
 }
 
-/// Returns `part` times `of`, as a float.
 pub(super) fn share(part: f64, of: i64) -> f64 {
     part * of as f64
 }

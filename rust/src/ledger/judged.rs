@@ -1,4 +1,4 @@
-//! The result for one wait: its cause, then its intervals.
+//! The result for one wait: its cause and its intervals.
 
 use super::cause::Cause;
 use super::rivals::Rivals;
@@ -14,7 +14,7 @@ pub(super) struct Verdict {
     pub cause: Option<Cause>,
     pub confidence: Confidence,
     /// Nanoseconds from the opening of the gate to the segment. The time before the opening has the cause of the gate.
-    /// `None`: the whole wait has the cause of the gate.
+    /// `None` if the whole wait has the cause of the gate.
     pub opened_ago_ns: Option<i64>,
     /// The cause of the time from the opening of the gate to the segment.
     pub then: Option<Cause>,

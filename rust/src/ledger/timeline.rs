@@ -38,8 +38,8 @@ const HELD: [Cause; 9] = [
     Cause::Timeout,
 ];
 
-/// The part of `gap_ns` that is transit: at most the sum of an undisturbed RTT and the jitter of the path (0 in a
-/// capture at the sender).
+/// The part of `gap_ns` that is transit: at most the sum of an undisturbed RTT and the jitter of the path. The jitter
+/// is 0 in a capture at the sender.
 pub(super) fn transit_ns(gap_ns: i64, undisturbed_ns: i64, unsteady_ns: i64) -> i64 {
     gap_ns.min(undisturbed_ns + unsteady_ns).max(0)
 }

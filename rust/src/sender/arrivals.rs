@@ -10,7 +10,6 @@ use crate::nullable::Nullable;
 /// Maximum number of arrivals in the queue. If more segments are in transit, the oldest count as arrived.
 const MAX_IN_TRANSIT: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
 
-/// Initial capacity of a queue.
 const INITIAL_CAPACITY: usize = 4;
 
 /// One segment of the peer.
@@ -62,7 +61,7 @@ struct Own {
     tsval: u32,
 }
 
-/// The fields that are mostly equal in consecutive arrivals, for example if data arrives at a host that sends none.
+/// The fields that are mostly equal in consecutive arrivals, for example at a host that only receives data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Common {
     ack: i64,
@@ -159,7 +158,6 @@ impl Queue {
         Some(front)
     }
 
-    /// Doubles the capacity.
     #[cold]
     fn grow(&mut self) {
         self.places.rotate_left(self.first);
@@ -184,7 +182,6 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Whether no arrival is in transit.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.queue.as_ref().is_none_or(|queue| queue.len == 0)
@@ -320,8 +317,8 @@ mod tests {
         for (ts_ns, offset, tsval) in [(0, 1000, 7), (10, 2000, 8), (11, 3000, 8), (12, 4000, 9)] {
             arrivals.push(&ack(ts_ns, offset, Some(tsval)));
         }
-        // A queue delays the departure, so it is captured long after the round trip of 20 ns. It echoes timestamp 8, so
-        // the arrival with timestamp 9 had not reached the sender when the departure was sent.
+        // A queue delays the departure, so it is captured long after the round trip of 20 ns. The departure echoes
+        // timestamp 8, so the arrival with timestamp 9 had not reached the sender when the departure was sent.
         assert_eq!(arrived(&mut arrivals, Some(8), 500, 20), [1000, 2000, 3000]);
         assert_eq!(arrivals.echo_ns(Some(8), 500).get(), Some(490));
     }

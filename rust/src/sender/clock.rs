@@ -50,9 +50,9 @@ impl Clock {
         self.lasted_ns.saturating_sub(self.ticks.saturating_mul(MILLISECOND_NS))
     }
 
-    /// Queueing delay of the last segment before the capture point. The capture delay of this segment exceeds the
-    /// smallest one so far by this value, less a tick and clock drift. The value is at most [`LONGEST_NS`], because a
-    /// broken clock may produce any timestamp.
+    /// Queueing delay of the last segment before the capture point: the difference between its capture delay and the
+    /// smallest one so far, less a tick and clock drift. The value is at most [`LONGEST_NS`], because a broken clock
+    /// may produce any timestamp.
     pub(super) fn queueing_delay_ns(&self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
         let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);

@@ -3,7 +3,6 @@
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
 
-/// A departing segment.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub(crate) struct Departure {

@@ -18,8 +18,9 @@ const BURST_SEGMENTS: i64 = 2;
 /// piece that it passes down (`__tcp_transmit_skb`, since 5.4).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Paced {
-    /// When the current burst began, and its bytes of data.
+    /// When the current burst began.
     began_ns: Nullable,
+    /// Bytes of data in the current burst.
     bytes: i64,
     pace: Steady,
 }

@@ -23,9 +23,9 @@ pub(super) struct Rounds {
     /// The largest flight of all earlier rounds since the sender last restarted or reduced its congestion
     /// window.
     highest: i64,
-    /// The last flight that was larger than all earlier flights by at least a segment, and the number of rounds since
-    /// that flight.
+    /// The last flight that was larger than all earlier flights by at least a segment.
     grown: i64,
+    /// Number of rounds since `grown`.
     steady: u16,
     /// Whether the sender reduced its congestion window in this round. If so, the flight includes lost segments.
     cut: bool,
@@ -38,7 +38,6 @@ pub(super) struct Rounds {
     longest: [Level; 2],
     /// The largest flight before any loss, and how many flights were about as large, consecutive or not.
     top: Level,
-    /// Whether the peer has sent data.
     peer_sent_data: bool,
 }
 
@@ -118,7 +117,6 @@ impl Rounds {
         }
     }
 
-    /// Records that the peer's application sent data.
     pub(super) fn peer_sent_data(&mut self) {
         self.peer_sent_data = true;
     }
@@ -134,8 +132,6 @@ impl Rounds {
         self.cut = true;
     }
 
-    /// The largest flight of all earlier rounds since the sender last restarted or reduced its congestion
-    /// window.
     pub(super) fn highest(&self) -> i64 {
         self.highest
     }

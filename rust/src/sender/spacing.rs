@@ -100,7 +100,6 @@ pub(super) struct Spacing {
 }
 
 impl Spacing {
-    /// Records whether segments carry TCP timestamps.
     #[inline]
     pub(super) fn set_timestamps(&mut self, timestamps: bool) {
         self.option_bytes = if timestamps { TIMESTAMP_BYTES } else { 0 };
@@ -177,7 +176,6 @@ impl Spacing {
         (Some(bytes).into(), Some(self.exchange_cells).into(), Some(ns).into())
     }
 
-    /// In a capture away from the sender, the shortest time from data to a FIN.
     pub(super) fn fin_ns(&self) -> Nullable {
         self.fin_ns
     }

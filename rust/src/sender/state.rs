@@ -19,7 +19,6 @@ use crate::nullable::Nullable;
 /// segments again (a heuristic).
 const WAITS_IN_A_ROW: u16 = 3;
 
-/// The state of one sender, as the segments that it sends and receives show it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SenderState {
     pub(super) arrivals: Arrivals,

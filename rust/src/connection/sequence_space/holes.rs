@@ -43,7 +43,6 @@ pub(crate) struct Holes {
 }
 
 impl Holes {
-    /// Adds the hole `start..end`.
     #[cold]
     pub(crate) fn open(&mut self, start: i64, end: i64, jumper: Stamp, acknowledged: bool) {
         if self.missing.len() >= MAX_HOLES {
@@ -53,7 +52,6 @@ impl Holes {
         self.top = end;
     }
 
-    /// Fills holes with the bytes `start..end`.
     #[inline]
     pub(crate) fn fill(&mut self, start: i64, end: i64) -> Filled {
         if self.missing.is_empty() || start >= self.top { Filled::default() } else { self.fill_some(start, end) }

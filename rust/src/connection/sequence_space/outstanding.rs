@@ -115,9 +115,9 @@ impl Outstanding {
         }
     }
 
-    /// Records another capture of the bytes `start..end`, which are below the highest offset sent: a retransmission
-    /// (`resent`), or an original that was captured late. For a retransmission, returns the earlier transmissions if
-    /// any of its bytes are still stored.
+    /// Records another capture of the bytes `start..end`, which are below the highest offset sent. `resent` is true for
+    /// a retransmission, and false for an original that was captured late. For a retransmission, returns the earlier
+    /// transmissions if any of its bytes are still stored.
     pub(crate) fn seen_again(
         &mut self,
         start: i64,

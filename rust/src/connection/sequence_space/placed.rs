@@ -1,6 +1,5 @@
 //! The position of a segment in the sequence space of its direction.
 
-/// The position of a segment in the sequence space of its direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed {
     /// Offset of the segment's first byte, or of its SYN.

@@ -45,7 +45,6 @@ impl Ranges {
         self.ranges.first().filter(|(left, _)| *left <= offset).map(|(_, right)| *right)
     }
 
-    /// Whether there are no ranges.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()

@@ -1,6 +1,6 @@
 //! The queueing delay on the path from the capture point to a host, as other connections of this host show it
-//! (`docs/how-it-decides.md`, 5). A queue that connections to two other hosts show at the same time is in the part that
-//! the paths to all hosts share.
+//! (`docs/how-it-decides.md`, 5). If connections to two other hosts show a queue at the same time, this queue is in the
+//! part that the paths to all hosts share.
 //!
 //! A host that sends only answers does not show the queue on the path to it: an answer may also have waited for the
 //! host's application. Two kinds of segments show queues, because no application delays them:
@@ -8,8 +8,8 @@
 //! - A sender in the middle of a write sends when an ACK arrives, and its segment echoes the timestamp of that ACK.
 //! - A receiver acknowledges data as soon as it arrives, if more data follows.
 //!
-//! Packets do not overtake each other. If a request passes the capture point after an ACK or data, it also reaches the
-//! host after this ACK or data. Its answer is therefore also late.
+//! Packets do not overtake each other. If an ACK or data waits in a queue, a request that passes the capture point
+//! after it waits too. The answer to this request is then also late.
 
 use std::fmt;
 use std::sync::Arc;

@@ -59,7 +59,8 @@ impl Evidence<'_> {
     }
 
     /// Whether this segment is a retransmission whose original was lost before the capture point. True if packets are
-    /// missing, the peer sent no data that they could have acknowledged, and the wait is longer than one RTT.
+    /// missing, the peer sent no data that the missing packets could have acknowledged, and the wait is longer than one
+    /// RTT.
     #[inline]
     pub(in super::super) fn was_lost_before_capture(&self) -> bool {
         self.packets_are_skipped() && !self.peer_spoke() && self.wait_ns > self.rtt_ns()
@@ -197,7 +198,6 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether the sender received its first ACK during this wait.
     pub(in super::super) fn received_first_ack(&self) -> bool {
         self.flight_before().is_none() && self.flight_after().is_some()
     }

@@ -31,8 +31,8 @@ impl Evidence<'_> {
 
     /// Whether Linux deferred the segment until an ACK came, although the receiver window had room for a few segments.
     /// The congestion window must not have been the limit: nothing was lost, and one of three conditions holds. The
-    /// flight was larger before, it filled an equally large receiver window, or it grew in a way that no congestion
-    /// window does. Stacks older than segmentation offload never defer.
+    /// flight was larger before, it filled an equally large receiver window, or it grew otherwise than any congestion
+    /// window. Stacks older than segmentation offload never defer.
     #[inline]
     pub(in super::super) fn was_deferred_by_window(&self) -> bool {
         self.was_released_by_ack()

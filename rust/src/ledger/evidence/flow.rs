@@ -59,8 +59,8 @@ impl Evidence<'_> {
             && (is(self.flight_after(), |flight| flight > 0) || self.write_was_unfinished())
     }
 
-    /// Whether a write may continue with this segment after all earlier data was acknowledged. Only a pacing timer keeps
-    /// such data back, and even a slow one sends a segment every few round trips.
+    /// Whether a write may continue with this segment after all earlier data was acknowledged. Only a pacing timer
+    /// keeps such data back, and even a slow pacing timer sends a segment every few round trips.
     fn write_was_unfinished(&self) -> bool {
         self.direction.pushes
             && self.wait_ns <= PACED_ROUND_TRIPS * self.wait.srtt_ns.get().unwrap_or(0).max(self.rtt_ns())
@@ -131,8 +131,8 @@ impl Evidence<'_> {
         self.direction.only_late && (self.is_in_queue() || self.was_delayed_on_path())
     }
 
-    /// Whether the ACK of a retransmission that filled the last hole released the segment. The test is false if no SYN
-    /// was captured: without a window scale, the window may have been full.
+    /// Whether a retransmission filled the last hole, and its ACK released the segment. The test is false if no SYN was
+    /// captured: without a window scale, the window may have been full.
     #[inline]
     pub(in super::super) fn was_repaired(&self) -> bool {
         self.wait.repaired_by.is_some() && self.window_is_known() && self.was_released_by_ack() && !self.was_only_late()

@@ -45,8 +45,8 @@ impl Evidence<'_> {
             return 0;
         }
         let Some(ticks) = self.wait.sent_ticks.get() else { return 0 };
-        // Queues that grow make a measured tick too long. If the clock ticks in milliseconds, their exact length is
-        // used instead.
+        // Queues that grow make a measured tick too long. If the clock ticks in milliseconds, a tick counts as exactly
+        // 1 ms instead.
         let by_clock_ns = if self.direction.ticks_milliseconds {
             (ticks + 1).saturating_mul(NS_PER_MS).saturating_add(self.wait_ns.div_euclid(DRIFT_PART))
         } else {

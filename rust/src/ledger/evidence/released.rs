@@ -1,5 +1,5 @@
-//! Whether an ACK released the segment. No ACK did if every window and buffer had room, or if the sender paces its
-//! segments (`docs/how-it-decides.md`, 2.2).
+//! Whether an ACK released the segment. No ACK released it if every window and buffer had room, or if the sender paces
+//! its segments (`docs/how-it-decides.md`, 2.2).
 
 use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
 use super::{Evidence, are, is};
@@ -127,8 +127,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the direction shows pacing: bursts at an even interval, or, if nothing was lost, segments that are sent
-    /// at any time between two ACKs. During loss recovery, segments do not follow each ACK either. False if Nagle's
-    /// algorithm also explains the wait.
+    /// at any time between two ACKs. Losses matter because segments do not follow each ACK during loss recovery either.
+    /// False if Nagle's algorithm also explains the wait.
     pub(in super::super) fn shows_pacing(&self) -> bool {
         let direction = self.direction;
         (direction.paces || (direction.leaves_between_acks && direction.nothing_lost)) && !self.nagle_may_hold()

@@ -51,7 +51,7 @@ impl Evidence<'_> {
             && (self.is_timed_out() || is(self.flight_after(), |flight| flight != 0))
     }
 
-    /// Whether the retransmission timer may have expired although nothing was lost. A receiver may delay the ACK of
+    /// Whether the retransmission timer may have expired although nothing was lost. A receiver can delay the ACK of
     /// less than two segments for longer than the sender's timer runs (Linux: 200 ms; lwIP: up to 250 ms). The copy
     /// triggers the delayed ACK immediately. Neither DSACK nor a timestamp shows whether this ACK is for the original
     /// or the copy.

@@ -81,10 +81,11 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     is_no_burst(wait, share_ns) && wait.is_bulk() && (wait.is_in_train() || is_no_pause(wait, share_ns))
 }
 
-/// Whether, in a direction without timestamps, the interval before the segment is at most a quarter longer than the
-/// bottleneck needs for a segment of its size. The rate of the bottleneck comes from segments that follow others of the
-/// same write: the application had already written them. In a capture at the sender, the segment must not have been
-/// released by an ACK. Such a segment was delayed by the sender's own host, with a shaper on the captured interface.
+/// Whether the bottleneck spaces the segment, in a direction without timestamps. The interval before the segment is at
+/// most a quarter longer than the bottleneck needs for a segment of its size. The rate of the bottleneck comes from
+/// segments that follow others of the same write: the application had already written them. In a capture at the sender,
+/// the segment must not have been released by an ACK. Such a segment was delayed by the sender's own host, with a
+/// shaper on the captured interface.
 fn is_steady(wait: &Evidence<'_>) -> bool {
     let direction = wait.direction;
     let totals = &direction.totals;

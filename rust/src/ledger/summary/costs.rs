@@ -1,5 +1,5 @@
-//! The largest costs of a capture: which connections lose enough time for a finding. The costs are updated while the
-//! capture is read.
+//! A cost is the time that one direction of a connection loses to one cause. The largest costs of a capture show which
+//! connections lose enough time for a finding. The largest costs are updated while the capture is read.
 
 use std::cmp::Reverse;
 
@@ -15,7 +15,7 @@ pub const MAX_FAILED: usize = 1000;
 /// Nanoseconds of each cause in one direction.
 pub type Sums = [i64; CAUSES];
 
-/// The thresholds from which a cause is worth a finding.
+/// The thresholds above which a cause is worth a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worth {
     /// The cause.
@@ -86,7 +86,6 @@ pub(super) fn worth_telling(row: &ConnectionRow, sums: &[Sums; 2], worths: &[Wor
     costs
 }
 
-/// The largest costs so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Costs {
     most: usize,
@@ -95,7 +94,6 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Keeps at most `most` costs.
     pub(super) fn new(most: usize) -> Self {
         Self { most, largest: Vec::new() }
     }
@@ -119,7 +117,6 @@ impl Costs {
         self.largest.len() < self.most || self.largest.last().is_some_and(|least| ns >= least.ns)
     }
 
-    /// Whether one of the largest costs belongs to the connection.
     pub(super) fn has(&self, conn: u32) -> bool {
         self.largest.iter().any(|cost| cost.conn == conn)
     }
@@ -146,7 +143,6 @@ impl Failed {
         kept
     }
 
-    /// Whether the connection is kept.
     pub(super) fn has(&self, conn: u32) -> bool {
         self.longest.iter().any(|(_, other)| *other == conn)
     }

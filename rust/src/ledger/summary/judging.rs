@@ -163,7 +163,6 @@ impl Facts<'_> {
     }
 }
 
-/// A connection that has ended, while its waits are judged.
 #[derive(Debug)]
 pub(super) struct Judging {
     pub row: ConnectionRow,
@@ -211,14 +210,12 @@ impl Judging {
         blocks.unwrap_or_default().iter().try_for_each(|block| block.each(&mut take))
     }
 
-    /// The pauses within a share.
     pub(super) fn pauses(&self, share: &Share) -> io::Result<Pauses> {
         let mut pauses = Pauses::default();
         self.each(share, |record| pauses.add(record, share.side == 0))?;
         Ok(pauses)
     }
 
-    /// Adds the pauses of the next share.
     pub(super) fn add_pauses(&mut self, share: &Share, mut pauses: Pauses) {
         if let Some(own) = self.pauses.get_mut(share.side) {
             own.append(&mut pauses);

@@ -23,7 +23,6 @@ pub struct Kind {
     pub median_ns: f64,
 }
 
-/// The lengths of intervals, by cause.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lengths {
     by_cause: [OfCause; CAUSES],
@@ -52,7 +51,6 @@ impl Lengths {
         }
     }
 
-    /// Adds the lengths of other intervals.
     pub(super) fn append(&mut self, others: &mut Self) {
         for (own, other) in self.by_cause.iter_mut().zip(&mut others.by_cause) {
             let OfCause { sure_waits, sure_ns, proved_ns, mut ns } = std::mem::take(other);

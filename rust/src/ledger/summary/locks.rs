@@ -5,9 +5,10 @@
 //! until it has a full-sized segment or half of the largest receiver window, whichever is less, or until everything is
 //! acknowledged. A capture does not show the receive buffer, so the largest receiver window is used as its size.
 //!
-//! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each wait, and equally many
-//! bytes are in flight in each. Between the ends of two waits, the sender sends exactly these bytes, and the peer sends
-//! no data. Two numbers of bytes can alternate, because the rest of one write makes the next round longer.
+//! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each wait, and each wait
+//! has the same number of bytes in flight. Between the ends of two waits, the sender sends exactly this number of
+//! bytes, and the peer sends no data. Two numbers can alternate, because the rest of one write makes the next round
+//! longer.
 
 use super::super::evidence::DELAYED_ACK_NS;
 use super::super::judged::{JudgedWait, Round};

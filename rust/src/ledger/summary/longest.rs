@@ -121,14 +121,12 @@ impl<const MOST: usize> First<MOST> {
         Self { candidates: Vec::new(), bound: self.bound }
     }
 
-    /// Keeps the first `MOST` candidates.
     fn shorten(&mut self) {
         let (_, last, _) = self.candidates.select_nth_unstable_by_key(MOST - 1, |(interval, _)| order(interval));
         self.bound = order(&last.0);
         self.candidates.truncate(MOST);
     }
 
-    /// The first `MOST` candidates, in order.
     fn sorted(mut self) -> Vec<Candidate> {
         self.candidates.sort_unstable_by_key(|(interval, _)| order(interval));
         self.candidates.truncate(MOST);
@@ -136,7 +134,6 @@ impl<const MOST: usize> First<MOST> {
     }
 }
 
-/// The longest intervals of a direction and of each cause.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Longest {
     of_all: First<LONGEST>,
@@ -159,7 +156,6 @@ impl Longest {
         Self { of_all: self.of_all.beyond(), by_cause: self.by_cause.each_ref().map(First::beyond) }
     }
 
-    /// Adds the longest intervals of later waits.
     pub(super) fn append(&mut self, later: &mut Self) {
         self.of_all.append(&mut later.of_all);
         for (own, other) in self.by_cause.iter_mut().zip(&mut later.by_cause) {

@@ -25,7 +25,6 @@ const MAX_SAMPLES: usize = 1 << 20;
 /// The kinds of evidence for queues, each with a direction of the connection (0 client, 1 server).
 const WITNESSES: [(usize, Witness); 4] = [(0, Witness::Echo), (1, Witness::Echo), (0, Witness::Ack), (1, Witness::Ack)];
 
-/// A connection that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub row: ConnectionRow,
@@ -73,7 +72,7 @@ impl Ended {
     }
 }
 
-/// The kinds of evidence for queues: segments of a host that ACKs released, or ACKs of a host.
+/// The kinds of evidence for queues: segments of a host that were released by ACKs, or ACKs of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Witness {
     Echo,
@@ -86,7 +85,6 @@ pub(super) struct Meeting {
     connections: Vec<Ended>,
     /// Number of connections of the capture, as far as it is known.
     in_capture: usize,
-    /// Memory of the waits.
     memory_bytes: usize,
     max_memory_bytes: usize,
     spool: Option<Spool>,

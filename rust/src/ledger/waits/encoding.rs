@@ -94,7 +94,6 @@ impl Encoder {
     }
 }
 
-/// Writes the numbers of one record.
 struct Writer<'a> {
     different: u64,
     place: u32,
@@ -127,7 +126,6 @@ impl Coder for Writer<'_> {
     }
 }
 
-/// Decodes records.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     rest: &'a [u8],
@@ -162,7 +160,6 @@ fn next<'a>(mut bytes: &'a [u8], record: &mut WaitRecord) -> Option<&'a [u8]> {
     Some(reader.rest)
 }
 
-/// Reads the numbers of one record.
 struct Reader<'a> {
     rest: &'a [u8],
     different: u64,

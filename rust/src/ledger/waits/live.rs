@@ -92,7 +92,6 @@ impl LiveWaits {
         self.failure.take()
     }
 
-    /// Writes all logs to the spool.
     #[cold]
     fn spill(&mut self) {
         if let Err(error) = self.spill_all() {

@@ -43,7 +43,6 @@ pub(super) struct WaitLog {
     full: Vec<Block>,
     /// The newest block in the spool. Each block in the spool contains the position of the previous block.
     spooled: Option<NonZeroU64>,
-    /// The longest wait.
     longest_ns: i64,
     pauses: PauseCounts,
     records: u32,
@@ -101,7 +100,6 @@ impl WaitLog {
         self.full.iter().fold(open_bytes, |sum, block| sum + block.bytes.capacity())
     }
 
-    /// Takes all blocks out of memory.
     fn take_blocks(&mut self) -> Vec<Block> {
         let mut blocks = std::mem::take(&mut self.full);
         blocks.extend(self.open.take().map(|open| open.block).filter(|block| block.records > 0));
@@ -116,7 +114,6 @@ impl WaitLog {
         Ok(())
     }
 
-    /// Converts this log into the log of an ended direction.
     fn ended(mut self, spool: Option<&Arc<File>>) -> EndedLog {
         let later = self.take_blocks().into_iter().map(StoredBlock::InMemory).collect();
         let Self { longest_ns, pauses, records, .. } = self;
@@ -131,7 +128,6 @@ pub struct EndedLog {
     spooled: Option<(NonZeroU64, Arc<File>)>,
     /// The blocks that follow the blocks in the spool.
     later: Vec<StoredBlock>,
-    /// The longest wait.
     pub(crate) longest_ns: i64,
     pub(crate) pauses: PauseCounts,
     records: u32,
@@ -147,7 +143,6 @@ impl EndedLog {
         earlier.iter().chain(&self.later).try_for_each(|block| block.each(&mut take))
     }
 
-    /// Number of records.
     pub(crate) fn records(&self) -> u32 {
         self.records
     }
@@ -174,7 +169,6 @@ impl EndedLog {
     }
 }
 
-/// A block of an ended log.
 #[derive(Debug)]
 pub(crate) enum StoredBlock {
     InMemory(Block),
@@ -182,7 +176,6 @@ pub(crate) enum StoredBlock {
 }
 
 impl StoredBlock {
-    /// Number of records.
     pub(crate) fn records(&self) -> u64 {
         match self {
             Self::InMemory(block) => block.records.into(),

@@ -48,7 +48,6 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// The file from which chunks are read.
     pub(super) fn file(&self) -> &Arc<File> {
         &self.file
     }

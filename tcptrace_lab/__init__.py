@@ -1,9 +1,9 @@
 """tcptrace-lab: find out where the time of a slow TCP transfer goes, and what to change. The input is a packet capture.
 
 Read the packages in the order in which the data flow: `capture` (files) → the Rust engine `_core` → `engine` (its tables) → `connections` →
-`causes` and `ledger` → `messages` → `findings` → `verdict` → `outputs`, `report` and `cli`. The function `analysis.analyze` runs all these
-steps. Imports go in one direction only: from the commands (`cli`) down to the engine (`_core`). `schema` defines the columns of all tables.
-`errors` defines all exceptions.
+`causes` and `ledger` → `messages` → `findings` → `verdict` → `outputs`, `report` and `cli`. The function `analysis.analyze` runs all the
+steps. Imports go in one direction only: from the commands (`cli`) down to the engine (`_core`). `schema` defines the columns of all tables,
+and `errors` all exceptions.
 
 `__all__` lists the public names. A public name is imported when it is first used, so that `import tcptrace_lab` is fast.
 """
@@ -31,7 +31,7 @@ _HOME = {
     "compare": "comparison",
     "read": "engine.segments",
 }
-"""Public name → the module that defines it. A public name without an entry here is a module."""
+"""Public name → module that defines it. Other public names are modules."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (a module's attribute can be anything)

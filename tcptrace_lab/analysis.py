@@ -1,4 +1,4 @@
-"""`analyze` takes the paths of a capture and returns an `Analysis`. It only calls the steps: read, summarize, judge."""
+"""`analyze` takes the paths of a capture and returns an `Analysis`. This module only calls the steps: read, summarize, judge."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from tcptrace_lab.messages.size_groups import GroupSizes
 
 MAX_OF_SELECTED = 4_096
-"""Maximum number of costs whose evidence is kept, if only some connections are analyzed. A cost is the time of one cause in one direction.
-The number is large because the connections are selected only after all evidence is collected. A capture from a pipe cannot be read
-again."""
+"""Maximum number of costs whose evidence is kept while some connections are selected. A cost is the time of one cause in one direction. The
+connections are selected after the capture was read, so the evidence of all connections is kept until then. A capture from a pipe cannot
+be read again."""
 
 SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
-"""File name suffixes that name a format or a compression. `capture_name` removes them."""
+"""File name suffixes of formats and compressions, which `capture_name` removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +52,22 @@ class Analysis:
     Attributes:
         name: name of the capture: its file name without folder and suffixes.
         capture: facts about the capture, as under `capture` in the JSON.
-        connections: rows of `schema.CONNECTIONS`, by `conn`. This table and all others up to `accounts` are lazy, because they may be
-            larger than memory (see `Tables`).
-        segments: rows of `schema.SEGMENTS` of these connections, in capture order.
-        ledger: rows of `schema.LEDGER` of these connections: every interval. Further columns may follow (see `Tables`).
+        connections: rows of `schema.CONNECTIONS`, by `conn`. This table and all others up to `accounts` are lazy, because they can be
+          larger than memory (see `Tables`).
+        segments: rows of `schema.SEGMENTS` of the connections, in capture order.
+        ledger: rows of `schema.LEDGER` of the connections: every interval. Further columns can follow (see `Tables`).
         together: yields rows of `segments` and `ledger` in one pass over the files; None if the tables are kept (see `Tables`).
-        notes: rows of `schema.NOTES` of these connections.
+        notes: rows of `schema.NOTES` of the connections.
         flows: rows of `schema.FLOWS`, by `flow`; empty if connections were selected.
         accounts: rows of `schema.ACCOUNTS`, by `conn`: the sums of each connection's ledger.
         findings: where the time went, most expensive first.
         longest_waits: the longest waits of each direction, in connections with findings; rows of `schema.LEDGER`.
         stalls: the longest stalls of each direction, in connections with findings; rows of `schema.STALLS`.
         rates: rows of `schema.RATES` of the connections with findings.
-        message_sizes: message times by message size, for the groups of connections that lose enough time for a finding, most expensive
-            first.
+        message_sizes: message times by message size, for groups of connections that lose enough time for a finding, most expensive first.
         transactions: rows of `schema.TRANSACTIONS`: HTTP/1 and FTP transactions.
-        labels: the purpose of each connection, judged by its first data (`transactions.labels`): number of the connection → words. Empty if
-            the capture is read again instead of being kept.
+        labels: number of a connection → purpose of the connection in words, judged by its first data (`transactions.labels`). Empty if the
+          rows of the capture are not kept.
         problems: errors in the capture that did not stop the engine.
         loss: the part of the capture that could not be used; None if everything was used.
     """
@@ -165,13 +164,13 @@ def analyze(
     Args:
         paths: a file, or several files that are one capture and are merged by time; `-` is standard input.
         connection: keep only the connection with this number (`conn`), and no UDP.
-        where: keep only the connections for which this SQL expression is true, and no UDP. It may use the columns of `schema.CONNECTIONS`
-            and `schema.ACCOUNTS`; null counts as false.
+        where: keep only the connections for which this SQL expression is true, and no UDP. The expression uses the columns of
+          `schema.CONNECTIONS` and `schema.ACCOUNTS`; null counts as false.
         spill_rows: see `read`.
         reread_bytes: see `read`.
         proofs: see `read`; affects only the ledger of the result.
         anonymizer: replaces all addresses in the result, and leaves out file names and transaction targets. `where` still sees the real
-            addresses.
+          addresses.
         progress: see `read`.
         say: see `read`.
 
@@ -251,7 +250,6 @@ def _labels(names: list[str], tables: Tables, findings: Iterable[Finding]) -> di
 
 
 def _anonymous(tables: Tables, names: list[str], anonymizer: Anonymizer) -> Tables:
-    """Return the tables with pseudonyms in place of addresses, and without file names."""
     problems = tuple(problem.copy() for problem in tables.problems)
     for problem in problems:
         problem["path"], problem["what"] = NAME, anonymizer.without_paths(problem["what"], names)
@@ -259,7 +257,7 @@ def _anonymous(tables: Tables, names: list[str], anonymizer: Anonymizer) -> Tabl
 
 
 def _slow_sizes(tables: Tables) -> tuple[tuple[GroupSizes, ...], tuple[Finding, ...]]:
-    """Return the groups of messages that lose enough time for a finding, and these findings."""
+    """Return the groups of messages that lose enough time for a finding, and their findings."""
     chosen = size_choice.chosen(tables.accounts, tables.connections)
     if chosen.is_empty():
         return (), ()
@@ -271,19 +269,18 @@ def _slow_sizes(tables: Tables) -> tuple[tuple[GroupSizes, ...], tuple[Finding, 
 
 
 def _by_cost(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort findings, most expensive first. Findings without a cost in time come last."""
     return tuple(sorted(found, key=lambda finding: -1 if finding.cost_ns is None else finding.cost_ns, reverse=True))
 
 
 def capture_name(paths: list[str]) -> str:
     """Name a capture: `/tmp/slow.pcap.gz` → `slow`.
 
-    A capture of several files is named after the first and the number of the others: `slow-and-2-more`.
+    A capture of three files is named after the first file: `slow-and-2-more`.
     """
     path = PurePath("stdin" if paths[0] == "-" else paths[0])
     while path.suffix.lower() in SUFFIXES:
         path = path.with_suffix("")
-    name = "".join(letter if letter.isprintable() else "_" for letter in path.name)  # the name is used in file names and titles
+    name = "".join(letter if letter.isprintable() else "_" for letter in path.name)  # file names and titles contain the name
     return name if len(paths) == 1 else f"{name}-and-{len(paths) - 1}-more"
 
 

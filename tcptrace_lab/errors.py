@@ -42,8 +42,8 @@ class TcptraceLabError(Exception):
 
     Attributes:
         what: what happened; a sentence fragment without the place.
-        where: the file, with byte offset and frame where known; may be empty.
-        remedy: what to do about it; may be empty.
+        where: the file, with byte offset and frame where known; can be empty.
+        remedy: what to do about it; can be empty.
         exit_code: exit code of the command.
     """
 
@@ -56,7 +56,7 @@ class TcptraceLabError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        """`<what>: <where>; <what to do>`."""
+        """Return `<what>: <where>; <what to do>`."""
         return self.what + (f": {self.where}" if self.where else "") + (f"; {self.remedy}" if self.remedy else "")
 
 
@@ -71,7 +71,7 @@ class OutputUnwritable(UsageError):
 
     @classmethod
     def from_os(cls, error: OSError, path: str | os.PathLike[str], remedy: str) -> OutputUnwritable:
-        """Make an OutputUnwritable from the error with which the operating system refused to write `path`."""
+        """Convert an error of the operating system on writing `path` to an OutputUnwritable."""
         return cls(f"cannot write: {error.strerror or error}", where=os.fspath(path), remedy=remedy)
 
 
@@ -90,7 +90,7 @@ class NotACapture(CaptureUnreadable):
 
 
 class CaptureInsufficient(CaptureUnreadable):
-    """The capture is readable but does not contain what the command needs: one direction only, no data, no model that fits."""
+    """The capture is readable but lacks what the command needs: data, both directions, or a model that fits."""
 
 
 class ReadInPart(TcptraceLabError):
@@ -112,7 +112,7 @@ class LabFailed(TcptraceLabError):
 
 
 class EngineFailure(Protocol):
-    """The attributes of `_core.EngineError`. `EngineFailure` is a protocol, so that this module imports nothing of the package."""
+    """The attributes of `_core.EngineError`. The protocol lets this module do without importing the engine."""
 
     kind: str
     what: str
@@ -131,24 +131,24 @@ _BY_KIND: dict[str, tuple[type[CaptureUnreadable], str]] = {
 """Kind of an engine error → exception class and remedy."""
 
 _OS_NUMBER = re.compile(r" ?\(os error (\d+)\)")
-"""The suffix that Rust's std::io::Error adds to the operating system's message."""
+"""The error number that Rust's std::io::Error appends to the operating system's message."""
 
 _FOOTER_REFUSED = "Invalid thrift: transport error"
-"""Polars' message if the last bytes of a Parquet file cannot be written. This message has no error number."""
+"""Polars' message if the last bytes of a Parquet file cannot be written. The message contains no error number."""
 
 
 def from_engine(error: EngineFailure) -> CaptureUnreadable:
     """Convert an error of the engine to an exception of this package."""
     kind, remedy = _BY_KIND.get(error.kind, (CaptureUnreadable, ""))
-    what = _OS_NUMBER.sub("", error.what).removeprefix("is ")  # the engine's message is "<file> is not a capture"
+    what = _OS_NUMBER.sub("", error.what).removeprefix("is ")  # the engine's message continues the file name: "<file> is not a capture"
     return kind(what, where=place(error.path, error.frame, error.offset), remedy=remedy)
 
 
 def as_os_error(error: Exception) -> OSError | None:
     """Return the operating system's error behind `error`; None if there is none.
 
-    Polars reports an error of the operating system as an OSError without errno, or as an error of its own. In both cases, the error number
-    is only in the text of the exception. A broken pipe is returned as a BrokenPipeError.
+    Polars raises an OSError without errno, or an exception of its own. The error number is then only in the text of the exception. A broken
+    pipe is returned as a BrokenPipeError.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error
@@ -159,7 +159,7 @@ def as_os_error(error: Exception) -> OSError | None:
 
 
 def place(path: str, frame: int | None, offset: int | None) -> str:
-    """Return a place in a capture, as far as known: `path, frame 7, byte 1024`. Offsets count decompressed bytes."""
+    """Return a place in a capture, as far as known: `path, frame 7, byte 1024`. The offset counts decompressed bytes."""
     name = "standard input" if path == "-" else path
     numbers = [f"{word} {number}" for word, number in (("frame", frame), ("byte", offset)) if number is not None]
     return ", ".join([name, *numbers] if name else numbers)

@@ -1,10 +1,11 @@
 """Converts captures in formats that the engine does not read (snoop, Network Monitor, …), with Wireshark's `editcap` or `tshark`.
 
-The engine tries to read each file first. If the engine refuses a file because of its format, editcap converts the file to pcapng and writes
-it to a pipe, from which the engine reads at the same time. If pcapng has no number for a link type of the file, tshark extracts the IP
-packets instead. Frames have Wireshark's numbers. A stream (standard input, a FIFO) is first copied to a temporary file, because most of
-these formats cannot be read from a pipe. A file with a compression that Wireshark does not support is first decompressed to a temporary
-file.
+The engine tries to read each file first. If the engine refuses a file because of its format, editcap converts the file to pcapng. The
+engine reads the output of editcap from a pipe while editcap is still writing. If pcapng has no number for a link type of the file, tshark
+extracts the IP packets instead. Frames keep Wireshark's numbers.
+
+A stream (standard input, a FIFO) is first copied to a temporary file, because Wireshark cannot read most of these formats from a pipe. A
+file with a compression that Wireshark does not support is first decompressed to a temporary file.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tcptrace_lab._core import CaptureInfo, Problem
 
 KNOWN, UNKNOWN = "unsupported", "not_a_capture"
-"""Kinds of engine errors where editcap may help: a format that the engine recognises but cannot read, and an unknown format."""
+"""Kinds of engine errors for which editcap may help: the format is known but unsupported, or it is unknown."""
 
 PCAPNG_MAGIC = b"\n\r\r\n"
 """Block type of the first block of a pcapng file."""
@@ -50,11 +51,11 @@ FORMAT_WORDS = {
     "snoop": "Sun snoop",
     "visual": "Visual Networks",
 }
-"""Wireshark's short format names → common names. A format that is not listed is shown by its short name."""
+"""Wireshark's short format name → common name. A format without an entry is shown by its short name."""
 
 
 class Read(Protocol):
-    """The result of reading a capture."""
+    """What the function that reads a capture must return (`read_through`)."""
 
     @property
     def info(self) -> CaptureInfo:
@@ -87,7 +88,7 @@ class Foreign:
     method: editcap.Method = editcap.Method.PLAIN
 
     def start(self, running: contextlib.ExitStack) -> editcap.Conversion:
-        """Start the conversion of the file; it runs until `running` is closed.
+        """Start the conversion of the file. It ends when `running` is closed.
 
         Raises:
             CaptureUnreadable: the conversion has no output.
@@ -106,7 +107,7 @@ class Foreign:
         return conversion
 
     def announce(self, say: Callable[[str], None] | None) -> None:
-        """Announce the conversion once."""
+        """Announce the conversion, unless it was announced before."""
         if say is not None and not self.announced:
             part = " (its IP packets)" if self.method is editcap.Method.IP_PACKETS else ""
             form = FORMAT_WORDS.get(self.format, self.format)
@@ -131,13 +132,13 @@ class Source:
     streams: Mapping[int, streams.Stream] = field(default_factory=dict)
 
     def info(self, engine: Engine) -> CaptureInfo:
-        """Return the engine's facts about the capture, but with the formats that the files had before conversion."""
+        """Return the engine's facts about the capture, with the formats that the files had before conversion."""
         info = engine.info()
         if self.conversions:
             own = [index for index in range(len(self.names)) if index not in self.conversions]
             formats = info["format"].split(", ") if own else []
             if not any(_may_be_pcapng(self.paths[index]) for index in own):
-                formats = [name for name in formats if name != "pcapng"]  # the conversions are pcapng
+                formats = [name for name in formats if name != "pcapng"]  # the engine reports a conversion as pcapng
             formats += [foreign.format for _, (foreign, _) in sorted(self.conversions.items())]
             info["format"] = ", ".join(dict.fromkeys(formats))
         return info
@@ -152,7 +153,7 @@ class Source:
         for problem in problems:
             index = places.get(problem["path"])
             if index in self.conversions:
-                problem["offset"] = None  # this offset is in the converted file, which the user does not have
+                problem["offset"] = None  # an offset in the converted file is useless to the user, who does not have this file
             problem["path"] = ", ".join(self.paths) if index is None else self.paths[index]
         for index, stream in self.streams.items():
             if stream.fault is not None:
@@ -220,20 +221,20 @@ class _Files:
                 self._streams[index] = stream
 
     def source(self, running: contextlib.ExitStack, say: Callable[[str], None] | None) -> Source:
-        """Return the source that the engine reads next. The conversions run until `running` is closed."""
+        """Return the source that the engine reads next. The conversions end when `running` is closed."""
         names, conversions = list(self._paths), {}
         for index, stream in self._streams.items():
             if index not in self._foreign:
                 names[index] = stream.begin()
         for index, foreign in self._foreign.items():
             conversion = foreign.start(running)
-            if conversion.is_running():  # a conversion that has ended may have no packets: `check` decides
+            if conversion.is_running():  # a conversion that has already ended may have no packets; `check` announces or rejects it
                 foreign.announce(say)
             names[index], conversions[index] = conversion.name, (foreign, conversion)
         return Source(names, self._paths, conversions, self._streams)
 
     def check(self, info: CaptureInfo, source: Source, say: Callable[[str], None] | None) -> None:
-        """Reject a converted file that has no frames, if the engine did not know its format or editcap reported an error."""
+        """Reject a converted file without frames if the engine did not know its format, or if editcap reported an error."""
         for foreign, conversion in source.conversions.values():
             complaint = conversion.complaint()
             if info["packets"] == 0 and (complaint or foreign.refusal.kind == UNKNOWN):
@@ -241,7 +242,7 @@ class _Files:
             foreign.announce(say)
 
     def give_away(self, refusal: EngineError, source: Source) -> None:
-        """Convert the file that the engine refused, and other files that it would refuse.
+        """Convert the file that the engine refused, and all other files that it would refuse.
 
         If no conversion is possible, raise the error for the user.
         """
@@ -249,7 +250,7 @@ class _Files:
         if index is not None:
             refusal.path = self._paths[index]
         if index is None or index in self._foreign:
-            raise from_engine(refusal) from refusal  # the format is not the reason for the refusal
+            raise from_engine(refusal) from refusal  # the engine refused the file for another reason than its format
         self._convert(index, refusal)
         for other, path in enumerate(self._paths):
             if other not in self._foreign and other not in self._streams:
@@ -277,7 +278,7 @@ class _Files:
         path = self._paths[index]
         stream = self._streams.get(index)
         file = editcap.File(path) if stream is None else self._spooled(stream)
-        if _is_empty(file):  # Wireshark reports an empty file as ERF
+        if _is_empty(file):  # Wireshark takes an empty file for ERF
             raise error from refusal
         form, packing = editcap.format_of(file), None
         if form == editcap.UNKNOWN and refusal.kind == KNOWN and streams.is_compressed(file.argument):
@@ -304,9 +305,9 @@ class _Files:
 
     @contextlib.contextmanager
     def _temporary(self) -> Iterator[IO[bytes]]:
-        """Provide an unnamed temporary file, which the `with` block can write to.
+        """Provide an unnamed temporary file for writing. It exists until the capture has been read.
 
-        The file exists until the capture has been read. Raises OutputUnwritable.
+        Raises OutputUnwritable.
         """
         try:
             file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (`kept` closes it)
@@ -319,7 +320,7 @@ class _Files:
 
 
 def _may_be_pcapng(path: str) -> bool:
-    """Whether the file starts like pcapng, or is a stream whose start is no longer available."""
+    """Return whether the file starts like pcapng. The start of a stream is no longer available, so a stream counts as pcapng."""
     if path == streams.STDIN or not os.path.isfile(path):  # noqa: PTH113  (file names stay as the user gave them)
         return True
     with open(path, "rb") as file:  # noqa: PTH123
@@ -333,7 +334,7 @@ def _is_empty(file: editcap.File) -> bool:
 
 
 def _without_tshark(refusal: EngineError) -> MissingTool:
-    """Say that tshark is needed."""
+    """Return the error for a file that only tshark can convert."""
     error = from_engine(refusal)
     return MissingTool(error.what, where=error.where, remedy=editcap.WITHOUT_TSHARK)
 

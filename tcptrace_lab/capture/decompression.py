@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def plain(path: str) -> Iterator[str]:
     """Provide the path of an uncompressed file until the block ends.
 
-    A compressed file is decompressed to a temporary file, as far as it is readable. An uncompressed file is provided as it is.
+    A compressed file is decompressed to a temporary file, as far as it is readable. The path of an uncompressed file is `path` itself.
 
     Raises:
         CaptureUnreadable: the file cannot be opened or decompressed.
@@ -34,7 +34,7 @@ def plain(path: str) -> Iterator[str]:
         yield path
         return
     with temporary.folder() as folder:
-        target = Path(folder, "capture")  # the file needs a name, because editcap and tshark do not inherit our file descriptors
+        target = Path(folder, "capture")  # needs a name, because editcap and tshark do not inherit our file descriptors
         with temporary.room():
             target.touch()
             try:

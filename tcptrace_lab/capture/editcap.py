@@ -1,9 +1,10 @@
 """Runs Wireshark's `captype`, `capinfos`, `editcap` and `tshark` on a file, to find its format and to convert it to pcapng.
 
-There are three methods of conversion. `editcap` without options is the first. If all frames are Ethernet but the format has a link type per
-frame, `editcap` gets the option `-T ether`. For link types that pcapng does not have, `tshark` finds the IP packets (`ip_packets`).
+There are three methods of conversion (`Method`). The first is `editcap` without options. The second is `editcap -T ether`, for a format
+with a link type per frame if all frames are Ethernet. The third is `tshark`, which finds the IP packets (`ip_packets`) of frames with link
+types that pcapng does not have.
 
-The tools are started with argument lists and get no standard input. No tool outlives the call or `with` block that started it.
+The tools are started with argument lists and get no standard input. Each tool ends with the call or `with` block that started it.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ UNKNOWN = "unknown"
 """captype's output for a format that Wireshark does not know."""
 
 ETHERNET = frozenset({"Ethernet", "Ethernet with nettl headers"})
-"""capinfos' names for packets that are Ethernet frames (nettl headers are not part of the frames)."""
+"""capinfos' names for packets that are Ethernet frames. The frames do not include nettl headers."""
 
 NO_PROGRESS_S = 60.0
-"""A tool is stopped if this module waits so long for its output. This is a heuristic: Wireshark's tools read a gigabyte in seconds, and
-start to write after the first frame."""
+"""A tool without output for this time is stopped (a heuristic). Wireshark's tools read a gigabyte in seconds, and start to write after the
+first frame."""
 
 BEGUN_BYTES = 4_096
-"""Output of this size contains frames, because the blocks before the frames are smaller. Every pipe can hold this many bytes."""
+"""Output of at least this size contains frames, because the blocks before the first frame are smaller. Every pipe can hold this many bytes.
+"""
 
 WORDS_BYTES = 4_096
 """Limit for the stored messages of a tool, which are one or two lines long."""
@@ -47,7 +49,7 @@ REASON_CHARACTERS = 300
 """Limit for the part of a message that the user sees."""
 
 ROOT_WARNING = "Running as user "
-"""Start of a line that the tools print when root runs them; it is not about the file."""
+"""Start of a line that the tools print when root runs them. The line says nothing about the file."""
 
 
 WITHOUT_TSHARK = (
@@ -58,7 +60,7 @@ WITHOUT_TSHARK = (
 
 
 class Method(Enum):
-    """How the packets of a file are converted to pcapng. The value of a method is the tool with its options."""
+    """How the packets of a file are converted to pcapng. The value is the tool with its options."""
 
     PLAIN = EDITCAP
     AS_ETHERNET = f"{EDITCAP} -T ether"
@@ -70,7 +72,7 @@ class Method(Enum):
         return self.value.split()[0]
 
     def is_installed(self) -> bool:
-        """Whether the tool is installed."""
+        """Return whether the tool is installed."""
         return shutil.which(self.tool) is not None
 
     def command(self, argument: str) -> list[str]:
@@ -86,7 +88,7 @@ class File(NamedTuple):
 
     Attributes:
         path: the file's name; None if it has none.
-        descriptor: its open descriptor if it has no name.
+        descriptor: the open descriptor of a file without a name.
     """
 
     path: str | None = None
@@ -94,13 +96,13 @@ class File(NamedTuple):
 
     @property
     def argument(self) -> str:
-        """The file's name as an argument, in a form that no tool mistakes for an option or for standard input."""
+        """The file as an argument that no tool mistakes for an option or for standard input."""
         return f"/dev/fd/{self.descriptor}" if self.path is None else os.path.join(os.curdir, self.path)  # noqa: PTH118  (keeps the dot)
 
     def rewind(self) -> None:
         """Move to the start of the file for the next tool.
 
-        On systems other than Linux, a tool that opens the descriptor reads from this process's position in the file.
+        On systems other than Linux, a tool that opens the descriptor continues at this process's position in the file.
         """
         if self.path is None:
             os.lseek(self.descriptor, 0, os.SEEK_SET)
@@ -112,7 +114,7 @@ class File(NamedTuple):
 
 
 def is_installed() -> bool:
-    """Whether editcap is installed."""
+    """Return whether editcap is installed."""
     return shutil.which(EDITCAP) is not None
 
 
@@ -125,7 +127,7 @@ def format_of(file: File) -> str | None:
 def next_method(file: File, failed: Method) -> Method | None:
     """Return the next method for a file that `failed` could not convert; None if the link types are not the reason.
 
-    May read all of `file`.
+    This can read all of `file`.
     """
     kinds = _link_types(file)
     if failed is Method.PLAIN and kinds and kinds <= ETHERNET:
@@ -158,10 +160,10 @@ def _answer(tool: str, file: File, *options: str) -> str | None:
 
 
 class Conversion:
-    """One run of a tool. A thread copies the tool's output to a pipe, and ends the tool when no more output comes.
+    """One run of a tool. A thread copies the tool's output to a pipe, and ends a tool that stops writing.
 
     `finish` can end the thread at any time, even while the pipe is full. When the reader reaches the end of the pipe, the tool has ended,
-    and `complaint` returns whether it failed.
+    and `complaint` says whether it failed.
     """
 
     def __init__(self, file: File, method: Method) -> None:
@@ -188,26 +190,26 @@ class Conversion:
 
     @property
     def name(self) -> str:
-        """Path of the pipe, to be opened by the reader; valid until `close`."""
+        """Path of the pipe for the reader; valid until `close`."""
         return f"/dev/fd/{self._reader}"
 
     def gives_anything(self) -> bool:
-        """Wait until the tool has written frames or its output has ended. Return whether the tool has written anything."""
+        """Wait until the tool has written frames or has ended its output. Return whether it has written anything."""
         self._begun.wait()
         return self._passed_bytes > 0
 
     def fails_at_once(self) -> bool:
-        """Whether the tool reported an error before it wrote frames. Call it after `gives_anything`."""
+        """Return whether the tool reported an error before it wrote frames. Call this method after `gives_anything`."""
         return self._passed_bytes < BEGUN_BYTES and self.complaint() is not None and not self._stalled
 
     def is_running(self) -> bool:
-        """Whether the tool may still write output."""
+        """Return whether the tool can still write output."""
         return self._thread.is_alive()
 
     def complaint(self) -> str | None:
-        """Return why the tool did not convert the whole file, as a phrase to follow the file's name; None if the whole file was converted.
+        """Return why the tool did not convert the whole file, as a phrase after the file's name; None if the whole file was converted.
 
-        Ends a running tool.
+        A running tool is ended.
         """
         self.finish()
         if self._stalled:
@@ -233,11 +235,11 @@ class Conversion:
             os.close(descriptor)
 
     def _words_are_an_error(self) -> bool:
-        """Whether the tool printed an error. editcap exits with 0 even if a file is damaged after its first frame."""
+        """Return whether the tool printed an error. editcap exits with 0 even if a file is damaged after its first frame."""
         return any(line.startswith(f"{self._tool}: ".encode()) for line in self._words.splitlines())
 
     def _run(self) -> None:
-        """Copy all output of the tool, then wait until the tool ends. The thread runs this function."""
+        """Copy all output of the tool, then wait until the tool ends. This function runs in the thread."""
         process = self._process
         try:
             self._pass_on()
@@ -246,7 +248,7 @@ class Conversion:
         except subprocess.TimeoutExpired:
             self._stalled = True
         finally:
-            process.kill()  # `kill` has no effect if the process has already ended
+            process.kill()  # has no effect on a process that has already ended
             process.wait()
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
@@ -255,7 +257,7 @@ class Conversion:
             self._begun.set()
 
     def _pass_on(self) -> None:
-        """Copy output and store messages until both streams of the tool end, no more output comes, or the reader has stopped."""
+        """Copy output and store messages until the tool ends both streams, the tool stops writing, or the reader stops reading."""
         assert self._process.stdout is not None  # noqa: S101  (both are pipes)
         assert self._process.stderr is not None  # noqa: S101
         output, words = self._process.stdout.fileno(), self._process.stderr.fileno()

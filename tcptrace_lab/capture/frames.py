@@ -1,8 +1,8 @@
 """Reads a capture again for the bytes of some frames, because the engine's tables contain no frame bytes.
 
 Supported files are pcap, pcapng, and compressed files that the engine can decompress. Frames have the engine's numbers, even if several
-files are merged by time. Streams are not supported, because they cannot be read twice. Files that have to be converted are not supported
-either.
+files are merged by time. Streams are not supported, because they cannot be read twice. Files that Wireshark has to convert are not
+supported either.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 BUFFER_BYTES = 1 << 20
 MAX_UNPACKED_BYTES = 1 << 30
-"""Largest compressed file that is decompressed a second time. Larger captures are read only once."""
+"""Largest compressed file that is decompressed a second time."""
 MAX_FRAME_BYTES = 1 << 20
-"""No frame of a real link is this long. A longer record is damaged, and reading stops there."""
+"""No frame of a real link is this long. Reading stops at a longer record, which is damaged."""
 
 _SIMPLE_HEAD_BYTES = 12
 _OPTION_RESOLUTION = 9
 
 
 class Frame(NamedTuple):
-    """One frame: its time in ps (an exact integer, used only to merge files), and its captured bytes if they were requested."""
+    """One frame: its time in ps, and its captured bytes if they were requested. The time is an exact integer, used only to merge files."""
 
     at: int
     data: bytes
@@ -57,11 +57,11 @@ class Frame(NamedTuple):
 def readable(names: Sequence[str], max_unpacked_bytes: int | None = None) -> Iterator[list[str] | None]:
     """Provide paths of uncompressed files until the block ends; None if a file cannot be read.
 
-    Compressed files are decompressed to temporary ones.
+    Compressed files are decompressed to temporary files.
 
     Args:
         names: the files.
-        max_unpacked_bytes: larger compressed files are not decompressed; None: `MAX_UNPACKED_BYTES`.
+        max_unpacked_bytes: compressed files above this size are not decompressed; None: `MAX_UNPACKED_BYTES`.
     """
     max_bytes = MAX_UNPACKED_BYTES if max_unpacked_bytes is None else max_unpacked_bytes
     with ExitStack() as stack:
@@ -83,9 +83,7 @@ def _readable(name: str, stack: ExitStack, max_bytes: int) -> str | None:
 
 
 def look(paths: Sequence[str], numbers: Sequence[int], max_frames: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, bytes) of the requested frames, in order.
-
-    Reading ends after `max_frames` frames of the capture, or where a file is damaged.
+    """Yield (number, bytes) of the requested frames, in order. Reading ends where a file is damaged.
 
     Args:
         paths: the files of one capture.
@@ -178,9 +176,9 @@ def _packet(order: str, kind: int, block: bytes, clocks: Sequence[int]) -> Frame
 
 
 def _scale(order: str, block: bytes) -> int:
-    """Return an interface's clock tick (`if_tsresol`) in ps.
+    """Return the length of an interface's clock tick (`if_tsresol`) in ps.
 
-    Resolutions that are powers of two are rounded, which affects only the merging of files.
+    Ticks that are powers of two are rounded, which affects only the merging of files.
     """
     at = 16
     while at + 4 <= len(block) - 4:

@@ -1,8 +1,8 @@
 """Writes the IP packets that Wireshark's `tshark` finds in a capture to pcapng: `python -m tcptrace_lab.capture.ip_packets FILE`.
 
 `convert` needs this module for link types that pcapng does not have, such as Network Monitor's 802.11. `tshark` shows where the IP header
-of each frame begins; the bytes before the IP header are removed. A frame without IP is replaced by an empty Ethernet frame, so that all
-frames keep Wireshark's numbers. If a frame contains several IP packets, the first one is kept.
+of each frame begins; the bytes before the IP header are removed. An empty Ethernet frame takes the place of a frame without IP, so that all
+frames keep Wireshark's numbers. If a frame contains several IP packets, the first is kept.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ TSHARK = "tshark"
 LINKTYPE_ETHERNET, LINKTYPE_RAW = 1, 101
 
 WITHOUT_IP, IP = 0, 1
-"""Numbers of the interfaces: Ethernet, and IP without a link layer."""
+"""Numbers of the two interfaces: Ethernet, and IP without a link layer."""
 
 NOTHING = bytes(12) + bytes.fromhex("88b5")
-"""An Ethernet frame without content (EtherType for local experiments, IEEE 802), in place of a frame without IP."""
+"""An empty Ethernet frame, in place of a frame without IP (EtherType for local experiments, IEEE 802)."""
 
 OPTIONS = ("-n", "-T", "json", "-x", "-J", "frame", "-o", "ip.defragment:FALSE", "--disable-protocol", "tcp", "--disable-protocol", "udp")
-"""With these options, tshark prints the bytes of each frame in hexadecimal, and the offset and length of each protocol in it, up to IP."""
+"""Options with which tshark prints the bytes of each frame, and the offset and length of each protocol up to IP."""
 
 
 def write(lines: Iterable[str], target: IO[bytes]) -> None:
@@ -62,7 +62,7 @@ def write(lines: Iterable[str], target: IO[bytes]) -> None:
 
 
 def _packets(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield the layers of each packet. In tshark's JSON, the braces of a packet are indented by two blanks, its content by more."""
+    """Yield the layers of each packet. tshark indents the braces of a packet by two blanks, and the content of a packet by more."""
     text: list[str] = []
     for line in lines:
         if line.startswith("  }"):
@@ -73,12 +73,12 @@ def _packets(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dict. If a key occurs several times, keep its first value, which belongs to the outermost header."""
+    """Return the pairs as a dict. A key that occurs several times keeps its first value, which belongs to the outermost header."""
     return dict(reversed(pairs))
 
 
 def _ip(layers: dict[str, Any]) -> int | None:
-    """Return the offset of the first IP header; None if the frame has no IP header, or only one in reassembled bytes."""
+    """Return the offset of the first IP header; None if the frame has no IP header outside reassembled bytes."""
     parts = [layers[name] for name in ("ip_raw", "ipv6_raw") if name in layers]
     frame = layers["frame_raw"][0]
     places = [place for text, place, length, *_ in parts if frame[2 * place : 2 * (place + length)] == text]
@@ -88,7 +88,7 @@ def _ip(layers: dict[str, Any]) -> int | None:
 def main(path: str) -> int:
     """Write the IP packets of a file to standard output as pcapng, and return tshark's exit code.
 
-    The path may name an inherited file descriptor.
+    The path can name an inherited file descriptor.
     """
     command = [TSHARK, *OPTIONS, "-r", path]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, close_fds=False) as tshark:

@@ -1,8 +1,8 @@
 """Copies a capture to pcapng, and adds comments to some packets.
 
-The copy has to be exact. dpkt is not: it stores times as floating-point seconds and supports only one interface. This module therefore
-copies the blocks of a pcapng file byte by byte, and adds options to packets with comments. Records of a pcap file become pcapng blocks with
-the same times, lengths and bytes.
+dpkt cannot make an exact copy: it stores times as floating-point seconds and supports only one interface. This module copies the blocks of
+a pcapng file byte by byte, and adds options to packets with comments. Records of a pcap file become pcapng blocks with equal times, lengths
+and bytes.
 
 Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap. Frames have the numbers that the engine and Wireshark give them.
 """
@@ -23,11 +23,11 @@ NUMBERED = frozenset({PACKET, SIMPLE_PACKET, ENHANCED_PACKET, 9, 0x0BAD, 0x40000
 
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
 UNKNOWN_LENGTH = 0xFFFF_FFFF_FFFF_FFFF
-"""Section length "unknown", because comments make the section longer than its original header says."""
+"""Section length "unknown". The length in the original header is too small for a section with comments."""
 
 MIN_BLOCK_BYTES, MIN_SECTION_BYTES = 12, 28
 MAX_BLOCK_BYTES = (128 << 20) + (128 << 10)
-"""Largest block that Wireshark and the engine accept; one block at a time is in memory."""
+"""Largest block that Wireshark and the engine accept. One block at a time is in memory."""
 
 OPTION_END, OPTION_COMMENT, OPTION_FLAGS, OPTION_RESOLUTION = 0, 1, 2, 9
 MAX_OPTION_BYTES = 0xFFFF
@@ -40,8 +40,7 @@ PCAP_UNITS = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
 
 PCAP_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
 FCS_KNOWN, FCS_SHIFT, FCS_UNIT_BYTES = 0x0400_0000, 28, 2
-"""The last word of the pcap header has three fields: the link type, whether the FCS length is known, and the FCS length in units of 2
-bytes."""
+"""Parts of the last word of the pcap header: link type, whether the FCS length is known, and the FCS length in units of 2 bytes."""
 
 _FLAGS_FCS_SHIFT = 5
 """Position of the FCS length (bytes) in the flags of a packet (`epb_flags`)."""
@@ -54,7 +53,7 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
         source: the file, from its start.
         target: receives the copy.
         comments: frame number → comments.
-        packets: number of frames; later frames of a file that has grown are left out.
+        packets: number of frames. Frames that were added to the file later are left out.
 
     Returns:
         Number of frames whose comments could not be written: simple packet blocks have no options.
@@ -76,7 +75,7 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
             break
         block = head + source.read(block_bytes - MIN_BLOCK_BYTES)
         if len(block) < block_bytes or _padded(struct.unpack_from(f"{order}I", block, block_bytes - 4)[0]) != block_bytes:
-            break  # the engine also stopped here: the file is truncated or damaged
+            break  # the file is truncated or damaged here, and the engine stopped here too
         frame += numbered
         if kind == SECTION and block_bytes >= MIN_SECTION_BYTES:
             block = block[:16] + struct.pack("<Q", UNKNOWN_LENGTH) + block[24:]
@@ -94,14 +93,13 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
 def _padded(length: int) -> int:
     """Return `length` rounded up to a multiple of four.
 
-    Data in a pcapng block is padded to a multiple of four bytes. Wireshark also rounds up the length of a whole block to a multiple of
-    four.
+    Data in a pcapng block is padded to a multiple of four bytes. Wireshark rounds up the length of a whole block as well.
     """
     return length + -length % 4
 
 
 def _with_comments(order: str, block: bytes, comments: Sequence[str]) -> bytes:
-    """Return the packet block with the comments inserted before its other options."""
+    """Return the packet block with the comments before its other options."""
     (captured,) = struct.unpack_from(f"{order}I", block, 20)
     end = PACKET_HEAD_BYTES + _padded(captured)
     options = block[end:-4] or encoded_option(order, OPTION_END, b"")
@@ -119,13 +117,13 @@ def encoded_option(order: str, code: int, value: bytes) -> bytes:
 
 
 def encoded_block(order: str, kind: int, body: bytes) -> bytes:
-    """Encode a block in byte order `<` or `>`; the length of `body` must be a multiple of four."""
+    """Encode a block in byte order `<` or `>`. The length of `body` must be a multiple of four."""
     length = struct.pack(f"{order}I", MIN_BLOCK_BYTES + len(body))
     return struct.pack(f"{order}I", kind) + length + body + length
 
 
 def is_plain_pcap(head: bytes) -> bool:
-    """Whether these 24 bytes are the start of a pcap file with the current header (version 2.4)."""
+    """Return whether these 24 bytes start a pcap file with the current header (version 2.4)."""
     order = _pcap_order(head)
     return order is not None and len(head) >= PCAP_HEADER_BYTES and struct.unpack_from(f"{order}HH", head, 4) == (2, 4)
 
@@ -135,9 +133,9 @@ def _pcap_order(head: bytes) -> str | None:
 
 
 def copy_pcap(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Sequence[str]], packets: int) -> int:
-    """Copy the first `packets` records of a pcap file (see `is_plain_pcap`) to pcapng in the same byte order.
+    """Copy the first `packets` records of a pcap file (see `is_plain_pcap`) to pcapng in the byte order of the file.
 
-    See `copy_pcapng` for arguments, result and errors. Every frame can have comments.
+    `copy_pcapng` describes the arguments, the result and the errors. Every frame can have comments.
     """
     header = source.read(PCAP_HEADER_BYTES)
     order = _pcap_order(header) or "<"

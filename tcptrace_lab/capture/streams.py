@@ -1,7 +1,7 @@
 """Lets the engine read a stream (standard input, a pipe, a FIFO) from its start a second time.
 
-The engine first reads the start of every file. If the engine refuses one file, that file is converted, and the engine reads all files
-again. Both the converter and the engine need their files from the start, so the first bytes of each stream are kept.
+The engine first reads the start of every file. If the engine refuses one file, that file is converted, and the engine reads all files from
+the start again. So the first bytes of each stream are kept.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ CHUNK_BYTES = 1 << 16
 """Bytes copied at a time: the capacity of a Linux pipe."""
 
 KEPT_BYTES = 4 << 20
-"""Number of bytes kept from the start of a stream. The engine reads a block (256 KiB) of each file before it can refuse one of them, and a
-pipe may hold further bytes."""
+"""Number of bytes kept from the start of a stream. The engine reads a block (256 KiB) of each file before it can refuse one of them. A pipe
+can hold further bytes."""
 
 
 COMPRESSION_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\x00")
@@ -31,7 +31,7 @@ COMPRESSION_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\
 
 
 def is_compressed(path: str) -> bool:
-    """Whether the first bytes of the file show that it is compressed. Raises OSError if the file cannot be opened."""
+    """Return whether the first bytes of the file show that it is compressed. Raises OSError if the file cannot be opened."""
     with open(path, "rb") as file:  # noqa: PTH123  (file names stay as the user gave them)
         return file.read(max(map(len, COMPRESSION_MAGICS))).startswith(COMPRESSION_MAGICS)
 
@@ -58,7 +58,7 @@ class Stream(Protocol):
         """Write the whole stream to `file`. Raises CaptureUnreadable if more was read than kept, OSError if the disk is full."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the stream."""
 
 
 def opened(path: str) -> Stream | None:
@@ -71,7 +71,7 @@ def opened(path: str) -> Stream | None:
             mode = os.fstat(0).st_mode
             if not stat.S_ISDIR(mode):
                 return Redirected(os.dup(0)) if stat.S_ISREG(mode) else Passed(os.dup(0))
-        return None  # the engine reports a closed standard input, or a directory
+        return None  # the engine reports that standard input is closed or a directory
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.stat(path).st_mode):  # noqa: PTH116  (file names stay as the user gave them)
             return Passed(os.open(path, os.O_RDONLY))
@@ -79,7 +79,7 @@ def opened(path: str) -> Stream | None:
 
 
 class Redirected:
-    """Standard input that is a regular file, so it can be read again."""
+    """Standard input that is a regular file, so that it can be read again."""
 
     def __init__(self, descriptor: int) -> None:
         """Take over `descriptor`; `close` closes it."""
@@ -88,11 +88,11 @@ class Redirected:
 
     @property
     def fault(self) -> str | None:
-        """Why the stream ended early: always None, because the engine itself reports errors of a file."""
+        """Always None, because the engine itself reports errors of a file."""
         return None
 
     def begin(self) -> str:
-        """Return the path of standard input, after moving it back to its start position."""
+        """Move standard input back to its start position, and return its path."""
         os.lseek(self._descriptor, self._start, os.SEEK_SET)
         return STDIN
 
@@ -103,12 +103,12 @@ class Redirected:
             shutil.copyfileobj(stream, file, CHUNK_BYTES)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the stream."""
         os.close(self._descriptor)
 
 
 class Passed:
-    """A pipe that has to be read twice: a thread copies it to another pipe. The thread keeps the first bytes of the pipe."""
+    """A pipe that has to be read twice. A thread copies it to another pipe, and keeps its first bytes."""
 
     def __init__(self, descriptor: int) -> None:
         """Take over `descriptor`; `close` closes it."""
@@ -132,7 +132,7 @@ class Passed:
         os.set_blocking(writer, False)
         thread = threading.Thread(target=self._run, args=(writer, bytes(self._kept)), name="stream", daemon=True)
         thread.start()
-        self._thread = thread  # assigned only after the start, because `_stop` must not join a thread that failed to start
+        self._thread = thread  # assigned after the start, because `_stop` must not join a thread that failed to start
         return f"/dev/fd/{self._reader}"
 
     def rest_into(self, file: IO[bytes]) -> None:
@@ -145,7 +145,7 @@ class Passed:
             file.write(data)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the stream."""
         self._stop()
         for descriptor in (self._descriptor, self._stop_reader, self._stop_writer):
             os.close(descriptor)
@@ -161,11 +161,11 @@ class Passed:
         self._thread = None
 
     def _run(self, writer: int, kept: bytes) -> None:
-        """Write the kept bytes, then copy the rest of the stream. The thread runs this function."""
+        """Write the kept bytes, then copy the rest of the stream. This function runs in the thread."""
         try:
             if written(writer, kept, self._stop_reader):
                 self._pass_on(writer)
-        except OSError as error:  # the stream has an error, such as a closed terminal or a reset connection
+        except OSError as error:  # for example a closed terminal or a reset connection
             self._ended, self.fault = True, error.strerror or str(error)
         finally:
             os.close(writer)
@@ -191,7 +191,7 @@ class Passed:
 def written(writer: int, data: bytes, stop_reader: int) -> bool:
     """Write `data` to a non-blocking pipe until all of it is read.
 
-    Return False if the reader has closed the pipe or `stop_reader` is readable.
+    Return False if the reader has closed the pipe, or if `stop_reader` becomes readable.
     """
     waiting = select.poll()
     waiting.register(writer, select.POLLOUT)

@@ -1,8 +1,9 @@
-"""Rules: the texts for each cause of waiting, one module per cause.
+"""The texts for each cause of waiting, one module per cause.
 
-The engine decides which cause a wait has (`rust/src/ledger/`). Other packages can add rules through the entry point `tcptrace_lab.rules`.
-Such a rule is a `Rule` with a condition on waits (docs/rules.md, `tcptrace_lab.ledger.other_rules`). The cause of such a rule must be one
-of `schema.CAUSES`. If such a rule has texts (`Rule.advice`), these texts replace ours for its cause.
+The engine (`rust/src/ledger/`) decides which cause a wait has; this package only describes the causes. Another Python package can add a
+`Rule` through the entry point `tcptrace_lab.rules`. A rule of another package selects waits by a condition and assigns one of
+`schema.CAUSES` to them (docs/rules.md, `tcptrace_lab.ledger.other_rules`). If the rule has texts (`Rule.advice`), they replace our texts
+for that cause.
 """
 
 from __future__ import annotations
@@ -66,18 +67,20 @@ _RULES = (
 )
 
 OURS: Mapping[str, Rule] = {rule.cause: rule for rule in _RULES}
-"""Cause → our own rule, for each of `schema.CAUSES`."""
+"""Name of each cause in `schema.CAUSES` → our own rule."""
 
 
 @cache
 def others() -> Mapping[str, Rule]:
-    """Return the rules of other packages, sorted by entry point: name (for error messages) → rule.
+    """Return the rules of other packages, sorted by entry point.
+
+    The keys name the entry points in error messages.
 
     Raises:
-        RuleUnusable: an entry point cannot be loaded or is not a rule, or the rule has no condition or an unknown cause.
+        RuleUnusable: an entry point cannot be loaded, or is not a rule with a condition and a known cause.
     """
     if not any(ENTRY_POINT in (package.read_text("entry_points.txt") or "") for package in distributions()):
-        return {}  # a text search, because parsing the entry points of all packages takes twice as long
+        return {}  # a text search takes half as long as parsing the entry points of all packages
     points = sorted(entry_points(group=ENTRY_POINT), key=lambda point: point.name)
     return {f"entry point {point.name} = {point.value}": _loaded(point) for point in points}
 
@@ -86,7 +89,7 @@ def _loaded(point: EntryPoint) -> Rule:
     where = f"entry point {point.name} = {point.value}"
     try:
         rule = point.load()
-    except Exception as error:  # importing another package's module may raise any exception
+    except Exception as error:  # the module of another package can raise any exception
         raise RuleUnusable(f"a rule cannot be loaded: {type(error).__name__}: {error}", where=where, remedy=_REMEDY) from error
     if not isinstance(rule, Rule):
         raise RuleUnusable(f"{type(rule).__name__} is not a tcptrace_lab.causes.Rule", where=where, remedy=_REMEDY)
@@ -99,22 +102,22 @@ def _loaded(point: EntryPoint) -> Rule:
 
 @cache
 def of_cause(cause: str) -> Rule:
-    """Return the rule that supplies the texts of a cause: the first rule of another package that has advice, or else our own rule."""
+    """Return the rule with the texts of a cause: the first rule of another package that has advice, otherwise our own rule."""
     theirs = (rule for rule in others().values() if rule.cause == cause and rule.advice is not None)
     return next(theirs, OURS[cause])
 
 
 @cache
 def advising() -> Mapping[str, Advice]:
-    """Return the causes that are worth a finding, each with its advice."""
+    """Return the advice of each cause that can have a finding."""
     advices = {cause: of_cause(cause).advice for cause in CAUSES}
     return {cause: advice for cause, advice in advices.items() if advice is not None}
 
 
 @cache
 def worth() -> tuple[tuple[int, int, float, bool, bool], ...]:
-    """Return, for each cause with advice, how much time is worth a finding, in the engine's form (`reread.Worth`)."""
-    if others():  # the engine does not know which waits these rules will claim
+    """Return how much time of each cause is worth a finding, as tuples for the engine (`reread.Worth`)."""
+    if others():  # the engine does not know which waits the rules of other packages will select
         return tuple((place, 1, 0.0, False, False) for place in range(len(CAUSES)))
     places = {cause: place for place, cause in enumerate(CAUSES)}
     return tuple(

@@ -1,4 +1,4 @@
-"""close: after the FIN. If all data was delivered, a retransmitted FIN delays no byte, however long its timer is."""
+"""close: the time after the first FIN. If all data was delivered, a late retransmit of the FIN delays no data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""congestion-window: the congestion window is still small after a loss."""
+"""congestion-window: after a loss, the congestion window is still small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""delayed-ack: the sender waits for a delayed ACK, but not because of Nagle's algorithm."""
+"""delayed-ack: the sender waits for a delayed ACK. Nagle's algorithm is not involved."""
 
 from __future__ import annotations
 

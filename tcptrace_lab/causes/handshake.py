@@ -1,7 +1,7 @@
-"""handshake: the three-way handshake, including its retransmits.
+"""handshake: the three-way handshake, including retransmits of the SYN and the SYN-ACK.
 
-The retransmitted segment shows in which direction a segment was lost. Without retransmits, the RTTs of later data show whether the answer
-was late or the path is long. `findings.failed_attempts` groups the attempts that never became a connection.
+A retransmit shows in which direction a segment was lost. If nothing was retransmitted, the RTTs of later data show whether the server was
+slow to answer or the path is long. Attempts that never became a connection are grouped in `findings.failed_attempts`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""idle: neither application was expected to send data for a long time."""
+"""idle: for a long time, neither application had data to send, and no request was open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""loss-recovery: the sender repairs the loss of a segment that was lost or seemed lost."""
+"""loss-recovery: the sender retransmits a segment that was lost, or that it assumes lost."""
 
 from __future__ import annotations
 

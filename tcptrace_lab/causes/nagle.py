@@ -1,4 +1,4 @@
-"""nagle: Nagle's algorithm delays a small segment for one RTT; the receiver does not delay its ACK."""
+"""nagle: Nagle's algorithm delays a small segment for one RTT, and the receiver sends its ACK at once."""
 
 from __future__ import annotations
 

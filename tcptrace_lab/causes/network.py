@@ -1,4 +1,4 @@
-"""network: data is in transit, or the path's rate or a queue at its bottleneck determines the spacing of segments."""
+"""network: data is in transit, or waits in a queue at the bottleneck of the path."""
 
 from __future__ import annotations
 

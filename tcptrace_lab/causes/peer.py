@@ -1,4 +1,4 @@
-"""peer: this endpoint waits for a message from its peer."""
+"""peer: the host has no data to send until its peer sends a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines `Rule`: the texts of a cause, its confidence, and what would disprove it. The engine decides which waits have which cause."""
+"""`Rule`: the texts of a cause, its confidence, and what would disprove it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Confidence(StrEnum):
-    """The certainty of a verdict: proved, consistent with the capture, or only possible."""
+    """How certain a verdict is: proved, consistent with the capture, or only possible."""
 
     PROVED = "proved"
     CONSISTENT = "consistent"
@@ -23,7 +23,7 @@ class Confidence(StrEnum):
 
 
 class Case(StrEnum):
-    """A special case in which other texts describe a cause. `special_cases` determines the case of a direction."""
+    """A special case: a direction for which a cause needs other texts. `special_cases` detects the case."""
 
     UNANSWERED = "unanswered"
     REFUSED = "refused"
@@ -40,9 +40,9 @@ class Case(StrEnum):
 
 
 class Clause(str):
-    """A `Rule.lost_to` that is a clause: the verdict continues it with "for 91% of 531 ms".
+    """A `Rule.lost_to` that is a full clause, so that the verdict continues with "for 91% of 531 ms".
 
-    Any other `lost_to` is a subject: the verdict continues it with "took 91% of 531 ms".
+    A `lost_to` of any other type is the subject of a sentence: the verdict continues with "took 91% of 531 ms".
     """
 
     __slots__ = ()
@@ -50,7 +50,7 @@ class Clause(str):
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """Texts that replace those of a rule and its advice in a special case; None keeps the text of the rule."""
+    """The texts that replace those of a rule and of its advice in a special case. A text that is None is not replaced."""
 
     finding: str | None = None
     title: str | None = None
@@ -64,25 +64,24 @@ class Instead:
 
 
 WORTH_SHARE, WORTH_NS = 0.05, 10_000_000
-"""A cause is worth a finding if it takes at least this share of a direction's active time, and at least this time: 10 ms, a stall on a LAN
-(docs/how-it-decides.md, 2.3)."""
+"""A finding needs at least this share of a direction's active time, and at least 10 ms (docs/how-it-decides.md, 2.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Texts of a finding on a cause. Each `{…}` in `title`, `mechanism` and `remedy` is a placeholder for a number of the capture.
+    """The texts of a finding on a cause. A placeholder `{…}` in `title`, `mechanism` or `remedy` stands for a number of the capture.
 
     Attributes:
         finding: one of `finding.FINDING_IDS`.
         title: one line.
         mechanism: how the time is lost, in two sentences.
         limits: what a capture does not show about the cause.
-        remedy: what to change, best first; `immediate_ack.PLACE` in it becomes the setting of the receiver's stack.
-        cure: the best remedy as the subject of "… saves up to 25 s" (for a fault) or "… would help", in the singular; `{sender}` and
-            `{receiver}` become addresses. Empty if the capture does not show which host to change.
+        remedy: what to change, best first. The placeholder `immediate_ack.PLACE` becomes the setting of the receiver's stack.
+        cure: the best remedy as a singular subject. A fault continues it with "… saves up to 25 s", anything else with "… would help".
+          `{sender}` and `{receiver}` become addresses. Empty if the capture does not show which host to change.
         worth_share, worth_ns: minimum share of a direction's active time, and minimum time, for a finding.
-        of_client_alone: whether only the client's direction gets a finding, because both directions lose the same time.
-        is_a_fault: false if the time is the application's or the path's, so that there is nothing to fix in TCP.
+        of_client_alone: whether only the client's direction gets a finding, because both directions lose the time together.
+        is_a_fault: false if TCP has nothing to fix, because the application or the path needs the time.
         instead: other texts for special cases; the first case that applies is used.
         of_data_alone: whether only directions with data get a finding.
     """
@@ -102,18 +101,17 @@ class Advice:
 
 
 class Doubt(NamedTuple):
-    """Texts for waits that another cause explains equally well. The engine gives such waits the confidence `possible`.
+    """Texts for waits that a second cause explains equally well. The engine gives such waits the confidence `possible`.
 
     Attributes:
-        consistent_if: `answered` or `numbered` (`cause_findings`): the name of a fact about the direction that makes the other explanation
-            less likely. A finding that is based only on such waits is `consistent` if the fact is true, else `possible`. Empty: always
-            `possible`.
-        limits: what the capture does not show about these waits, as a sentence; empty if the rule has no advice.
-        remedy: what to change if the other cause applies.
+        consistent_if: `answered` or `numbered` (`cause_findings`), a fact about the direction that makes the second cause less likely. If
+          all waits of a finding are in doubt, the finding is `consistent` if the fact is true, and otherwise `possible`. Empty: always
+          `possible`.
+        limits: what the capture does not show about the waits, as a sentence; empty if the rule has no advice.
+        remedy: what to change if the second cause applies.
         of_all: function that returns whether all waits of a direction are in doubt. Its argument is a function that returns a count of the
-            sender (a column of `schema.CONNECTIONS`). If it is None, only the waits that the engine calls possible are in doubt.
-        rival: the other explanation in the words of the verdict, as the subject of "… looks the same"; only for a rule with `of_all` and
-            advice.
+          sender (a column of `schema.CONNECTIONS`). None: only the waits that the engine calls possible are in doubt.
+        rival: the second cause as the subject of "… looks the same", for the verdict; only for a rule with `of_all` and advice.
     """
 
     consistent_if: str = ""
@@ -129,20 +127,20 @@ class Rule:
 
     Attributes:
         cause: one of `schema.CAUSES`.
-        lost_to: the cause as the subject of "… took 50% of 3 s" (a `Clause`: of "… for 50% of 3 s"); `{sender}` and `{receiver}` become
-            addresses, `{sending}` and `{receiving}` become client or server.
-        colour, pattern: style of the cause's bars and bands in reports (`#rrggbb`, and one of Plotly's patterns, empty for none); only our
-            own rules have them.
-        confidence: confidence of one such wait, if nothing else explains it equally well.
-        proof: values reported for one such wait, and further frames that show them (`causes.texts.proof`).
-        refuted_by: what would disprove it, as in "Would be disproved by: …".
+        lost_to: the cause as the subject of "… took 50% of 3 s", or as a `Clause` before "… for 50% of 3 s". `{sender}` and `{receiver}`
+          become addresses; `{sending}` and `{receiving}` become client or server.
+        colour, pattern: style of the cause in reports: `#rrggbb`, and one of Plotly's patterns or an empty string. Only our own rules have
+          a style.
+        confidence: confidence of one wait with this cause, if no second cause explains the wait equally well.
+        proof: values that are reported for one wait, and further frames that show the values (`causes.texts.proof`).
+        refuted_by: the end of the sentence "Would be disproved by: …".
         source: source of the rule.
-        proved_by_repetition: whether three such waits in one direction prove the cause, while one is only consistent with it.
-        doubt: texts for waits that something else explains equally well; None if nothing does.
-        advice: texts of a finding; None if the cause is not worth a finding.
-        cure: for a rule without advice, what would help, in the form of `Advice.cure`; used if there is no fault.
-        holds: condition (an expression over `schema.WAITS`) that is true for the waits of this rule, whatever cause the engine gave them;
-            only for rules of other packages (docs/rules.md).
+        proved_by_repetition: whether three waits in one direction prove the cause, although one wait does not.
+        doubt: texts for waits that a second cause explains equally well; None if there is no such cause.
+        advice: texts of a finding; None if the cause never has a finding.
+        cure: for a rule without advice: what would help, in the form of `Advice.cure`. The verdict shows it if there is no fault.
+        holds: condition (an expression over `schema.WAITS`) that selects the waits of this rule, whatever cause the engine gave them. Only
+          rules of other packages have a condition (docs/rules.md).
     """
 
     cause: str
@@ -160,7 +158,7 @@ class Rule:
     holds: pl.Expr | None = None
 
     def for_cases(self, cases: Collection[Case]) -> Rule:
-        """Return this rule with the texts for these special cases."""
+        """Return this rule with the texts of the first special case in `cases` that has texts of its own."""
         instead = next((words for case, words in self.advice.instead.items() if case in cases), None) if self.advice else None
         if instead is None or self.advice is None:
             return self

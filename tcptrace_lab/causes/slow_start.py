@@ -1,4 +1,4 @@
-"""slow-start: the flights still double every RTT."""
+"""slow-start: the number of bytes in flight still doubles every RTT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""unknown: the capture does not show the cause."""
+"""unknown: the capture does not show why the sender waits."""
 
 from __future__ import annotations
 

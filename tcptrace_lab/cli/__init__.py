@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script `tcptrace-lab`."""
     interrupts.end_the_program()
     memory.bound()
     _end(run(sys.argv[1:]))
 
 
 def analyze() -> None:
-    """The console script `analyze`: `tcptrace-lab analyze`."""
+    """Run the console script `analyze`, which is short for `tcptrace-lab analyze`."""
     sys.argv.insert(1, "analyze")
     main()
 

@@ -22,10 +22,10 @@ LINE_S = 10.0
 
 
 class Shown:
-    """Counts the tasks of a batch and shows its progress; with `quiet`, it shows nothing."""
+    """Counts the tasks of a batch and shows its progress. With `quiet`, it shows nothing."""
 
     def __init__(self, display: Progress | None, *, quiet: bool) -> None:
-        """Show the progress in `display`; without a display, print plain lines."""
+        """Show the progress in `display`. Without a display, print plain lines."""
         self._display = display
         self._quiet = quiet
         self._task = None if display is None else display.add_task("", total=None, visible=False)

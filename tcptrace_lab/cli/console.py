@@ -18,11 +18,11 @@ FALLBACK_WIDTH = 80
 """Width of the output if stdout is not a terminal."""
 
 MAX_TEXT_WIDTH = 120
-"""Maximum width of lines of text, because longer lines are hard to read."""
+"""Maximum width of lines of text. Longer lines are hard to read."""
 
 
 def console(*, beside_result: bool = False) -> Console:
-    """Return a Rich console. The console honours NO_COLOR, COLUMNS and TERM=dumb. A character that its stream cannot encode becomes `?`.
+    """Return a Rich console, which honours NO_COLOR, COLUMNS and TERM=dumb. A character that its stream cannot encode becomes `?`.
 
     Args:
         beside_result: write to stderr, because stdout receives another result.
@@ -34,7 +34,7 @@ def console(*, beside_result: bool = False) -> Console:
 
 
 def plain_table() -> Table:
-    """Return a table without borders. One blank separates its columns."""
+    """Return a table without borders, with one blank between its columns."""
     return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
 
 

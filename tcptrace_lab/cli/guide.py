@@ -1,6 +1,6 @@
-"""A summary line and examples for each command. Help, man page and docs show them. Every example can be run as written.
+"""A summary line and examples for each command, for the help, the man page and the docs. Every example can be run as written.
 
-Every command needs an entry here; a test checks that.
+A test checks that every command has an entry here.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ tcptrace-lab says where the time of slow TCP transfers went, and what to change.
 
 tcptrace-lab --help lists all commands, and COMMAND --help shows examples.
 """
-"""The text that the program prints if it is called without a command."""
+"""Text that the program prints if it is called without a command."""
 
 WIDTH = 78
-"""Maximum width of an example. Help indents examples by two blanks."""
+"""Maximum width of an example. The help indents examples by two blanks."""
 
 
 class Guide(NamedTuple):
@@ -34,7 +34,7 @@ class Guide(NamedTuple):
 
     Attributes:
         short: its line in the list of commands.
-        examples: command line and its effect.
+        examples: pairs of a command line and its effect.
     """
 
     short: str

@@ -1,7 +1,7 @@
 """Stops Typer from converting plain strings and defaults, and from adding types and brackets to the names of parameters in help.
 
-Typer converts every parameter with pydantic, which takes longer to import than the engine. Most parameters are strings, which need no
-conversion, or are not given.
+Typer converts every parameter with pydantic, which takes longer to import than the engine. Most parameters need no conversion: they are
+strings, or are not given.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _OnDemand(RuntimeParam):
-    """A parameter that Typer converts only if it is given and not a plain string: a value of another type is a default."""
+    """A parameter that Typer converts only if its value does not have the declared type yet. Plain strings and defaults have it."""
 
     descriptor: TypeDescriptor
 
@@ -36,7 +36,7 @@ class _OnDemand(RuntimeParam):
 def adapt(command: Command) -> None:
     """Convert the parameters of `command` and of its subcommands only where needed (`_OnDemand`), and show their names as declared."""
     context = Context(command)
-    parameters: list[Any] = command.get_params(context)  # with --help
+    parameters: list[Any] = command.get_params(context)  # includes --help
     for parameter in parameters:
         descriptor = parameter.type_descriptor
         parameter._runtime_param = _OnDemand(descriptor.parameter_info, descriptor.annotation, descriptor)  # noqa: SLF001
@@ -50,7 +50,7 @@ def adapt(command: Command) -> None:
 
 
 def _usage_name(argument: Any) -> str:  # noqa: ANN401  (Typer's own class)
-    """Return the name in the usage line, as in manuals: FILE, FILE... or [FILE]. A name with `…` already shows that it can be repeated."""
+    """Return the name in the usage line: FILE, FILE... or [FILE]. A name with `…` already shows that it can be repeated."""
     name = argument.display_name_raw
     name += "..." if argument.nargs != 1 and "…" not in name else ""
     return name if argument.required or name.startswith("[") else f"[{name}]"

@@ -1,7 +1,7 @@
 """The program: its commands, exit codes, and the output of errors.
 
-Every error is one line on stderr, `tcptrace-lab: <what>: <where>; <what to do>`; `--debug` adds the traceback. `errors` lists the
-exit codes.
+Every error is one line on stderr, `tcptrace-lab: <what>: <where>; <what to do>`. `--debug` adds the traceback. `errors` lists the exit
+codes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 COMMANDS = ("analyze", "annotate", "batch", "capture", "compare", "export", "predict", "simulate", "verify", "view")
-"""Commands: each is a function in the module of the same name."""
+"""Commands. Each command is a function in the module of its name."""
 
 GROUPS = ("archive", "replay", "lab")
-"""Groups of commands: each is the `app` of the module of the same name."""
+"""Groups of commands. Each group is the `app` in the module of its name."""
 
 COMPLETION = "_TCPTRACE_LAB_COMPLETE"
-"""Environment variable with which a shell requests completions; Typer derives its name from the program's."""
+"""Environment variable with which a shell requests completions. Typer derives its name from the program's."""
 
 
 def _tell_version(asked: bool) -> None:  # noqa: FBT001  (Typer passes flags by position)
@@ -75,7 +75,7 @@ def app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
         help="Find out from packet captures why TCP transfers are slow, and what to change.",
         epilog="Exit codes: 0 done, 1 finding at or above --fail-on, 2 usage, 3 not a capture or unreadable, "
         "4 partly read, 5 a tool is missing, 70 internal error.",
-        rich_markup_mode=None,  # plain help: importing Rich would take longer than everything else
+        rich_markup_mode=None,  # plain help, because importing Rich would take longer than everything else
         add_completion=False,  # --install-completion would edit the shell's startup files; `--show-completion` prints the text for them
         pretty_exceptions_enable=False,
     )
@@ -91,7 +91,7 @@ def app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
 
 
 def _called(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Return the command named by `arguments`. For help and completion, and if `arguments` name no command, return all commands."""
+    """Return the command that `arguments` name. For help and completion, or if they name no command, return all commands."""
     all_commands = (*COMMANDS, *GROUPS)
     first = arguments[0] if arguments and COMPLETION not in os.environ else ""
     return (first,) if first in all_commands else all_commands
@@ -112,7 +112,7 @@ def run(arguments: Sequence[str]) -> int:
         adapt(command)
         code: int | None = command(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
-    except SystemExit as done:  # Typer exits this way after printing completions, and for a broken pipe
+    except SystemExit as done:  # Typer raises it after printing completions, and for a broken pipe
         return int(done.code or 0) if COMPLETION in os.environ else _reader_gone()
     except BrokenPipeError:
         return _reader_gone()
@@ -124,7 +124,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Error numbers which mean that standard output is redirected to a full disk. Other outputs raise errors of their own (`output`)."""
+"""Errors which mean that standard output is redirected to a full disk. Other outputs raise errors of their own (`output`)."""
 
 
 def _report_error(error: BaseException, *, debug: bool) -> int:

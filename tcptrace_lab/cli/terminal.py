@@ -1,7 +1,6 @@
-"""Prints one-line errors, notes and progress for people to stderr; stdout is only for results.
+"""Prints one-line errors, notes and progress for people to stderr. stdout is only for results.
 
-Control characters in text from outside are escaped (`escape.printable`), so that no capture or file name can control the
-terminal.
+Control characters in text from outside are escaped (`escape.printable`), so that no capture or file name can control the terminal.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
 PROGRAM = "tcptrace-lab"
 
 PATIENCE_S = 1.0
-"""Progress is shown only for work that takes longer than this."""
+"""Duration of work after which its progress is shown."""
 
 MIN_SHARE = 0.01
-"""The remaining time is estimated only after this share of the work is done."""
+"""Share of the work after which the remaining time is estimated."""
 
 FILE_WIDTH = 14
 """Maximum length of a file name beside the progress bar."""
@@ -65,7 +64,7 @@ class Activity:
     """Shows progress on stderr after one second; see `activity`."""
 
     def __init__(self, words: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Prepare the display: `words` describes the first step, and `clock` returns seconds."""
+        """Prepare the display. `words` describes the first step, and `clock` returns seconds."""
         self._words = words
         self._clock = clock
         self._began_s = clock()
@@ -101,14 +100,14 @@ class Activity:
         self.doing("reading")
 
     def doing(self, words: str, share: float | None = None, count: int | None = None) -> None:
-        """Show the current step (`words`), the `share` of the step that is done (0 to 1, if known), and the `count` of items so far."""
+        """Show the current step: its name, the share of it that is done (0 to 1, if known), and the number of items so far."""
         with self._lock:
             if words != self._words or (count or 0) < (self._count or 0):
                 self._began_s = self._clock()
             self._words, self._share, self._count = words, share, count
             if self._display is not None and self._task is not None:
                 self._display.update(self._task, description=self.text, completed=share or 0.0)
-                # Rich's `update` ignores a total of None
+                # needed because Rich's `update` ignores a total of None
                 self._display.tasks[0].total = None if share is None else 1.0
 
     @property

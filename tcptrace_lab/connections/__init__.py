@@ -1,1 +1,1 @@
-"""Conclusions about whole connections: capture point, capture quality, and how both endpoints behave."""
+"""Conclusions about whole connections: capture point, capture quality, and the behaviour of both endpoints."""

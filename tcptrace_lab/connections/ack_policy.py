@@ -1,6 +1,6 @@
-"""Texts on how an endpoint sends ACKs, and counts of waits that look like Nagle's algorithm.
+"""Texts on the ACK policy of an endpoint, and counts of segments that Nagle's algorithm seems to delay.
 
-The engine determines both (`rust/src/hosts/`; columns of `schema.CONNECTIONS`).
+The engine (`rust/src/hosts/`) determines the policy and the counts. They are columns of `schema.CONNECTIONS`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 HEARTBEAT_MS = 200
-"""Period of the delayed-ACK timer of BSD and its descendants (`tcp_fasttimo`). An ACK is delayed until the timer fires, so by at most this
-period."""
+"""Period of the delayed-ACK timer of BSD and its descendants (`tcp_fasttimo`). It is also the longest delay of an ACK."""
 
 POLICIES = {
     "per-segment": "ACKs every segment",
@@ -27,25 +26,29 @@ POLICIES = {
     "timer": "ACKs by its timer",
     "unknown": "follows an unknown ACK policy",
 }
-"""`schema.ACK_POLICIES` → description."""
+"""ACK policy (`schema.ACK_POLICIES`) → description."""
 
 PROVING_HOLDS = 3
-"""Number of waits that prove that Nagle's algorithm is on."""
+"""If at least three small segments waited for an ACK, Nagle's algorithm is on."""
 
 _Count = TypeVar("_Count", int, "pl.Expr")
-"""A count of one connection, or the column of all connections."""
+"""A count of one connection, or a column with the counts of all connections."""
 
 
 def holds(of: Callable[[str], _Count]) -> _Count:
-    """Return how many small segments of an endpoint waited as if Nagle's algorithm delayed them; `of` returns a column of the endpoint."""
+    """Return how many small segments of an endpoint Nagle's algorithm seems to delay.
+
+    Args:
+        of: returns a column of the endpoint by name.
+    """
     return of("nagle_holds") + of("nagle_holds_over_full")
 
 
 def sure_holds(of: Callable[[str], _Count]) -> _Count:
-    """Return the number of waits that look like Nagle's algorithm and that a full send buffer does not explain equally well."""
+    """Return how many small segments Nagle's algorithm seems to delay, without those that a full send buffer explains equally well."""
     return holds(of) - of("nagle_holds_ambiguous")
 
 
 def all_in_doubt(of: Callable[[str], int]) -> bool:
-    """Return whether there are waits that look like Nagle's algorithm, and a full send buffer explains each of them equally well."""
+    """Return whether a full send buffer explains every apparent delay by Nagle's algorithm equally well; false without such a delay."""
     return holds(of) > 0 and sure_holds(of) == 0

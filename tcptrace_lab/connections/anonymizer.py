@@ -1,9 +1,8 @@
 """`Anonymizer`: replaces addresses by pseudonyms in the tables from which all outputs are made.
 
-Addresses are replaced bit by bit: whether a bit is flipped depends on the key and on all bits before it. So the pseudonyms of two addresses
-share as many leading bits as the addresses, and different addresses get different pseudonyms. (The method is that of Xu et al.,
-"Prefix-preserving IP address anonymization", ICNP 2002, with keyed BLAKE2 in place of AES.) Without the key, nobody can recover an address.
-Runs with the same key make the same pseudonyms.
+The anonymizer flips some bits of an address. Whether a bit is flipped depends on the key and on all bits before it. So two pseudonyms share
+as many leading bits as their addresses, and different addresses get different pseudonyms. The method is that of Xu et al.,
+"Prefix-preserving IP address anonymization", ICNP 2002, with keyed BLAKE2 in place of AES. Nobody can recover an address without the key.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 
 NAME = "capture"
-"""Replacement for every file name."""
+"""Start of each pseudonym for a file."""
 
 
 class Anonymizer:
-    """Replaces addresses by pseudonyms. With one key, an address always gets the same pseudonym.
+    """Replaces addresses by pseudonyms. A key always maps an address to the same pseudonym, also in later runs.
 
     Args:
         key: any text. If it is None, the key is random and is never stored.
@@ -43,27 +42,27 @@ class Anonymizer:
         self.address: Callable[[str], str] = cache(self._address)
 
     def __getstate__(self) -> bytes:
-        """Return the key, so that the anonymizer can be sent to worker processes."""
+        """Return the key for pickling, so that worker processes can use this anonymizer."""
         return self._key
 
     def __setstate__(self, key: bytes) -> None:
-        """Restore an anonymizer in a worker process."""
+        """Restore the anonymizer from its key."""
         self._take(key)
 
     @property
     def mark(self) -> str:
-        """A fingerprint of the key: 16 hex digits, equal for two anonymizers only if their keys are equal."""
+        """A fingerprint of the key: 16 hex digits. Two anonymizers with the same key have the same fingerprint."""
         return self._digest(b"mark", b"").hex()
 
     def file(self, path: str) -> str:
-        """Return a pseudonym for a file, made from its path."""
+        """Return a pseudonym for the file at `path`."""
         return f"{NAME}-{self._digest(b'file', path.encode(errors='surrogateescape')).hex()}"
 
     def without_paths(self, words: str, paths: Iterable[str]) -> str:
-        """Return a message with pseudonyms in place of these paths and of their file names."""
+        """Return the message `words` with pseudonyms in place of `paths` and their file names."""
         spellings = {spelling: path for path in paths for spelling in (path.rpartition("/")[2], repr(path)[1:-1], path) if spelling}
         longest_first = sorted(spellings, key=len, reverse=True)
-        # All names are replaced in one pass, so that no name is found within a pseudonym.
+        # All names are replaced in one pass, so that no file name is found inside a pseudonym.
         return re.sub("|".join(map(re.escape, longest_first)), lambda found: self.file(spellings[found[0]]), words) if spellings else words
 
     def rows(self, table: pl.LazyFrame) -> pl.LazyFrame:

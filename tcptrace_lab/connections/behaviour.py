@@ -1,7 +1,6 @@
-"""Conclusions about the two endpoints of each connection, as text.
+"""Texts on the behaviour of a connection's two endpoints, and on the capture of the connection.
 
-The conclusions cover the capture point, the capture quality, how each endpoint sends ACKs, whether Nagle's algorithm delays its small
-segments, and which stack it may have.
+For each endpoint, the texts describe its ACK policy, whether Nagle's algorithm delays its small segments, and its probable TCP stack.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _PLACE_UNKNOWN = {
 
 
 def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (`of` determines the type)
-    """Return whether a RST answered the SYN: no application listens on the port, or a firewall refuses the connection (RFC 9293, 3.5.2).
+    """Return whether a RST answered the SYN: the port is closed, or a firewall refuses the connection (RFC 9293, 3.5.2).
 
     Args:
         of: returns a column of `schema.CONNECTIONS` by name: an expression (`polars.col`), or the value in one row.
@@ -36,7 +35,7 @@ def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (`of` determines 
 
 
 def words(row: Mapping[str, Any]) -> list[str]:
-    """Describe a row of `schema.CONNECTIONS` in phrases: the capture point, then each endpoint."""
+    """Describe a row of `schema.CONNECTIONS` in phrases: the capture point first, then each endpoint."""
     facts = [*(["refused (RST in answer to its SYN)"] if refused(row.__getitem__) else []), place(row)]
     if row["quality_reasons"]:
         facts.append("capture limits: " + "; ".join(capture_quality.CAUSES[name] for name in row["quality_reasons"]))
@@ -55,7 +54,7 @@ def place(row: Mapping[str, Any]) -> str:
 
 
 def acking(row: Mapping[str, Any], side: str) -> str:
-    """Return how `side` sends ACKs, with the number of ACKs that show it; empty if unknown."""
+    """Return how the endpoint `side` sends ACKs, with the number of ACKs that show it; empty if unknown."""
     facts = []
     if row[f"{side}_ack_policy"] != "unknown":
         facts.append(f"{ack_policy.POLICIES[row[f'{side}_ack_policy']]} ({row[f'{side}_ack_policy_samples']:,} ACKs)")
@@ -68,7 +67,7 @@ def acking(row: Mapping[str, Any], side: str) -> str:
 
 
 def nagle(row: Mapping[str, Any], side: str) -> str:
-    """Return whether Nagle's algorithm delays `side`'s small segments, with the evidence; empty if unknown."""
+    """Return whether Nagle's algorithm delays the small segments of `side`, with the evidence; empty if unknown."""
     state, confidence, frame = (row[f"{side}_{name}"] for name in ("nagle", "nagle_confidence", "nagle_frame"))
     if state == "unknown":
         return ""
@@ -83,6 +82,6 @@ def nagle(row: Mapping[str, Any], side: str) -> str:
 
 
 def stack(row: Mapping[str, Any], side: str) -> str:
-    """Return which TCP stack `side` may have; empty if unknown."""
+    """Return the TCP stack that the SYN of `side` suggests; empty if unknown."""
     family = row[f"{side}_stack_guess"]
     return f"its SYN suggests {family}" if family else ""

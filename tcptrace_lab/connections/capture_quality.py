@@ -1,11 +1,10 @@
-"""Capture quality: how reliable the capture is.
+"""Capture quality: how far a capture can be trusted.
 
-The quality is judged before any finding. Poor quality lowers the confidence of all findings.
+A fault is, for example, a clock that jumped, or packets that the kernel dropped. Each fault has a factor between 0 and 1: the share of a
+verdict's confidence that remains. The factors of several faults are multiplied. A fault of single connections counts by their share of the
+bytes. Poor quality lowers the confidence of all findings (`steps_down`).
 
-Some faults affect the whole capture (its clock, packets that the kernel dropped), others affect only some connections. Each fault has a
-factor between 0 and 1: the share of a verdict's confidence that remains. The factors of several faults are multiplied. For the whole
-capture, the factors of its connections are averaged, weighted by bytes (if no connection has data, equally). The factors are judgements,
-not measurements: they rank captures and decide by how many steps a confidence is lowered (`steps_down`).
+The factors are judgements, not measurements.
 """
 
 from __future__ import annotations
@@ -29,26 +28,25 @@ GOOD, LIMITED = 0.8, 0.5
 """Minimum factors for good and for limited capture quality."""
 
 COARSE_NS = 1_000_000
-"""A clock with ticks of this length or more cannot show delays on hosts and LANs, where an effect follows its cause within 1 ms
-(docs/how-it-decides.md, 2.2)."""
+"""A clock with ticks of 1 ms or more cannot show delays within a host or a LAN, which are below 1 ms (docs/how-it-decides.md, 2.2)."""
 
 JITTER_NS = 10_000
-"""Timestamps may run backwards by this much without harm (a heuristic). The clocks of several processors, and the order in which they write
-packets, differ by some microseconds. A host needs up to 10 µs for one packet."""
+"""A timestamp that runs backwards by at most 10 µs does no harm (a heuristic). A host needs up to 10 µs for one packet, and the clocks of
+its processors differ by some microseconds."""
 
 CLOCK_JUMP = "clock_jump"
-"""Name of this fault: a connection contains a silence of impossible length."""
+"""Fault: a connection contains a silence of impossible length."""
 
 BACKWARD = "backward_timestamps"
-"""Name of this fault: timestamps run backwards by more than `JITTER_NS`."""
+"""Fault: timestamps run backwards by more than `JITTER_NS`."""
 
 FEW = 0.001
-"""If at most this share of packets or bytes is missing from the capture, nearly all verdicts equal those of a complete capture."""
+"""If at most this share of the packets or bytes is missing from a capture, nearly all verdicts equal those of a complete capture."""
 MANY = 0.01
-"""If more than this share of packets is missing from the capture, most longer connections are affected."""
+"""If more than this share of the packets is missing from a capture, most longer connections are affected."""
 
 DEFAULT_MSS_BYTES = 1460
-"""Missing bytes are converted to segments of this size (Ethernet) if no full segment size is known."""
+"""Segment size (Ethernet) for the conversion of missing bytes to segments, if no full segment size is known."""
 
 
 CAUSES: Mapping[str, str] = {
@@ -62,17 +60,16 @@ CAUSES: Mapping[str, str] = {
     "duplicated": "the capture contains segments twice",
     "offload": "the network card merged segments, or had not split them yet (offload)",
 }
-"""Faults of a connection's capture (`schema.CAPTURE_FAULTS`) → description. The engine finds these faults, and determines how far each
-lowers a confidence."""
+"""Fault of a connection's capture (`schema.CAPTURE_FAULTS`) → description. The engine finds the faults and determines their factors."""
 
 
 def has_jumped() -> pl.Expr:
-    """Return whether a connection (of `schema.CONNECTIONS`) has a silence of impossible length, so that its times are meaningless."""
+    """Return whether a connection in `schema.CONNECTIONS` has a silence of impossible length, which makes its times meaningless."""
     return pl.col("quality_reasons").list.contains(CLOCK_JUMP)
 
 
 class Reason(NamedTuple):
-    """One fault of a capture: its name, its factor (1 for a harmless fact that is worth stating), and its description."""
+    """One fault of a capture: its name, its factor, and its description. The factor of a harmless fact is 1."""
 
     name: str
     factor: float
@@ -84,11 +81,11 @@ class CaptureQuality:
     """The quality of a capture.
 
     Attributes:
-        factor_of_capture: the share of a verdict's confidence that remains after the faults of the whole capture, between 0 and 1.
-        factor_of_connections: the share that remains after the faults of single connections, weighted by bytes.
+        factor_of_capture: factor of the faults that affect the whole capture, between 0 and 1.
+        factor_of_connections: factor of the faults of single connections, averaged over the connections by bytes.
         reasons: the faults, and harmless facts worth stating.
         counts: counts by name: `drops_suspected` (segments that were ACKed but are missing from the capture), `duplicates`,
-            `late_segments`, `super_segments`, `one_direction`, `start_missing`, `acks_missing`, `clock_jump` (connections).
+          `late_segments`, `super_segments`, `one_direction`, `start_missing`, `acks_missing`, `clock_jump` (connections).
     """
 
     factor_of_capture: float
@@ -98,7 +95,7 @@ class CaptureQuality:
 
     @property
     def factor(self) -> float:
-        """The product of the factors of the capture and of its connections."""
+        """The product of both factors."""
         return self.factor_of_capture * self.factor_of_connections
 
     @property
@@ -134,7 +131,7 @@ EMPTY, IN_PART = "empty", "read_in_part"
 
 
 def line(quality: Mapping[str, Any]) -> str:
-    """Return `capture.quality` of the JSON as a line of text (see `CaptureQuality.words`)."""
+    """Return the object `capture.quality` of the JSON as one line of text."""
     return _line(quality["rating"], {reason["name"]: reason["text"] for reason in quality["reasons"]})
 
 
@@ -146,7 +143,7 @@ def _line(rating: str, words: Mapping[str, str]) -> str:
 
 
 def steps_down(factor: float) -> int:
-    """Return by how many steps (proved → consistent → possible) a capture quality with this factor lowers the confidence of a finding."""
+    """Return by how many steps a factor lowers the confidence of a finding. The steps are proved → consistent → possible."""
     return 0 if factor >= GOOD else 1 if factor >= LIMITED else 2
 
 
@@ -155,7 +152,7 @@ def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Ca
 
     Args:
         info: facts about the capture from the engine.
-        connections: all rows of `schema.CONNECTIONS` of the capture; queried once.
+        connections: all rows of `schema.CONNECTIONS` of the capture.
         complete: whether all of the capture could be read.
     """
     counts = _counted(connections)
@@ -191,7 +188,6 @@ def _counts() -> Mapping[str, pl.Expr]:
 
 
 def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
-    """Return the faults that affect the whole capture."""
     found = []
     if not info["packets"]:
         found.append(Reason(EMPTY, 0.0, "no packets"))
@@ -219,11 +215,11 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
 
 
 LONGEST_PAUSE_NS = 24 * 86_400 * 10**9
-"""Between connections, a longer pause than the longest silence of one connection (RFC 7323, 5.5) shows that captures were joined."""
+"""Longest possible silence within a connection: 24 days (RFC 7323, 5.5). A longer pause between connections suggests joined captures."""
 
 
 def _of_pauses(info: CaptureInfo, connections: pl.LazyFrame) -> list[Reason]:
-    """Return a harmless fact: between two connections, the capture has a pause so long that several captures were probably joined."""
+    """Report a pause between connections that is so long that several captures were probably joined."""
     first_ns, last_ns = info["first_ts_ns"], info["last_ts_ns"]
     if first_ns is None or last_ns is None or last_ns - first_ns <= LONGEST_PAUSE_NS:
         return []
@@ -238,7 +234,7 @@ _JUMP = "a silence of more than 24 days: the clock jumped"
 
 
 def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]:
-    """Return the faults of connections. Each of these faults has the factor 1, because `factor_of_connections` already counts them."""
+    """Return the faults of single connections. Their factor here is 1, because `factor_of_connections` already contains their effect."""
     words = (
         (
             "drops_suspected",

@@ -1,6 +1,6 @@
-"""Texts on link overhead: the cells, frames and headers of a connection, and the largest share of the line rate that its data can reach.
+"""Texts on link overhead: cells, frames and headers, and the largest share of the line rate that data can reach.
 
-The engine computes the shares (columns of `schema.CONNECTIONS`). This module describes the shares in texts for the report and the terminal.
+The engine computes the shares, which are columns of `schema.CONNECTIONS`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NAMES = {"atm": "ATM", "ethernet": "Ethernet"}
-"""`schema.LINES` → name."""
+"""Link (`schema.LINES`) → its name in texts."""
 
 
 def name(connection: Mapping[str, Any]) -> str:
-    """Return the link of a row of `schema.CONNECTIONS`, such as `ATM, VPI 0 VCI 32`; empty if its overhead is unknown."""
+    """Return the link of a connection, such as `ATM, VPI 0 VCI 32`; empty if its overhead is unknown."""
     line = NAMES.get(connection["link"] or "", "")
     channel = "" if connection["vci"] is None else f", VPI {connection['vpi']} VCI {connection['vci']}"
     return line + channel
@@ -48,7 +48,7 @@ def carried(connection: Mapping[str, Any], side: str) -> str:
 
 
 def sentence(connection: Mapping[str, Any], side: str) -> str:
-    """Describe one direction: `ATM, VPI 0 VCI 32: 12,345 cells, of which 88.7% was data; at most …`; empty if its overhead is unknown."""
+    """Describe one direction: `ATM, VPI 0 VCI 32: 12,345 cells, of which 88.7% was data; at most …`; empty if the overhead is unknown."""
     known = [words for words in (carried(connection, side), best(connection, side)) if words]
     return f"{name(connection)}: {'; '.join(known)}" if known else ""
 

@@ -1,9 +1,10 @@
-"""Computes bounds of the number of segments and bytes that a sender retransmitted, including losses before the capture point.
+"""Computes how many segments and bytes a sender retransmitted at least, and at most.
 
-The number of captured retransmits is the lower bound. The upper bound adds the segments that were sent but are missing from the capture
-(`missing_segments`, by IP ID), because each of them may be a retransmit. It subtracts the captured retransmits that filled a hole, because
-the original of each is one of the missing segments. In a capture at the sender no segment is missing, so both bounds are equal. In a
-capture behind the loss, both bounds are equal if only data segments are missing, as in a one-directional transfer.
+The minimum is the number of captured retransmits. The maximum also counts segments that were lost before the capture point. IP IDs show how
+many segments are missing from the capture (`missing_segments`), and each of them can be a retransmit. Some captured retransmits fill a hole
+in the captured data. The original of such a retransmit is one of the missing segments, so the maximum counts the pair only once.
+
+In a capture at the sender, no segment is missing, and the minimum equals the maximum.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import polars as pl
 def resent_segments(side: str) -> tuple[pl.Expr, pl.Expr]:
     """Return the minimum and the maximum number of segments that `side` retransmitted.
 
-    The maximum is null if the missing segments are unknown.
+    The maximum is null if the number of missing segments is unknown.
     """
     least, longest = pl.col(f"{side}_retransmitted_segments"), pl.col(f"{side}_max_segment_bytes")
     filling = (pl.col(f"{side}_retransmitted_bytes") - _seen_again_bytes(side)).clip(0)
@@ -26,7 +27,7 @@ def resent_segments(side: str) -> tuple[pl.Expr, pl.Expr]:
 def resent_bytes(side: str) -> tuple[pl.Expr, pl.Expr]:
     """Return the minimum and the maximum number of data bytes that `side` retransmitted.
 
-    The maximum is null if the missing segments are unknown.
+    The maximum is null if the number of missing segments is unknown.
     """
     least = pl.col(f"{side}_retransmitted_bytes")
     most = _seen_again_bytes(side) + pl.col(f"{side}_missing_segments") * pl.col(f"{side}_max_segment_bytes")

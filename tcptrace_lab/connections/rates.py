@@ -1,6 +1,6 @@
-"""Texts on the rates of a direction: the rates of its hosts, the resulting bound, and the share of this bound that was reached.
+"""Texts on the rates of a direction: the rate of each host, the bound that follows, and the share of the bound that the transfer reached.
 
-The engine determines these rates (`rust/src/hosts/rates.rs`; columns of `schema.CONNECTIONS`).
+The engine determines the rates (`rust/src/hosts/rates.rs`), which are columns of `schema.CONNECTIONS`.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ MIN_SAMPLES = 10
 """Minimum number of samples for a rate (a heuristic)."""
 
 MIN_TOLD_NS, MIN_TOLD_BYTES = 1_000_000, 2048
-"""Minimum RTT and minimum size for which buffers are mentioned. With a shorter RTT, any buffer suffices. By default, no stack has smaller
-buffers than 4.2BSD."""
+"""Buffers are mentioned from an RTT of 1 ms and a size of 2,048 bytes. With a shorter RTT any buffer suffices, and no stack has smaller
+buffers than 4.2BSD by default."""
 
 NEARLY_ALL_SHARE = 0.995
-"""Rounding would show this share, and any larger one, as 100%."""
+"""Minimum share that would be rounded to 100%."""
 
 NOISE_SHARE = 0.05
-"""Maximum share by which a measured bound may be below the delivered rate. Otherwise, the bound is dropped (a heuristic)."""
+"""A measured bound can be up to 5% below the delivered rate (a heuristic). If it is lower, it is wrong and is dropped."""
 
 BITS_PER_BYTE = 8
 _BPS = float(BITS_PER_BYTE * NS_PER_S)
 
 PLATEAU_ROUNDS = 5
-"""Flights are on a plateau if they did not grow for this many RTTs (docs/how-it-decides.md, 4.12)."""
+"""If the flights did not grow for this many RTTs, they are on a plateau (docs/how-it-decides.md, 4.12)."""
 
 
 def table(connections: Frame) -> Frame:
     """Return rows of `schema.RATES` for the directions with data, sorted by `conn`.
 
     Args:
-        connections: rows of `schema.CONNECTIONS`, by `conn`.
+        connections: rows of `schema.CONNECTIONS`, sorted by `conn`.
     """
     to_server, to_client = (connections.filter(pl.col(f"{side}_data_segments") > 0).select(_bounds(side)) for side in SIDES)
     return to_server.merge_sorted(to_client, "conn")
@@ -57,23 +57,23 @@ def _bounds(side: str) -> list[pl.Expr]:
 
 
 def on_path_ns(row: Mapping[str, Any], sent_bytes: int) -> int | None:
-    """Return the time in ns that these bytes take at the lower of the drain rate and the link rate; None if neither is known.
+    """Return the time in ns that `sent_bytes` take on the path; None if no rate of the path is known.
 
-    `row` has the columns of `schema.RATES`.
+    The rate is the lower of the drain rate and the link rate in `row`, which has the columns of `schema.RATES`.
     """
     known = [row[name] for name in ("drain_bps", "link_bound_bps") if row[name] is not None]
     return round(sent_bytes * _BPS / min(known)) if known else None
 
 
 def reached(row: Mapping[str, Any]) -> str:
-    """Return the share of the bound: `94% of the bound of 19.1 Mb/s`; empty if the bound is unknown, or is only the sender's own rate."""
+    """Return the reached share of the bound: `94% of the bound of 19.1 Mb/s`; empty if the bound is unknown or the sender's own rate."""
     if row["reached_share"] is None or row["bound_by"] == "send":
         return ""
     return f"{numbers.share(row['reached_share'])} of the bound of {numbers.rate(row['bound_bps'])}"
 
 
 def sentence(row: Mapping[str, Any]) -> str:
-    """Describe the rates of one direction (a row of `schema.RATES`) as text; empty if none is known."""
+    """Describe the rates of one direction (a row of `schema.RATES`); empty if no rate is known."""
     phrases = [*_rates(row)]
     if reached(row):
         phrases.append(f"{reached(row)} was reached")

@@ -1,7 +1,6 @@
-"""`--where`: selection of connections by an SQL expression over their columns.
+"""`--where`: selects connections by an SQL expression.
 
-The columns are those of `schema.CONNECTIONS` and `schema.ACCOUNTS`. As in SQL, a connection for which the expression is null is not
-selected.
+The expression uses the columns of `schema.CONNECTIONS` and `schema.ACCOUNTS`. As in SQL, null counts as false.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ _MIXED = "it compares values of different types, such as text and numbers"
 _QUERY = "subqueries are not allowed"
 
 _SUBQUERY = "_POLARS_"
-"""Prefix of the columns that Polars makes for a subquery."""
+"""Start of the column names that Polars makes for a subquery."""
 
 _COMPARED = re.compile(r"\b(\w+)\s*(?:=|==|!=|<>)\s*'([^']*)'")
 _IN_LIST = re.compile(r"\b(\w+)\s+(?:not\s+)?in\s*\(([^()]*)\)", re.IGNORECASE)
-"""Comparisons of a column with text. They are checked here, because Polars accepts text that is not a category of the column, and then
-selects no row."""
+"""Comparisons of a column with text. Polars accepts text that is not a category of the column, and then selects no row."""
 
 _UNKNOWN_FUNCTION = re.compile(r"unsupported function '(\w+)'")
 
@@ -73,7 +71,7 @@ class Where:
 
         Args:
             connections: rows of `schema.CONNECTIONS`.
-            accounts: rows of `schema.ACCOUNTS`; may be None unless `needs_accounts`.
+            accounts: rows of `schema.ACCOUNTS`; can be None unless `needs_accounts`.
 
         Raises:
             UsageError: the condition cannot be evaluated, for example because it compares text with a number.
@@ -86,7 +84,7 @@ class Where:
 
 
 def _compared(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each column that the condition compares with a text value, and this value."""
+    """Yield each column that the condition compares with text, together with the text."""
     for name, value in _COMPARED.findall(text):
         yield name, value
     for name, values in _IN_LIST.findall(text):
@@ -104,7 +102,7 @@ def _like(name: str) -> str:
 
 
 def _not_understood(error: PolarsError) -> str:
-    """Describe why the expression is invalid, without the parser's message, which is about Polars' internals."""
+    """Describe why the expression is invalid. The parser's own message is left out, because it describes Polars' internals."""
     unknown = _UNKNOWN_FUNCTION.search(str(error))
     return f"no function {unknown[1]}" if unknown else "not an SQL expression"
 

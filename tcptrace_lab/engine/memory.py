@@ -17,35 +17,33 @@ if TYPE_CHECKING:
     import polars as pl
 
 SMALL_BYTES: Final = 1_000_000
-"""Tables of captures up to this size fit into memory several times."""
+"""Captures up to this size are small: several copies of their tables fit into memory."""
 
 SETTINGS: Final = {
     "OPENBLAS_NUM_THREADS": "1",  # numpy: no matrices are computed here, and idle threads would use the processor at first
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:300,muzzy_decay_ms:0,narenas:2",  # Polars' jemalloc: by default, free pages stay in memory
-    "POLARS_IDEAL_MORSEL_SIZE": "32768",  # number of rows that a streaming query processes per thread at a time; default 100,000
+    "POLARS_IDEAL_MORSEL_SIZE": "32768",  # rows that a streaming query processes per thread at a time; default 100,000
 }
-"""Peak memory, measured on a capture of 100 MB: 270–290 MB with these settings and `give_back` between passes, 340–410 MB without both.
-Faster decay saves 30 MB more but doubles the system time (4 s more for 10 million packets)."""
+"""Peak memory for a capture of 100 MB: 270–290 MB with these settings and `give_back` between passes, 340–410 MB without both. A faster
+decay saves 30 MB more but doubles the system time (4 s more for 10 million packets)."""
 
 
 _M_ARENA_MAX: Final = -8
-"""`M_ARENA_MAX` of glibc's malloc.h: the largest number of arenas that threads allocate from. Each arena keeps its own free pages."""
+"""`M_ARENA_MAX` of glibc's malloc.h: the maximum number of arenas that threads allocate from. Each arena keeps its own free pages."""
 
 _NO_GLIBC: Final = (AttributeError, OSError, TypeError)
-"""Errors that a call of a glibc function raises on other systems: macOS and musl lack the function, and on Windows `CDLL(None)` raises
-TypeError."""
+"""Errors of a call of a glibc function on other systems. macOS and musl lack the function, and on Windows `CDLL(None)` raises TypeError."""
 
 _ARENAS: Final = 4
-"""Number of arenas; the default is 8 per processor. With four, the peak memory for the capture of 100 MB is 50 MB lower, and the analysis
-takes the same time."""
+"""Number of arenas; the default is 8 per processor. Four arenas lower the peak memory for a capture of 100 MB by 50 MB and cost no time."""
 
 _OBJECTS: Final = 100_000
-"""Python looks for cycles each time that this many new objects exist. With the default of 700, the search takes a twentieth of the time of
-a small analysis."""
+"""Number of new objects after which Python looks for cycles. With the default of 700, the search takes a twentieth of the time of a small
+analysis."""
 
 
 def bound() -> None:
-    """Set Polars, numpy and the C library to keep little free memory.
+    """Make Polars, numpy and the C library keep little free memory.
 
     Variables that the user has set keep their values. `bound` must be called before Polars and numpy are imported.
     """
@@ -63,11 +61,11 @@ _whole = False
 
 @contextlib.contextmanager
 def at_hand(paths: Sequence[str]) -> Iterator[None]:
-    """If the files are small, queries in the block use Polars' in-memory engine, and `batches` returns one batch.
+    """While the block runs, use Polars' in-memory engine and single batches, if the files are small.
 
-    `at_hand` has no effect on compressed files. Polars' streaming engine and batches limit the memory of a query, but starting their
-    threads takes longer than a whole query on a few rows. `at_hand` changes settings of the whole process, so the process must analyze only
-    one capture at a time.
+    Polars' streaming engine and batches limit the memory of a query. But for a few rows, starting their threads takes longer than the
+    query. The settings apply to the whole process, so the process must analyze only one capture at a time. Compressed files never count as
+    small.
     """
     global _whole  # noqa: PLW0603  (a global, because Polars' setting is global)
     if not _are_small(paths):
@@ -99,13 +97,13 @@ def _are_small(paths: Sequence[str]) -> bool:
             return False  # reading the first bytes of a pipe would consume them
         return sum(look.st_size for look in looks) <= SMALL_BYTES and not any(map(is_compressed, paths))
     except OSError:
-        return False  # the engine will report that it cannot read this file
+        return False  # the engine will report that it cannot read the file
 
 
 def give_back() -> None:
     """Return free memory to the operating system (glibc's malloc_trim).
 
-    Without `give_back`, hundreds of MB that threads have freed stay allocated after a large capture.
+    After a large capture, this releases hundreds of MB that threads have freed.
     """
     with contextlib.suppress(*_NO_GLIBC):
         ctypes.CDLL(None).malloc_trim(0)

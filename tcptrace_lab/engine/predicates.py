@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def conjuncts(predicate: pl.Expr | None) -> list[pl.Expr]:
-    """`a & b & c` → `a`, `b`, `c`. A predicate that is not joined by `&` is one part. Without a predicate, there are no parts."""
+    """Split a predicate at its `&`: `a & b & c` → `a`, `b`, `c`. Any other predicate is one part, and None has no parts."""
     if predicate is None:
         return []
     inputs = predicate.meta.pop()

@@ -1,8 +1,8 @@
 """Provides lazy tables of a capture that is too large to keep: each query reads the files again.
 
-For an uncompressed capture, reading again costs less than writing segments to disk and reading them back. Measured on 10 million segments
-(1 GB of capture, 1.6 GB of rows): reading a dozen columns again takes 1.6 s of CPU time; writing Parquet alone takes 4 s. The engine
-computes only the columns that a query needs, and no temporary file is left behind.
+For an uncompressed capture, reading again costs less than writing segments to disk and reading them back. For 10 million segments (1 GB of
+capture, 1.6 GB of rows), reading a dozen columns again takes 1.6 s of CPU time; writing Parquet alone takes 4 s. The engine computes only
+the columns that a query needs.
 """
 
 from __future__ import annotations
@@ -32,35 +32,36 @@ if TYPE_CHECKING:
     KnownConnection = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
 
 Worth: TypeAlias = "tuple[int, int, float, bool, bool]"
-"""Condition for a finding on the time of a cause in one direction: index of the cause in `schema.CAUSES`, minimum time in nanoseconds,
-minimum share of the direction's active time, whether only the client's direction counts, whether only directions with data count."""
+"""Condition for a finding on the time of a cause in one direction. The fields are the index of the cause in `schema.CAUSES`, the minimum
+time in nanoseconds, the minimum share of the direction's active time, whether only the client's direction counts, and whether only
+directions with data count."""
 
 PULL_ROWS = 65_536
-"""Rows taken from the engine at a time, if they have few columns. The engine prepares the next rows meanwhile."""
+"""Maximum number of rows taken from the engine at a time. The engine prepares the next rows meanwhile."""
 
 PULL_VALUES = 1_048_576
-"""Values (rows × columns) taken from the engine at a time for a query, about 8 MB. At least one batch is taken. When a query consumes
-slowly (`collect_batches`), Polars buffers six times as much, and twelve times if the query reorders columns."""
+"""Maximum number of values (rows × columns) taken from the engine at a time for a query: about 8 MB, but at least one batch. If a consumer
+is slow (`collect_batches`), Polars buffers six times as much, or twelve times if the query reorders columns."""
 
 BATCH_ROWS = 16_384
 """Rows per batch of the engine. With batches of a quarter of this size, Polars takes a third longer."""
 
 TOGETHER_WAITS_BYTES = 16_000_000
-"""Memory for waits if segments are read in the same pass. It is a quarter of the engine's default, because segments need memory too."""
+"""Memory for waits in a pass that also reads segments. It is a quarter of the engine's default, because segments need memory too."""
 
 MAX_ONLY = 10_000
-"""If at most this many connections are wanted, the engine skips all other connections. If more are wanted, the engine returns all
-connections, and Polars filters them."""
+"""If a query wants at most this many connections, the engine skips all others. For more connections, Polars does the filtering."""
 
 Together: TypeAlias = "Callable[[Sequence[int], Sequence[str], Sequence[str]], Iterator[tuple[pl.DataFrame, pl.DataFrame]]]"
-"""A function with three arguments: connections, columns of `schema.SEGMENTS`, and columns of `schema.WAITS`. It yields batches of both
-tables in one pass: segments in frame order, and the waits of a connection after its segments."""
+"""A function of three arguments: connections, columns of `schema.SEGMENTS`, and columns of `schema.WAITS`. It yields batches of both tables
+in one pass: segments in frame order, and the waits of a connection after its segments."""
 
 Progress: TypeAlias = "Callable[[int, float | None], None]"
-"""Called at intervals with the number of rows read and the share of the files (0 to 1; None where their size is unknown)."""
+"""A function that is called at intervals with the number of rows read and the share of the files (0 to 1; None where their size is
+unknown)."""
 
 _ALL = 1 << 20
-"""Number of costs that the engine may keep for chosen connections: so high that it keeps all."""
+"""Maximum number of costs for chosen connections: so high that the engine keeps all costs."""
 
 _KNOWN = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "last_frame")
 
@@ -74,7 +75,7 @@ def share_read(engine: Engine) -> float | None:
 def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
     """Return the engine's columns without copying them, with category names instead of codes.
 
-    Some columns of `table` may be missing. The columns are in the engine's order.
+    Some columns of `table` can be missing. The columns are in the engine's order.
     """
     data: Any = stream  # Polars accepts Arrow streams, but its type hints do not
     codes = pl.DataFrame(data)
@@ -103,11 +104,13 @@ def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
 class Pulled(NamedTuple):
     """One batch of rows of each table, as the engine returns them.
 
-    The row of a connection (flow) is in the batch of its last segment (datagram), or in a later batch; the order of rows is not defined.
-    `share` is the share of the files that has been read up to this batch (see `share_read`); `seen` is the number of segments so far, even
-    if their rows are not requested. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` follow the row of their connection, if
-    they were requested from the engine. In a capture with at most `MAX_NEIGHBOURS` connections, `accounts`, `ledger` and `notes` follow the
-    rows of all connections.
+    The row of a connection (flow) comes with the batch of its last segment (datagram), or with a later batch. The order of these rows is
+    not defined. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come after the row of their connection, if they were
+    requested. In a capture with at most `MAX_NEIGHBOURS` connections, they come after the rows of all connections.
+
+    Attributes:
+        share: share of the files that has been read up to this batch (see `share_read`).
+        seen: number of segments so far, even if their rows are not requested.
     """
 
     share: float | None
@@ -122,7 +125,7 @@ class Pulled(NamedTuple):
 
 
 def pulled_all(engine: Engine) -> Iterator[Pulled]:
-    """Yield all remaining rows of `engine`, in batches. A thread reads the next batch while the caller uses the current one.
+    """Yield all remaining rows of `engine`, in batches. A thread reads the next batch while the caller uses the current batch.
 
     Raises OutputUnwritable if there is no room for temporary files.
     """
@@ -175,12 +178,12 @@ class Judged(NamedTuple):
     places: pl.DataFrame
 
     def with_more(self, more: Judged) -> Judged:
-        """Return this evidence combined with the evidence `more` on other connections."""
+        """Return this evidence together with the evidence `more` on other connections."""
         return Judged(*(pl.concat([getattr(self, name), getattr(more, name)]) for name in self._fields))
 
 
 def nothing_judged() -> Judged:
-    """Return empty tables: the evidence when no connection was judged."""
+    """Return the evidence when no connection was judged: empty tables."""
     tables = (schema.KINDS_OF_WAITS, schema.LONGEST, schema.LOCKS, schema.PLACES)
     return Judged(*(table.no_rows() for table in tables))
 
@@ -237,17 +240,22 @@ class Files:
         return sum(look.st_size for look in self._looks)
 
     def compressed(self) -> bool:
-        """Whether one of the files is compressed, so that reading it again means decompressing it again.
+        """Return whether one of the files is compressed, so that reading it again means decompressing it again.
 
         Raises OSError if a file cannot be opened.
         """
         return any(is_compressed(name) for name in self._names)
 
     def segments(self, last_frame: int, connections: pl.LazyFrame, revisions: Revisions) -> pl.LazyFrame:
-        """Return the rows of `schema.SEGMENTS` up to `last_frame`; each query reads the files.
+        """Return the rows of `schema.SEGMENTS` up to `last_frame`. Each query reads the files.
 
-        `connections` are all connections of the files. A query raises CaptureUnreadable if the files have changed. If the capture is a
-        single file, it may have grown: the new frames are ignored.
+        A query raises CaptureUnreadable if the files have changed. A capture in a single file is allowed to grow: frames after `last_frame`
+        are ignored.
+
+        Args:
+            last_frame: last frame of the first reading.
+            connections: all connections of the files.
+            revisions: applied to the rows.
         """
 
         def pull(query: _Query) -> Iterator[pl.DataFrame]:
@@ -258,9 +266,9 @@ class Files:
     def ledger(self, connections: pl.LazyFrame) -> pl.LazyFrame:
         """Return the rows of `schema.WAITS`, in the order in which their connections end.
 
-        Each query reads the files and classifies their segments again.
-        A query raises CaptureUnreadable if the files have changed. If the capture is a single file, it may have grown: new connections are
-        ignored if the file had at most `MAX_ONLY` connections.
+        Each query reads the files and classifies their segments again. A query raises CaptureUnreadable if the files have changed. A
+        capture in a single file is allowed to grow. Connections that are new in it are ignored if the file had at most `MAX_ONLY`
+        connections.
         """
 
         def pull(query: _Query) -> Iterator[pl.DataFrame]:
@@ -271,12 +279,12 @@ class Files:
     def together(self, last_frame: int, connections: pl.LazyFrame, revisions: Revisions) -> Together:
         """Return a function that yields rows of `segments` and `ledger` from one pass over the files.
 
-        The function raises CaptureUnreadable if the files have changed.
+        The returned function raises CaptureUnreadable if the files have changed.
         """
 
         def rows(conns: Sequence[int], columns: Sequence[str], waits: Sequence[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             self._check_unchanged()
-            conn = pl.col("conn")  # a million numbers in a list would be prepared for each batch
+            conn = pl.col("conn")  # a range test, because a list of a million numbers would be prepared again for each batch
             wanted = conn.is_between(conns.start, conns.stop - 1) if isinstance(conns, range) else conn.is_in(conns)
             only, in_capture = judged_together(connections, wanted)
             try:
@@ -312,7 +320,7 @@ class Files:
         return Judged(*(table.filter(wanted) for table in judged(engine)))
 
     def datagrams(self, last_frame: int) -> pl.LazyFrame:
-        """Return the rows of `schema.DATAGRAMS` up to `last_frame`; each query reads the files. Errors are those of `segments`."""
+        """Return the rows of `schema.DATAGRAMS` up to `last_frame`. Each query reads the files, with the errors of `segments`."""
         return self._again(schema.DATAGRAMS, last_frame, lambda _: pulled_datagrams(datagram_engine(self._names, flows=False)))
 
     def _again(self, table: schema.Table, last_frame: int | None, pull: Callable[[_Query], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
@@ -361,7 +369,7 @@ class _Query(NamedTuple):
         yield from limited(self._wanted(all_rows, last_frame), self.limit)
 
     def _wanted(self, all_rows: Iterator[pl.DataFrame], last_frame: int | None) -> Iterator[pl.DataFrame]:
-        """Apply predicate and columns to each batch. Stop after `last_frame`, because the file may have grown since the first reading."""
+        """Apply predicate and columns to each batch. Stop after `last_frame`, because the file can have grown since the first reading."""
         for pulled_rows in all_rows:
             rows = pulled_rows if last_frame is None else _up_to(last_frame, pulled_rows)
             grown = rows.height < pulled_rows.height
@@ -392,7 +400,7 @@ class _Query(NamedTuple):
         return sorted({*self.columns, *tested, *also})
 
     def _only(self, connections: pl.LazyFrame) -> list[KnownConnection] | None:
-        """Return the connections that satisfy the predicate's conditions on `conn` alone; the engine skips all others. None: all pass."""
+        """Return the connections that the predicate's conditions on `conn` allow; the engine skips all others. None: all connections."""
         tests = self._of_connections()
         return known_connections(connections, *tests) if tests else None
 
@@ -407,17 +415,20 @@ def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def judged_together(connections: pl.LazyFrame, *tests: pl.Expr) -> tuple[list[KnownConnection] | None, int]:
-    """Return the connections that pass the tests, in the form of the engine's filter, and the number of all connections.
+    """Return the connections that pass the tests, for the engine's filter, and the number of all connections.
 
-    `connections` are all connections of the files. If there are at most `MAX_NEIGHBOURS`, the filter is None (all connections), because the
-    engine judges them together.
+    The filter is None (all connections) if there are at most `MAX_NEIGHBOURS` connections, because the engine then judges them together.
+
+    Args:
+        connections: all connections of the files.
+        tests: expressions over the columns of `connections`.
     """
     in_capture = connections.select(pl.len()).collect().item()
     return known_connections(connections, *tests) if in_capture > MAX_NEIGHBOURS else None, in_capture
 
 
 def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:
-    """Return the connections that pass the tests, in the form of the engine's filter; None if there are more than `MAX_ONLY`."""
+    """Return the connections that pass the tests, for the engine's filter; None if there are more than `MAX_ONLY`."""
     wanted = connections.filter(*tests).select(_KNOWN).head(MAX_ONLY + 1).collect()
     if wanted.height > MAX_ONLY:
         return None

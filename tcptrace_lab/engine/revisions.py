@@ -1,10 +1,12 @@
 """Applies revisions to segment rows. A revision changes the kind of a segment after later segments disproved its first kind.
 
-The engine classifies a segment by the segments before it. Later evidence may disprove the classification after the row was returned: a
-D-SACK, a timestamp echo, an ACK that arrives too soon after the retransmission, or the original captured after its retransmission. The
-engine records a limited number of revisions, and reports whether there were more. Sources of segment rows apply the revisions to the
-columns of `REVISED`, if a query needs one of these columns. Watchers of the first pass receive the rows without revisions; the counters of
-`connections` always include the revisions.
+The engine classifies a segment by the segments before it, and returns its row. Later evidence can disprove the classification. Such
+evidence is a D-SACK, a timestamp echo, an ACK that arrives too soon after the retransmission, or the original captured after its
+retransmission.
+
+The engine records a limited number of revisions, and reports whether there were more. Sources of segment rows apply the revisions if a
+query needs one of the columns `REVISED`. Watchers of the first pass receive the rows without revisions. The counters of `connections`
+always include the revisions.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ class Revisions:
         self._last = revisions if revisions.is_empty() else revisions.unique("frame", keep="last").sort("frame")
 
     def touched(self, columns: Iterable[str]) -> set[str]:
-        """Return those of `columns` that the method `of` changes, and `frame`, which `of` needs; an empty set if `of` changes none."""
+        """Return which of `columns` the method `of` changes, and `frame`, which `of` needs. The set is empty if `of` changes none."""
         changed = set(REVISED).intersection(columns)
         return {"frame", *changed} if changed and not self._last.is_empty() else set()
 
     def of(self, segments: pl.DataFrame) -> pl.DataFrame:
         """Return segment rows with revisions applied.
 
-        A source of rows calls `of` for each batch. A revision step in the lazy query would make Polars buffer about thirty batches for a
-        consumer that takes one at a time.
+        A source of rows calls `of` for each batch. A step in the lazy query would do as well, but Polars would then buffer about thirty
+        batches for a consumer that takes one at a time.
         """
         changed = self.touched(segments.columns) - {"frame"}
         return segments.with_columns(self._replaced(name, segments["frame"], segments[name]) for name in changed)

@@ -1,9 +1,8 @@
 """Reads capture files into the tables `segments` and `connections`.
 
-This module runs the Rust engine once; `reread` runs the engine again for captures that are too large to keep. Up to a limit, segments are
-kept in memory. A larger capture is not kept: each query reads its files again, if they are not compressed. Segments are stored in temporary
-files instead if the input cannot be read twice (a pipe) or is slow to read (a compressed or converted file). `datagrams` reads UDP in this
-manner. Connections are stored when they end: in memory up to a limit, then in temporary files.
+This module runs the Rust engine once. Segments of a small capture are kept in memory. A larger capture is not kept: each query reads its
+files again (`reread`). Segments go to temporary files instead if the input cannot be read twice (a pipe) or is slow to read (a compressed
+or converted file). Connections are stored when they end: in memory up to a limit, then in temporary files.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Progress, Together, Worth
 
 SPILL_ROWS = 262_144
-"""Segment rows kept in memory: about 40 MB. This bound and `REREAD_BYTES` keep total memory below 300 MB for a capture of 100 MB, and below
+"""Segment rows kept in memory: about 40 MB. With `REREAD_BYTES`, this keeps total memory below 300 MB for a capture of 100 MB, and below
 1.5 GB for any capture."""
 
 ROWS_PER_CONNECTION = 64
-"""One row of `schema.CONNECTIONS` or `schema.FLOWS` counts as this many segment rows. A connection row takes 3.3 KB, as much as 21
-segment rows, and three times as much while rows are sorted and written."""
+"""Number of segment rows that count as much as one row of `schema.CONNECTIONS` or `schema.FLOWS`. A connection row takes 3.3 KB, as much as
+21 segment rows, and three times as much while rows are sorted and written."""
 
 REREAD_BYTES = 32_000_000
 """Plain captures of at least this size are read again and not kept. About `SPILL_ROWS` segments fit in this many bytes."""
 
 MAX_COSTS = 50
-"""When all connections are analyzed, evidence is kept for at most this many costs, the largest ones."""
+"""Maximum number of costs whose evidence is kept when all connections are analyzed. The largest costs are kept."""
 
 _PARTIAL = "the results cover what could be read"
 
@@ -49,7 +48,7 @@ _PARTIAL = "the results cover what could be read"
 class Watcher(Protocol):
     """Receives the rows of a table while the capture is read, so that no second pass is needed.
 
-    Each segment has the kind that the engine assigned to it at first. Later segments may change the kind of an earlier one (`revisions`).
+    Each segment has the kind that the engine assigned first. Later segments can change the kind (`revisions`).
     """
 
     @property
@@ -62,26 +61,27 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables that the engine computes from a capture. The tables are lazy, because each may be larger than memory.
+    """The tables that the engine computes from a capture. The tables are lazy, because each can be larger than memory.
 
     Attributes:
         segments: rows of `schema.SEGMENTS` in capture order. On a large capture, each query reads all its files: select few columns, and
-            compute several results in one query.
-        connections: rows of `schema.CONNECTIONS` by `conn`, one per connection. A capture may hold millions of connections at 3 KB each:
-            collect few rows or few columns, or use `connections.collect_batches(maintain_order=True)`. `info["connections"]` is their
-            number.
+          compute several results in one query.
+        connections: rows of `schema.CONNECTIONS` by `conn`, one per connection. A capture can hold millions of connections at 3 KB each:
+          collect few rows or few columns, or use `connections.collect_batches(maintain_order=True)`. `info["connections"]` is their
+          number.
         info: facts about the capture, from the files and the engine.
-        problems: each kind of problem that did not stop the engine, with its count and the place of the first.
+        problems: each kind of problem that did not stop the engine, with its count and the place where it first occurred.
         flows: rows of `schema.FLOWS` by `flow`; None unless they were requested.
         accounts: rows of `schema.ACCOUNTS` by `conn`, one per connection. This table, `ledger`, `notes` and `judged` are empty unless the
-            capture was read with `worth`.
-        ledger: every interval of every direction: rows of `schema.WAITS`, or of `schema.LEDGER` if it was read without `proofs`.
-            Connections are in the order in which they end. Within a connection the client's direction comes first; a direction is in time
-            order. On a large capture each query is a pass over its files.
+          capture was read with `worth`.
+        ledger: every interval of every direction: rows of `schema.WAITS`, or of `schema.LEDGER` if the capture was read without `proofs`.
+          Connections are in the order in which they end. Within a connection the client's direction comes first; a direction is in time
+          order. On a large capture each query reads all its files.
         together: yields rows of `segments` and `ledger` in one pass over a large capture; None where both tables are kept.
         notes: rows of `schema.NOTES`, grouped by connection.
         judged: the evidence for findings on the connections that lose most time.
-        again: reads the files again and returns the evidence for other connections, given their numbers; None where that is impossible.
+        again: takes numbers of other connections, reads the files again, and returns the evidence for findings on them; None if the files
+          cannot be read again.
     """
 
     segments: pl.LazyFrame
@@ -102,7 +102,7 @@ class Tables:
         return replace(self, **{name: getattr(self, name).filter(wanted) for name in names})
 
     def details(self, conns: Iterable[int]) -> Judged:
-        """Return the evidence for findings on these connections. The returned tables may contain evidence on other connections, too.
+        """Return the evidence for findings on these connections. The returned tables can also contain evidence on other connections.
 
         If the files cannot be read again, only connections in `judged` have evidence.
         """
@@ -121,7 +121,7 @@ class Tables:
 
 
 def loss_of(info: CaptureInfo, problems: Sequence[Problem]) -> ReadInPart | None:
-    """Return the exception that says which part of a capture is missing from its tables; None if nothing is missing."""
+    """Return an exception that says which part of a capture is missing from its tables; None if nothing is missing."""
     lost = [problem for problem in problems if problem["loses_data"]]
     if not lost:
         return None if info["complete"] else ReadInPart("the capture could not be read completely", remedy=_PARTIAL)
@@ -147,14 +147,14 @@ def read(
 
     Args:
         paths: a file, or several files that are merged by time; `-` is standard input.
-        spill_rows: segment rows kept in memory. Segments of a larger capture go to temporary files (in `TMPDIR`). The bound for connections
-            and flows is a sixty-fourth of this.
+        spill_rows: segment rows kept in memory. Segments of a larger capture go to temporary files (in `TMPDIR`). One connection or flow is
+          kept in memory for every 64 of these rows.
         reread_bytes: uncompressed captures of at least this size are not kept: each query reads them again.
         watchers: receive all segments, as rows of `schema.SEGMENTS`.
         udp: whether UDP flows are wanted.
-        worth: which times are worth a finding (`causes.worth`); may be empty. With None the engine does not classify waits.
-        most: evidence is kept for at most this many costs, the largest ones.
-        proofs: whether each interval of the ledger keeps its proof (`schema.WAITS`); intervals with proofs take five times the memory.
+        worth: which times are worth a finding (`causes.worth`); can be empty. With None the engine does not classify waits.
+        most: maximum number of costs whose evidence is kept. The largest costs are kept.
+        proofs: whether each interval of the ledger keeps its proof (`schema.WAITS`). Intervals with proofs take five times the memory.
         progress: called at intervals with the number of segments read and the share of the files (None where their size is unknown).
         say: called with one line for each file that an external converter reads, because of its format.
 
@@ -265,7 +265,6 @@ class _Sorting:
 
 
 def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
-    """Read a capture and store its segments."""
     engine = sorting.engine(source.names, schema.SEGMENTS.names, with_ledger=True)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
     tables = sorting.read(source, engine, spill.add)
@@ -273,7 +272,7 @@ def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
 
 
 def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
-    """Read a capture that can be read again. The segments and the ledger are not stored: a later query reads the files again."""
+    """Read a capture without storing its segments and its ledger. A query on these two tables reads the files again."""
     engine = sorting.engine(source.names, sorting.columns, with_ledger=False)
     tables = sorting.read(source, engine)
     all_rows = (engine.info()["packets"], tables.connections, _revisions(engine))
@@ -281,5 +280,5 @@ def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
 
 
 def _revisions(engine: Engine) -> Revisions:
-    """Return the revisions: changes of a segment's kind that later segments prove. `engine` must have read the whole capture."""
+    """Return the revisions that the engine found: changes of a segment's kind. `engine` must have read the whole capture."""
     return Revisions(frame(engine.revisions(), schema.SEGMENTS))

@@ -1,9 +1,9 @@
-"""Collects rows that arrive out of order and may exceed memory, and returns them as one lazy frame, sorted by number.
+"""Collects rows that arrive out of order and can exceed memory, and returns them as one lazy frame, sorted by number.
 
 The engine returns a connection (or flow) when it ends, so a long connection can come after thousands that began later. Up to a limit, rows
 are kept in memory and sorted at the end. Rows beyond the limit are written to temporary files in parts. A query processes one range of
-numbers after the other, reads only its rows from each file, and sorts them. Few parts contain rows with much lower numbers than the other
-rows, so nearly all rows are read once.
+numbers after the other: it reads only the rows in the range from each file, and sorts them. The ranges of the parts overlap little, so
+nearly all rows are read once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 RANGE_ROWS = 8_192
-"""Length of a range of numbers, and number of rows in a part that are decoded together: about 27 MB of connections (a row takes 3.3 KB)."""
+"""Length of a range of numbers, and number of rows that are decoded together: about 27 MB of connections (3.3 KB per row)."""
 
 TESTED_NUMBERS = 128 * RANGE_ROWS
 """Numbers that are tested against a query's predicate at a time: 4 MB."""
@@ -37,7 +37,7 @@ class _Part(NamedTuple):
 
 
 class Ordered:
-    """Collects frames with the same schema, and returns all rows as one lazy frame, sorted by a column of distinct numbers."""
+    """Collects frames with equal schemas, and returns all rows as one lazy frame, sorted by a column of distinct numbers."""
 
     def __init__(self, schema: Mapping[str, pl.DataType], number: str, part_rows: int) -> None:
         """Start without rows.
@@ -74,7 +74,7 @@ class Ordered:
         files = self._files.finish()
         bounds = zip(files, self._bounds, strict=True)
         parts = [_Part(pl.scan_parquet([file], schema=self._schema), low, high) for file, (low, high) in bounds]
-        close(files)  # the scans keep them open
+        close(files)  # the scans keep the files open
         return _lazy(parts, self._schema, self._number)
 
     def _taken(self) -> pl.DataFrame:
@@ -87,7 +87,7 @@ class Ordered:
         rows = self._taken()
         self._bounds.append(rows.select(pl.min(self._number), high=pl.max(self._number)).row(0))
         self._files.add(rows)
-        memory.give_back()  # `give_back` also returns the memory that the engine used for these connections
+        memory.give_back()  # also returns the memory that the engine used for these connections
 
 
 @cache
@@ -139,9 +139,9 @@ def _range(parts: list[_Part], number: str, numbers: pl.Series, tests: list[pl.E
 
 
 def beside(left: pl.LazyFrame, right: pl.LazyFrame, number: str) -> Iterator[pl.DataFrame]:
-    """Join the rows of `right` to those of `left` (left join), in batches of limited size; both tables are sorted by `number`.
+    """Join the rows of `right` to those of `left` (left join), in batches of limited size. Both tables are sorted by `number`.
 
-    (Polars' own join would keep one of the tables in memory.)
+    Polars' own join would keep one of the tables in memory.
     """
     for rows in memory.batches(left, RANGE_ROWS):
         if rows.height:

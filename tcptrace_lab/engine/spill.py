@@ -1,4 +1,4 @@
-"""Stores rows that may exceed memory: in memory up to a limit, then as Parquet in temporary files.
+"""Stores rows that can exceed memory: in memory up to a limit, then as Parquet in temporary files.
 
 The files have no names. The lazy frame that scans a file owns the open file. The operating system frees the space when the last Polars
 frame that uses the file is gone, and also when the process is killed.
@@ -25,8 +25,8 @@ ROW_GROUP_ROWS = 131_072
 """Rows that are decoded together when a file is read: about 20 MB of segment rows."""
 
 COMPRESSION: Literal["lz4"] = "lz4"
-"""Measured CPU time and size per million segment rows (158 MB in memory): lz4 0.42 s and 77 MB, none 0.4 s and 123 MB, zstd-1 0.5 s and 53
-MB. zstd-1 is slower to read."""
+"""CPU time and size per million segment rows (158 MB in memory): lz4 0.42 s and 77 MB, none 0.4 s and 123 MB, zstd-1 0.5 s and 53 MB.
+zstd-1 is also slower to read."""
 
 
 def parquet(row_group_rows: int) -> Callable[[pl.DataFrame, IO[bytes]], None]:
@@ -46,7 +46,11 @@ class Files:
     """
 
     def __init__(self, write: Callable[[pl.DataFrame, IO[bytes]], None]) -> None:
-        """Start without files; `write` writes one frame to one file (`parquet`)."""
+        """Start without files.
+
+        Args:
+            write: writes one frame to one file (`parquet`).
+        """
         self._write_frame = write
         self._files: list[IO[bytes]] = []
         self._writer: ThreadPoolExecutor | None = None
@@ -58,7 +62,7 @@ class Files:
         return self._writer is not None
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Write one frame. Raises OutputUnwritable if the temporary space is full or missing, for this frame or the previous one."""
+        """Write one frame. Raises OutputUnwritable if this frame or the previous frame finds no room or no temporary directory."""
         self._wait()
         if self._writer is None:
             self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spill")
@@ -66,7 +70,7 @@ class Files:
         self._pending = self._writer.submit(self._write, frame)
 
     def finish(self) -> list[IO[bytes]]:
-        """Return the files, in the order in which they were added; the caller closes them. Raises OutputUnwritable as `add` does."""
+        """Return the files in the order of `add`. The caller closes them. Raises OutputUnwritable as `add` does."""
         self._wait()
         if self._writer is not None:
             self._writer.shutdown()
@@ -94,10 +98,10 @@ class Files:
 
 
 class Spill:
-    """Collects frames with the same schema, and returns all rows as one lazy frame, in the order in which they were added."""
+    """Collects frames with equal schemas, and returns all rows as one lazy frame, in the order of `add`."""
 
     def __init__(self, schema: Mapping[str, pl.DataType], spill_rows: int) -> None:
-        """Start without rows; up to `spill_rows` rows are kept in memory."""
+        """Start without rows. Up to `spill_rows` rows are kept in memory."""
         self._schema = dict(schema)
         self._spill_rows = spill_rows
         self._held: list[pl.DataFrame] = []
@@ -121,7 +125,7 @@ class Spill:
             held = [revisions.of(frame) for frame in self._held] or [pl.DataFrame(schema=self._schema)]
             return pl.concat(held, rechunk=False).lazy()
         scan = self._scan(files, revisions)
-        close(files)  # the scan keeps them open
+        close(files)  # the scan keeps the files open
         return scan
 
     def _put(self, rows: list[pl.DataFrame]) -> None:
@@ -139,7 +143,7 @@ class Spill:
 def close(files: list[IO[bytes]]) -> None:
     """Close all files, and empty the list."""
     for file in files:
-        with contextlib.suppress(OSError):  # on a full disk, closing fails too; the error was raised before
+        with contextlib.suppress(OSError):  # on a full disk, closing fails too; the first error was already raised
             file.close()
     files.clear()
 
@@ -154,7 +158,7 @@ def _place() -> str:
 def _allow_many_files() -> None:
     """Raise the soft limit on open files to the hard limit.
 
-    Each part is a file of its own; the usual limit of 1,024 files would be reached at half a billion rows.
+    Each part is a file of its own. The usual limit of 1,024 files would be reached at half a billion rows.
     """
     try:
         import resource  # noqa: PLC0415  (Windows has none)

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings import path_mtu
 
 SMALLER_SHARE = 0.8
-"""If the median window was at most this share of the maximum window, the text states both (a heuristic)."""
+"""If the median window was at most this share of the maximum window, the text states both windows (a heuristic)."""
 
 UNKNOWN = "unknown"
 
 
 class Words(dict[str, str]):
-    """Name → words."""
+    """Placeholder → its text."""
 
     def __missing__(self, name: str) -> str:
-        """Raise RuleUnusable: the rule uses an unknown placeholder."""
+        """Raise RuleUnusable for a placeholder that does not exist."""
         raise RuleUnusable(f"a finding has no placeholder {{{name}}}: use one of {', '.join(self)}", remedy="fix the rule")
 
 
@@ -79,7 +79,7 @@ def _counted(waits: int, name: str, longest_ns: int | None) -> str:
 def _resent(direction: Mapping[str, Any]) -> str:
     """Return the number of retransmitted segments.
 
-    If nothing was retransmitted, return the number of segments that were lost before the capture point according to the IP IDs.
+    If nothing was retransmitted, return the number of segments that were lost before the capture point, according to the IP IDs.
     """
     if direction["retransmitted_segments"]:
         return numbers.counted(direction["retransmitted_segments"], "segment")
@@ -88,7 +88,7 @@ def _resent(direction: Mapping[str, Any]) -> str:
 
 
 def _window(windows: Sequence[int], max_bytes: int | None) -> str:
-    """Return the maximum receive window, and its median during the longest waits if the median is smaller (windows may grow)."""
+    """Return the maximum receive window. If the median during the longest waits is smaller, return both."""
     ordered = sorted(windows)
     then_bytes = round((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2) if ordered else None  # the median
     if max_bytes is None:
@@ -106,7 +106,7 @@ def _round_trips(direction: Mapping[str, Any]) -> str:
     min_ns, seen_ns = direction["base_rtt_ns"], direction["rtt_max_ns"]
     if not min_ns:
         return UNKNOWN
-    # An RTT sample covers the path from the capture point to the receiver and back. For the path to the sender, only the minimum is known.
+    # RTT samples show the half of the path from the capture point to the receiver. For the other half, only the minimum is known.
     max_ns = None if seen_ns is None else seen_ns + (0 if direction["near_sender"] else direction["to_sender_ns"])
     least = f"at least {numbers.duration(min_ns)}"
     return least if max_ns is None or max_ns <= min_ns else f"{numbers.duration(min_ns)} to {numbers.duration(max_ns)}"
@@ -114,7 +114,7 @@ def _round_trips(direction: Mapping[str, Any]) -> str:
 
 def _of_handshake(cost_ns: int, direction: Mapping[str, Any]) -> dict[str, str]:
     answer_ns = direction["syn_to_synack_ns"]
-    after_ns = (answer_ns or 0) + (direction["synack_to_ack_ns"] or 0)  # after the last SYN
+    after_ns = (answer_ns or 0) + (direction["synack_to_ack_ns"] or 0)  # time since the last SYN
     return {
         "syns": numbers.times(direction["client_syn_segments"]),
         "answers": numbers.times(direction["server_syn_segments"]),

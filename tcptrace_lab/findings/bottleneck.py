@@ -1,8 +1,8 @@
 """Computes how long a bottleneck was busy with the data of several connections, from the order in which their segments passed.
 
-If the segments of several connections never follow each other faster than one line can carry them, one line carried all of these
-connections. While this line is full, it delays each of them, whichever connection fills it. In a capture behind the bottleneck, the
-arriving data show the rate of the line; in a capture before the bottleneck, the returning ACKs show it.
+One line carries several connections if their segments never follow each other faster than the line can carry them. While the line is full,
+it delays each connection, whichever of them fills it. In a capture behind the bottleneck, the arriving data show the rate of the line. In a
+capture before the bottleneck, the returning ACKs show it.
 """
 
 from __future__ import annotations
@@ -17,44 +17,42 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
 MOST, MOST_SEGMENTS = 1_000, 500_000
-"""At most `MOST` connections of a host are considered; if there are more, those with the most data. At most `MOST_SEGMENTS` of their
-segments are read."""
+"""Maximum number of connections of a host that are considered, those with most data first, and maximum number of their segments."""
 
 RUN, MIN_RUNS = 4, 50
-"""`RUN`: number of segments in a run. The duration of each run is measured. A shorter run would measure the capture's clock; a longer one
-would often extend beyond a burst. `MIN_RUNS`: minimum number of runs. Both are heuristics."""
+"""Number of segments in a run, and minimum number of runs (heuristics). The duration of each run is measured. A shorter run would measure
+the capture's clock; a longer run would often extend beyond a burst."""
 
 FASTEST_SHARE = 0.05
-"""The fastest runs that together carry this share of the bytes show the rate of the line (a heuristic). A smaller share would depend on
-chance, such as interrupt coalescing. If the estimated rate is wrong, it is usually too high, and the line's busy time too short."""
+"""The fastest runs show the rate of the line. They are the runs that together carry this share of the bytes (a heuristic). A smaller share
+would depend on chance, such as interrupt coalescing. A wrong rate is usually too high, and the busy time then too short."""
 
 CEILING_SHARE, CEILING = 0.25, 1.15
-"""If a line limits the runs, many are about as fast as the fastest one. Even the slowest run in the fastest quarter of the bytes then takes
-at most 15% more time per byte. Programs and paced senders show no such ceiling. Both are heuristics."""
+"""If a line limits the runs, many of them are about as fast as the fastest run. So the slowest run in the fastest quarter of the bytes must
+take at most 15% more time per byte (heuristics). Applications and paced senders show no such ceiling."""
 
 OF_RTT = 2
-"""A run has to take less time than the shortest RTT divided by this (a heuristic). Within a whole RTT, senders that wait for each ACK also
-send a fixed number of segments, as if a line limited them."""
+"""A run must take less than the shortest RTT divided by this (a heuristic). Within a whole RTT, a sender that waits for each ACK also sends
+a fixed number of segments, as if a line limited it."""
 
 FULL_SHARE, MOST_AT_ONCE = 0.9, 3
-"""A run counts if each of its segments has at least `FULL_SHARE` of the largest segment's size, and each of its ACKs covers at most
-`MOST_AT_ONCE` segments of the largest size. Small segments come at the pace of an application, and an ACK after a loss covers data that
-arrived long before."""
+"""A run counts if each segment has at least `FULL_SHARE` of the largest size, or each ACK covers at most `MOST_AT_ONCE` of the largest
+segments. Small segments come at the pace of an application. An ACK after a loss covers data that arrived long before."""
 
 SAME_LINE_SHARE = 0.8
-"""Connections of other hosts share the line if including them raises the measured line rate by at most a quarter (a heuristic)."""
+"""Connections of other hosts share the line if they raise the measured rate of the line by at most a quarter (a heuristic)."""
 
 OTHERS_SHARE = 0.1
-"""While a direction sends, another direction is considered if it sends at least this share of the first direction's data (a heuristic)."""
+"""A second direction is considered if it sends at least this share of the first direction's data meanwhile (a heuristic)."""
 
 HEADER_BYTES = 54
-"""Size of the Ethernet, IPv4 and TCP headers without options. On the line, a segment has at least these bytes besides its data."""
+"""Bytes of the Ethernet, IPv4 and TCP headers without options: the minimum that a segment adds to its data on the line."""
 
 Direction = tuple[int, bool]
 
 
 class _Sent(NamedTuple):
-    """One direction: its hosts, the time and the size of the data that it sent, and the RTT of the connection's handshake."""
+    """One direction: its hosts, the times and sizes of its data, and the RTT of the connection's handshake."""
 
     direction: Direction
     sender: str
@@ -67,9 +65,7 @@ class _Sent(NamedTuple):
 
 
 def busy_ns(connections: pl.LazyFrame, segments: pl.LazyFrame, directions: Collection[Direction]) -> dict[Direction, int]:
-    """Return how long the bottleneck was busy while each of these directions sent.
-
-    The data of all connections that share the bottleneck counts.
+    """Return how long the bottleneck was busy while each of these directions sent. The data of all connections on the bottleneck counts.
 
     Args:
         connections: rows of `schema.CONNECTIONS`.
@@ -77,7 +73,7 @@ def busy_ns(connections: pl.LazyFrame, segments: pl.LazyFrame, directions: Colle
         directions: number of the connection, and whether the client sends.
 
     Returns:
-        ns per direction; a direction is omitted if it does not overlap with others, or if nothing shows the rate of a common line.
+        ns per direction. A direction is left out if it does not overlap with others, or if nothing shows the rate of a common line.
     """
     groups = _groups(connections, directions) if directions else {}
     wanted = {sent for of_direction in groups.values() for group in of_direction for sent in group}
@@ -106,7 +102,7 @@ def busy_ns(connections: pl.LazyFrame, segments: pl.LazyFrame, directions: Colle
 
 
 class _Line(NamedTuple):
-    """The data of a group of directions, in the order in which it passed the capture point, and the time per byte of its fastest runs."""
+    """Data of a group of directions, in the order in which it passed the capture point, and the time per byte of the fastest runs."""
 
     events: pl.DataFrame
     ns_per_byte: float | None
@@ -119,16 +115,16 @@ class _Line(NamedTuple):
         return cls(some, _ns_per_byte(some, rtt_ns // OF_RTT))
 
     def busy_ns(self, own: _Sent, ns_per_byte: float) -> int:
-        """Return how long the line was busy with the data of the whole group while one direction sent."""
+        """Return how long the line was busy with the data of the whole group while the direction `own` sent."""
         meanwhile = self.events.filter(pl.col("ts_ns").is_between(own.first_ns, own.last_ns))
         return round(ns_per_byte * int(meanwhile["line_bytes"].sum()))
 
 
 def _groups(connections: pl.LazyFrame, directions: Collection[Direction]) -> dict[_Sent, list[list[_Sent]]]:
-    """Return the groups of directions that may share a line with each of these directions.
+    """Return, for each of these directions, the groups of directions that may share a line with it.
 
-    Each direction has three groups: all directions between its two hosts, all directions to its receiver, and all directions from its
-    sender. A direction is omitted if no other direction sends at the same time.
+    There are three groups: all directions between its two hosts, all directions to its receiver, and all directions from its sender. A
+    direction is left out if no other direction sends at the same time.
     """
     ends = [f"{side}_addr" for side in SIDES]
     own = ("first_data_ts_ns", "last_data_ts_ns", "payload_bytes", "data_segments")
@@ -187,7 +183,7 @@ def _passed(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _ns_per_byte(events: pl.DataFrame, longest_ns: int) -> float | None:
-    """Return the time per byte of the fastest runs; None if these runs take longer than `longest_ns`, or show no common line."""
+    """Return the time per byte of the fastest runs; None if the runs take longer than `longest_ns`, or show no common line."""
     runs = events.select(
         ns=pl.col("ts_ns") - pl.col("ts_ns").shift(RUN),
         line_bytes=pl.col("line_bytes").rolling_sum(RUN),

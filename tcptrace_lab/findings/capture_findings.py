@@ -1,6 +1,6 @@
 """Findings on the capture itself: what is missing, duplicated or out of order, and whether its clock is reliable.
 
-These findings describe what `capture_quality` found, and how to capture better. Faults of a capture cost the transfer no time.
+These findings describe the faults that `capture_quality` found, and how to capture better. Faults of a capture cost the transfer no time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EVIDENCE_FRAMES = 20
 MOST = 20
-"""At most this many connections are searched for evidence frames; if there are more, those that a fault affects most."""
+"""Maximum number of connections that are searched for evidence frames. The fault affects these connections most."""
 
 
 _CONCLUDED = frozenset({"drops_suspected", "duplicates", "super_segments"})
@@ -37,8 +37,8 @@ class Fault(NamedTuple):
         refuted_by: what would show that the capture is not at fault.
         remedy: how to capture better, best first.
         source: source of the rule.
-        counted: the column of each endpoint that counts the fault; None if no column does.
-        shown_by: condition over rows of `schema.SEGMENTS` that is true for evidence.
+        counted: column of each endpoint that counts the fault; None if no column does.
+        shown_by: condition that is true for rows of `schema.SEGMENTS` that show the fault.
     """
 
     finding: str
@@ -166,7 +166,7 @@ def _finding(
 def _severity(reasons: Sequence[capture_quality.Reason], verdict: capture_quality.CaptureQuality) -> Severity:
     """Return the severity of a fault, from the share of the confidence that the fault leaves."""
     left = min(reason.factor for reason in reasons)
-    if any(reason.factor == 1.0 for reason in reasons):  # the fault affects single connections, weighted by their bytes
+    if any(reason.factor == 1.0 for reason in reasons):  # a fault of single connections, which count by their bytes
         left = min(left, verdict.factor_of_connections)
     return Severity.INFO if left >= capture_quality.GOOD else Severity.LOW if left >= capture_quality.LIMITED else Severity.MEDIUM
 

@@ -1,6 +1,6 @@
 """Makes findings from the ledger: what costs time, with evidence and remedies, the most expensive first.
 
-A cause in one direction becomes a finding if its share of the direction's active time is large enough. The rules contain the texts
+A cause in one direction becomes a finding if it takes a large enough share of the direction's active time. The rules contain the texts
 (`causes.rule.Advice`); this module inserts the numbers of the capture.
 """
 
@@ -56,8 +56,8 @@ _OF_SENDER = (
 )
 
 _OF_RECEIVER = ("max_window_bytes", "data_segments", "stack_guess")
-"""Columns of `schema.CONNECTIONS` that the texts of findings need, without the prefix of the endpoint: first columns of the sender, then
-columns of the receiver."""
+"""Columns of `schema.CONNECTIONS` that the texts of findings need, without the prefix of the sender (`_OF_SENDER`) or receiver
+(`_OF_RECEIVER`)."""
 
 _HANDSHAKE = (
     *("syn_to_synack_ns", "synack_to_ack_ns"),
@@ -74,7 +74,7 @@ class Advised(NamedTuple):
     """All findings of a capture, with their waits.
 
     Attributes:
-        findings: most expensive first; those that cost bytes but no time come last.
+        findings: most expensive first. Findings that cost bytes but no time come last.
         longest: rows of `schema.LEDGER` of the connections that lose time: the longest waits of each direction, in time order.
         stalls: rows of `schema.STALLS` of these connections: the longest stalls of each direction, in time order.
         rates: rows of `schema.RATES` of these connections.
@@ -167,7 +167,7 @@ def _of_sides() -> Iterator[str]:
 
 
 def _known(rows: pl.DataFrame, places: pl.DataFrame, of_rates: pl.DataFrame) -> dict[Direction, dict[str, Any]]:
-    """Return the values of each direction for the texts of findings: capture point, rates (`schema.RATES`), values of its connection."""
+    """Return the values of each direction that the texts of findings need."""
     paces = {_direction_of(row): row for row in of_rates[[*_DIRECTION, *_RATES]].to_dicts()}
     of_connection = {row["conn"]: row for row in rows.to_dicts()}
     unknown = dict.fromkeys(_RATES)
@@ -184,10 +184,10 @@ def _direction_of(row: Mapping[str, Any]) -> Direction:
 
 
 def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a direction with values of its connection, the special cases that apply, and the time that its data needs on the path.
+    """Return a direction with values of its connection, the special cases that apply, and the time that the path needs for its data.
 
-    `answered` is true if the peer sent data at least half as often as small segments waited for an ACK, as in a request-response dialogue.
-    `numbered` is true if the IP ID of the sender's packets increases by one per packet.
+    `answered` is true if the peer answers as in a request-response dialogue: it sends data at least half as often as small segments wait
+    for an ACK. `numbered` is true if the IP ID of the sender's packets increases by one per packet.
     """
     side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
     (other,) = SIDES.keys() - {side}
@@ -202,7 +202,7 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
 
 
 def _lost_segments(direction: Mapping[str, Any]) -> int:
-    """Return the number of retransmits in a direction; without a retransmit, the number of losses before the capture point (by IP ID)."""
+    """Return the number of retransmits in a direction; without retransmits, the number of losses before the capture point (by IP ID)."""
     return int(direction["retransmitted_segments"] or direction["missing_segments"] or 0)
 
 
@@ -217,10 +217,7 @@ def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
 
 
 def _of_outages(outages: Iterable[path_outage.Outage], inside: Inside, costs: Sequence[Cost]) -> list[Finding]:
-    """Return the findings on outages of the path.
-
-    The cost of an outage is the length of the waits that it covers in its first direction.
-    """
+    """Return the findings on outages of the path. An outage costs the waits that it covers in its first direction."""
     active_ns = {(cost.conn, cost.from_client): cost.active_ns for cost in costs}
     found = []
     for outage in outages:
@@ -277,7 +274,7 @@ def _effective(costs: Iterable[Cost], gains: Mapping[tuple[int, bool, str], int]
 
 
 def _without(costs: Iterable[Cost], inside: Inside, advising: Mapping[str, Rule]) -> Iterator[Cost]:
-    """Yield the costs without the waits within outages. Costs that are then too small for a finding are omitted."""
+    """Yield the costs without the waits within outages. Costs that are then too small for a finding are left out."""
     for cost in costs:
         rest = cost._replace(ns=cost.ns - sum(ns for ns, _ in inside.get(cost.kind, ())))
         if rest.ns == cost.ns or _is_worth(rest, advising):

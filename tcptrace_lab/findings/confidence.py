@@ -1,4 +1,4 @@
-"""Lowers the confidence of findings and waits according to the quality of the capture, and states the reason."""
+"""Lowers the confidence of findings and waits if the quality of the capture is poor, and states the reason."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LADDER = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
 
 def proved_by_repetition(waits: pl.DataFrame, findings: Iterable[Finding]) -> pl.DataFrame:
-    """Raise the confidence of waits to *proved* if their finding is proved by three waits of the same kind.
+    """Raise the confidence of waits to *proved* if three waits of one kind prove their finding.
 
-    The confidence of a wait is not raised if another cause explains the wait equally well.
+    The confidence of a wait stays if another cause explains the wait equally well.
 
     Args:
         waits: rows of `schema.LEDGER`, or of a table with its columns.
@@ -48,7 +48,7 @@ def proved_by_repetition(waits: pl.DataFrame, findings: Iterable[Finding]) -> pl
 class Lowering:
     """Lowers the confidence of findings and waits according to the faults of a capture.
 
-    A fault of the whole capture affects all findings and waits. A fault of one connection affects only the findings and waits of that
+    A fault of the whole capture affects all findings and waits. A fault of one connection affects the findings and waits of that
     connection.
     """
 
@@ -68,11 +68,11 @@ class Lowering:
             self._faults = {conn: (factor, reasons) for conn, factor, reasons in own.iter_rows()}
 
     def findings(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-        """Return the findings, each with its lowered confidence, and the reason among its limits."""
+        """Return the findings with lowered confidence. The limits of a finding state the reason."""
         return tuple(self._finding(each) for each in findings)
 
     def waits(self, waits: pl.DataFrame) -> pl.DataFrame:
-        """Return rows of `schema.LEDGER` (or of a table with its columns) with their lowered confidences."""
+        """Return rows of `schema.LEDGER` (or of a table with its columns) with lowered confidence."""
         steps = {conn: self._steps(conn) for conn in waits["conn"].unique()}
         if not any(steps.values()):
             return waits
@@ -80,7 +80,7 @@ class Lowering:
         return waits.with_columns(pl.Series("confidence", lowered, waits.schema["confidence"]))
 
     def _fault(self, conn: int | None) -> tuple[float, list[str]]:
-        """Return the confidence (0 to 1) left by the faults of a connection (None: of all connections), and the faults' names."""
+        """Return the factor and the names of a connection's faults; None stands for all connections."""
         return (self._verdict.factor_of_connections, []) if conn is None else self._faults.get(conn, (1.0, []))
 
     def _steps(self, conn: int | None) -> int:

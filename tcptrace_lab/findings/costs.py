@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.causes import Advice, Rule
 
 MOST = 50
-"""At most this many findings are reported for one capture; if there are more, the most expensive ones."""
+"""Maximum number of findings of one capture. The most expensive findings are reported."""
 
 
 class Cost(NamedTuple):
@@ -55,7 +55,7 @@ class _Sum(NamedTuple):
 
 
 def advising_rules() -> dict[str, Rule]:
-    """Return the causes that can become a finding, each with its rule."""
+    """Return the rule of each cause that can become a finding."""
     for where, rule in causes.others().items():
         if rule.advice is not None and rule.advice.finding not in FINDING_IDS:
             remedy = f"use one of {', '.join(FINDING_IDS)}"
@@ -66,7 +66,7 @@ def advising_rules() -> dict[str, Rule]:
 def largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
     """Return the costs that are large enough for a finding, the largest first."""
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
-    # After a clock jump, the difference could be years.
+    # A clock jump would make the connection last for years.
     life_ns = pl.when(~capture_quality.has_jumped()).then(pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     life = connections.select("conn", **carried, failed=failed_attempts.FAILED, life_ns=life_ns)
     max_ns = pl.when(pl.col("life_ns").is_not_null()).then(
@@ -94,7 +94,9 @@ def largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping
 def _costs(row: Mapping[str, Any], asked: Mapping[str, _Sum]) -> Iterator[Cost]:
     """Yield the costs of one connection that are large enough for a finding.
 
-    `row` contains the times of the connection. `asked` maps the column of a time to its direction, cause and advice.
+    Args:
+        row: the times of the connection.
+        asked: column of a time → its direction, cause and advice.
     """
     for column, (side, from_client, cause, advice) in asked.items():
         ns = row[column]
@@ -110,7 +112,6 @@ def _costs(row: Mapping[str, Any], asked: Mapping[str, _Sum]) -> Iterator[Cost]:
 
 
 def _sum_column(side: str, cause: str) -> str:
-    """Return the name of the column of `schema.ACCOUNTS` with the time of a cause."""
     return f"{side}_{cause.replace('-', '_')}_ns"
 
 

@@ -1,13 +1,13 @@
 """Finds throughput deadlocks: in each round trip, sender and receiver wait for each other until the delayed-ACK timer expires.
 
-M is a full segment, R the receive buffer, S the send buffer, and W the largest window. A capture does not show R, so W is used instead. The
-receiver delays its ACK until A = min(2M, ⌈0.35 R⌉) bytes have arrived (4.4BSD: ⌈0.5 R⌉). The sender delays its queued data until H = min(M,
-W/2) bytes are queued or all data is ACKed. If S < H + A, both hosts may wait: fewer than A bytes are in flight (their number is u), fewer
-than H bytes are queued (q), and the application is blocked.
+The receiver delays its ACK until enough bytes have arrived: two full segments, or 35% of the receive buffer if that is less (4.4BSD: 50%).
+The sender delays its queued data until it has a full segment or half of the largest window, or until all earlier data is ACKed. If the send
+buffer is smaller than both thresholds together, both hosts can wait, and the application is blocked. A capture does not show the receive
+buffer, so the largest window is used instead.
 
-Three or more consecutive waits prove a deadlock; the engine finds them (`rust/src/ledger/`). Each of these waits ends with a late ACK that
-covers all data. All these waits have an equal u, or two values of u alternate, because the rest of one write makes the next round longer.
-Between two waits, the sender sends u bytes, and the peer sends no data. If an earlier ACK covers part of a round's bytes, u is unknown and
+Three or more consecutive waits prove a deadlock; the engine finds them (`rust/src/ledger/`). Each wait ends with a late ACK that covers all
+data. All waits have an equal number of bytes in flight. Two numbers can also alternate, because the rest of one write makes the next round
+longer. Between two waits, the sender sends that many bytes, and the peer sends no data. If an earlier ACK covers part of a round's bytes,
 no deadlock is reported.
 """
 
@@ -34,7 +34,7 @@ CAUSES = frozenset({"nagle-delayed-ack", "delayed-ack"})
 
 LOST_TO = "a throughput deadlock (the sender waits for an ACK, the receiver for more data)"
 CURE = "a larger send buffer on {sender}, or " + immediate_ack.CURE
-"""The cause and the cure, as the verdict words them (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
+"""Cause and cure in the words of the verdict (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
 
 MIN_SHARE = 0.5
 """A deadlock replaces the direction's other findings on late ACKs if it takes at least this share of their time (a heuristic)."""
@@ -49,13 +49,14 @@ class Lock(NamedTuple):
     """The deadlocked rounds of one direction.
 
     Attributes:
-        flight_bytes: u, the bytes in flight in each round; the larger value if two values alternate.
-        min_flight_bytes: the smaller value if two values alternate, else equal to `flight_bytes`.
-        queued_bytes: q, the payload of the largest small segment that was sent after the ACK at the end of a round. 0 if no such segment
-            was small, because only a full buffer can delay a full segment.
-        min_buffer_bytes: largest u + q of one round, a lower bound of the send buffer.
-        smss_bytes: M.
-        window_bytes: W, taken as R.
+        flight_bytes: bytes in flight in each round; the larger number if two numbers alternate.
+        min_flight_bytes: the smaller number if two numbers alternate, else equal to `flight_bytes`.
+        queued_bytes: payload of the largest small segment that was sent after the ACK at the end of a round. 0 if no such segment was
+            small,
+          because only a full buffer can delay a full segment.
+        min_buffer_bytes: lower bound of the send buffer: the largest number of bytes in flight and queued in one round.
+        smss_bytes: size of a full segment.
+        window_bytes: largest window, used as the receive buffer.
         rounds: number of rounds.
         ns: total time of the waits in these rounds.
         median_ns: median of these waits.
@@ -79,24 +80,24 @@ class Lock(NamedTuple):
 
     @property
     def ack_bytes(self) -> int:
-        """A: number of bytes after which the receiver sends an ACK. If u is too large for the rule of SunOS, the rule of 4.4BSD is used."""
+        """Number of bytes after which the receiver sends an ACK. If more bytes are in flight than SunOS allows, 4.4BSD's rule is used."""
         ours = ack_bytes(self.smss_bytes, self.window_bytes, SUNOS_PERCENT)
         return ours if self.flight_bytes < ours else ack_bytes(self.smss_bytes, self.window_bytes, BSD44_PERCENT)
 
     @property
     def hold_bytes(self) -> int:
-        """H: number of queued bytes at which the sender no longer waits for an ACK; 0 if nothing was queued."""
+        """Number of queued bytes at which the sender no longer waits for an ACK; 0 if nothing was queued."""
         return hold_bytes(self.smss_bytes, self.window_bytes) if self.queued_bytes else 0
 
     @property
     def unacked_words(self) -> str:
-        """The bytes in flight as text: `8,192`, or `12,288 and 16,384` if two values alternate."""
+        """The bytes in flight as text: `8,192`, or `12,288 and 16,384` if two numbers alternate."""
         both = (self.min_flight_bytes, self.flight_bytes)
         return " and ".join(f"{size_bytes:,}" for size_bytes in dict.fromkeys(both))
 
     @property
     def rate_bps(self) -> float:
-        """The rate in bits per second: u bytes per median wait."""
+        """The rate in bits per second: the bytes in flight per median wait."""
         return (self.min_flight_bytes + self.flight_bytes) / 2 * 8 * numbers.NS_PER_S / self.median_ns
 
 
@@ -201,7 +202,7 @@ def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     more = f"which is at most {needed - lock.min_buffer_bytes:,} more than now"
     if lock.queued_bytes and lock.may_fill_buffer:
         more += f", or {needed - lock.flight_bytes:,} more if the buffer has no room for more than is in flight"
-    unused = BSD44_CLUSTER_BYTES - 1  # `sosend` waits for room for one cluster if a write does not fit; 4.4BSD has the largest clusters
+    unused = BSD44_CLUSTER_BYTES - 1  # if a write does not fit, `sosend` waits for room for one cluster; 4.4BSD has the largest clusters
     buffer = (
         f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more} (BSD sockets may leave up to {unused:,} bytes unused); "
         f"three full segments plus that reserve, {3 * lock.smss_bytes + unused:,} bytes, are always enough"

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 EVIDENCE_WAITS = 10
-"""The frames of at most this many waits, the longest ones, are listed as evidence: the frames at the ends of a wait, and those that its
-proof names (`causes.texts.proof`)."""
+"""Maximum number of waits whose frames are evidence; the longest waits are chosen. The frames are those at the ends of a wait, and those
+that the proof of the wait names (`causes.texts.proof`)."""
 
 
 LONGEST, LONG_PART = 300, 1000
-"""Per direction, the `LONGEST` longest waits are kept, if they take at least 1/`LONG_PART` of the connection's duration."""
+"""Maximum number of waits that are kept per direction. A kept wait takes at least a thousandth of the connection's duration."""
 
 
 Inside: TypeAlias = "Mapping[tuple[int, bool, str], Sequence[tuple[int, int]]]"
@@ -34,9 +34,9 @@ def kind_of(row: Mapping[str, Any]) -> tuple[int, bool, str]:
 
 
 def without_waits(kind: Mapping[str, Any], waits: pl.DataFrame, places: Collection[int]) -> dict[str, Any]:
-    """Return a row of `schema.KINDS_OF_WAITS` after subtracting the waits at these places.
+    """Return a row of `schema.KINDS_OF_WAITS` without the waits at `places`.
 
-    If not all remaining waits are known, the median does not change.
+    The median stays the same if some of the remaining waits are unknown.
     """
     own = waits.filter(
         (waits["conn"] == kind["conn"]) & (waits["from_client"] == kind["from_client"]) & (waits["cause"] == kind["cause"])
@@ -61,7 +61,7 @@ def without_waits(kind: Mapping[str, Any], waits: pl.DataFrame, places: Collecti
 def evidence(
     waits: pl.DataFrame, kinds: Collection[tuple[int, bool, str]], inside: Inside
 ) -> dict[tuple[int, bool, str], list[dict[str, Any]]]:
-    """Return the longest waits of each of these kinds (rows of `schema.LONGEST`) outside of outages, longest first."""
+    """Return the longest waits of each kind outside of outages, as rows of `schema.LONGEST`, longest first."""
     found: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
     proving = waits.filter(waits["place_in_cause"] < EVIDENCE_WAITS).to_dicts()
     for row in sorted(proving, key=lambda row: row["place_in_cause"]):
@@ -73,9 +73,10 @@ def evidence(
 def longest_and_stalls(
     waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the longest waits and the evidence waits of each direction (rows of `schema.LEDGER`), and the direction's longest stalls.
+    """Return the waits of each direction to keep (rows of `schema.LEDGER`), and its longest stalls (rows of `schema.STALLS`).
 
-    Both tables are in time order, with the client's direction before the server's.
+    The longest waits and the evidence for findings are kept. Both tables are in time order, with the client's direction before the
+    server's.
     """
     lives_ns = {conn: (last or 0) - (first or 0) for conn, first, last in connections[["conn", "first_ts_ns", "last_ts_ns"]].rows()}
     kept = [

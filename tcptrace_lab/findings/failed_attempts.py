@@ -1,7 +1,7 @@
 """Groups failed connection attempts: all attempts of one client to one port of one server are one finding.
 
-A client that gets no answer, or is refused, tries again, usually with a new connection each time. A client whose connections are reset
-before they carry data also tries again. If each attempt were a separate finding, these findings would hide all other findings.
+A client that gets no answer, or is refused, tries again, usually with a new connection each time. So does a client whose connections are
+reset before they carry data. One finding per attempt would hide all other findings.
 """
 
 from __future__ import annotations
@@ -23,25 +23,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST = 20
-"""At most this many groups are reported: the groups that took the most time, then the groups with the most attempts."""
+"""Maximum number of groups that are reported. Groups with the most time come first, then groups with the most attempts."""
 
 MIN_TIMES = 3
-"""Attempts that took hardly any time are reported if there are at least this many: three of a kind are no coincidence
-(docs/how-it-decides.md, 2.4)."""
+"""Minimum number of attempts in a group that took hardly any time. Three of a kind are no coincidence (docs/how-it-decides.md, 2.4)."""
 
 EVIDENCE_ATTEMPTS = 9
-"""Number of attempts whose first and last frame are listed. The frames of the first attempt's longest waits are listed as well."""
+"""Number of attempts whose first and last frame are evidence. The frames of the first attempt's longest waits are evidence too."""
 
 CAUSE = "handshake"
 """The cause to which the ledger assigns the time of failed attempts."""
 
 FAILED = special_cases.unanswered(pl.col) | refused(pl.col)
-"""True for rows of `schema.CONNECTIONS` whose connection was never established."""
+"""Condition on rows of `schema.CONNECTIONS`: the connection was never established."""
 
 _opened = (pl.col("client_syn_segments") > 0) & (pl.col("server_syn_segments") > 0)
 _resets = pl.sum_horizontal(*(pl.col(f"{side}_rst_segments") for side in SIDES)) > 0
 RESET = _opened & _resets & (pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES)) == 0)
-"""True for rows of `schema.CONNECTIONS` whose connection was established, carried no data, and was reset."""
+"""Condition on rows of `schema.CONNECTIONS`: the connection was established, carried no data, and was reset."""
 
 _GROUP = ("client_addr", "server_addr", "server_port", "kind")
 _FRAMES = ("first_frame", "last_frame")
@@ -49,7 +48,7 @@ _WORTH_NS = handshake.RULE.advice.worth_ns if handshake.RULE.advice else 0
 
 
 class Words(NamedTuple):
-    """Text for one kind of failure. Numbers of a group replace the placeholders in braces."""
+    """Texts for one kind of failure. Numbers of a group replace the placeholders in braces."""
 
     alone: str
     together: str
@@ -102,10 +101,10 @@ class Group:
         server: address and port of the server.
         conn: the first attempt.
         count: number of attempts.
-        syns: number of SYNs that the client sent in all of them.
+        syns: number of SYNs that the client sent in all attempts.
         ns: time in which at least one attempt was in progress.
         span_ns: from the start of the first attempt to the end of the last.
-        by_server: whether the server sent a RST in any of them.
+        by_server: whether the server sent a RST in any attempt.
         frames: first and last frame of each of the first `EVIDENCE_ATTEMPTS` attempts.
     """
 
@@ -125,7 +124,7 @@ def groups(connections: pl.LazyFrame) -> list[Group]:
     """Return the groups that are large enough for a finding.
 
     Args:
-        connections: rows of `schema.CONNECTIONS`; some columns of failed connections are held in memory.
+        connections: rows of `schema.CONNECTIONS`. Some columns of failed connections are kept in memory.
     """
     col = pl.col
     kind = (
@@ -184,7 +183,7 @@ def finding(group: Group, waits: Sequence[int]) -> Finding:
 
     Args:
         group: the failed attempts.
-        waits: frames around the longest waits of the first attempt; if there are several attempts, around one wait only.
+        waits: frames around the longest waits of the first attempt. With several attempts: around the longest wait only.
     """
     words, alone = WORDS[group.kind], group.count == 1
     again = group.syns - group.count

@@ -1,6 +1,6 @@
-"""Defines `Finding`: what costs time in a connection, the evidence, and what to change.
+"""`Finding`: what costs time in a connection, the evidence, and what to change.
 
-Findings are ordered most expensive first. The ids of findings are stable, because the JSON and the reports contain them.
+The ids of findings are stable, because the JSON and the reports contain them.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ def severity_of(share: float) -> Severity:
 
 
 def gain_ns(findings: Sequence[Finding]) -> int | None:
-    """Return the most time (ns) that fixing all these findings of one direction can save; None if no finding costs time."""
+    """Return the most time in ns that fixing all these findings of one direction can save; None if no finding costs time."""
     costs = [finding.cost_ns for finding in findings if finding.cost_ns is not None]
     bounds = [finding.savable_ns for finding in findings if finding.savable_ns is not None]
     return min(sum(costs), *bounds) if costs and bounds else sum(costs) if costs else None
 
 
 def fixable_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Sort findings for reading: findings that TCP settings cannot fix (`INFO`) come last; the order is otherwise unchanged."""
+    """Sort findings for reading: findings that TCP settings cannot fix (`INFO`) come last. The order is otherwise unchanged."""
     return sorted(findings, key=lambda finding: finding.severity == Severity.INFO)
 
 
@@ -92,7 +92,7 @@ class ModelledGain(NamedTuple):
     Attributes:
         changes: what was changed, as options of `replay whatif`.
         saved_ns: time by which the remedy shortens the connection; negative if the connection becomes longer.
-        min_ns, max_ns: range of `saved_ns` over all models that fit nearly as well as the best one, including their errors.
+        min_ns, max_ns: range of `saved_ns` over all models that fit nearly as well as the best model, including their errors.
         model_error: relative error of the models for the duration of the unchanged connection: 0.02 means 2 % too long.
         script: a Python program that repeats the transfer, with and without the changes; it needs only Python.
     """
@@ -135,15 +135,15 @@ class Finding:
         predicted_gain: the expected gain of the remedy; None if it was not computed.
         source: source of the rule.
         causes: the ledger's causes of the waits that the finding covers; empty if it covers no waits.
-        modelled: the models' result that `predicted_gain` quotes; None if `predicted_gain` is the rule's own bound, or None.
-        savable_ns: the most time that all remedies for this direction together can save; the path needs the remaining time for the data
-            (`rates.on_path_ns`); None if unknown.
+        modelled: the result of the models that `predicted_gain` states; None if `predicted_gain` comes from the rule, or is None.
+        savable_ns: the most time that all remedies for this direction together can save; None if unknown. The path needs the remaining time
+          for the data (`rates.on_path_ns`).
         connections: number of connections that the finding covers; `conn` is the first. More than one if equal failures are grouped.
-        cases: special cases that the finding mentions, beyond those that the connection's row shows.
-        lost_to: what took the time, in the words of the verdict (`causes.Rule.lost_to`); empty if the text of its cause's rule applies.
-        cure: what fixes it, in the words of the verdict (`causes.Advice.cure`), where `lost_to` is given.
-        longest_ns: length of the longest of its waits; None if unknown, or without waits.
-        is_of_waits: whether the cause of each of its waits is as certain as the finding.
+        cases: special cases that the finding mentions and that the row of the connection does not show.
+        lost_to: what took the time, in the words of the verdict (`causes.Rule.lost_to`); empty if the text of the rule applies.
+        cure: what fixes the finding, in the words of the verdict (`causes.Advice.cure`); only with `lost_to`.
+        longest_ns: length of the longest wait of the finding; None if unknown, or without waits.
+        is_of_waits: whether the cause of each wait is as certain as the finding.
     """
 
     id: str
@@ -172,7 +172,7 @@ class Finding:
 
     @property
     def gain_ns(self) -> int | None:
-        """Upper bound (ns) of the time that a fix saves: the cost minus the time that the path needs; None if the finding costs no time."""
+        """Upper bound in ns of the time that a fix saves: the cost, without the time that the path needs; None without a cost."""
         return gain_ns((self,))
 
     @property

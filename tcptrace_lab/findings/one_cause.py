@@ -34,10 +34,10 @@ OF_LOSS = frozenset({"timeout", "loss-recovery"})
 """Causes of waits that segments too large for the path can produce."""
 
 PROVED_BY = 3
-"""This many waits of one kind prove a cause; a single wait is only consistent with the cause (docs/how-it-decides.md, 2.4)."""
+"""Number of waits of one kind that prove a cause. A single wait is only consistent with the cause (docs/how-it-decides.md, 2.4)."""
 
 ENOUGH_OF_TIME = 0.5
-"""A finding is proved (or consistent) if waits with at least that confidence take at least this share of its time (a heuristic)."""
+"""A finding has a confidence if waits with at least that confidence take at least half of its time (a heuristic)."""
 
 
 def finding_of(
@@ -97,7 +97,7 @@ def _without_effect(cost: Cost, kind: Mapping[str, Any]) -> str:
 
 
 def _on_path(cost: Cost, direction: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return two estimates of how long the path needs for the data: by the drain rate of its queue, and by its line rate."""
+    """Return how long the path needs for the data: by the drain rate of its queue, and by its line rate. None is unknown."""
     return None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"], direction.get("line_busy_ns")
 
 
@@ -114,7 +114,7 @@ def gain_of(cost_ns: int, active_ns: int) -> str:
 
 
 def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
-    """For a handshake finding, return the frame of the server's first SYN-ACK. No wait of the client ends with this frame."""
+    """Return the frame of the server's first SYN-ACK for a handshake finding, because no wait of the client ends with this frame."""
     is_shown = cost.cause == failed_attempts.CAUSE and direction["server_first_departure_is_syn"]
     return (direction["server_first_departure_frame"],) if is_shown else ()
 
@@ -125,13 +125,13 @@ def _shown(waits: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
 
 
 def _frames_beside(waits: Iterable[Mapping[str, Any]], rule: Rule) -> Iterator[int]:
-    """Yield the known frames that the rule's proof names, except the frames at the ends of waits."""
+    """Yield the known frames that the rule's proof names, without the frames at the ends of waits."""
     columns = [value.frame for value in rule.proof if value.frame]
     return (wait[name] for wait in _shown(waits) for name in columns if wait[name] is not None)
 
 
 def _windows(waits: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return the receive windows (bytes) that the sender knew before these waits; a wait with an unknown window is skipped."""
+    """Return the receive windows in bytes that the sender knew before these waits. Waits with an unknown window are skipped."""
     known = (wait for wait in _shown(waits) if all(wait[name] is not None for name in _WINDOW))
     return [sum(wait[name] for name in _WINDOW) for wait in known]
 
@@ -143,7 +143,7 @@ def _severity(cost: Cost, rule: Rule) -> Severity:
 
 
 def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Confidence:
-    """Return the confidence of a finding on one cause. `kind` is a row of `schema.KINDS_OF_WAITS`; see `ENOUGH_OF_TIME`."""
+    """Return the confidence of a finding on one cause (`ENOUGH_OF_TIME`). `kind` is a row of `schema.KINDS_OF_WAITS`."""
     if rule.doubt and rule.doubt.of_all and rule.doubt.of_all(direction.__getitem__):
         return Confidence.POSSIBLE
     enough_ns = ENOUGH_OF_TIME * kind["ns"]
@@ -155,7 +155,7 @@ def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any
 
 
 def _doubt(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Doubt | None:
-    """Return the doubt about all of these waits, or about the waits that the engine calls possible; None if there is no doubt."""
+    """Return the doubt about these waits, or about those that the engine calls possible; None if there is no doubt."""
     if rule.doubt is None:
         return None
     doubted = kind["sure_waits"] < kind["waits"] if rule.doubt.of_all is None else rule.doubt.of_all(direction.__getitem__)

@@ -1,7 +1,7 @@
 """Findings on the path other than loss: reordering, spurious retransmits, standing queues and congestion marks.
 
 Columns of `schema.CONNECTIONS` show which connections have such problems. The segments of a few connections are read to find evidence
-frames. These findings have no time cost of their own, because the ledger already counts the waits that such problems cause.
+frames. The findings have no time cost of their own, because the ledger already counts the waits that such problems cause.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 MOST = 20
-"""At most this many directions are reported per kind of finding."""
+"""Maximum number of directions that are reported per kind of finding."""
 
 EVIDENCE_FRAMES = 20
 
 MIN_TIMES = 3
-"""Minimum number of reordered segments, spurious retransmits or congestion marks that is reported: three of a kind are no coincidence
+"""Minimum number of reordered segments, spurious retransmits or congestion marks that is reported. Three of a kind are no coincidence
 (docs/how-it-decides.md, 2.4)."""
 
 NOTICED_SHARE = 0.01
@@ -39,7 +39,7 @@ QUEUE_NS, QUEUE_TIMES = 50_000_000, 2
 """Minimum queueing delay that is reported, and minimum ratio of the median RTT to the base RTT (heuristics)."""
 
 HARMFUL_QUEUE_NS = 150_000_000
-"""One-way delay that a conversation tolerates (ITU-T G.114). A queue that adds this much delay is of medium severity."""
+"""One-way delay that a conversation tolerates (ITU-T G.114). A queue that adds this delay is of medium severity."""
 
 _QUEUE, _MARKED = "queue", "marked"
 
@@ -55,8 +55,8 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: 
     Args:
         segments: rows of `schema.SEGMENTS`; read once, for the directions found.
         connections: rows of `schema.CONNECTIONS`; read once.
-        known_findings: findings already reported. Spurious retransmits that cost time are not reported twice. The remedy for a queue
-            does not ask for a smaller buffer if the send buffer is already the limit.
+        known_findings: findings already reported. Spurious retransmits that cost time are not reported twice. The remedy for a queue does
+          not ask for a smaller buffer if the send buffer is already the limit.
 
     Returns:
         Findings without a time cost, at most `MOST` of each kind.
@@ -86,8 +86,8 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: 
 def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
     """Return the directions with most reordering, spurious retransmits, marks or queueing delay, at most `MOST` of each kind.
 
-    Each direction is a dictionary with `conn`, `from_client`, `_COUNTS`, `_TIMES`, `_DELIVERED` and `queue_ns`. The counts in `_REPORTED`
-    and `queue_ns` are 0 if they are too small to report.
+    Each direction is a dictionary with `conn`, `from_client`, `_COUNTS`, `_TIMES`, `_DELIVERED` and `queue_ns`. A value in `_REPORTED` or
+    `queue_ns` that is too small to report is 0.
     """
     (odd, needed), asked, kinds = _odd(), _asked(), (*_REPORTED, "queue_ns")
     found: list[dict[str, Any]] = []
@@ -142,7 +142,7 @@ def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 def _frames(segments: pl.LazyFrame, rows: list[dict[str, Any]]) -> dict[tuple[int, bool, str], dict[str, Any]]:
     """Return the first evidence frames of each direction and kind, and the lowest confidence of the verdicts on these frames.
 
-    For queues, the frames are the ACKs with the longest RTT.
+    For a queue, the frames are the ACKs with the longest RTT.
     """
     if not rows:
         return {}
@@ -172,7 +172,6 @@ def _evidence(shown: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _confidence(shown: Mapping[str, Any]) -> Confidence:
-    """Return the lowest confidence of the verdicts on these frames."""
     return Confidence(CONFIDENCES[shown["sure"]]) if shown else Confidence.POSSIBLE
 
 
@@ -216,7 +215,7 @@ _WHY = {
     "tail_probe": "their ACK arrived after the tail-loss probe timer expired",
     "handshake": "the answer to the SYN was late",
 }
-"""Cause of a retransmit (`schema.RETRANSMIT_TRIGGERS`) → text."""
+"""Trigger of a retransmit (`schema.RETRANSMIT_TRIGGERS`) → text."""
 
 
 def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:

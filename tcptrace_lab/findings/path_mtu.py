@@ -1,8 +1,8 @@
 """Finds segments that are too large for the path: they are lost each time that they are sent, and smaller segments get through.
 
 A router that cannot forward a packet reports this by ICMP (fragmentation needed, packet too big). If the ICMP message is dropped, the
-sender does not learn the limit. The sender retransmits the segment until it gives up or tries a smaller segment (RFC 4821). ICMP is not
-analyzed, because the segments alone are sufficient evidence.
+sender does not learn the limit. It retransmits the segment until it gives up or tries a smaller segment (RFC 4821). ICMP is not analyzed,
+because the segments alone are sufficient evidence.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 MIN_SENT = 3
-"""A segment that is lost this many times in a row, while smaller segments get through, is not lost by chance (docs/how-it-decides.md,
-2.4)."""
+"""Number of times that a segment must be lost in a row while smaller segments get through. Chance does not explain three losses
+(docs/how-it-decides.md, 2.4)."""
 
 ANY_PATH_BYTES = 536
-"""Segments with up to this much data are assumed to pass every path (RFC 9293, 3.7.1: the default MSS)."""
+"""Payload of segments that pass every path, by assumption: the default MSS (RFC 9293, 3.7.1)."""
 
 _DIRECTION = ("conn", "from_client")
 
@@ -53,13 +53,14 @@ def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]
     The segments are read once, and only the retransmits are kept in memory.
 
     Args:
-        segments: rows of `schema.SEGMENTS`. Read once.
+        segments: rows of `schema.SEGMENTS`.
         directions: (connection, from_client) of the directions that lost time to packet loss; at least one.
 
     Returns:
-        One row per retransmit, in capture order: `conn from_client frame ts_ns seq transmission` as in `schema.SEGMENTS`; `size_bytes`: its
-        payload, at most a full segment; `peer_frame`, `peer_ts_ns`: frame and time of the peer's last segment. If the capture has no
-        segment of the peer, frame and time are those of the sender's last new data, because an earlier answer cannot be excluded.
+        One row per retransmit, in capture order. `conn from_client frame ts_ns seq transmission` are as in `schema.SEGMENTS`. `size_bytes`
+          is the payload, at most a full segment. `peer_frame` and `peer_ts_ns` are frame and time of the peer's last segment. If the
+              capture
+          has no segment of the peer, they are those of the sender's last new data, because an earlier answer cannot be excluded.
     """
     col = pl.col
     size = pl.min_horizontal("payload_bytes", "smss_bytes").alias("size_bytes")
@@ -88,7 +89,7 @@ def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]], rese
 
     Args:
         segments: rows of `schema.SEGMENTS`. Read twice for each direction that sent one large segment three times, and once for each
-            direction that retransmitted three segments of its largest size. Not read for other directions.
+          direction that retransmitted three segments of its largest size. Not read for other directions.
         directions: (connection, from_client) of the directions that lost time to packet loss.
         resent: the `retransmits` of these directions.
     """
@@ -117,7 +118,7 @@ def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]], rese
 def _shrunk(segments: pl.LazyFrame, conn: int, resent: pl.DataFrame, *, from_client: bool) -> TooLarge | None:
     """Return the evidence if the sender learned the path MTU: it split the first lost segment, and sent no larger segment afterwards.
 
-    A sender that receives the ICMP message, or that probes for the path MTU, reacts in this manner to a single loss.
+    A sender that receives the ICMP message, or that probes for the path MTU, can react to a single loss.
     """
     col = pl.col
     passed = resent["size_bytes"].max() if resent.height else None

@@ -3,18 +3,19 @@
 A host whose segments get no answer retransmits them when its timers expire, and each timeout doubles the next timeout. The capture shows
 one of three things while the peer is silent:
 
-- near the sender: its segments and at least one retransmit by its timers, all without an answer;
-- away from the sender: no segment, then a retransmit by timer of bytes that the peer had ACKed before: these ACKs were lost;
-- away from the sender: no segment, then data whose IP ID skips numbers: the segments with these numbers were lost before the capture point.
+- near the sender: segments and at least one retransmit by a timer, all without an answer;
+- away from the sender: no segment, then a retransmit by timer of bytes that the peer had ACKed before, so the ACKs were lost;
+- away from the sender: no segment, then data whose IP ID skips numbers, so the segments with these numbers were lost before the capture
+  point.
 
-These are no outages:
+Other faults look different:
 
 - an application that pauses: nothing is unanswered;
 - a stopped application: its kernel still ACKs;
 - a zero window: the peer announces it;
-- a capture gap: the ACKs cover bytes that the capture misses;
+- a capture gap: the ACKs cover bytes that the capture lacks;
 - a segment too large for the path: smaller segments pass;
-- random losses: an outage has more consecutive losses than the connection's loss rate makes probable.
+- random losses: at the loss rate of the connection, so many consecutive losses are improbable.
 
 A packet of the silent host on another connection disproves an outage.
 """
@@ -39,36 +40,34 @@ CAUSES = frozenset({"timeout", "loss-recovery"})
 """The causes to which the ledger assigns the waits within an outage."""
 
 CURE = "a path without outages"
-"""The cure, as the verdict words it (`causes.Advice.cure`)."""
+"""The cure in the words of the verdict (`causes.Advice.cure`)."""
 
 SOURCE = "RFC 6298, 5.4 to 5.7; RFC 8985, 7; RFC 5681, 3.1"
 
 MOST = 20
-"""At most this many silences are examined, the longest first."""
+"""Maximum number of silences that are examined. The longest silences are chosen."""
 
 MIN_SILENCE_NS = 500_000_000
 MIN_RTTS = 3
-"""Minimum length of a silence, in ns and in base RTTs (heuristics). The first is more than twice Linux's minimum RTO, so that a timer
-expired more than once."""
+"""Minimum length of a silence, in ns and in base RTTs (heuristics). 500 ms are more than twice Linux's minimum RTO, so that a timer expired
+more than once."""
 
 TIMER_NS = 300_000_000
 """Time by which the first retransmission timeout of current stacks exceeds the RTT: 200 ms for Linux, 300 ms for Windows."""
 
 TWO_TIMEOUTS = 2.5
-"""In a silence of at least this many initial RTOs, the timer expires at least twice. The second expiration comes at most three initial RTOs
-after the segment was sent (RFC 6298, 5.5), or two if the timer began with an earlier segment (a heuristic)."""
+"""Length of a silence, in initial RTOs, in which the timer expires twice (a heuristic). The second expiration comes at most three initial
+RTOs after the segment was sent (RFC 6298, 5.5), or two if the timer began with an earlier segment."""
 
 MIN_EVENTS = 3
-"""Minimum number of separate unanswered transmissions of one connection: three of a kind are no coincidence (docs/how-it-decides.md,
-2.4)."""
+"""Minimum number of separate unanswered transmissions of a connection. Three of a kind are no coincidence (docs/how-it-decides.md, 2.4)."""
 
 APART_NS = 50_000_000
-"""Transmissions that are closer together than this, or than an RTT, are one event, because one full queue can lose them all (a
-heuristic)."""
+"""Transmissions within this time, or within an RTT, are one event, because one full queue can lose them all (a heuristic)."""
 
 MAX_CHANCE = 0.01
-"""Maximum number of equally long loss series to expect at the connection's loss rate. With more, one connection alone is not enough
-evidence of an outage (a heuristic)."""
+"""Maximum number of equally long loss series that chance produces at the connection's loss rate (a heuristic). If chance produces more, the
+connection alone is not enough evidence of an outage."""
 
 BEFORE_NS, AFTER_NS = 1_000_000_000, 2_000_000_000
 """Segments are read from `BEFORE_NS` before a silence (for lost ACKs) to `AFTER_NS` after the silence (for retransmits)."""
@@ -77,7 +76,7 @@ SAME_SHARE = 0.5
 """Two connections are silent together if their silences overlap for at least this share of the shorter silence (a heuristic)."""
 
 MAX_SKIPPED = 4_096
-"""A larger step of the IP ID means that the sender restarted its numbering (a heuristic)."""
+"""Largest step of the IP ID that counts lost segments. A larger step means that the sender restarted its numbering (a heuristic)."""
 
 EVIDENCE_FRAMES = 20
 
@@ -115,6 +114,7 @@ class Outage:
         late: whether all of the data had arrived when the peer answered: the data was delayed, not lost.
         sure: whether this connection alone is enough evidence of the outage.
         frames: evidence.
+        others: silences at the same time in other directions.
     """
 
     direction: Direction
@@ -140,7 +140,7 @@ class Outage:
 
     @property
     def members(self) -> tuple[Outage, ...]:
-        """This silence, and the silences of the same interval in other directions."""
+        """This silence, and the silences at the same time in other directions."""
         return (self, *self.others)
 
     @property
@@ -152,8 +152,8 @@ class Outage:
     def confidence(self) -> Confidence:
         """The confidence that the path failed.
 
-        An outage is proved only if peers on several hosts are silent and the capture contains the data that they did not answer. If only
-        one host is silent, that host may be suspended.
+        An outage is proved only if peers on several hosts are silent and the capture contains the data that they did not answer. A single
+        silent host may be suspended.
         """
         seen = {one.receiver for one in self.members if one.sent} if len({one.sender for one in self.members}) == 1 else set()
         if len(seen) > 1:
@@ -163,17 +163,17 @@ class Outage:
 
     @property
     def lost_to(self) -> str:
-        """The cause, as the verdict words it (`causes.Rule.lost_to`)."""
+        """The cause in the words of the verdict (`causes.Rule.lost_to`)."""
         return f"a path outage ({numbers.duration(self.silent_ns)} without a packet from {{receiver}}, from {utc(self.from_ns)})"
 
     def title(self) -> str:
-        """The title of the finding: when the outage happened, how long it lasted, and on how many connections."""
+        """Return the title of the finding: when the outage happened, how long it lasted, and on how many connections."""
         least = f"{numbers.duration(self.least_ns)} to " if self.least_ns and self.least_ns < self.silent_ns else "up to "
         many = f" on {self.connections:,} connections" if self.connections > 1 else ""
         return f"Path outage at {utc(self.from_ns)}: no packet got through for {least}{numbers.duration(self.silent_ns)}{many}"
 
     def mechanism(self) -> str:
-        """Sentences on how the capture shows the outage, and why the outage costs time."""
+        """Return sentences on how the capture shows the outage, and why the outage costs time."""
         words = [self._seen()]
         if others := [one for one in self.others if one.direction.conn != self.direction.conn]:
             listed = ", ".join(str(conn) for conn in sorted({one.direction.conn for one in others})[:10])
@@ -200,7 +200,7 @@ class Outage:
         return f"For {numbers.duration(self.silent_ns)} the connection was silent; then {'; '.join(lost)}."
 
     def limits(self) -> str:
-        """Sentences on what the capture does not show about the outage."""
+        """Return sentences on what the capture does not show about the outage."""
         one_way = "" if any(one.both for one in self.members) else ", and so does a path that fails in one direction only"
         host = f"A host that was suspended as a whole looks the same (a stopped application does not: its kernel still ACKs){one_way}. "
         return (
@@ -210,7 +210,7 @@ class Outage:
         )
 
     def remedy(self) -> tuple[str, ...]:
-        """The remedies, the best first."""
+        """Return the remedies, the best first."""
         return (
             (
                 f"look at the link at that time ({utc(self.from_ns)}): Wi-Fi roaming or loss of signal, a route change, a flapping link, a "
@@ -255,10 +255,7 @@ def found(segments: pl.LazyFrame, connections: pl.LazyFrame, conns: Collection[i
 
 
 def covered(outages: Iterable[Outage], waits: pl.DataFrame) -> dict[tuple[int, bool, str], list[tuple[int, int]]]:
-    """Return the waits that lie mostly within an outage: (length in ns, place) by direction and cause.
-
-    A wait also belongs to the outage if it ends with the first segment that is sent after the outage.
-    """
+    """Return the waits that lie mostly within an outage: (length in ns, place) by direction and cause."""
     spans: dict[tuple[int, bool], list[tuple[int, int]]] = {}
     for outage in outages:
         for one in outage.members:
@@ -303,7 +300,7 @@ def _silences(segments: pl.LazyFrame, conns: Collection[int], waits: pl.DataFram
 
 
 def _hosts(connections: pl.LazyFrame, conns: Collection[int]) -> dict[int, dict[str, Any]]:
-    """Return the needed columns of these connections: addresses, and counts and RTTs of both hosts."""
+    """Return the addresses of these connections, and the counts and RTTs of both hosts."""
     names = [f"{side}_{name}" for side in SIDES for name in ("addr", "rtt_min_ns", *_OF_SENDER)]
     rows = connections.filter(pl.col("conn").is_in(sorted(conns))).select("conn", *names).collect()
     return {row["conn"]: row for row in rows.iter_rows(named=True)}
@@ -327,7 +324,7 @@ def _near(rows: Sequence[dict[str, Any]], one: Silence) -> tuple[list[dict[str, 
 
 
 def _outage(one: Silence, host: Mapping[str, Any], near: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> Outage | None:
-    """Return the outage that explains a silence; None if something else may explain it."""
+    """Return the outage that explains a silence; None if something else can explain it."""
     own, peers = near
     before = [row for row in peers if row["ts_ns"] <= one.from_ns]
     after = [row for row in peers if row["ts_ns"] >= one.to_ns]
@@ -358,7 +355,7 @@ def _outage(one: Silence, host: Mapping[str, Any], near: tuple[list[dict[str, An
 
 
 def _seen_unanswered(inside: Sequence[dict[str, Any]], first: Mapping[str, Any], rtt_ns: int) -> tuple[int, dict[str, Any]] | None:
-    """Return the number of separate unanswered transmissions, and the figures of the outage; None if a timer sent none of them."""
+    """Return the number of separate unanswered transmissions, and the figures of the outage; None if no timer sent any of them."""
     timers = [row for row in inside if row["retransmit_trigger"] == "timeout"]
     if not timers:
         return None
@@ -395,9 +392,8 @@ def _unseen(
 ) -> tuple[int, dict[str, Any]] | None:
     """Return the number of lost transmissions and the figures of the outage, from a capture away from the sender.
 
-    Such a capture shows no segment during the outage. The result is None if nothing shows that packets were lost.
-
-    The sender's timer must have expired twice: the first retransmit was lost, and the second ended the silence.
+    Such a capture shows no segment during the outage. The result is None if nothing shows that packets were lost. The sender's timer must
+    have expired twice: the first retransmit was lost, and the second ended the silence.
     """
     back = inside[0]
     earlier = [row for row in own if row["frame"] < back["frame"]]
@@ -434,7 +430,7 @@ def _skipped(last: Mapping[str, Any], back: Mapping[str, Any]) -> int:
 
 
 def _chance(host: Mapping[str, Any], side: str, events: int, data: Sequence[dict[str, Any]], one: Silence) -> float:
-    """Return the expected number of series of `events` consecutive losses, at the direction's loss rate outside of the silence."""
+    """Return how many series of `events` consecutive losses chance produces, at the direction's loss rate outside of the silence."""
     top = max((row["seq"] + row["payload_bytes"] for row in data if row["ts_ns"] < one.to_ns), default=0)
     mine = [row for row in data if row["ts_ns"] > one.from_ns and row["seq"] < top]
     again = sum(row["kind"] not in {"new", "out_of_order"} for row in mine)

@@ -1,7 +1,7 @@
 """Computes how long the data between two hosts kept the line busy. No setting of TCP makes a transfer faster than the line.
 
 In a capture away from the sender, the shortest interval between two segments, relative to their size, gives an upper bound of the line's
-rate. All connections between the two hosts share this line, so the data of one connection keeps the line busy for the others.
+rate. All connections between the two hosts share the line, so the data of one connection keeps the line busy for the others.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 MOST = 1_000
-"""At most this many connections between two hosts are considered: those with the most data. If there are more, the line was busy for longer
-than the result says."""
+"""Maximum number of connections between two hosts that are considered, those with most data first. With more connections, the line was busy
+for longer than the result says."""
 
 _OF_SENDER = ("payload_bytes", "line_payload_bytes", "serialization_ns", "first_data_ts_ns", "last_data_ts_ns")
 
@@ -30,7 +30,7 @@ def busy_ns(connections: pl.LazyFrame, directions: Collection[tuple[int, bool]])
         directions: number of the connection, and whether the client sends; captured away from the sender.
 
     Returns:
-        ns per direction; a direction is left out if the capture shows no rate of its line.
+        ns per direction. A direction is left out if the capture shows no rate of its line.
     """
     if not directions:
         return {}
@@ -61,7 +61,7 @@ def _ns_per_byte(sent: Iterable[Mapping[str, Any]]) -> float | None:
 
 
 def _bytes_meanwhile(own: Mapping[str, Any], sent: Iterable[Mapping[str, Any]]) -> float:
-    """Return the bytes that these directions sent while `own` sent, assuming that each sent at a constant rate."""
+    """Return the bytes that the directions `sent` carried while `own` sent. Each direction is assumed to send at a constant rate."""
     first_ns, last_ns = own["first_data_ts_ns"], own["last_data_ts_ns"]
     if first_ns is None or last_ns is None:
         return 0.0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FINDING = "anomalous-message-sizes"
 
 NAMED_RANGES = 4
-"""The title of a finding lists at most this many ranges."""
+"""Maximum number of ranges in the title of a finding."""
 
 HELD_CAUSES = frozenset({"nagle", "nagle-delayed-ack", "delayed-ack"})
 """Causes of waits in which the last piece of a message waits for the ACK of the previous piece."""

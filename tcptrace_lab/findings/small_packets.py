@@ -2,7 +2,7 @@
 
 The findings cover streams of tinygrams, messages that are cut where a buffer ends, and segments that are cut to silly windows. Columns of
 `schema.CONNECTIONS` show which connections have such packets. To confirm silly windows, the segments of a few connections are read as well.
-These findings have no time cost of their own, because the ledger already counts the waits that small packets cause.
+The findings have no time cost of their own, because the ledger already counts the waits that small packets cause.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 MOST = 20
-"""At most this many connections are reported; if there are more, those with the most segments."""
+"""Maximum number of connections that are reported. The connections with the most segments are chosen."""
 
 MIN_SEGMENTS = 20
 """Minimum number of data segments for a finding (a heuristic)."""
 
 TINY_PART = 8
-"""If the mean size is at most a full segment divided by this, most segments are below a quarter of a full one: if half of them were larger,
-the mean would be larger."""
+"""The mean size must be at most an eighth of a full segment. Then most segments are below a quarter of a full segment: if half of them were
+larger, the mean would be larger."""
 
 BEHIND_SHARE = 0.5
-"""In a stream, more than this share of the segments are sent while an earlier small one is in flight, so most could have been combined.
-Two-piece messages that are each answered have a share of a half, and are no stream (a heuristic)."""
+"""Minimum share of segments that are sent while an earlier small segment is in flight, so that most could have been combined (a heuristic).
+In messages of two pieces that are each answered, the share is a half."""
 
 MIN_HEADER_BYTES = 40
-"""Size of IPv4 and TCP headers without options (RFC 791, RFC 9293), used if the link's headers are unknown."""
+"""Bytes of IPv4 and TCP headers without options (RFC 791, RFC 9293), used if the link's headers are unknown."""
 
 LOW_SHARE = 0.2
 """If headers are at least this share of the bytes, tinygrams have the severity low, else info."""
 
 CUT_TIMES = 3
-"""Three or more segments that fill a silly window exactly, or messages cut at the same offset, are no coincidence (docs/how-it-decides.md,
-2.4)."""
+"""Minimum number of segments that fill a silly window exactly, or of messages cut at one offset. Three are no coincidence
+(docs/how-it-decides.md, 2.4)."""
 
 CUT_SHARE = 0.1
 """If at least this share of the data segments is cut, the severity is low, else info (a heuristic)."""
@@ -51,7 +51,7 @@ CUT_SHARE = 0.1
 EVIDENCE_FRAMES = 20
 
 _SUSPECT_PART = 0.75
-"""Silly windows make segments small. If the mean size is above this part of a full segment, silly windows do not matter (a heuristic)."""
+"""If the mean size is above this part of a full segment, silly windows do not matter (a heuristic)."""
 
 _CUTS = ("cut_messages", "cut_pieces", "cut_at_bytes", "cut_waited_ns", "cut_frame")
 _FIGURES = (
@@ -66,7 +66,7 @@ _FIGURES = (
 )
 
 _OF_PEER = {"pure_acks": "acks", "max_window_bytes": "window_bytes", "min_window_bytes": "min_window_bytes"}
-"""Column of the peer → name of this value in the rows of a direction."""
+"""Column of the peer → its name in the rows of a direction."""
 
 
 def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:

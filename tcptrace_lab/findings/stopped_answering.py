@@ -1,8 +1,7 @@
 """Finds receivers that stop answering.
 
-After the receiver's last segment, the sender retransmits the same data until it gives up or the capture ends.
-
-A path that loses single packets is a different fault with a different remedy, although both cost retransmission timeouts.
+After the receiver's last segment, the sender retransmits the same data until it gives up or the capture ends. A path that loses single
+packets also costs retransmission timeouts, but it is a different fault with a different remedy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums up the intervals of the ledger to one row per sent segment (departure). The row shows why the segment was not sent earlier."""
+"""Sums up the ledger: one row per sent segment (departure) tells why the segment was not sent earlier."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _LONGEST = _NS.arg_max()
 
 
 def departures(ledger: pl.LazyFrame) -> pl.LazyFrame:
-    """Return one row per wait: the sum of its intervals.
+    """Return one row per departure: the sum of the intervals before it.
 
     Args:
-        ledger: rows of `schema.LEDGER`; those of a direction are in time order.
+        ledger: rows of `schema.LEDGER`, in time order within each direction.
 
     Returns:
         Rows of `schema.DEPARTURES`, in the order of the ledger. `conn` and `frame` identify the departure in `schema.SEGMENTS`.

@@ -1,9 +1,8 @@
-"""Applies the rules of other packages, which may replace the cause that the engine gave to a wait.
+"""Applies the rules of other packages, which can replace the cause that the engine gave to a wait.
 
-The engine returns every interval of the ledger with the figures of its wait. If a rule's condition is true, the interval gets the cause of
-the rule. Then the sums and the evidence for findings are computed again from all intervals. These steps take several times as long as the
-engine; if no such rule is installed, they are skipped. Throughput deadlocks, and the causes of delayed messages, always come from the
-engine.
+The engine returns every interval of the ledger. If the condition of a rule is true for an interval, the interval gets the cause of the
+rule. Then the sums and the evidence for findings are computed again in Python, which takes several times as long as the engine. Without
+such rules, nothing is computed again. Throughput deadlocks, and the causes of delayed messages, always come from the engine.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def overridden(tables: Tables) -> Tables:
     """Return the tables with the causes that the rules of other packages determine; unchanged if there are no such rules.
 
     Raises:
-        RuleUnusable: a rule uses a column that waits do not have.
+        RuleUnusable: a rule uses a column that `schema.WAITS` does not have.
     """
     found = causes.others()
     if not found:
@@ -63,7 +62,7 @@ def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFram
 
 
 def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
-    """Return rows of `schema.ACCOUNTS` for these intervals and the connections of `accounts`; what is null in `accounts` stays null."""
+    """Sum up the intervals of each connection to rows of `schema.ACCOUNTS`. Rows that are null in `accounts` stay null."""
     length = pl.col("end_ns") - pl.col("start_ns")
     sums = ledger.group_by(_CAUSE).agg(ns=length.sum()).collect()
     side = pl.when("from_client").then(pl.lit("client")).otherwise(pl.lit("server"))
@@ -82,7 +81,7 @@ def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _judged(waits: pl.DataFrame, by_engine: Judged) -> Judged:
-    """Return the evidence for findings on some connections. Deadlocks and capture points are those that the engine found."""
+    """Return the evidence for findings on the connections in `waits`. Deadlocks and capture points come from the engine."""
     conns = waits["conn"].unique()
     ns = pl.col("end_ns") - pl.col("start_ns")
     is_sure = pl.col("confidence") != str(causes.Confidence.POSSIBLE)

@@ -1,8 +1,8 @@
-"""Ledger → stalls: the unusually long intervals, each with the evidence for its cause.
+"""Finds the stalls in the ledger: the unusually long intervals, each with the evidence for its cause.
 
-A stall is an interval of at least `threshold_ns` (`schema.WAITS`). The threshold is twice the shortest RTT, but at least 10 ms, and at most
-the shortest RTT plus Linux's minimum RTO (docs/how-it-decides.md, 2.3). The proof of a stall is the sender's state at that time: the values
-that the rule of its cause names, the frames around the stall, and the timer that a late ACK suggests.
+A stall lasts at least `threshold_ns` (`schema.WAITS`). The threshold is twice the shortest RTT, but at least 10 ms, and at most the
+shortest RTT plus Linux's minimum RTO (docs/how-it-decides.md, 2.3). The proof of a stall consists of the sender's state at that time, the
+frames around the stall, and the timer that a late ACK suggests.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 MIN_STALL_NS = 10 * NS_PER_MS
-"""Shortest stall."""
+"""Duration of the shortest stall."""
 
 CAUSAL_NS = NS_PER_MS
-"""An event within this time after another may be its effect (docs/how-it-decides.md, 2.2)."""
+"""An event within 1 ms of an earlier event may be the effect of that event (docs/how-it-decides.md, 2.2)."""
 
 IS_STALL = pl.col("end_ns") - pl.col("start_ns") >= pl.col("threshold_ns")
-"""True for the rows of `schema.WAITS` that are stalls."""
+"""Condition on rows of `schema.WAITS`: the interval is a stall."""
 
 
 def stalls(ledger: Frame) -> Frame:
-    """Return the intervals that are stalls. The stalls are kept in memory.
+    """Return the intervals that are stalls.
 
     Args:
-        ledger: rows of `schema.WAITS`; read once.
+        ledger: rows of `schema.WAITS`.
 
     Returns:
         Rows of `schema.STALLS`, sorted by connection, direction (the client's first) and time.
@@ -43,8 +43,9 @@ def stalls(ledger: Frame) -> Frame:
 
 
 def proof(row: Mapping[str, Any]) -> str:
-    """Return the proof as text: the values that the rule names, from a row of `schema.STALLS`; may be empty.
+    """Return the proof of a stall as text, such as `1,024 bytes in flight, ACK in frame 12 came 43.2 ms late`; can be empty.
 
-    Example: `1,024 bytes in flight, ACK in frame 12 came 43.2 ms late, …`.
+    Args:
+        row: a row of `schema.STALLS`.
     """
     return ", ".join(words for value in causes.of_cause(row["cause"]).proof if (words := value.text_of(row)))

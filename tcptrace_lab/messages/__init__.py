@@ -1,1 +1,1 @@
-"""Application messages, the message sizes that are slow, and the slow sizes that the rules of TCP stacks predict."""
+"""Application messages, the slow message sizes of a capture, and the slow sizes that the rules of TCP stacks predict."""

@@ -1,7 +1,7 @@
-"""Segments → application messages: runs of bytes in one direction, each with its duration, its stalls, its ACK and its answer.
+"""Turns segments into application messages: runs of bytes in one direction, each with its duration, its stalls, its ACK and its answer.
 
-The engine finds the messages (see `rust/src/messages.rs`): it reads the segments and its notes on departures once, in batches. It keeps in
-memory only the last message of each direction, and messages that are not yet acknowledged.
+The engine finds the messages (`rust/src/messages.rs`). It reads the segments and its notes on departures once, in batches. It keeps the
+last message of each direction in memory, and the messages that are not yet acknowledged.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GAP_NS = 10 * NS_PER_MS
-"""A pause of the application ends a message if the pause is at least this long, and at least two RTTs long. This is the length of a stall
-on a LAN (docs/how-it-decides.md, 2.3; a heuristic). The engine's `paused` (`schema.NOTES`) uses an equal value."""
+"""A pause of the application ends a message if it lasts at least 10 ms and at least two RTTs (a heuristic). A stall on a LAN also lasts 10
+ms (docs/how-it-decides.md, 2.3). The engine uses an equal value for `paused` (`schema.NOTES`)."""
 
 BATCH_ROWS = 131_072
 """Segments per batch: about 10 MB."""
 
 KEPT_MESSAGES = 262_144
-"""Maximum number of messages kept in memory, about 40 MB; further ones go to temporary files."""
+"""Maximum number of messages kept in memory, about 40 MB. Further messages go to temporary files."""
 
 RANGE_CONNECTIONS = 131_072
-"""Number of connections processed together. The notes and the last messages of these connections stay in memory."""
+"""Number of connections processed together. Their notes and their last messages stay in memory."""
 
 
 def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.LazyFrame:
@@ -37,8 +37,8 @@ def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.Lazy
 
     Args:
         segments: rows of `schema.SEGMENTS` of these connections, in capture order.
-        notes: rows of `schema.NOTES` of these connections: the engine's notes on departures. Only the notes of one range of connections
-            are in memory at a time.
+        notes: rows of `schema.NOTES` of these connections: the engine's notes on departures. The notes of `RANGE_CONNECTIONS` connections
+          are in memory at a time.
         count: one more than the greatest connection number.
 
     Returns:

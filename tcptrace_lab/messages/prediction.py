@@ -1,4 +1,4 @@
-"""Predicts from the rules of a TCP stack which message sizes stall and whether a stream can deadlock, also for a grid of buffer sizes.
+"""Predicts, from the rules of a TCP stack, which message sizes stall and whether a stream can deadlock. A grid of buffer sizes is possible.
 
 A parameter that the caller omits is taken from a capture, if there is one. A parameter that is still unknown gets the default of the stack,
 and the result lists it as assumed.
@@ -40,13 +40,13 @@ MAX_BUFFERS = 32
 """Maximum number of buffer sizes along one axis of the grid. The largest grid has 32 × 32 cells; each takes 10 to 30 ms to compute."""
 
 LINUX_BUFFER_BYTES = 4 << 20
-"""Assumed buffer for Linux if none is given. The windows of Linux grow to megabytes (tcp_rmem, 6 MiB), and windows of this size do not
-affect the rules."""
+"""Assumed buffer for Linux if none is given. The windows of Linux grow to megabytes (tcp_rmem, 6 MiB). Such large windows do not affect the
+rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Parameters that the caller gave; None and "" mean not given."""
+    """Parameters that the caller gave. None and "" mean not given."""
 
     stack: str = ""
     mss_bytes: int | None = None
@@ -58,11 +58,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The facts that captures show about one direction between a client and a server: its parameters and its slow message sizes.
+    """What captures show about one direction between a client and a server: its parameters and its slow message sizes.
 
     Attributes:
         parameters: parameters of the direction.
-        name: name of the pair and the direction.
+        name: name of the two hosts and the direction.
         messages: number of messages analyzed. Incompletely captured messages are not analyzed.
         measured: the slow ranges of message sizes.
     """
@@ -73,7 +73,7 @@ class Known:
     measured: tuple[SlowRange, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return these facts as an object of the document. The ranges of the object are null if there are too few messages."""
+        """Return the object `measured` of the document. Its ranges are null if there are too few messages."""
         ranges = [size_groups.measured_object(one) for one in self.measured] if self.messages >= MIN_MESSAGES else None
         return {"name": self.name, "messages": self.messages, "ranges": ranges}
 
@@ -90,13 +90,13 @@ def from_captures(
 
     Args:
         captures: the files of each capture, as for `read`. Each capture is read separately, so connections of different captures are never
-            mixed up, whatever their addresses and times. The messages of all captures are analyzed together.
+          mixed up, whatever their addresses and times. The messages of all captures are analyzed together.
         connection: use only the connection with this number. This argument is allowed for one capture only.
         progress: see `read`.
         say: see `read`; also called for a capture without traffic between these hosts.
 
     Raises:
-        UsageError: there is no such connection; other errors as for `read`.
+        UsageError: there is no such connection. Other errors are those of `read`.
     """
     pair: pl.DataFrame | None = None
     connections: list[pl.DataFrame] = []
@@ -123,7 +123,7 @@ _CARRIED = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 
 
 def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.DataFrame:
-    """Return the hosts and the server port of one connection: the given one, or the one with most data."""
+    """Return the hosts and the server port of the connection `connection`, or of the connection with most data."""
     rows = tables.connections if connection is None else tables.connections.filter(pl.col("conn") == connection)
     found = rows.select(*PAIR, "conn", bytes=_CARRIED).sort("bytes", "conn", descending=[True, False]).head(1).collect()
     if found.is_empty():
@@ -153,7 +153,7 @@ def _known(connections: pl.DataFrame, messages: pl.DataFrame) -> Known:
 
 
 def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Settings, list[str]]:
-    """Return all parameters of a prediction, and descriptions of those that were assumed.
+    """Return all parameters of a prediction, and a description of each assumed parameter.
 
     Raises:
         UsageError: a parameter is missing or impossible.
@@ -205,7 +205,7 @@ def document(
     grid: Sequence[int] = (),
     known: Known | None = None,
 ) -> dict[str, Any]:
-    """Return the prediction.
+    """Return the prediction as a JSON document.
 
     Args:
         stack: the stack.
@@ -308,5 +308,5 @@ def lock_words(found: Mapping[str, Any] | None) -> str:
 
 
 def grid_sign(cell: Mapping[str, Any]) -> str:
-    """Return the mark that follows the share in a cell of the grid."""
+    """Return the mark after the share in a cell of the grid: `!` if a deadlock is possible, `?` if it depends on the writes."""
     return "!" if cell["deadlock_possible"] else "?" if cell["deadlock_possible_if_unused"] else ""

@@ -1,7 +1,7 @@
 """Chooses the connections to search for slow message sizes.
 
-The search reads the segments of these connections once more. It covers only dialogues (data in both directions) in which TCP delayed data
-for at least the length of one stall. The most expensive come first, up to `MAX_SEGMENTS` segments.
+The search covers only dialogues: connections with data in both directions. TCP must have delayed their data for at least the length of one
+stall. The connections with the longest delays come first, up to `MAX_SEGMENTS` segments.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ MIN_MESSAGES = 20
 """Minimum number of messages for a conclusion (a heuristic)."""
 
 SIZE_CAUSES = ("nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window")
-"""Stalls of these causes depend on the message size, which decides how a message divides into segments and buffers. Losses,
-timeouts and slow readers occur at any size."""
+"""Causes whose stalls depend on the message size. The size decides how a message divides into segments and buffers. Losses, timeouts and
+slow readers occur at any size."""
 
 MAX_SEGMENTS = 2_000_000
 """Maximum number of segments that are read for all groups together. Reading them takes about ten seconds."""
 
 MAX_GROUPS = 16
-"""Maximum number of groups that are analyzed: those with most delayed time."""
+"""Maximum number of groups that are analyzed. The groups with most delayed time are chosen."""
 
 MAX_CONNECTIONS = 4_096
 """Maximum number of connections in all groups together."""
@@ -30,7 +30,7 @@ MAX_CONNECTIONS = 4_096
 PAIR = ("client_addr", "server_addr", "server_port")
 
 _HELD_NS = pl.max_horizontal(*(pl.sum_horizontal(*(f"{side}_{cause.replace('-', '_')}_ns" for cause in SIZE_CAUSES)) for side in SIDES))
-"""The time that these causes took, in the direction where they took more."""
+"""The delayed time of a connection: the time of `SIZE_CAUSES` in the direction where it is longer."""
 
 
 def chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:

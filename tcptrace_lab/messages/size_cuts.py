@@ -1,18 +1,19 @@
-"""Finds the sizes at which the share of stalled messages changes: the messages are sorted by size and cut into parts.
+"""Cuts messages, sorted by size, into parts where the share of stalled messages changes.
 
-The rules of a TCP stack are deterministic. A message is an exception if it stalled in a part where most messages were normal, or the
-reverse. If there are hardly any exceptions, a cut costs little. Otherwise, chance affects the stalls. For example, a timer happens to
-expire, so that a message does not stall although messages of its size usually do. Or a receiver stops delaying ACKs for a while. Then three
-descriptions compete by their length in nats (Rissanen's two-part code). The length has two parts: the messages, encoded by the description,
-and the description itself. The second part is half the logarithm of the number of messages for each share, plus the logarithm of the number
-of ways to place the cuts.
+The rules of a TCP stack are deterministic, so usually all messages of a size stall, or none. A message is an exception if it stalled in a
+part where most messages were normal, or was normal in a part where most stalled. If exceptions are rare, a cut costs little.
 
-- **two shares**: one for all normal parts and one for all slow parts, which alternate. One timer causes the stalls of all slow ranges, so
-  they have equal shares, and even a range with few messages can be recognized.
-- **own shares**: every part has a share of its own; each cut must then shorten the description of the messages by more than the cut costs.
-- **a trend**: the share grows or falls with size, or with its logarithm (logistic); there are no cuts.
+If exceptions are common, chance affects the stalls. For example, a timer happens to expire early, so that a message does not stall. Or a
+receiver stops delaying ACKs for a while. Then three descriptions of the messages compete, and the shortest description is used:
 
-The shortest description is used.
+- **two shares**: normal and slow parts alternate; all normal parts have one share of stalls, and all slow parts have another. If one timer
+  causes all stalls, all slow parts do have one share. So even a slow part with few messages can be recognized.
+- **own shares**: every part has a share of its own. Each cut must shorten the description of the messages by more than the cut costs.
+- **a trend**: there are no cuts. The share grows or falls with the size or its logarithm (a logistic curve).
+
+The length of a description is measured in nats (Rissanen's two-part code). One part is the length of the messages, encoded with the
+description. The other part is the length of the description itself: half the logarithm of the number of messages for each share, plus the
+logarithm of the number of ways to place the cuts.
 """
 
 from __future__ import annotations
@@ -25,43 +26,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 PENALTY_NATS = 2.0
-"""Minimum gain in log-likelihood of a change point: four stalled messages between normal ones gain enough for both ends of their range."""
+"""Minimum gain in log-likelihood of a cut, in nats. Four stalled messages between normal ones gain enough for the two cuts around them."""
 
 STRAY_SHARE = 0.01
-"""If more than this share of the messages are exceptions in their part, chance affects the stalls. A change point between parts with own
-shares must then gain twice the logarithm of the number of messages, which is four times what Schwarz' criterion requires for one more
-parameter."""
+"""If more than this share of the messages are exceptions in their part, chance affects the stalls. A cut between parts with own shares must
+then gain twice the logarithm of the number of messages: four times what Schwarz' criterion requires for one more parameter."""
 
 MAX_BLOCKS = 2_000
-"""Maximum number of blocks (see `Blocks`) between which change points are searched. The time grows with the square of the number of blocks:
-0.1 s for this number."""
+"""Maximum number of blocks (see `Blocks`) between which cuts are searched. The time grows with the square of the number of blocks: 0.1 s
+for this number."""
 
 MIN_IN_PART = 3
-"""Minimum number of messages in a part if there are two shares, because one or two stalls may be chance (docs/how-it-decides.md, 2.4)."""
+"""Minimum number of messages in a part if there are two shares. One or two stalls can be chance (docs/how-it-decides.md, 2.4)."""
 
 FIRST_SHARES = ((0.02, 0.98), (0.02, 0.6), (0.2, 0.9))
-"""Start values of the search for two shares: a normal and a slow share. Each search ends at the nearest optimum; the best optimum is
-used."""
+"""Pairs of a normal and a slow share from which the search for two shares starts. Each start leads to the nearest optimum; the best optimum
+is used."""
 
 MAX_ROUNDS = 30
-"""Maximum number of rounds of the search for two shares; about five are needed."""
+"""Maximum number of rounds of the search for two shares. About five are needed."""
 
 TREND_ROUNDS = 25
-"""Maximum number of Newton steps to find a trend; about eight are needed."""
+"""Maximum number of Newton steps to find a trend. About eight are needed."""
 
 STEEPEST = 3.8
-"""Largest slope of a trend, in logits per standard deviation of the sizes. At this slope, the middle of the trend (shares from 0.1 to 0.9)
-covers a third of the sizes, if the sizes are evenly spread. Faster changes are cuts (a heuristic)."""
+"""Largest slope of a trend, in logits per standard deviation of the sizes (a heuristic). At this slope, the share grows from 0.1 to 0.9
+within a third of the sizes, if the sizes are evenly spread. A faster change counts as a cut."""
 
 Counts = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Groups of neighbouring messages that no cut has to divide. The messages of a group have one size, or all stalled, or none stalled.
+    """Groups of neighbouring messages that no cut has to divide. The messages of a block have one size, or all stalled, or none stalled.
 
     Attributes:
-        edges: positions where blocks start, and the end of the last one.
+        edges: positions where blocks start, and the end of the last block.
         hits: number of stalled messages per block.
         counts: number of messages per block.
         sizes: number of different sizes in all blocks together.
@@ -74,7 +74,7 @@ class Blocks:
 
     @classmethod
     def of(cls, sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> Blocks:
-        """Return the blocks of messages that are sorted by size; at most `MAX_BLOCKS` blocks."""
+        """Return at most `MAX_BLOCKS` blocks of messages that are sorted by size."""
         starts = np.flatnonzero(np.diff(sizes, prepend=sizes[0] - 1))
         edges = np.append(starts, sizes.size)
         share = np.add.reduceat(stalled.astype(np.int64), starts) / np.diff(edges)
@@ -146,7 +146,7 @@ def _log_likelihood(hits: Counts, counts: Counts) -> Counts:
 
 
 def _own_nats(own: list[Part], messages: int, sizes: int) -> float:
-    """Return the length of the description in which each part has its own share."""
+    """Return the length in nats of the description in which each part has its own share."""
     counts = np.array([part.stop - part.start for part in own], np.float64)
     entropy_nats = -float(_log_likelihood(counts * np.array([part.share for part in own]), counts).sum())
     return entropy_nats + _placing_nats(sizes, len(own) - 1) + len(own) * math.log(messages) / 2
@@ -159,20 +159,20 @@ def _placing_nats(sizes: int, cuts: int, least: float = 1.0) -> float:
 
 
 def _two_shares(blocks: Blocks) -> tuple[list[Part], float]:
-    """Return parts that are alternately normal and slow, and the length of this description."""
+    """Return parts that are alternately normal and slow, and the length of this description in nats."""
     slow, shares, nats = min((_nearest(blocks, first) for first in FIRST_SHARES), key=lambda one: one[2])
     ends = [0, *(np.flatnonzero(slow[1:] != slow[:-1]) + 1), slow.size]
     return [Part(int(blocks.edges[start]), int(blocks.edges[end]), shares[int(slow[start])]) for start, end in pairwise(ends)], nats
 
 
 def _nearest(blocks: Blocks, shares: tuple[float, float]) -> tuple[NDArray[np.bool_], tuple[float, float], float]:
-    """Find the best states (normal or slow) of the blocks, starting from the given shares.
+    """Find the best state (normal or slow) of each block, starting from the given shares.
 
-    The search alternates between two steps: find the best states for the current shares and the current price of a cut, then find the
-    shares for these states.
+    The search repeats two steps. The first step finds the best states for the current shares and the current price of a cut. The second
+    step computes the shares that follow from the states.
 
     Returns:
-        Which blocks are slow; the normal and the slow share; the length of this description.
+        Which blocks are slow; the normal and the slow share; the length of this description in nats.
     """
     states, cuts = np.zeros(0, np.bool_), 0
     misses, messages = blocks.counts - blocks.hits, float(blocks.counts.sum())
@@ -198,10 +198,10 @@ def _share(blocks: Blocks, chosen: NDArray[np.bool_]) -> float:
 
 
 def cheapest(sums: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
-    """Return the states of the blocks that minimise the length of the messages plus the price of all changes of state (Viterbi 1967).
+    """Return the cheapest sequence of states: the length of the messages plus the price of all changes of state (Viterbi 1967).
 
     A state lasts for at least `MIN_IN_PART` messages, so the search tracks how many messages each state still lacks. The first and the last
-    part may have fewer messages, because they may continue beyond the sizes seen.
+    part can have fewer messages, because they can continue beyond the sizes seen.
     """
     kinds = [(slow, lacking) for slow in (False, True) for lacking in range(MIN_IN_PART)]
     place = {kind: number for number, kind in enumerate(kinds)}
@@ -226,7 +226,10 @@ def cheapest(sums: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
 
 
 def _trend_nats(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> float:
-    """Return the length of the description with one share for all sizes, or with a share that follows the size or its logarithm."""
+    """Return the length in nats of the description without cuts.
+
+    It has one share for all sizes, or a share that follows the size or its logarithm.
+    """
     count, hits = float(sizes.size), float(stalled.sum())
     flat = -float(_log_likelihood(np.array([hits]), np.array([count]))[0]) + math.log(count) / 2
     by_size = (_logistic_nats(x, stalled) for x in (sizes.astype(np.float64), np.log1p(sizes.clip(0))))
@@ -236,7 +239,7 @@ def _trend_nats(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> float:
 def _logistic_nats(x: Counts, stalled: NDArray[np.bool_]) -> float:
     """Return the negative log-likelihood of the fitted logistic curve.
 
-    Newton's method fits the curve, with a ridge penalty that keeps the slope at a sharp threshold finite.
+    The curve is fitted by Newton's method. A ridge penalty keeps the slope finite at a sharp threshold.
     """
     spread = float(x.std()) or 1.0
     design = np.stack([np.ones(x.size), (x - x.mean()) / spread])

@@ -1,7 +1,7 @@
 """Finds the slow message sizes of the chosen connections, and predicts slow sizes from the rules of their stack.
 
-A group contains the messages of one direction between a client and a server (address and port), from any number of connections, and from
-several captures if they are analyzed together. `size_choice` selects the connections.
+A group contains the messages of one direction between a client and a server (address and port), from any number of connections. The
+connections can come from several captures. `size_choice` selects them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DRAWN_MESSAGES = 3_000
-"""Maximum number of messages in a figure of one direction of a group: stalled messages first, then an even selection of all others."""
+"""Maximum number of messages in a figure of one direction of a group. Stalled and other messages are thinned out separately."""
 
 CLEAR_SHARE = 0.8
-"""Minimum share of the messages with several writes whose first writes have one common size. This size is the copy size (a heuristic)."""
+"""Minimum share of messages whose first write has the most common size, so that this size is the copy size (a heuristic)."""
 
 MAX_JOINED = 0.5
 """If TCP merged pieces in more than this share of the messages, the first piece says nothing about the others (a heuristic)."""
@@ -40,13 +40,13 @@ SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
 """ACK rule of a receiver that acknowledges by a share of its buffer → its stack (`STACKS`)."""
 
 PIECES = {STACKS[stack].copy_bytes: stack for stack in SHARES.values()}
-"""Copy size of a sender → stack. The copy size distinguishes these two stacks if two full segments are less than either share of the buffer
-and the receiver sends delayed ACKs by a periodic timer."""
+"""Copy size of a sender → stack. The copy size is needed if two full segments are less than 35% of the buffer, and the receiver sends
+delayed ACKs by a periodic timer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Parameters of a prediction that the capture shows; None is unknown.
+    """Parameters of a prediction that the capture shows. None is unknown.
 
     Attributes:
         mss_bytes: data of a full segment.
@@ -55,7 +55,7 @@ class Parameters:
         copy_bytes: the size of most first writes.
         stack: a key of `STACKS`.
         nodelay: whether it is proved that the sender does not delay small segments.
-        assumed: parameter → why it was assumed, where the capture does not prove it.
+        assumed: parameter that the capture does not prove → why it was assumed.
         seen: what the capture shows about the two stacks.
     """
 
@@ -104,8 +104,8 @@ class GroupSizes:
         parameters: parameters of the prediction.
         drawn: `payload_bytes transfer_ns stalled first_frame` of messages for a figure.
         frames: frames at the ends of the first stalls in each range.
-        receiver: family of the receiver's stack, from its SYNs; None if they show no family or several.
-        visits: for each slow range, how often the sequence of messages (in time order) entered the range.
+        receiver: stack family that the receiver's SYNs suggest; None if they suggest none or several.
+        visits: for each slow range, how often the messages entered the range, in time order.
     """
 
     name: str
@@ -157,14 +157,14 @@ def found(
     """Return the groups of a capture that have enough messages.
 
     Args:
-        chosen: their connections, from `size_choice.chosen`; at least one.
+        chosen: connections and their groups, from `size_choice.chosen`; at least one.
         segments: rows of `schema.SEGMENTS`; read once, for the chosen connections.
         connections: rows of `schema.CONNECTIONS`.
         notes: rows of `schema.NOTES`.
         accounts: rows of `schema.ACCOUNTS`.
 
     Returns:
-        One per direction of a group with enough messages, those with most time in slow ranges first.
+        One per direction of a group with enough messages. Directions that lose most time in slow ranges come first.
     """
     here = pl.col("conn").is_in(chosen["conn"].to_list())
     idle = accounts.select("conn", *(f"{side}_idle_ns" for side in SIDES))
@@ -219,10 +219,10 @@ _FRAME = pl.when(_STALLED).then("stall_frame").otherwise("short_nagle_wait_frame
 def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bool_]]:
     """Return the slow ranges among messages of one direction, and whether each message stalled.
 
-    If the receiver's delayed-ACK timer expires soon after the data arrived, a wait is too short for a stall. If the timers of both hosts
-    are in step, this is so for all waits. Therefore messages that Nagle's algorithm delayed until a late ACK also count as stalled. There
-    is one exception: if the stalls alone cluster more strongly by size and show ranges, the shorter waits count as normal variation of
-    hosts and path.
+    There are two definitions of a stalled message. The first needs a stall. The second also counts any message that Nagle's algorithm
+    delayed until a late ACK: if the delayed-ACK timer of the receiver expires soon after the data arrived, the wait is too short for a
+    stall. The definition whose messages cluster more strongly by size is tried first. The other definition is used only if the first one
+    shows no ranges.
 
     Args:
         rows: messages with the columns of `whole_messages`.
@@ -245,7 +245,7 @@ def whole_messages(segments: pl.LazyFrame, notes: pl.LazyFrame, connections: pl.
     Args:
         segments: rows of `schema.SEGMENTS` of these connections.
         notes: rows of `schema.NOTES` of these connections.
-        connections: their rows of `schema.CONNECTIONS`; at least one.
+        connections: rows of `schema.CONNECTIONS` of these connections; at least one.
     """
     rows = messages.messages(segments, notes, (_largest(connections["conn"]) or 0) + 1)
     known = rows.filter((pl.col("state") == "whole") & pl.col("transfer_ns").is_not_null())
@@ -308,10 +308,10 @@ def _largest(values: pl.Series) -> int | None:
 
 
 def _copy(writes: pl.Series) -> int | None:
-    """Return the size of the pieces in which the application wrote messages; None if the first piece may differ from the others.
+    """Return the size of the pieces in which the application wrote messages; None if the capture does not show it.
 
-    TCP may merge later pieces while it delays them; the merged pieces are longer than the first piece. However, a short first piece may
-    also be a header, and the longer piece a body that was written with one call. If most messages have longer pieces after the first piece,
+    The first piece of a message shows the size. Later pieces can be longer, because TCP merges pieces while it delays them. But a short
+    first piece can also be a header before a body that was written with one call. So if most messages have a longer piece after the first,
     the size of the first piece counts only if a stack itself produces pieces of this size.
     """
     copy = _clear(writes.list.first())
@@ -328,7 +328,7 @@ def _clear(values: pl.Series) -> int | None:
 
 
 def _families(connections: pl.DataFrame, side: str) -> list[str]:
-    """Return the possible stack families of `side`, guessed from its SYNs."""
+    """Return the stack families that the SYNs of `side` suggest."""
     return connections[f"{side}_stack_guess"].drop_nulls().unique().sort().to_list()
 
 
@@ -353,7 +353,7 @@ def _stack(connections: pl.DataFrame, side: str, other: str, copy_bytes: int | N
 
 
 def predicted(parameters: Parameters, largest_bytes: int) -> tuple[Range, ...]:
-    """Return the sizes, up to the largest captured one, that stall according to the rules of the stack; empty if too little is known."""
+    """Return the sizes that stall according to the rules of the stack, up to the largest captured size; empty if too little is known."""
     settings = parameters.settings()
     if settings is None or parameters.stack is None:
         return ()

@@ -1,19 +1,16 @@
-"""Messages → slow sizes: ranges of message sizes in which TCP delays messages, while neighbouring sizes are normal.
+"""Finds slow message sizes: ranges of sizes in which TCP delays messages, while neighbouring sizes are normal.
 
-The steps of the test; all thresholds are constants below:
+The test has four steps. All thresholds are constants below.
 
-1. Runs test (Wald and Wolfowitz): if all messages are sorted by size, the stalled ones must be closer together than by chance. Otherwise,
-   the stalls do not depend on size. (A stall has several definitions: `by_clarity`.)
-2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly any
-   exception in a part (the rules of a stack are deterministic). Otherwise the shortest of three descriptions decides: one share of stalls
-   for all normal sizes and another for all slow sizes; a share for each part; or a share that follows the size, without cuts.
-3. A range is slow if at least three of its messages and at least a quarter of them stalled, and chance does not explain the difference from
-   normal sizes. Also, the stalled messages must take longer than expected for their size: more than the 95 % intervals of their median and
-   of the expected time allow. The expected time is a Theil-Sen line through all times without the waits that TCP caused. (Some messages of
-   a slow range do not stall, because receivers send ACKs at once for a while.)
+1. Runs test (Wald and Wolfowitz): if all messages are sorted by size, the stalled messages must be closer together than by chance.
+   Otherwise, the stalls do not depend on size. `by_clarity` compares several definitions of a stall.
+2. Cuts: the sizes are cut where the share of stalled messages changes (`size_cuts`).
+3. A part is a slow range if at least three of its messages and at least a quarter of them stalled. Chance must not explain the difference
+   from normal sizes. Also, the stalled messages must take longer than expected for their size: by more than the 95 % intervals of their
+   median and of the expected time allow. The expected time is a Theil-Sen line through all times without the waits that TCP caused.
 4. A slow range that extends to the largest (or smallest) size seen must have an abrupt edge on its other side, next to normal sizes.
-   Otherwise, a share that grows with size (a trend) may explain the range. (If another slow range has normal sizes on both sides, no trend
-   explains both ranges.)
+   Otherwise, a share that grows with size (a trend) can explain the range. If another slow range has normal sizes on both sides, a trend is
+   no explanation, and the edge need not be abrupt.
 
 The time of a message is from its first to its last segment, so pauses of the applications before and after it do not count.
 """
@@ -38,44 +35,42 @@ if TYPE_CHECKING:
     from tcptrace_lab.messages.size_cuts import Part
 
 MIN_IN_RANGE = 3
-"""Minimum number of stalled messages in a slow range: three events of one kind count as proof (docs/how-it-decides.md, 2.4)."""
+"""Minimum number of stalled messages in a slow range. Three events of one kind count as proof (docs/how-it-decides.md, 2.4)."""
 
 MIN_NORMAL = 3
-"""Minimum number of messages outside slow ranges: three, as for `MIN_IN_RANGE`. The tests account for such small numbers."""
+"""Minimum number of messages outside slow ranges. The tests account for such small numbers."""
 
 RUNS_Z = -3.0
 """Stalls depend on size if the number of runs, as a normal deviate, is at or below this: one chance in 740."""
 
 FEW_OF_A_KIND = 10
-"""With fewer stalled messages or fewer other messages, the number of runs is not normally distributed, and its exact distribution is
-used."""
+"""With fewer stalled or fewer other messages, the number of runs is not normally distributed, and its exact distribution is used."""
 
 SLOW_SHARE, NORMAL_SHARE = 0.25, 0.1
-"""Share of stalled messages from which a range is slow, and share up to which it is normal (heuristics)."""
+"""A part is slow from the first share of stalled messages, and normal up to the second share (heuristics)."""
 
 ALIKE_PART = 0.5
-"""Two neighbouring slow parts are one range if the smaller share of stalls is at least this part of the larger one."""
+"""Two neighbouring slow parts are one range if the smaller share of stalls is at least this part of the larger share."""
 
 CHANCE = 0.001
-"""A range is slow only if normal messages would reach its share of stalls with at most this probability (`predictive_tail`)."""
+"""A part is slow only if normal messages reach its share of stalls with at most this probability (`predictive_tail`)."""
 
 EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
-"""If a range has normal sizes on one side only, the quarter of its messages next to that side must have at least 0.9 times the share of
-stalls of the whole range."""
+"""A range that has normal sizes on one side only needs an abrupt edge there. In the quarter of its messages next to the edge, the share of
+stalls must be at least 0.9 times that of the whole range."""
 
 EDGE_GAP = 1 / 3
-"""If a range has normal sizes on one side only: maximum gap to the nearest normal size, as a share of the extent of all sizes or of their
-logarithms. The share of a trend needs at least this gap to grow from 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
+"""Maximum gap between a range and the nearest normal size, if the range has normal sizes on one side only. The gap is a share of the extent
+of all sizes, or of their logarithms. Within a larger gap, a trend can grow from 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
 
 EXCESS_PART = 2
-"""The stalled messages of a range must take longer than expected: their median excess must be more than the shortest stall divided by this
-number (a heuristic)."""
+"""The stalled messages of a range must take longer than expected: by more than the shortest stall divided by this number (a heuristic)."""
 
 Z_95 = 1.959964
 """Normal deviate of two-sided 95 % intervals."""
 
 TREND_MESSAGES = 400
-"""Maximum number of messages from which the line of times without stalls is computed. The computation compares every pair of them."""
+"""Maximum number of messages from which the line of expected times is computed. The computation compares every pair of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,7 @@ class SlowRange:
     Attributes:
         from_bytes, to_bytes: smallest and largest size seen in it.
         min_from_bytes, max_to_bytes: the widest possible extent of the range, up to the next normal size seen; None if there is no such
-            size.
+          size.
         messages: number of messages.
         stalled_share: share of stalled messages.
         stalled_share_interval: Wilson's interval.
@@ -131,7 +126,7 @@ class Look:
 
 
 def by_clarity(sizes: NDArray[np.int64], *looks: Look) -> list[Look]:
-    """Sort the definitions of a stall by how strongly its stalls cluster by message size, the strongest first. Ties keep their order."""
+    """Sort the definitions of a stall by how strongly the stalled messages cluster by size, the strongest first. Ties keep their order."""
     order = np.argsort(sizes, kind="stable")
     return sorted(looks, key=lambda look: runs_z(look.stalled[order]))
 
@@ -141,7 +136,7 @@ def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], held_ns: 
 
     Args:
         sizes: bytes of each message.
-        times_ns: time from the first segment of each message to its last.
+        times_ns: time from the first segment of each message to its last segment.
         held_ns: the part of this time in which TCP delayed the message.
         look: which of the messages stalled.
 
@@ -188,7 +183,7 @@ class Trend:
 
     @classmethod
     def through(cls, sizes: NDArray[np.int64], times_ns: NDArray[np.int64]) -> Trend:
-        """Return the line through these messages or, if there are many, through an even selection by size."""
+        """Return the line through these messages. If there are many, an even selection by size is used."""
         chosen = np.unique(np.linspace(0, sizes.size - 1, min(sizes.size, TREND_MESSAGES)).astype(np.int64))
         x, y = sizes[chosen].astype(np.float64), times_ns[chosen].astype(np.float64)
         low, high = np.triu_indices(x.size, 1)
@@ -206,7 +201,7 @@ class Trend:
 
 
 def runs_z(stalled: NDArray[np.bool_]) -> float:
-    """Return the number of runs as a normal deviate from the number by chance. If stalled messages cluster, the result is far below 0."""
+    """Return the number of runs as a normal deviate. If stalled messages cluster by size, the result is far below 0."""
     ones = int(stalled.sum())
     zeros = int(stalled.size) - ones
     if not ones or not zeros:
@@ -224,7 +219,7 @@ def runs_z(stalled: NDArray[np.bool_]) -> float:
 def _so_few_runs(runs: int, ones: int, zeros: int) -> float:
     """Return the probability that chance makes at most this many runs (Wald and Wolfowitz 1940).
 
-    Runs of both kinds alternate, so both kinds have equally many runs, or one kind has one more.
+    Runs of both kinds alternate, so the numbers of both kinds are equal or differ by one.
     """
 
     def ways(parts_of_ones: int, parts_of_zeros: int) -> int:
@@ -270,7 +265,13 @@ def _judged(
 ) -> SlowRange | None:
     """Return the slow part as a range of sizes; None if chance explains its stalls.
 
-    `seen` has the number of stalled messages at normal sizes, and the number of all messages at normal sizes.
+    Args:
+        ordered: all messages.
+        part: positions of the slow part.
+        normal: the normal parts.
+        seen: number of stalled messages and number of all messages at normal sizes.
+        trend: the expected time of a message.
+        order: position of each ordered message in the input.
     """
     count, hits = part.stop - part.start, int(ordered.stalled[part].sum())
     if hits < MIN_IN_RANGE or predictive_tail(hits, count, *seen) > CHANCE:
@@ -300,10 +301,10 @@ def _judged(
 
 
 def predictive_tail(hits: int, count: int, seen_hits: int, seen: int) -> float:
-    """Return the probability that at least `hits` of `count` messages stall if they stall as often as those at normal sizes.
+    """Return the probability that at least `hits` of `count` messages stall if they stall as often as messages of normal sizes.
 
-    The share of stalls at normal sizes is only estimated, so the probability is that of the beta-binomial distribution that follows from
-    Jeffreys' prior.
+    The share of stalls at normal sizes is only an estimate from `seen_hits` of `seen` messages. So the probability is that of the
+    beta-binomial distribution that follows from Jeffreys' prior.
     """
     a, b = seen_hits + 0.5, seen - seen_hits + 0.5
 
@@ -319,7 +320,7 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def _begins_at_once(ordered: _Ordered, part: slice, normal: list[Part], *, no_trend: bool) -> bool:
-    """Return whether a range with normal sizes on one side only has an edge there. If a trend is possible, the edge must be sharp."""
+    """Return whether a range with normal sizes on one side only has an edge there. If a trend is possible, the edge must be abrupt."""
     beside_below = any(one.stop == part.start for one in normal)
     if not beside_below and not any(one.start == part.stop for one in normal):
         return False

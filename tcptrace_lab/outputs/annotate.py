@@ -1,7 +1,7 @@
-"""Analysis → a pcapng copy of its capture with comments on the frames that are evidence.
+"""Writes a pcapng copy of a capture with comments on the frames that are evidence.
 
-`pcapng_copy` copies pcap and pcapng, after decompression if needed. Wireshark's `editcap` converts all other formats to pcapng, with the
-same frame numbers.
+`pcapng_copy` copies pcap and pcapng, after decompression if needed. Wireshark's `editcap` converts all other formats to pcapng; frames keep
+their numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 PLAIN_PCAP = frozenset({"pcap", "gzip pcap", "zstd pcap", "lz4 pcap", "xz pcap"})
-"""The engine's names for pcap with standard records; pcap variants have other names."""
+"""The engine's names for pcap with standard records. Variants of pcap have other names."""
 
 _DIRECTIONS = {None: "", True: ", from the client", False: ", from the server"}
 
@@ -37,8 +37,8 @@ def comments(analysis: Analysis) -> dict[int, list[str]]:
     """Return the comments by frame number. Each comment makes sense alone.
 
     The first frame of a connection with findings has a comment that lists them. The first evidence frame of a finding has the whole
-    finding: cause, cost, share, remedies, limits, and what would disprove it; the other evidence frames refer to this frame. A stall has
-    comments at the frames before and after it.
+    finding: cause, cost, share, remedies, limits, and what would disprove it. The other evidence frames refer to this frame. The frames
+    before and after a stall have comments on the stall.
     """
     comments_by_frame: dict[int, list[str]] = {}
     for finding in analysis.findings:
@@ -76,7 +76,7 @@ def _cost(finding: Finding) -> str:
 
 
 def _connections(analysis: Analysis) -> Iterator[tuple[int, str]]:
-    """Yield the first frame of each connection with findings, and a list of these findings with costs and frames."""
+    """Yield the first frame of each connection with findings, and a text that lists the findings with costs and frames."""
     found: dict[int, list[str]] = {}
     for finding in analysis.findings:
         if finding.conn is not None and finding.evidence_frames:
@@ -129,7 +129,7 @@ class Spooled:
     name: str
 
     def remarks(self, words: str) -> str:
-        """In a message, replace the opened path by the name that the caller gave."""
+        """Replace the opened path in a message by the name that the caller gave."""
         return words if self.path == self.name else words.replace(self.path, place(self.name, None, None))
 
 

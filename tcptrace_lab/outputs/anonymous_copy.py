@@ -1,9 +1,9 @@
-"""Analysis → an anonymous pcapng copy of its capture: newly built IP headers, the TCP headers, and comments.
+"""Writes an anonymous pcapng copy of a capture: newly built IP headers, the TCP headers, and comments.
 
 Only the TCP header of each frame is copied, without options that may contain an address. Ethernet and tunnel headers, IP options, payload,
-comments and interface names of the capture are left out. The IP header has pseudonyms for addresses, and the length, TTL, ECN bits and
-identification of the original. If no TCP header is found in a frame (other protocols, IP fragments, ATM cells), the frame stays in the copy
-without bytes, so that frame numbers stay the same.
+comments and interface names of the capture are left out. The IP header has pseudonyms for addresses. Its length, TTL, ECN bits and
+identification are those of the original. A frame without a recognizable TCP header (other protocols, IP fragments, ATM cells) has no bytes
+in the copy, so that frame numbers stay the same.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 READABLE = ("pcap", "pcapng")
 
 RAW_IP, NANOSECONDS, IP_TCP = 101, 9, 6
-"""LINKTYPE_RAW; `if_tsresol`; the protocol number of TCP."""
+"""LINKTYPE_RAW; the value of `if_tsresol` for nanoseconds; the protocol number of TCP."""
 
 TCP_HEAD_BYTES, IPV4_BYTES, IPV6_BYTES = 20, 20, 40
 MODULUS = 1 << 32
 
 KNOWN_OPTIONS = frozenset({2, 3, 4, 5, 8})
-"""MSS, window scale, SACK permitted, SACK, timestamps. Other options (such as those of Multipath TCP) may contain addresses, and are
+"""MSS, window scale, SACK permitted, SACK, timestamps. Other options, such as those of Multipath TCP, can contain addresses. They are
 replaced by padding."""
 END, NOP = 0, 1
 
@@ -83,7 +83,7 @@ def _rows(segments: pl.LazyFrame) -> Iterator[dict[str, Any]]:
 
 
 def _segment(data: bytes, row: Mapping[str, Any], ends: tuple[Any, ...], bases: dict[tuple[int, bool], int]) -> tuple[bytes, int]:
-    """Return the packet of a segment, without payload, and its length on the wire; empty if its TCP header is not found."""
+    """Return the packet of a segment without payload, and its length on the wire. The packet is empty if its TCP header is not found."""
     sender, receiver = (ends[:2], ends[2:]) if row["from_client"] else (ends[2:], ends[:2])
     head = _tcp_head(data, struct.pack("!HH", sender[1], receiver[1]), row, bases)
     addresses = [ipaddress.ip_address(address) for address, _ in (sender, receiver)]
@@ -101,9 +101,9 @@ def _segment(data: bytes, row: Mapping[str, Any], ends: tuple[Any, ...], bases: 
 
 
 def _tcp_head(data: bytes, ports: bytes, row: Mapping[str, Any], bases: dict[tuple[int, bool], int]) -> bytes:
-    """Find the TCP header by its ports and a sequence number that fits the earlier segments.
+    """Return the TCP header, found by its ports and by a sequence number that fits the earlier segments; empty if it is not found.
 
-    In the result, unknown options are padding, and the checksum and the urgent pointer are zero.
+    Unknown options are replaced by padding. The checksum and the urgent pointer are zero.
     """
     direction = row["conn"], row["from_client"]
     at = data.find(ports)

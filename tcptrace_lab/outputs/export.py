@@ -1,8 +1,7 @@
-"""Export of tables as Parquet, CSV, Arrow IPC or NDJSON. Rows are streamed, so that a table may be larger than memory.
+"""Export of tables as Parquet, CSV, Arrow IPC or NDJSON. Rows are streamed, so that a table can be larger than memory.
 
-Parquet, Arrow and NDJSON support lists and distinguish null from empty. CSV has no lists. In CSV, a list becomes its numbers, separated by
-blanks. `sack_blocks` becomes `left:right` pairs, separated by blanks (not `left-right`: offsets can be negative). Null becomes an empty
-field.
+Parquet, Arrow and NDJSON support lists and distinguish null from empty. In CSV, null becomes an empty field, and a list becomes its
+numbers, separated by blanks. `sack_blocks` becomes `left:right` pairs. The separator is a colon, because offsets can be negative.
 """
 
 from __future__ import annotations
@@ -44,9 +43,8 @@ def read_table(
 ) -> tuple[pl.LazyFrame, ReadInPart | None]:
     """Return one table of a capture, and the error if part of the capture was lost.
 
-    The arguments and errors are those of `read` and `read_datagrams`.
-
-    With an `anonymizer`, addresses are replaced by pseudonyms, and transactions have no names.
+    The arguments and errors are those of `read` and `read_datagrams`. With an `anonymizer`, addresses are replaced by pseudonyms, and
+    transactions have no names.
     """
     rows, loss = _read_table(paths, table, progress, say)
     if anonymizer is None:

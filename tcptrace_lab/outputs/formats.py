@@ -17,7 +17,7 @@ class Format(StrEnum):
 
     @classmethod
     def of_path(cls, path: str) -> Format:
-        """Return the format that the suffix of a file name stands for; Parquet if the suffix is unknown."""
+        """Return the format of a file with this name; Parquet if the suffix is unknown."""
         ending = path.rpartition(".")[2].lower()
         return {
             "csv": cls.CSV,
@@ -35,7 +35,7 @@ class Format(StrEnum):
 
     @property
     def is_table(self) -> bool:
-        """True if the format contains the rows of a table. All other formats are those of tcptrace."""
+        """True if the format contains the rows of a table. The other formats are those of tcptrace and xplot."""
         return self not in {Format.TCPTRACE, Format.XPLOT}
 
 

@@ -36,8 +36,8 @@ SLICE_CONNECTIONS = 4_096
 
 NS_PER_MS = 1e6
 _S_DECIMALS, _MS_DECIMALS = 9, 6
-"""Number of decimals for nanosecond resolution. Polars multiplies by the inverse instead of dividing by a constant. Rounding removes the
-resulting error."""
+"""Number of decimals for nanosecond resolution. Polars divides by a constant inexactly, by multiplying with its inverse. Rounding removes
+the error."""
 
 BITS_PER_BYTE = 8
 
@@ -96,7 +96,7 @@ def capture_object(path: str, tables: Tables, quality: capture_quality.CaptureQu
     """Return the object `capture` of the JSON.
 
     Args:
-        path: the path as the caller gave it; bytes that are not UTF-8 are escaped.
+        path: the path as the caller gave it. Bytes that are not UTF-8 are escaped.
         tables: the tables of the capture.
         quality: quality of the capture.
     """
@@ -256,7 +256,7 @@ def _direction(side: str) -> pl.Expr:
 
 
 def _rates(side: str) -> pl.Expr:
-    """Return the JSON object for the rates of both endpoints and the upper bound that follows from them."""
+    """Return the JSON object for the rates of both endpoints and the upper bound that follows."""
     columns = {name: pl.col(f"{side}_{name}") for name in (*_RATES, "base_rtt_ns", *_BUFFERS)}
     rounded = {name: columns[name].round(_RATE_DECIMALS) for name in _RATES_BPS}
     fields = {
@@ -280,7 +280,7 @@ def _sender_rtt_min(side: str) -> pl.Expr:
 
 
 def _sender_retransmits(side: str) -> pl.Expr:
-    """Return the JSON object for the segments and bytes actually retransmitted, including those that the capture lacks."""
+    """Return the JSON object for the retransmitted segments and bytes, including those that the capture lacks."""
     min_segments, max_segments = loss_before_capture.resent_segments(side)
     min_bytes, max_bytes = loss_before_capture.resent_bytes(side)
     return _object({"min_segments": min_segments, "max_segments": max_segments, "min_bytes": min_bytes, "max_bytes": max_bytes})
@@ -357,7 +357,7 @@ def _endpoints() -> dict[str, pl.Expr]:
 
 
 def _life_s() -> pl.Expr:
-    """Return the time from the first to the last segment of a direction's connection; null if the clock ran backwards in between."""
+    """Return the time from the first to the last segment of a connection; null if the clock ran backwards in between."""
     life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
     return _seconds(pl.when(life_ns >= 0).then(life_ns))
 

@@ -1,8 +1,7 @@
 """Maps tcptrace's names to our columns: the 70 figures per direction in its long listing (`tcptrace -lrW`).
 
-The mapping is defined only in this module. The export of the listing uses the mapping, and so does the test that compares every figure with
-tcptrace. If tcptrace 6.6.7 uses a name for something else, or computes a figure wrongly, our figure follows `schema`, and `differs`
-describes what tcptrace does instead.
+The export of the listing uses the mapping, and so does the test that compares every figure with tcptrace. Our figures always follow
+`schema`. If tcptrace 6.6.7 uses a name for something else, or computes a figure wrongly, `differs` describes what tcptrace does.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Direction:
     """The figures of one direction of a connection, with access to the opposite direction."""
 
     def __init__(self, connection: Mapping[str, Any], side: str) -> None:
-        """Take `connection`, a row of `schema.CONNECTIONS`, and `side`, the sender (`client` or `server`)."""
+        """Take a row of `schema.CONNECTIONS`, and the sender (`client` or `server`)."""
         self.connection = connection
         self.side = side
 
@@ -39,13 +38,13 @@ class Direction:
 
     @property
     def duration_ns(self) -> int | None:
-        """The time from the connection's first segment to its last; None without timestamps."""
+        """The time from the connection's first segment to its last segment; None without timestamps."""
         first, last = self.connection["first_ts_ns"], self.connection["last_ts_ns"]
         return None if first is None or last is None else int(last - first)
 
     @property
     def data_ns(self) -> int | None:
-        """The time from the first data segment to the last; None without data."""
+        """The time from the first data segment to the last data segment; None without data."""
         first, last = self["first_data_ts_ns"], self["last_data_ts_ns"]
         return None if first is None or last is None else int(last - first)
 

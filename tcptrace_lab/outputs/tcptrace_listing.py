@@ -1,4 +1,4 @@
-"""Connections → text in the form of tcptrace's long listing (`tcptrace -lrW`).
+"""Writes connections in the form of tcptrace's long listing (`tcptrace -lrW`).
 
 Labels and layout are those of tcptrace, so that tools that read its listing find the figures. The figures are ours. An unknown figure is
 `NA`. `tcptrace_figures` documents which figures tcptrace computes differently.
@@ -55,8 +55,7 @@ _SHOWN_IF: Mapping[str, Callable[[Direction], bool]] = {
         ("ambiguous acks", "RTT min (last)", "RTT max (last)", "RTT avg (last)", "RTT sdv (last)"), _any("rtt_retransmitted_samples")
     ),
 }
-"""Label → condition. A label is listed if its condition is true for at least one direction; labels without a condition are always
-listed."""
+"""Label → condition. A label is listed if its condition is true for at least one direction; labels without a condition always are."""
 
 
 def host_letters(number: int) -> str:

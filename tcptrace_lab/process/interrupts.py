@@ -1,15 +1,14 @@
 """An interrupt (Ctrl-C, SIGINT) ends the process at once and without a traceback, whatever code is running.
 
-Python itself raises KeyboardInterrupt between any two steps of the main thread. Examples: while a thread is being started, in a callback of
-a library that takes the exception for a defect, or before a cleanup that then waits for a silent pipe. A command needs no
-cleanup: the system frees memory, descriptors and unnamed files. Anything that the system does not free is created with `making` or
-registered with `undoing`.
+Python raises KeyboardInterrupt between any two steps of the main thread. This can happen while a thread is being started, or before a
+cleanup that waits for a silent pipe. It can also happen in a callback of a library that takes the exception for a defect. A command needs
+no cleanup for memory, descriptors and unnamed files, because the system frees them. Anything else is created with `making` or registered
+with `undoing`, so that an interrupt removes it.
 
-The main thread ends the process at its next Python step. While the main thread is in compiled code (waiting for a pipe, running a query), a
-watcher thread ends the process instead.
+The main thread ends the process at its next Python step. While compiled code blocks the main thread, a watcher thread ends the process
+instead.
 
-Only the console script turns this behaviour on (`end_the_program`). Code that imports the package gets KeyboardInterrupt as usual, and this
-module has no effect.
+The console script turns this behaviour on with `end_the_program`. Code that imports the package gets KeyboardInterrupt as usual.
 """
 
 from __future__ import annotations
@@ -35,26 +34,25 @@ Made = TypeVar("Made")
 _ENDING = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 
 PATIENCE_S = 0.3
-"""Time that the main thread may need to return from compiled code."""
+"""Time that the main thread has to return from compiled code before the watcher thread ends the process."""
 
 _undo: list[Callable[[], object]] = []
-"""Actions to run before the process ends, the last first."""
+"""Actions that run before the process ends. The last action runs first."""
 
 _waiting = 0
-"""Number of things that are being created. The process does not end before they exist and are registered in `_undo`."""
+"""Number of things that are being created. The process does not end until they exist and are registered in `_undo`."""
 
 _raised_s = -math.inf
 """Time of the last interrupt that became a KeyboardInterrupt (`time.monotonic`)."""
 
 _came = False
-"""Whether an interrupt has arrived."""
 
 
 def end_the_program() -> None:
     """Make an interrupt end the process from now on, unless the parent process has set interrupts to be ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
-        if sys.platform == "win32":  # on this system set_wakeup_fd takes no pipe: an interrupt waits for the next Python step
+        if sys.platform == "win32":  # on Windows, set_wakeup_fd takes no pipe, so an interrupt waits for the next Python step
             return
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
@@ -64,7 +62,7 @@ def end_the_program() -> None:
 
 @contextlib.contextmanager
 def undoing(action: Callable[[], object]) -> Iterator[None]:
-    """While the block runs, an interrupt runs `action`, in any thread, before it ends the process."""
+    """While the block runs, an interrupt calls `action` before it ends the process. The call can come from any thread."""
     _undo.append(action)
     try:
         yield
@@ -74,7 +72,7 @@ def undoing(action: Callable[[], object]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def making(make: Callable[[], Made], undo: Callable[[Made], object]) -> Iterator[Made]:
-    """Create something that can outlive the process. An interrupt during the creation or while the block runs removes what was created."""
+    """Create something that can outlive the process, and remove it again if an interrupt arrives before the block ends."""
     global _waiting  # noqa: PLW0603  (signals belong to the process)
     with contextlib.ExitStack() as ending:
         _waiting += 1
@@ -90,9 +88,9 @@ def making(make: Callable[[], Made], undo: Callable[[Made], object]) -> Iterator
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """While the block runs, SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that the block can clean up or handle it.
+    """While the block runs, SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that the block can clean up.
 
-    This works only in the main thread; in other threads it has no effect.
+    Outside the main thread, the block has no effect on signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -112,7 +110,7 @@ def raised() -> Iterator[None]:
 def noted() -> Iterator[threading.Event]:
     """While the block runs, SIGINT, SIGTERM and SIGHUP only set an event. The block must check the event and end itself.
 
-    This works only in the main thread; in other threads nothing sets the event.
+    Outside the main thread, nothing sets the event.
     """
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -122,7 +120,7 @@ def noted() -> Iterator[threading.Event]:
     def note(_signal: int, _frame: FrameType | None) -> None:
         global _raised_s  # noqa: PLW0603
         _raised_s = time.monotonic()
-        # The interrupted code may hold the event's own lock, in `wait`. Another thread can wait for this lock, but a signal handler cannot.
+        # The signal can arrive in `event.wait`, which holds the event's lock. A signal handler cannot wait for this lock; a thread can.
         _thread.start_new_thread(event.set, ())
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, *_ENDING) if _heeded(number)}
@@ -134,7 +132,7 @@ def noted() -> Iterator[threading.Event]:
 
 
 def _heeded(number: signal.Signals) -> bool:
-    """Return whether the signal has an effect. nohup(1) makes a process ignore SIGHUP. A shell makes background jobs ignore SIGINT."""
+    """Return whether the process heeds the signal. nohup(1) makes it ignore SIGHUP; a shell makes background jobs ignore SIGINT."""
     return signal.getsignal(number) is not signal.SIG_IGN
 
 
@@ -152,7 +150,7 @@ def _interrupted(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _watch(reader: int) -> None:
-    """Run in the watcher thread. Each signal writes its number to the pipe at once, even while the main thread cannot handle it."""
+    """Watch for interrupts in a thread. The system writes each signal's number to the pipe, even while the main thread is blocked."""
     while True:
         while signal.SIGINT not in os.read(reader, 1):
             pass
@@ -166,6 +164,6 @@ def _watch(reader: int) -> None:
 
 def _end() -> None:
     for action in reversed(_undo):
-        with contextlib.suppress(Exception):  # ignored, because the process ends anyway
+        with contextlib.suppress(Exception):  # the process ends anyway
             action()
     os._exit(EXIT_INTERRUPTED)

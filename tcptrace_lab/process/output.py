@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 STDOUT = "-"
-"""The path that stands for standard output."""
+"""Path that means standard output."""
 
 REPORTS = Path("reports")
-"""Default folder for results, relative to the current directory."""
+"""Default folder for results, in the current directory."""
 
 _ELSEWHERE = "choose another place"
 
 
 def check(path: str, inputs: Iterable[str]) -> None:
-    """Reject an unusable output path before any work is done: a directory, a missing folder, or one of the inputs.
+    """Reject an unusable output path before any work is done: a directory, a path in a missing folder, or one of the inputs.
 
     Raises:
         UsageError: the path is the capture itself.
@@ -49,11 +49,11 @@ def check(path: str, inputs: Iterable[str]) -> None:
 
 
 def check_all(paths: Mapping[str, str | None], inputs: Iterable[str], files_only: Iterable[str] = ()) -> None:
-    """Apply `check` to several results of one command. The paths must differ, and at most one may be standard output.
+    """Check the output paths of one command. All paths must differ, and at most one can be standard output.
 
     Args:
         paths: option → path of its result; None if the option was not given.
-        inputs: see `check`.
+        inputs: paths that no result must overwrite.
         files_only: options whose results cannot go to standard output.
 
     Raises:
@@ -102,7 +102,7 @@ def reports() -> Path:
 
 
 def now() -> str:
-    """Return the current time for a file name. It has milliseconds, so that commands that start together get different names."""
+    """Return the current time for a file name, in milliseconds, so that commands that start together get different names."""
     milliseconds = time.time_ns() // 1_000_000
     return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(milliseconds // 1_000))}-{milliseconds % 1_000:03}"
 
@@ -117,12 +117,13 @@ def make_folder(path: str) -> None:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Provide a byte stream that becomes the file `path` when the block succeeds. After an error, the previous file is unchanged.
+    """Provide a byte stream that becomes the file `path` when the block succeeds. After an error, an existing file is unchanged.
 
     `-` is standard output. Devices and pipes are written directly.
 
     Raises:
-        OutputUnwritable: no room or no permission. BrokenPipeError: the reader has closed our output.
+        OutputUnwritable: no room or no permission.
+        BrokenPipeError: the reader has closed our output.
     """
     try:
         if path == STDOUT:
@@ -143,7 +144,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def write_json(path: str, document: Mapping[str, Any]) -> None:
-    """Write a document as ASCII JSON to the file `path` or to standard output; see `opened`.
+    """Write a document as ASCII JSON to the file `path` or to standard output.
 
     Raises:
         OutputUnwritable: no room or no permission.
@@ -154,8 +155,8 @@ def write_json(path: str, document: Mapping[str, Any]) -> None:
 
 
 def _nobody_reads(descriptor: int) -> bool:
-    """Return whether the output is a pipe whose reader has closed it (POLLERR; see pipe(7))."""
-    if sys.platform == "win32":  # no poll(2)
+    """Return whether the output is a pipe without a reader (POLLERR; see pipe(7))."""
+    if sys.platform == "win32":  # Windows has no poll(2)
         return False
     poll = select.poll()
     poll.register(descriptor, 0)
@@ -163,12 +164,12 @@ def _nobody_reads(descriptor: int) -> bool:
 
 
 def refused(error: OSError, path: str) -> OutputUnwritable:
-    """Return an OutputUnwritable for the error with which the operating system refused to write `path`."""
+    """Convert an error of the operating system on writing `path` to an OutputUnwritable."""
     return OutputUnwritable.from_os(error, "standard output" if path == STDOUT else path, _ELSEWHERE)
 
 
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a temporary file in the folder of `path`. After the block, it replaces `path`."""
+    """Yield a temporary file in the folder of `path`. After the block, the temporary file replaces `path`."""
     umask = os.umask(0)
     os.umask(umask)
 

@@ -1,9 +1,10 @@
-"""Temporary folders that are removed soon after their process ends, even if the process is killed.
+"""Temporary folders that are removed even if the process that created them is killed.
 
-The folder is removed at the end of the block, and by an interrupt (`interrupts`). A killed process cannot clean up, so the next process
-that creates such a folder removes the folder of the killed process. A lock shows whether a folder is in use: a file in the folder is locked
-(flock(2)) while the process that created it, or a fork of that process, is alive. The lock file contains the name of its folder. Therefore
-a copy of the folder that a user keeps is never removed, and neither is any other folder whose name starts with `PREFIX`.
+A folder is removed at the end of its block, and by an interrupt (`interrupts`). A killed process leaves its folder behind, and the next
+process that creates a temporary folder removes it.
+
+Each folder contains a lock file. While the process that created the folder, or a fork of it, is alive, the lock file is locked (flock(2)).
+The lock file also contains the name of its folder. So a copy of the folder that a user keeps is never removed.
 """
 
 from __future__ import annotations
@@ -20,13 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PREFIX = "tcptrace-lab-"
-"""Start of the folders' names."""
 
 LOCK = ".tcptrace-lab-lock"
-"""The lock file in each folder."""
 
 _NAME_BYTES = 255
-"""Longest file name (NAME_MAX of Linux, limits.h)."""
+"""Length of the longest file name (NAME_MAX of Linux, limits.h)."""
 
 _cleared = False
 """Whether this process has already removed the folders of dead processes."""
@@ -45,16 +44,14 @@ class _Held(NamedTuple):
                 _empty(descriptor)
             finally:
                 os.close(descriptor)
-        os.close(self.lock)  # before the folder is removed: NFS keeps the name of a removed file that is still open
+        os.close(self.lock)  # closed first, because NFS keeps the name of a removed file that is still open
         with contextlib.suppress(OSError):
             os.rmdir(self.path)  # noqa: PTH106
 
 
 @contextlib.contextmanager
 def folder() -> Iterator[str]:
-    """Provide the path of a new folder.
-
-    The folder is removed at the end of the block, by an interrupt, or by the next process that creates one.
+    """Provide the path of a new folder that exists until the block ends.
 
     Raises:
         OutputUnwritable: the folder cannot be created.
@@ -68,7 +65,7 @@ def folder() -> Iterator[str]:
 
 @contextlib.contextmanager
 def room() -> Iterator[None]:
-    """Convert an OSError in the block to OutputUnwritable. The block must only write temporary files."""
+    """Convert an OSError in the block to OutputUnwritable. The block must do nothing but write temporary files."""
     try:
         yield
     except OSError as error:
@@ -99,12 +96,12 @@ def _made() -> _Held:
 
 
 def _locked(path: str) -> int:
-    """Return the file descriptor that holds the lock of a new folder. After an OSError, no lock file remains."""
+    """Lock a new folder and return the file descriptor of the lock. After an OSError, no lock file remains."""
     import fcntl  # noqa: PLC0415  (see `_made`)
 
     lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)  # noqa: PTH118
     try:
-        # While the lock file is empty, no process removes the folder: a process that finds no name in the file releases the lock at once.
+        # Until the name is written, no other process removes the folder: it finds no name in the lock file and leaves the folder alone.
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(lock, os.path.basename(path).encode())  # noqa: PTH119
     except OSError:
@@ -115,10 +112,7 @@ def _locked(path: str) -> int:
 
 
 def clear(parent: str) -> None:
-    """Remove this user's folders in `parent` whose processes have ended.
-
-    Only folders with a valid lock file are removed.
-    """
+    """Remove the folders in `parent` whose processes have ended, if they belong to this user and have a valid lock file."""
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
@@ -138,7 +132,7 @@ def _clear_one(path: str) -> None:
         opened.callback(os.close, lock)
         if not stat.S_ISREG(os.fstat(lock).st_mode):
             return
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its process is alive
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: the process of the folder is alive
         if os.read(lock, _NAME_BYTES) != os.path.basename(path).encode():  # noqa: PTH119
             return
         _empty(descriptor)
@@ -148,7 +142,7 @@ def _clear_one(path: str) -> None:
 def _empty(descriptor: int) -> None:
     """Remove the contents of an open folder.
 
-    The lock file is removed last, so that a later process can continue after a partial removal.
+    The lock file is removed last, so that a later process can finish a removal that was interrupted.
     """
     import shutil  # noqa: PLC0415  (see `_made`)
 

@@ -2,15 +2,16 @@
 
 Read in this order:
 
-- `data_types`: the input of a report, and the dictionary that `data` returns;
-- `data`: builds that dictionary; `selection`: chooses the connections that get figures; `largest`: finds the largest rows of a table;
-- `parts/`: one module per part of the page, such as `lost_time`, `connection_table`, `connection_details` and `zoom`;
-- `figures/`: `series` reads the segments in one pass, for `collector` and `finding_windows`; `engine.figures` reduces them; `plots` makes
-  Plotly figures of them;
+- `data_types`: the input of a report, and the dictionary that `data` returns.
+- `data`: builds that dictionary; `selection`: chooses the connections that get figures; `largest`: finds the largest rows of a table.
+- `parts/`: one module per part of the page, such as `lost_time`, `connection_table`, `connection_details` and `zoom`.
+- `figures/`: `series` reads the segments in one pass, for `collector` and `finding_windows`. `engine.figures` reduces the series, and
+  `plots`
+  makes Plotly figures.
 - `render` makes HTML of the dictionary: `definitions` has the terms of a page, `pack` packs figures, `template_cache` stores compiled
-  templates;
-- other outputs: `summary` and `markdown_table` write Markdown, `multiqc` writes files for MultiQC, `multiqc_plugin` and `multiqc_documents`
-  are a plugin for MultiQC; `notebook`, `experiment_page` and `prediction_page` are pages of their own.
+  templates.
+- Other outputs: `summary` and `markdown_table` write Markdown, and `multiqc` writes files for MultiQC. `multiqc_plugin` and
+  `multiqc_documents` are a plugin for MultiQC. `notebook`, `experiment_page` and `prediction_page` are pages of their own.
 """
 
 from __future__ import annotations

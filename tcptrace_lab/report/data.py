@@ -1,7 +1,7 @@
 """Collects the contents of a report from an analysis, as one plain dictionary, without HTML, rounding or layout.
 
-Values are numbers in ns, bytes or bits per second; null is unknown. The `kind` of a value says how `numbers.formatted` formats the value.
-Meanings of columns come from `schema`.
+Values are numbers in ns, bytes or bits per second; null is unknown. The `kind` of a value says how `numbers.formatted` formats it. Meanings
+of columns come from `schema`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Analysed, Headline, PairSection, ReportData, Value
 
 LISTED_PROBLEMS = 50
-"""At most this many problems of the capture are listed; further problems are only counted."""
+"""Maximum number of problems of the capture that are listed. Further problems are only counted."""
 
 
 def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = selection.ALONE) -> ReportData:
     """Collect the contents of the report of `analysis`. With `pair`, whose first capture is `analysis`, add the section on both captures.
 
-    The memory needed to collect the contents does not grow with the size of the capture. `room` limits the points in the figures.
+    The memory needed does not grow with the size of the capture. `room` limits the points in the figures.
     """
     capture = analysis.capture
     problems = list(capture["problems"])

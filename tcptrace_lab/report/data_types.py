@@ -21,7 +21,7 @@ class Analysed(Captured, Protocol):
 
     @property
     def ledger(self) -> pl.LazyFrame:
-        """All rows of `schema.LEDGER`. This table may be larger than memory."""
+        """All rows of `schema.LEDGER`. The table can be larger than memory."""
 
     @property
     def together(self) -> Together | None:
@@ -29,7 +29,7 @@ class Analysed(Captured, Protocol):
 
     @property
     def flows(self) -> pl.LazyFrame:
-        """All rows of `schema.FLOWS`. This table may be larger than memory."""
+        """All rows of `schema.FLOWS`. The table can be larger than memory."""
 
     @property
     def transactions(self) -> pl.DataFrame:
@@ -37,7 +37,7 @@ class Analysed(Captured, Protocol):
 
     @property
     def accounts(self) -> pl.LazyFrame:
-        """All rows of `schema.ACCOUNTS`. This table may be larger than memory."""
+        """All rows of `schema.ACCOUNTS`. The table can be larger than memory."""
 
     @property
     def longest_waits(self) -> pl.DataFrame:
@@ -85,7 +85,7 @@ class Column(TypedDict):
 class Figure(TypedDict):
     """One figure.
 
-    `by` is the sender of the figure's direction ("client" or "server"), or "both". `without` is the text that replaces a figure without
+    `by` is the sender of the figure's direction ("client" or "server"), or "both". `without` is the text in place of a figure without
     traces. `text` describes the figure for readers who cannot see it.
     """
 
@@ -183,8 +183,8 @@ class Found(TypedDict):
 class Part(TypedDict):
     """The part of a bar for one cause.
 
-    `share` is the share of the direction's duration, which is the width of the part. `of_active` is the share of the active time as text,
-    empty for `idle`.
+    `share` is a share of the direction's duration: the width of the part. `of_active` is the share of the active time as text, empty for
+    `idle`.
     """
 
     cause: str
@@ -222,7 +222,7 @@ class Stall(TypedDict):
 class Lane(TypedDict):
     """A connection on the time axis of all connections.
 
-    `left` and `width` are shares of the axis; `command` analyzes this connection alone.
+    `left` and `width` are shares of the axis. `command` analyzes this connection alone.
     """
 
     conn: int
@@ -262,8 +262,7 @@ class Description(TypedDict):
 class Drawings(TypedDict):
     """The figures of a connection.
 
-    `ledger` contains, for each direction, the traces that are drawn along the bottom of its figures. `omitted` states what the figures
-    omit.
+    `ledger` contains, for each direction, the traces along the bottom of its figures. `omitted` says what the figures leave out.
     """
 
     ledger: dict[str, list[dict[str, Any]]]
@@ -286,7 +285,7 @@ class DrawnPair(TypedDict):
 
 
 class PairSection(TypedDict):
-    """The section on two captures of the same transfer. `answer` is also shown at the top of the page."""
+    """The section on two captures of one transfer. `answer` is also shown at the top of the page."""
 
     answer: list[str]
     words: list[str]

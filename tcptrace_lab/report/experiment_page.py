@@ -25,9 +25,9 @@ _AXES = {
 }
 
 _MAX_TICKS = 12
-"""If a setting has at most this many values, each value is a tick on the axis."""
+"""Maximum number of a setting's values for which each value is a tick on the axis."""
 _MIN_SHARE = 0.005
-"""A part of a bar is shown if it has at least this share of the bar."""
+"""Minimum share of a bar for a part that is shown."""
 
 
 def write_report(results: Mapping[str, Any], path: str) -> None:

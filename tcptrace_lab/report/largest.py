@@ -1,4 +1,4 @@
-"""Finds the largest rows of a table that may be larger than memory, in one pass over bounded batches."""
+"""Finds the largest rows of a table that can be larger than memory, in one pass over bounded batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def largest(table: pl.LazyFrame, number: str, figures: Mapping[str, pl.Expr], ra
     Args:
         table: the rows.
         number: a column of distinct integers, which breaks ties: the smaller number is first.
-        figures: name → expression that rankings use. Null figures sort last; a row whose `among` figure is null is not ranked.
+        figures: name → expression that rankings use. Null figures sort last. A row whose `among` figure is null is not ranked.
         rankings: the rankings to compute.
 
     Returns:

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 CONNECTIONS = 20
-"""The table has at most this many connections; if there are more, those with the most payload."""
+"""Maximum number of connections in the table, those with the most payload first."""
 
 _UNSAFE = re.compile(r"[^\w.:+-]+")
-"""Characters to replace in sample names, because MultiQC inserts these names into its page without escaping."""
+"""Characters that are replaced in sample names, because MultiQC inserts the names into its page without escaping."""
 
 _S_DECIMALS = 9
 _SECONDS = "{:,.3f}"
@@ -96,7 +96,7 @@ TIME_BARS: dict[str, Any] = {
 
 
 def write(analysis: Analysis, folder: str) -> list[str]:
-    """Write `<capture>_general_mqc.json`, `<capture>_connections_mqc.json` and `<capture>_time_mqc.json`. Returns their paths.
+    """Write `<capture>_general_mqc.json`, `<capture>_connections_mqc.json` and `<capture>_time_mqc.json`. Return their paths.
 
     Raises:
         OutputUnwritable: the disk is full, or permission is denied.

@@ -34,7 +34,7 @@ def rows(text: str) -> Rows | None:
     try:
         document = json.loads(text)
         return Rows(_general(document), _connections(document), _time(document))
-    except (ValueError, LookupError, TypeError, AttributeError):  # the document may be any JSON, with other keys or types
+    except (ValueError, LookupError, TypeError, AttributeError):  # the document can be any JSON, with other keys or types
         return None
 
 

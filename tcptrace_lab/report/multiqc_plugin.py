@@ -20,7 +20,7 @@ NAME = "tcptrace_lab"
 def register() -> None:
     """Tell MultiQC which files to read: JSON that counts TCP segments.
 
-    MultiQC calls this hook after it has read the configuration, so that the user's own pattern takes precedence.
+    MultiQC calls this hook after it has read the configuration. A pattern in the user's configuration takes precedence.
     """
     config.sp.setdefault(NAME, {"fn": "*.json", "contents": '"tcp_segments": '})
 

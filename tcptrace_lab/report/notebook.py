@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 CONNECTIONS, FINDINGS = 8, 5
-"""At most this many connections and this many findings are shown; the report has more."""
+"""Maximum number of connections, and of findings, that are shown. The report has more."""
 
 _ARROWS = {True: "client → server", False: "server → client", None: ""}
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 SHORT = 8
-"""Lists up to this length are not packed."""
+"""Maximum length of a list that is not packed."""
 
 _DECIMALS = (0, 3, 6, 9)
 _LEVEL = 6
 """zlib level: zlib's default compromise between time and size."""
 
 _SMALL_BYTES = 65_536
-"""Text up to this size is compressed without a thread, because starting a thread takes longer than compressing the text."""
+"""Maximum size of text that is compressed without a thread. Starting a thread would take longer than compressing the text."""
 
 _PLACE_DIGITS = 8
 """Number of digits in a placeholder. The digits identify the value that will replace the placeholder."""

@@ -4,9 +4,9 @@ Three measures prevent strings of a capture from becoming markup or code. Jinja2
 Figures are base64 text, which has no meaning in HTML. The Content-Security-Policy allows only the two scripts whose hashes it lists, and
 forbids all network requests.
 
-One of the scripts is Plotly. Plotly is compressed to a third of its size, and unpacked when the first figure comes into view. For many
-reports in one folder, Plotly can be one shared file in this folder (`shared_scripts`). The policy then allows the shared file by a nonce,
-which a capture cannot predict.
+One of the scripts is Plotly. It is compressed to a third of its size, and unpacked when the first figure comes into view. Many reports in
+one folder can share Plotly as one file in this folder (`shared_scripts`). The policy then allows the file by a nonce, which a capture
+cannot predict.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ PLOTLY: Final = "plotly-basic-4.1.1.min.js"
 """File name of Plotly's smallest bundle that draws lines and marks (see `static/README.md`). Reports that share Plotly need this file."""
 
 PLOTLY_SOURCE: Final = "'sha256-mXhOOr+wexQqFeUhpDnm2a3c6ts/eVU/0kxyd08GSbo='"
-"""The hash of Plotly's script, from `_hash_source`. The hash is stored here, because computing it requires unpacking the script, which
-takes half as long as the rest of rendering a small page."""
+"""Hash of Plotly's script, from `_hash_source`. It is stored here, because computing it requires unpacking the script. That takes half as
+long as the rest of rendering a small page."""
 
 Scripts = Literal["inline", "shared"]
-"""The location of Plotly's script: in the page (`inline`), or in a file in the same folder (`shared`)."""
+"""Where Plotly's script is: in the page (`inline`), or in a file in the folder of the page (`shared`)."""
 
 
 def render(report: Mapping[str, Any], scripts: Scripts = "inline", provenance: Sequence[str] = ()) -> str:
@@ -72,7 +72,7 @@ def shared_scripts() -> dict[str, bytes]:
 
 
 def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values: object) -> str:
-    """Return a page from one of our templates, as HTML text. `figures`: whether the page needs Plotly."""
+    """Return a page from one of our templates, as HTML text. `figures` says whether the page needs Plotly."""
     packing = Packing()
     own = _script()
     # A random placeholder stands for the nonce until the page is complete. Nobody can put this text into the page on purpose.
@@ -96,7 +96,7 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
         )
     )
     text = packing.put_in(text.encode("utf-8", "backslashreplace").decode("utf-8"))
-    # The nonce is a hash of the page's contents: equal pages have equal nonces, and a capture cannot contain a hash of itself.
+    # The nonce is a hash of the page's contents. So equal pages have equal nonces, and a capture cannot contain the nonce of its own page.
     return text.replace(unknown, hashlib.sha256(text.replace(unknown, "").encode()).hexdigest()) if unknown else text
 
 
@@ -141,12 +141,12 @@ def _definitions() -> Markup:
 
 @cache
 def _plotly() -> bytes:
-    """Plotly's script, compressed with gzip."""
+    """Return Plotly's script, compressed with gzip."""
     return (STATIC / f"{PLOTLY}.gz").read_bytes()
 
 
 def plotly_script() -> str:
-    """Plotly's script."""
+    """Return Plotly's script."""
     return gzip.decompress(_plotly()).decode("utf-8")
 
 
@@ -169,7 +169,7 @@ def _script() -> str:
 
 @cache
 def _hash_source(script: str) -> str:
-    """Return the script's hash for the policy: browsers run an inline script only if the policy lists the script's hash."""
+    """Return the script's hash for the policy. Browsers run an inline script only if the policy lists its hash."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
@@ -177,7 +177,7 @@ def _hash_source(script: str) -> str:
 def environment(*folders: Path) -> Environment:
     """Return the Jinja2 environment with our templates, each compiled once.
 
-    A template in `folders` may include our templates, and replaces our template of the same name.
+    A template in `folders` can include our templates. It replaces our template of the same name.
     """
     environment = Environment(
         loader=FileSystemLoader([*folders, _HERE / "templates"]),

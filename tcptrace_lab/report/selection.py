@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 LISTED_CONNECTIONS = 2_000
-"""The connection table has at most this many rows. Each row after the first `connection_table.HTML_ROWS` takes about 60 bytes of the
-report."""
+"""Maximum number of rows in the connection table. A row after the first `connection_table.HTML_ROWS` takes about 60 bytes of the report."""
 
 _BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 4, 2, 2
 
@@ -28,9 +27,9 @@ class Room(NamedTuple):
 
     Attributes:
         line_points, report_line_points: maximum number of points in one line, and in all lines together. Seven points, one in each of the
-            seven lines of a direction, take at most 100 bytes together.
+          seven lines of a direction, take at most 100 bytes together.
         drawn: maximum number of connections with figures.
-        findings: maximum number of findings in full; if there are more, the most expensive ones. The JSON has all.
+        findings: maximum number of findings in full, the most expensive first. The JSON has all.
         mark_points, report_mark_points: maximum number of marks in one figure, and in all figures together. A mark takes about 15 bytes.
     """
 
@@ -63,8 +62,8 @@ _MARK_COLUMNS = (
     "rst_segments",
 )
 _OTHER_MARK_COLUMNS = (*["duplicate_acks"] * 4, "zero_window_advertisements", "rst_segments")
-"""Columns that count marks of the peer. The figures show at most four marks per duplicate ACK: the ACK itself and
-its SACK blocks. If TCP timestamps are in use, an ACK has at most three SACK blocks (RFC 2018, 3)."""
+"""Columns that count marks of the peer. The figures show at most four marks per duplicate ACK: the ACK itself and its SACK blocks. With TCP
+timestamps, an ACK has at most three SACK blocks (RFC 2018, 3)."""
 
 
 class Chosen(NamedTuple):
@@ -97,7 +96,7 @@ def chosen(connections: pl.LazyFrame, found: Sequence[int] = (), room: Room = AL
 
     Args:
         connections: all rows.
-        found: numbers of connections with findings, the most expensive first; those with data get figures, too.
+        found: numbers of connections with findings, the most expensive first. Those with data get figures, too.
         room: limits of the report.
     """
     figures = {"payload": PAYLOAD, "resent": RESENT, "duration_ns": DURATION_NS}
@@ -148,7 +147,7 @@ def _line_need(row: dict[str, int], name: str) -> int:
 def _mark_need(row: dict[str, int], name: str) -> int:
     """Return the estimated number of marks of the direction.
 
-    Capture duplicates have no column, so the estimate does not include them; their marks use spare points.
+    Capture duplicates have no column, so the estimate does not include them. Their marks use spare points.
     """
     return _sum(row, name, _MARK_COLUMNS) + _sum(row, _OTHER_SIDE[name], _OTHER_MARK_COLUMNS) + row[f"{name}_segments"] // 8
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 CONNECTIONS = 10
-"""The table has at most this many connections; if there are more, those with the most payload."""
+"""Maximum number of connections in the table, those with the most payload first."""
 
 FINDINGS = 10
-"""At most this many findings are described in full; if there are more, the most expensive ones."""
+"""Maximum number of findings that are described in full, the most expensive first."""
 
 PROBLEMS = 10
 

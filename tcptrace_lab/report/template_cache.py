@@ -2,7 +2,7 @@
 
 Compiling the templates takes longer than the rest of rendering a small report. The user's cache (`XDG_CACHE_HOME`) is used if the package
 folder is not writable, or if Python must not write bytecode beside the source (`PYTHONDONTWRITEBYTECODE`, as in most containers). Bytecode
-is code, so it is loaded from the cache only if the user owns the folder.
+is code, so it is loaded from the user's cache only if the user owns the folder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Compiled(BytecodeCache):
 
     def __init__(self, environment: Environment) -> None:
         """Create a cache for this environment. Other options, or another Jinja2 version, produce other bytecode for a template."""
-        made = Path(compiler.__file__).stat()  # this identifies the Jinja2 version; querying the version takes ten times as long
+        made = Path(compiler.__file__).stat()  # identifies the Jinja2 version; querying the version takes ten times as long
         options = (environment.autoescape, environment.trim_blocks, environment.lstrip_blocks)
         self._made_by = f"jinja{zlib.crc32(repr((made.st_size, made.st_mtime_ns, options)).encode()):08x}"
 

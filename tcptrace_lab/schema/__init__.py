@@ -1,17 +1,17 @@
 """Defines every column of every table: its type, unit, one-line meaning and limits.
 
-The documentation, the tooltips, the axis labels and the exports all use this one declaration. No other part of the package states what a
+The documentation, the tooltips, the axis labels and the exports all use these declarations. No other part of the package states what a
 column means. Conventions for all tables:
 
-- times are integer nanoseconds (`*_ns`), sizes are bytes (`*_bytes`); both are Int64, so that sums and differences neither wrap nor
-  overflow;
-- unknown is null, never 0;
-- stream offsets (`seq`, `ack`, `sack_blocks`) are relative and continue past 4 GiB without wrapping: SYN = 0 and the first byte = 1, as in
-  Wireshark. Stream offsets are signed: in a capture that starts in mid-stream, bytes before its first segment have offsets below 1, where
-  Wireshark shows numbers near 2^32;
+- Times are integer nanoseconds (`*_ns`) and sizes are bytes (`*_bytes`). Both are Int64, so that sums and differences neither wrap nor
+  overflow.
+- Unknown is null, never 0.
+- Stream offsets (`seq`, `ack`, `sack_blocks`) are relative and continue past 4 GiB without wrapping: SYN = 0 and the first byte = 1, as in
+  Wireshark. In a capture that starts in mid-stream, bytes before its first segment have offsets below 1. For such bytes, Wireshark shows
+  numbers near 2^32.
 - `frame` is 1-based and equals Wireshark's frame number.
 
-Each table, or part of a table, has its own module; other modules import the names from this package.
+Each table, or part of a table, has its own module. Other modules import the names from this package.
 """
 
 from __future__ import annotations
@@ -122,5 +122,5 @@ __all__ = [
 ]
 
 TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, DEPARTURES, STALLS, ACCOUNTS, MESSAGES, TRANSACTIONS, RATES, FINDINGS, DATAGRAMS, FLOWS)}
-"""All tables made of one capture, by name. Those of an archive are `ARCHIVE_TABLES`; `wait_tables` has further tables that the engine
+"""All tables made of one capture, by name. `ARCHIVE_TABLES` has those of an archive, and `wait_tables` further tables that the engine
 returns."""

@@ -1,9 +1,9 @@
 """The tables of an archive: results of thousands of captures, as Parquet that Polars, DuckDB and pandas read.
 
-The first column of each table is `capture`, the key of the table `captures`. Connections are numbered within their capture. In an archive,
-categories are strings, so that any reader shows their names. The files are in `tables/TABLE/month=YYYY-MM/`. The month is the one in which
-the capture starts (UTC), or `unknown` if the capture has no timestamps or could not be read. Whenever the name, type or meaning of a column
-changes, `STORE_VERSION` changes.
+The first column of each table is `capture`, the key of the table `captures`. Connections are numbered within their capture. Categories are
+strings, so that any reader shows their names. The files are in `tables/TABLE/month=YYYY-MM/`. The month is the one in which the capture
+starts (UTC), or `unknown` if the capture has no timestamps or could not be read. When the name, type or meaning of a column changes,
+`STORE_VERSION` changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STORE_VERSION = 4
 """Version of the layout and the tables of an archive."""
 
 MONTH = "month"
-"""The partition column, present in every table when read with Hive partitioning."""
+"""The partition column. Every table has it when read with Hive partitioning."""
 
 _CAPTURE = Column("capture", "String", Unit.NONE, "Key of the capture: the first 20 digits of the SHA-256 of its contents")
 _CONN = Column("conn", "UInt32", Unit.NONE, "Number of the connection in its capture, from 0", "null for the capture as a whole")
@@ -36,7 +36,7 @@ CAPTURE_STATES = {
     "failed": "not readable because of its contents; another attempt would fail again",
     "lost": "not read this time: the worker was lost, or the file was unreachable; the next run tries again",
 }
-"""Result of reading a capture."""
+"""State of a capture after reading → meaning."""
 
 
 def _stored(columns: Iterable[Column]) -> Iterator[Column]:

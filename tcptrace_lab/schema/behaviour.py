@@ -55,4 +55,4 @@ WAITS = (
     Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of the segment from which serialization_ns is measured", "the segment that is followed by the shortest interval relative to its size; only full segments count, and segments whose RTTs show the same rate; null without such a segment"),
     Column("serialization_ns", "Int64", Unit.NS, "Upper bound of the time that the link is busy with a segment of line_payload_bytes (serialization delay)", "the interval to the next segment, or the RTT of a full segment minus the RTT of the SYN, whichever is shorter; if the sender's host is slower than the link, the time shows the rate of the host; null without one"),
 )
-"""Columns that are computed from all departures of one direction: its first departure, and values that help to find causes of delay."""
+"""Columns from all departures of one direction: its first departure, and values that help to find causes of delay."""

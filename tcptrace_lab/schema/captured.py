@@ -1,4 +1,4 @@
-"""The properties that every analysis of a capture has, for modules that need only these."""
+"""The properties that every analysis of a capture has, for modules that need no others."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Captured(Protocol):
 
     @property
     def connections(self) -> pl.LazyFrame:
-        """Rows of `schema.CONNECTIONS`; the table may be larger than memory."""
+        """Rows of `schema.CONNECTIONS`; the table can be larger than memory."""
 
     @property
     def segments(self) -> pl.LazyFrame:
-        """Rows of `schema.SEGMENTS`, in frame order; the table may be larger than memory."""
+        """Rows of `schema.SEGMENTS`, in frame order; the table can be larger than memory."""

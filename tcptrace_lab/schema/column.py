@@ -1,4 +1,4 @@
-"""Defines `Column` and `Table`, with which tables are declared."""
+"""`Column` and `Table`, with which tables are declared."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ class Table:
         return {column.name: column.polars_type() for column in self.columns}
 
     def no_rows(self, names: tuple[str, ...] | None = None) -> pl.DataFrame:
-        """Return a frame without rows and with these columns (None: all columns).
+        """Return a frame without rows, with the columns `names` (None: all columns).
 
-        The frame is cloned from a stored one, because making a frame takes 5 µs per column.
+        The frame is a clone of a stored frame, because making a frame takes 5 µs per column.
         """
         return _no_rows(self, self.names if names is None else names).clone()
 

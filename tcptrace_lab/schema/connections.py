@@ -30,10 +30,10 @@ def sided(side: str, direction: tuple[Column, ...] = _OF_SIDE) -> Iterator[Colum
 
 
 STATISTICS = (*DIRECTION, *MORE_STATISTICS)
-"""Columns of one direction that are counts or measurements, without prefix. All other columns of a direction are conclusions."""
+"""Counts and measurements of one direction, without prefix. The other columns of a direction are conclusions."""
 
 MORE_STATISTICS_NAMES = tuple(column.name for column in MORE_STATISTICS)
-"""The columns that the JSON has in the object `statistics`."""
+"""Columns that the JSON has in the object `statistics`."""
 
 DIRECTION_NAMES = tuple(column.name for column in _OF_SIDE)
 
@@ -43,10 +43,9 @@ _QUANTILES = (
     Column("ack_lag_p50_ns", "Int64", Unit.NS, "Median ACK lag: time from the transmission of the oldest data that an ACK newly covers to that ACK", "samples as in ack_lag_samples; nearest rank, to within 0.1%; null without samples"),
     Column("ack_lag_p95_ns", "Int64", Unit.NS, "95th percentile of the ACK lag", "samples as in ack_lag_samples; nearest rank, to within 0.1%; null without samples"),
 )
-"""Quantiles of the times of one direction."""
 
 SPREADS = (*_QUANTILES, *(column for column in BEHAVIOUR if column.name.startswith("ack_lag_")))
-"""Spread of RTTs and ACK lags, shown with `STATISTICS` in the report's table of figures."""
+"""Columns on the spread of RTTs and ACK lags. The report shows them in one table with `STATISTICS`."""
 
 CONNECTIONS = table(
     "connections",

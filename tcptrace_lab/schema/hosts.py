@@ -1,4 +1,4 @@
-"""Columns of `connections` with conclusions from a whole connection about its capture and its two endpoints."""
+"""Columns of `connections` with conclusions about the capture of a connection, and about its two endpoints."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ CAUSES = {
     "close": "after the FIN",
     "unknown": "the capture does not show the cause",
 }
-"""Every answer to "why is the next byte of this direction not sent now?", with its meaning."""
+"""Cause → meaning. A cause answers the question: why is the next byte of this direction not sent now?"""
 
 LEDGER = table(
     "ledger",
@@ -91,7 +91,7 @@ STALL_TIMERS = {
     "tail-probe": "tail-loss probe timer",
     "persist": "persist timer (window probe)",
 }
-"""Timers that end stalls, with their descriptions."""
+"""Timer that ends a stall → description."""
 
 STALLS = table(
     "stalls",

@@ -73,4 +73,4 @@ MORE_STATISTICS = (
     Column("retransmit_interval_max_ns", "Int64", Unit.NS, "Longest time from a transmission of a segment to its next retransmit", _WAIT),
     Column("retransmit_interval_stdev_ns", "Int64", Unit.NS, "Standard deviation of the times from a transmission of a segment to its next retransmit", "null below two samples"),
 )
-"""Further figures. With `DIRECTION` they cover tcptrace's long listing, Wireshark's conversations, and three kinds of RTT."""
+"""Further figures of a direction. With `DIRECTION`, they cover tcptrace's listing, Wireshark's conversations, and three kinds of RTT."""

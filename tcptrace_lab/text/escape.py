@@ -1,4 +1,4 @@
-"""Escaping of text from outside (file names, addresses, messages of other tools) for a terminal or for Markdown."""
+"""Escaping of text from outside for a terminal or for Markdown. Such text is a file name, an address, or a message of another tool."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 import unicodedata
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Unicode categories that can move the cursor, change the writing direction, or are not characters."""
+"""Unicode categories of characters that move the cursor, change the writing direction, or are invisible."""
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!])")
-"""Characters that Markdown may interpret (GitHub Flavored Markdown, 2.4, and its tables)."""
+"""Characters that have a meaning in Markdown (GitHub Flavored Markdown, 2.4, and its tables)."""
 
 _LIST = re.compile(r"^(\s*)([-+]|\d+[.)])(?=\s|$)")
 """Markers that start a list item."""
 
 _LINK = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp):|\b(www)\.")
-"""Prefixes that GitHub turns into a link without markup (6.9)."""
+"""Prefixes that GitHub turns into a link without markup (GitHub Flavored Markdown, 6.9)."""
 
 _MENTION = re.compile(r"@(?=\w)")
 _NOTHING = "<!-- -->"
-"""An empty comment: invisible, but it splits a word that GitHub would turn into a link."""
+"""An empty comment. It is invisible, but splits a word that GitHub would turn into a link."""
 
 BAR = "\\|"
 

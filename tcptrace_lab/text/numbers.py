@@ -1,6 +1,6 @@
 """Numbers formatted for people: ms, kB, Mb/s. Each value has a short form and an exact form.
 
-All prefixes are decimal (1 kB = 1,000 bytes), so 1 MB/s is 8 Mb/s. An unknown value is shown as a dash, never as 0.
+All prefixes are decimal: 1 kB is 1,000 bytes, so 1 MB/s is 8 Mb/s. An unknown value is shown as a dash, never as 0.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _LONG_UNITS = (
     (3_600, 3_600, "h", 60, "min"),
     (0, 60, "min", 1, "s"),
 )
-"""Units of long durations: the minimum duration (s) for this row, then the length (s) and the name of both units."""
+"""Units of long durations. Each row has a minimum duration in seconds, then the length in seconds and the name of two units."""
 _LONG_SECONDS = 600
-"""Durations of ten minutes or more are shown in two units."""
+"""Minimum duration that is shown in two units: ten minutes."""
 
 _PREFIXES = ("", "k", "M", "G", "T")
 _THOUSAND = 1000
 _SIGNIFICANT = 3
 _WHOLE_PERCENT = 0.0995
-"""Shares of at least this are shown as whole percentages."""
+"""Minimum share that is shown as a whole percentage."""
 
 
 def _short(value: float) -> str:
@@ -52,7 +52,7 @@ def _prefixed(value: float, unit: str) -> str:
 
 
 def count(value: int | None) -> str:
-    """1234567 → 1,234,567."""
+    """Return a count as text: 1234567 → 1,234,567."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
@@ -89,12 +89,12 @@ def duration(value_ns: int | None) -> str:
 
 
 def duration_s(value_s: float) -> str:
-    """Return a duration in seconds as text."""
+    """Return a duration in seconds as text: 0.25 → 250 ms."""
     return duration(round(value_s * NS_PER_S))
 
 
 def _long_duration(value_ns: int) -> str:
-    """Return a long duration in two units. The second unit is left out if it is zero."""
+    """Return a duration in two units: 1 h 20 min. The second unit is left out if it is zero."""
     seconds = round(abs(value_ns) / NS_PER_S)
     _, scale, first, small, second = next(units for units in _LONG_UNITS if seconds >= units[0])
     rest = seconds % scale // small
@@ -102,7 +102,7 @@ def _long_duration(value_ns: int) -> str:
 
 
 def exact_seconds(value_ns: int | None) -> str:
-    """Return nanoseconds as seconds with all nine digits, computed with integers only: 1_500_000_000 → 1.500000000."""
+    """Return nanoseconds as seconds with all nine decimals, without rounding: 1_500_000_000 → 1.500000000."""
     if value_ns is None:
         return UNKNOWN
     seconds, fraction = divmod(abs(value_ns), NS_PER_S)
@@ -122,7 +122,7 @@ def utc(value_ns: int | None) -> str:
 
 
 def formatted(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (`kind` determines the type)
-    """Return the short form of a value, and its exact form for a tooltip ("" if the short form is exact).
+    """Return the short form of a value, and its exact form for a tooltip. The exact form is empty if the short form is exact.
 
     The exact form starts with the number without thousands separators, so that a table can be sorted by it.
     """
@@ -142,7 +142,7 @@ _FORMATS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "ratio": lambda value: (_short(value), f"{value}"),
     "utc": lambda value: (utc(value), f"{exact_seconds(value)} s since 1970"),
 }
-"""Kind of value → its short and exact form. Any other kind is text."""
+"""Kind of value → function that returns its short and exact form. A value of any other kind is text."""
 
 
 def counted(count: int, thing: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 from tcptrace_lab.errors import UsageError
 
 _SIZES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-"""Buffer and message sizes use powers of two, as in the studies and in `setsockopt` calls."""
+"""Sizes of buffers and messages use powers of two, as in the studies and in `setsockopt` calls."""
 
 _RATES: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 """Link rates use powers of ten (IEEE 802.3, ITU-T G.707)."""
@@ -20,14 +20,14 @@ _QUANTITY: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,12})?)\s*([^\d\s.]*)\s*", 
 
 
 def size_bytes(text: str) -> int:
-    """16K → 16384. Units K, M, G are powers of two; a B may follow. Raises UsageError."""
+    """Return a size in bytes: 16K → 16384. The units K, M, G are powers of two, and a B can follow. Raises UsageError."""
     return _quantity(text, "size", {**_SIZES, **{f"{unit}B": scale for unit, scale in _SIZES.items()}}, "16K, 1M or 1460")
 
 
 def rate_bps(text: str) -> int:
-    """Return a rate in bits per second: 10M → 10,000,000 bits per second.
+    """Return a rate in bits per second: 10M → 10,000,000.
 
-    Units K, M, G are powers of ten; b/s or bit/s may follow. Raises UsageError.
+    The units K, M, G are powers of ten, and b/s or bit/s can follow. Raises UsageError.
     """
     bare = re.sub(r"(b/s|bit/s|bps)\s*$", "", text)
     return _quantity(bare, "rate", {**_RATES, "k": 10**3}, "10M or 1.5G", shown=text)

@@ -1,4 +1,4 @@
-"""HTTP/1 and FTP transactions in a capture. The time of each is divided into connection, waiting, request, thinking and transfer.
+"""HTTP/1 and FTP transactions in a capture. The time of a transaction is divided into connection, waiting, request, thinking and transfer.
 
 Read in this order:
 
@@ -9,8 +9,8 @@ Read in this order:
 - `labels`: the purpose of each connection, judged by its first data;
 - `parsing`: runs the parsers, and adds handshake times and FTP data connections.
 
-On a well-known port, the port decides the protocol unless the first bytes contradict it, so that a connection whose start was not captured
-is parsed too. On any other port only the first bytes decide.
+On a well-known port, the port decides the protocol unless the first bytes contradict it. So a connection whose start was not captured is
+parsed too. On any other port, the first bytes decide.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ METHODS = (
 """Methods of HTTP (RFC 9110, 9.3; RFC 5789), and FTP commands that transfer data (RFC 959, RFC 3659)."""
 
 MAX_CONNECTIONS = 10_000
-"""At most this many connections to well-known ports are examined, and at most this many to other ports. Lower connection numbers come
+"""Maximum number of connections to well-known ports that are examined, and of connections to other ports. Lower connection numbers come
 first."""
 
 MAX_UNPACKED_BYTES = 1 << 25
-"""Size limit for compressed files without a connection to a well-known port. A larger file is not decompressed again to detect
-protocols."""
+"""Size limit for compressed files of a capture without connections to well-known ports. Larger files are not decompressed again."""
 
 
 _CARRIED = (pl.col("client_payload_bytes") > 0) | (pl.col("server_payload_bytes") > 0)

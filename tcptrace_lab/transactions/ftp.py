@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.transactions.payloads import Piece
 
 MAX_LINE_BYTES = 8_192
-"""Longest command or reply line; a longer line is not FTP and is skipped."""
+"""Length of the longest command or reply line. A longer line is not FTP and is skipped."""
 
 COMMAND = re.compile(rb"([A-Za-z]{3,4})(?: (.*))?\Z", re.DOTALL)
 REPLY = re.compile(rb"([1-5]\d\d)([ -])")
@@ -144,7 +144,7 @@ class _Lines:
         self.size = 0
 
     def take(self, piece: Piece) -> list[bytes]:
-        """Return the lines that these bytes complete, without line ends; `begun` and `size` describe the last line."""
+        """Return the lines that these bytes complete, without line ends. `begun` and `size` describe the last line."""
         lines = []
         if not self._data:
             self.begun = piece.frame, piece.ts_ns

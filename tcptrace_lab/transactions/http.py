@@ -1,8 +1,8 @@
-"""Incremental HTTP/1 parser: h11 parses heads and chunked bodies; bytes of other bodies are only counted.
+"""Incremental HTTP/1 parser. h11 parses heads and chunked bodies; the bytes of other bodies are only counted.
 
 Each message has its own h11 object, so that an error in one message does not affect the next message. h11 checks heads as servers and
-clients do, and limits their size. If framing is lost (bytes of a head or of chunks are missing or invalid), the parser resumes at the next
-segment of the direction that begins with a request or a response.
+clients do, and limits their size. The parser cannot continue if bytes of a head or of chunks are missing or invalid. It then skips data up
+to the next segment of the direction that begins with a request or a response.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_HEAD_BYTES = 1 << 16
 """Maximum size of a head. Servers accept 8 to 64 KiB."""
 MAX_UNANSWERED = 10_000
-"""Maximum number of requests without a response; no client pipelines that many."""
+"""Maximum number of requests without a response. No client pipelines that many."""
 
 REQUEST_LINE = re.compile(rb"([A-Z][A-Z0-9!#$%&'*+.^_`|~-]{1,31}) (\S{1,8192}) HTTP/1\.[01]\r?\n")
 REQUEST_START = re.compile(rb"[A-Z][A-Z0-9-]{1,31} (?:/|\*|http|[\w.-]+:\d)")
@@ -42,11 +42,11 @@ _BODILESS = {204, 304}
 
 
 _ASKED = [("Host", "any"), ("Connection", "upgrade"), ("Upgrade", "any")]
-"""Fields of the dummy request that h11 receives before a response. These fields allow any response, including a protocol upgrade."""
+"""Fields of the dummy request that h11 receives before a response. They allow any response, including a protocol upgrade."""
 
 
 class Conversation:
-    """Both directions of one HTTP connection; `transactions` contains its transactions in order of appearance."""
+    """Both directions of one HTTP connection. `transactions` contains its transactions in order of appearance."""
 
     def __init__(self, conn: int) -> None:
         self._conn = conn
@@ -133,7 +133,7 @@ class Conversation:
         return None
 
     def _asked(self) -> Transaction:
-        """Return the oldest request without a response; a new transaction with an unknown request if there is none."""
+        """Return the oldest request without a response. If there is none, return a new transaction with an unknown request."""
         if self._awaiting:
             return self._awaiting.popleft()
         unknown = Transaction(self._conn, "http", state="request_missing")
@@ -180,7 +180,7 @@ class _Framing:
 class _Direction:
     """Parses the messages of one direction in sequence.
 
-    `handle` is called with `start`, `head` and `end`, and with `bytes_missing` or `malformed` if a message ends early.
+    `handle` is called with `start`, `head` and `end`. If a message ends early, it is called with `bytes_missing` or `malformed`.
     """
 
     def __init__(self) -> None:
@@ -198,7 +198,7 @@ class _Direction:
         self._left = 0
         self._is_open = False
         self._in_body = False
-        self._lost = True  # skip data until a segment begins a message
+        self._lost = True  # data is skipped until a segment begins a message
 
     def take(self, piece: Piece, handle: Handler, begins: re.Pattern[bytes]) -> None:
         """Process the next bytes."""
@@ -216,7 +216,7 @@ class _Direction:
     def _some(self, data: bytes, handle: Handler) -> bytes:
         """Process bytes of one part of a message; return the remaining bytes."""
         if not self._is_open:
-            data = data.lstrip(b"\r\n")  # RFC 9112, 2.2: empty lines before a message are ignored
+            data = data.lstrip(b"\r\n")  # empty lines before a message are ignored (RFC 9112, 2.2)
             if not data:
                 return b""
             self._open(handle)
@@ -246,7 +246,7 @@ class _Direction:
         handle("end", self)
 
     def _miss(self, count: int, handle: Handler) -> None:
-        """Process bytes that were not captured. In a body without chunks, they are counted; in any other part, the framing is lost."""
+        """Process bytes that were not captured. They are counted in a body without chunks; elsewhere, the parser cannot continue."""
         if self._is_open and self._in_body and not self.chunked and (self.until_close or count <= self._left):
             self._count(count, handle)
         else:
@@ -275,7 +275,7 @@ class _Direction:
         return rest
 
     def _parse_head(self, head: bytes) -> h11.Request | h11.Response | h11.InformationalResponse | None:
-        """Parse a head with h11; None if h11 rejects it. After success, `parser` is ready for the body."""
+        """Parse a head with h11; return None if h11 rejects it. After success, `parser` is ready for the body."""
         self.parser = h11.Connection(h11.CLIENT if self.role is h11.CLIENT else h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         if self.role is h11.CLIENT:
             method = self.asked_by if self.asked_by in {"HEAD", "CONNECT"} else "GET"
@@ -289,7 +289,7 @@ class _Direction:
         return event if isinstance(event, (h11.Request, h11.Response, h11.InformationalResponse)) else None
 
     def _begin_body(self, event: h11.Request | h11.Response | h11.InformationalResponse, handle: Handler) -> None:
-        """Determine the framing of the body from a head."""
+        """Determine from a head how the body ends."""
         if isinstance(event, h11.Request):
             self.method, self.target = text(event.method), text(event.target)
         else:
@@ -327,7 +327,7 @@ class _Direction:
 
 
 def _needed(head: bytes, role: object) -> bytes:
-    """Keep only what framing needs of a head that h11 rejects but applications accept (spaces in field names, no Host)."""
+    """Return the fields of a head that show where the message ends, for a head that h11 rejects (spaces in field names, no Host)."""
     first, *lines = head.split(b"\n")
     fields = [line for line in lines if FRAMING_FIELD.match(line)]
     host = [b"Host: any\r"] if role is h11.SERVER else []

@@ -1,9 +1,7 @@
 """Labels that say what a connection was for, such as `HTTP GET example.org/`, `TLS example.org` or `SSH OpenSSH_9.2`.
 
-A label is made from the first data of both directions.
-
-The bytes may be hostile. Therefore at most `MAX_BYTES` of each direction are read, and lengths in them are checked. A label is printable
-and has at most `MAX_LABEL` characters. If the snaplen truncated the data, the label is made from the captured bytes.
+A label is made from the first data of both directions. The bytes can be hostile, so at most `MAX_BYTES` of each direction are read, and
+lengths in them are checked. A label is printable and has at most `MAX_LABEL` characters.
 """
 
 from __future__ import annotations
@@ -22,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MAX_CONNECTIONS = 50
-"""Maximum number of connections that get a label: those with findings first, then the largest ones."""
+"""Maximum number of connections that get a label. Connections with findings come first, then the largest ones."""
 
 MAX_FRAMES = 100_000
-"""Data after this frame is not read for labels, because reading it would take a noticeable part of the analysis time (about 0.1 s)."""
+"""Data after this frame is not read for labels. Reading this many frames takes about 0.1 s."""
 
 MAX_UNPACKED_BYTES = 1 << 25
 """Largest compressed file that is decompressed again for labels."""
@@ -45,7 +43,7 @@ _PORT_WORDS = {
     b"@RSYNCD:": "rsync",
     b"AMQP": "AMQP",
 }
-"""First bytes of a server or a client that name the protocol."""
+"""First bytes of a server or a client → name of the protocol."""
 
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME = 22, 1, 0
 _POSTGRES_V3, _POSTGRES_SSL = 196_608, 80_877_103
@@ -59,7 +57,7 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
         names: the files of the capture; they are read again up to the first data of these connections.
         segments: rows of `schema.SEGMENTS`.
         connections: rows of `schema.CONNECTIONS`.
-        wanted: connections that people look at first; others follow by size, up to `MAX_CONNECTIONS`.
+        wanted: connections that people look at first. The largest other connections follow, up to `MAX_CONNECTIONS` in all.
     """
     size = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
     rows = connections.filter(size > 0).select("conn", "client_port", "server_port", size=size).collect()
@@ -80,7 +78,7 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
 
 
 def label(client: bytes, server: bytes) -> str | None:
-    """Return what a connection was for, by the first bytes of both directions; None if these bytes do not show it."""
+    """Return what a connection was for, judged by the first bytes of both directions; None if unknown."""
     for rule in _RULES:
         if words := rule(client[:MAX_BYTES], server[:MAX_BYTES]):
             shown = printable(words)

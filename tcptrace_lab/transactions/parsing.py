@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.transactions.transaction import Transaction
 
 MAX_TRANSACTIONS = 200_000
-"""Maximum number of rows; they take up to 100 MB."""
+"""Maximum number of rows, which take up to 100 MB."""
 
 Conversation = http.Conversation | ftp.Conversation
 
@@ -33,8 +33,8 @@ def parse_transactions(
         paths: the files of the capture, uncompressed.
         segments: rows of `schema.SEGMENTS`.
         connections: rows of `schema.CONNECTIONS`.
-        looked_into: rows of the connections that may carry HTTP or FTP.
-        expect_ftp: numbers of the connections on which FTP is expected; HTTP is expected on the others.
+        looked_into: rows of the connections that can carry HTTP or FTP.
+        expect_ftp: numbers of the connections on which FTP is expected. HTTP is expected on the others.
     """
     known = {row["conn"]: row for row in looked_into.select(COLUMNS).iter_rows(named=True)}
     ports = {conn: (row["client_port"], row["server_port"]) for conn, row in known.items()}
@@ -77,9 +77,10 @@ def _handshake(row: dict[str, Any]) -> int | None:
 
 
 def _rows(conversation: Conversation, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Return the rows of one conversation.
+    """Yield the rows of one conversation.
 
-    The handshake time of an HTTP connection belongs to its first transaction; that of an FTP connection belongs to none.
+    The handshake time of an HTTP connection belongs to its first transaction. The handshake time of an FTP control connection belongs to
+    none.
     """
     opened_ns = _handshake(row)
     ready_ns = None if opened_ns is None else row["first_ts_ns"] + opened_ns
@@ -125,7 +126,6 @@ class _Transfers:
 
 
 def _with_data(transaction: Transaction, row: dict[str, Any]) -> None:
-    """Add to a transfer the size and the times of its data connection."""
     sender = max(SIDES, key=lambda side: row[f"{side}_unique_bytes"] or 0)
     transaction.data_conn = row["conn"]
     transaction.connect_ns = _handshake(row)

@@ -1,8 +1,8 @@
 """Reassembled payload of chosen connections, in stream order, as input for the parsers `http` and `ftp`.
 
-The TCP header is found in a frame by the two ports of the segment, and by a sequence number that fits the earlier segments of its
-direction. Therefore the number and kind of lower layers do not matter. Payload that is not found (IP fragments, ATM cells) or was truncated
-by the snaplen counts as not captured.
+The TCP header in a frame is found by the two ports of the segment, and by a sequence number that fits the earlier segments of its
+direction. So the number and kind of lower layers do not matter. Payload that is not found (IP fragments, ATM cells), or that snaplen
+truncated, counts as not captured.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MAX_FRAMES = 2_000_000
 MAX_SEGMENTS = 500_000
 """Maximum number of segments whose payload is read: about 5 s. Later segments are ignored."""
 MAX_PENDING_BYTES = 1 << 18
-"""Maximum number of out-of-order bytes kept per direction. If there are more, the missing bytes before them count as not captured. The
-limit is larger than most windows."""
+"""Maximum number of out-of-order bytes kept per direction, larger than most windows. If there are more, the missing bytes before them count
+as not captured."""
 
 TCP_HEAD_BYTES = 20
 SYN, FIN, RST = 2, 1, 4
@@ -35,7 +35,7 @@ COLUMNS = ("conn", "from_client", "frame", "ts_ns", "seq", "ack", "payload_bytes
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The next bytes of a direction; `data` is shorter than `size` if some or all of the bytes were not captured."""
+    """The next bytes of a direction. `data` is shorter than `size` if some or all of the bytes were not captured."""
 
     conn: int
     from_client: bool
@@ -53,7 +53,7 @@ class _Half:
         next: relative sequence number of the next byte.
         pending: relative sequence number → a piece that arrived out of order.
         pending_bytes: size of all pending pieces.
-        base: difference between the sequence numbers on the wire and the relative ones.
+        base: difference between sequence numbers on the wire and relative sequence numbers.
     """
 
     next: int | None = None
@@ -70,7 +70,7 @@ def wanted(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:
 
 
 def first_data(segments: pl.LazyFrame, conns: Sequence[int], max_frames: int) -> pl.DataFrame:
-    """Return the first segment with data of each direction, in capture order, if it is among the first `max_frames` frames."""
+    """Return the first segment with data of each direction, in capture order. Segments after the first `max_frames` frames are ignored."""
     carried = segments.filter((pl.col("payload_bytes") > 0) & (pl.col("frame") <= max_frames)).select(COLUMNS)
     first = carried.unique(subset=["conn", "from_client"], keep="first", maintain_order=True).collect()
     return first.filter(first["conn"].is_in(conns))
@@ -108,7 +108,7 @@ def pieces(paths: Sequence[str], rows: pl.DataFrame, ports: dict[int, tuple[int,
 
 
 def _payload(data: bytes, pair: bytes, seq: int, captured: int, half: _Half) -> bytes:
-    """Return the payload of a segment from its frame; empty if the payload is not found."""
+    """Return the payload of a segment from the bytes of its frame; empty if the payload is not found."""
     at = data.find(pair)
     while at >= 0:
         head = data[at : at + TCP_HEAD_BYTES]
@@ -123,7 +123,7 @@ def _payload(data: bytes, pair: bytes, seq: int, captured: int, half: _Half) -> 
 
 
 def _ordered(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
-    """Yield the pieces that are in order once this piece has arrived."""
+    """Yield the pieces that are in order after this piece has arrived."""
     assert half.next is not None  # noqa: S101  (set before the first piece)
     if start > half.next:
         known = half.pending.get(start)
@@ -145,7 +145,7 @@ def _released(half: _Half) -> Iterator[Piece]:
 
 
 def _new_part(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
-    """Return the part of a piece that was not returned before."""
+    """Yield the part of a piece that was not yielded before."""
     assert half.next is not None  # noqa: S101
     known = half.next - start
     if known < piece.size:
@@ -156,7 +156,7 @@ def _new_part(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
 
 
 def _given_up(half: _Half, up_to: int) -> Iterator[Piece]:
-    """If the missing bytes end at or before `up_to`, replace them by a piece without data, and yield it and the pieces that follow."""
+    """If the first missing bytes end at or before `up_to`, yield a piece without data in their place, and the pieces that follow."""
     if half.next is None or half.next >= up_to or not half.pending:
         return
     first = min(half.pending)

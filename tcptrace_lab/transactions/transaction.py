@@ -15,7 +15,7 @@ _SAME = (
     *("conn", "protocol", "method", "target", "status", "state", "data_conn", "request_bytes", "answer_bytes", "body_bytes"),
     *("request_frame", "answer_frame", "last_frame", "request_ts_ns", "answer_ts_ns", "last_ts_ns", "connect_ns"),
 )
-"""Columns that copy an attribute of the same name."""
+"""Columns that copy the attribute with their name."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,12 @@ class Transaction:
     data_last_ts_ns: int | None = None
 
     def row(self, index: int, ready_ts_ns: int | None) -> dict[str, Any]:
-        """Return row number `index` of the connection. `ready_ts_ns` is the earliest time at which the client could send the request."""
+        """Return row number `index` of the connection.
+
+        Args:
+            index: number of the transaction in its connection.
+            ready_ts_ns: earliest time at which the client could send the request.
+        """
         waited = _between(ready_ts_ns, self.request_ts_ns)
         thought = _between(self.requested_ts_ns, self.answer_ts_ns)
         is_whole = self.protocol == "ftp" or self.last_ts_ns is not None
@@ -63,7 +68,7 @@ def _between(from_ns: int | None, to_ns: int | None) -> int | None:
 
 
 def text(data: bytes) -> str:
-    """Decode captured bytes to at most `MAX_TARGET` characters; Latin-1 maps every byte to a character."""
+    """Decode captured bytes to at most `MAX_TARGET` characters. Latin-1 maps every byte to a character."""
     return data[:MAX_TARGET].decode("latin-1")
 
 

@@ -1,7 +1,7 @@
-"""Capture files → the UDP tables `datagrams` and `flows`, without TCP.
+"""Reads the UDP of capture files into the tables `datagrams` and `flows`, without TCP.
 
-The rows are stored like those of `segments`: in memory up to a limit. Above this limit, a query reads a plain file again; rows of input
-that cannot be read twice go to temporary files. (`analyze` reads UDP and TCP in one pass and keeps no datagrams.)
+Datagram rows are kept in memory up to a limit. Above the limit, a query reads a plain file again; rows of other input go to temporary
+files. The command `analyze` does not use this module, because it reads UDP and TCP in one pass and keeps no datagrams.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Datagrams:
-    """The UDP tables that the engine makes of a capture.
+    """The UDP tables of a capture.
 
     Attributes:
-        datagrams: rows of `schema.DATAGRAMS` in capture order; lazy, because they may be larger than memory (see `Tables.segments`).
+        datagrams: rows of `schema.DATAGRAMS` in capture order; lazy, because they can be larger than memory (see `Tables.segments`).
         flows: rows of `schema.FLOWS` by `flow`; also lazy.
         info: facts about the capture, from the files and the engine.
-        problems: each kind of problem that did not stop the engine, with its count and the place of its first occurrence.
+        problems: each kind of problem that did not stop the engine, with its count and the place where it first occurred.
     """
 
     datagrams: pl.LazyFrame
@@ -45,7 +45,7 @@ class Datagrams:
 
     @property
     def loss(self) -> ReadInPart | None:
-        """The loss as an exception, for a caller that must not continue with a part of the capture; None if nothing was lost."""
+        """The lost part of the capture as an exception, for a caller that needs all of it; None if nothing was lost."""
         return loss_of(self.info, self.problems)
 
 
@@ -61,9 +61,9 @@ def read_datagrams(
 
     Args:
         paths: a file, or several files that are merged by time; `-` is standard input.
-        spill_rows: datagram rows kept in memory. The rows of a larger capture go to temporary files (in `TMPDIR`). The maximum number of
-            flows in memory is a sixty-fourth of this number.
-        reread_bytes: uncompressed captures of at least this size are not kept: each query reads them again.
+        spill_rows: datagram rows kept in memory. The rows of a larger capture go to temporary files (in `TMPDIR`). One flow is kept in
+          memory for every 64 of these rows.
+        reread_bytes: rows of uncompressed captures of at least this size are not kept: each query reads the files again.
         progress: called at intervals with the number of datagrams read and the share of the files (None where their size is unknown).
         say: see `segments.read`.
 

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LONG_GAPS = 10
-"""The longest gap is a pause if it is at least this many times the median gap (a heuristic)."""
+"""A gap between datagrams is called a pause if it is at least ten times the median gap (a heuristic)."""
 
 SNAPLEN_BYTES = 128
-"""A capture with this many bytes of each packet contains all headers (docs/capturing.md)."""
+"""The first 128 bytes of a packet contain all its headers (docs/capturing.md)."""
 
 _BYTES = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
 
 
 def sentence(capture: Mapping[str, Any], flows: pl.LazyFrame) -> str:
-    """Return one sentence on what the capture contains instead of TCP connections.
+    """Return one sentence on what a capture without TCP connections contains.
 
     Args:
         capture: the object `capture` of the JSON.

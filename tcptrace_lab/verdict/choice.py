@@ -1,6 +1,6 @@
 """Chooses the fault that the verdict describes.
 
-The costs of faults are added up by family. Faults of a direction with little data count less.
+The costs of faults are added up by family (`family_of`). A fault counts less if its direction has little data.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ OF_READER: Final = one_cause.RECEIVERS_OWN
 """Causes that count as one fault if the receiving application reads slowly: the window is zero or too small."""
 
 MIN_WEIGHT: Final = 0.1
-"""Minimum weight of a direction's faults in the choice (a heuristic). The weight is the square root of (data of the direction / data of the
-largest direction), so that a direction with at most a hundredth of the data counts a tenth."""
+"""Minimum weight of a fault in the choice (a heuristic). The weight is the square root of the direction's data divided by the data of the
+largest direction. A direction with a hundredth of the data, or less, has this weight."""
 
 
 class Sent:
-    """The amount of data that each direction of each connection sent, and the amount in the whole capture."""
+    """How much data each direction of each connection sent, and the whole capture."""
 
     def __init__(self, analysis: Analysed) -> None:
         """Query the sizes."""
@@ -40,13 +40,13 @@ class Sent:
         self.largest_bytes = max(int(side.max() or 0) for side in sides)  # type: ignore[arg-type]
 
     def by(self, conn: int, *, from_client: bool) -> int:
-        """Return the number of bytes that this direction sent, each byte counted once."""
+        """Return the number of bytes that this direction sent. Retransmitted bytes count once."""
         return int(self._sides[from_client][int(self._conns.index_of(conn) or 0)] or 0)
 
     def weight(self, fault: Finding) -> float:
         """Return the weight of a fault, which grows with the data of its direction.
 
-        If the fault costs both directions the same time, the direction with more data counts.
+        If the fault costs both directions time, the direction with more data counts.
         """
         if fault.conn is None or not self.largest_bytes:
             return 1.0
@@ -54,7 +54,7 @@ class Sent:
         return max(math.sqrt(max(own) / self.largest_bytes), MIN_WEIGHT)
 
     def why(self, chosen: Sequence[Finding], faults: Sequence[Finding]) -> str:
-        """Return why this direction was chosen: `most fixable time (477 ms) and most data (400 kB of 413 kB)`."""
+        """Return why the direction of `chosen` was chosen: `most fixable time (477 ms) and most data (400 kB of 413 kB)`."""
         conn, from_client, cost_ns = chosen[0].conn, bool(chosen[0].from_client), cost_ns_of(chosen)
         sent = 0 if conn is None else self.by(conn, from_client=from_client)
         lost: dict[tuple[int | None, bool | None], int] = {}
@@ -70,7 +70,7 @@ class Sent:
 
 
 def is_of(fault: Finding, from_client: bool) -> bool:  # noqa: FBT001  (the column `from_client` of the tables)
-    """Return whether a fault costs this direction time. Such a fault belongs to this direction, or delays both directions at once."""
+    """Return whether a fault costs this direction time. The fault belongs to this direction, or delays both directions at once."""
     advices = [causes.of_cause(cause).advice for cause in fault.causes]
     return fault.from_client == from_client or any(advice is not None and advice.of_client_alone for advice in advices)
 
@@ -101,7 +101,7 @@ def _totals(faults: Iterable[Finding]) -> dict[frozenset[str], int]:
 
 
 def family_of(fault: Finding) -> frozenset[str]:
-    """Return the causes that count as one fault with the causes of this finding."""
+    """Return the family of a fault: the causes that count as one fault with the causes of this finding."""
     if fault.causes & OF_LOSSES:
         return OF_LOSSES
     return OF_READER if Case.SLOW_READER in fault.cases else fault.causes
@@ -113,9 +113,9 @@ def cost_ns_of(faults: Iterable[Finding]) -> int:
 
 
 def as_much(faults: Sequence[Finding], best: Finding) -> str:
-    """Return the name of another fault that costs the whole capture as much as the chosen one.
+    """Return text on another fault that costs the whole capture as much as `best`; empty if there is none.
 
-    If there are several such faults, the first in the order of the findings is named.
+    If there are several, the text names the first in the order of the findings.
     """
     total = _totals(faults)
     other = next((one for one in faults if family_of(one) != family_of(best) and total[family_of(one)] == total[family_of(best)]), None)

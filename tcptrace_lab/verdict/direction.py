@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict.result import Analysed
 
 OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
-"""Causes that belong together: the sender repairs a loss, and then the reduced congestion window slows it down."""
+"""Causes that follow from packet loss: the sender repairs the loss, and then the reduced congestion window slows it down."""
 
 GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", Confidence.POSSIBLE: "possibly "}
 
@@ -31,7 +31,15 @@ BY_CERTAINTY: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSS
 
 
 class Direction(NamedTuple):
-    """One direction: the row of its connection, its time by cause, its findings, and the causes that may explain its unknown time."""
+    """One direction of a connection.
+
+    Attributes:
+        row: row of `schema.CONNECTIONS`.
+        from_client: whether the client sends in this direction.
+        ns: cause → time in ns.
+        findings: the findings on this direction.
+        rivals: causes that explain the time of unknown cause equally well.
+    """
 
     row: Mapping[str, Any]
     from_client: bool
@@ -46,12 +54,12 @@ class Direction(NamedTuple):
 
     @property
     def active(self) -> dict[str, int]:
-        """The time (ns) of each cause, without the time in which the direction was idle."""
+        """The time (ns) of each cause, without idle time."""
         return {cause: ns for cause, ns in self.ns.items() if cause != "idle"}
 
     @property
     def active_ns(self) -> int:
-        """The duration of the direction without the time in which it was idle."""
+        """The duration of the direction without idle time."""
         return sum(self.active.values())
 
     @property
@@ -64,8 +72,8 @@ class Direction(NamedTuple):
     def main_cause(self) -> str:
         """The cause with most time.
 
-        The times of all causes that follow from packet loss are added up. If this sum is the largest time, the largest of these causes is
-        returned.
+        The causes that follow from packet loss count as one, with the sum of their times. If this sum is the largest time, the largest of
+        these causes is returned.
         """
         own = {cause: ns for cause, ns in self.active.items() if cause not in OF_LOSSES}
         lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
@@ -74,26 +82,28 @@ class Direction(NamedTuple):
 
     @property
     def main_causes(self) -> frozenset[str]:
-        """The main cause or, if it follows from packet loss, all causes that follow from packet loss."""
+        """The main cause. If it follows from packet loss: all causes that follow from packet loss."""
         return OF_LOSSES if self.main_cause in OF_LOSSES else frozenset({self.main_cause})
 
     @property
     def confidence_of_main(self) -> Confidence:
-        """The confidence that the main cause took most time: the confidence of its finding or, without a finding, of its waits."""
+        """The confidence that the main cause took most time. It comes from the finding on the cause, or else from its waits."""
         confidences = (one.confidence for one in self.found(self.main_cause))
         confidence = max(confidences, key=BY_CERTAINTY.index, default=self.confidence_of(self.main_cause))
         return self.as_largest(self.main_causes, confidence)
 
     def found(self, cause: str) -> list[Finding]:
-        """Return the findings on this cause alone."""
+        """Return the findings whose only cause is `cause`."""
         return [one for one in self.findings if one.causes == {cause}]
 
     def as_largest(self, named: frozenset[str], confidence: Confidence) -> Confidence:
         """Return the confidence that the named causes took more time than any other cause.
 
-        `confidence` is the confidence in the named causes without this comparison.
+        The result is one step below `confidence` if the time of unknown cause is long enough to make another cause the largest.
 
-        The confidence is one step lower if the time whose cause is unknown could make another cause the largest.
+        Args:
+            named: the named causes.
+            confidence: confidence in the named causes without a comparison with other causes.
         """
         unknown_ns = self.ns.get("unknown", 0)
         if not unknown_ns or "unknown" in named:
@@ -114,14 +124,14 @@ class Direction(NamedTuple):
 
     @property
     def before_close(self) -> Direction | None:
-        """This direction before the first FIN, without idle time; None if the rest is short or its main cause unknown."""
+        """This direction before the first FIN, without idle time; None if that time is short or its main cause unknown."""
         rest = {cause: ns for cause, ns in self.active.items() if cause != "close"}
         one = self._replace(ns=rest)
         return one if one.life_ns >= WORTH_NS and one.main_cause != "unknown" else None
 
     @property
     def curable(self) -> str | None:
-        """The largest cause that has a `cure` but no advice, if its time is large enough and its confidence is above `possible`."""
+        """The largest cause that has a `cure` but no advice; None if its time is short or its confidence only `possible`."""
         worth = [
             cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.active_ns) and causes.of_cause(cause).cure
         ]
@@ -144,13 +154,13 @@ class Direction(NamedTuple):
     def phrase(self, lost_to: str, ns: int, sure: Confidence, where: str, found: Iterable[Finding] = ()) -> str:
         """Return `X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`.
 
-        If one wait of the findings on the cause (`found`) is most of this time, the text adds this: `, mostly in one wait of 400 ms`.
+        If the longest wait of the findings `found` is most of the time `ns`, `, mostly in one wait of 400 ms` is added.
         """
         verb = "for" if isinstance(lost_to, Clause) else "took"
         longest_ns = min(max((one.longest_ns or 0 for one in found), default=0), ns)
         name = "pause" if isinstance(lost_to, Clause) else "wait"
         in_one = f", {'mostly ' if longest_ns < ns else ''}in one {name} of {numbers.duration(longest_ns)}" if 2 * longest_ns > ns else ""
-        words = f"{GRADES[sure]}{lost_to}"  # capitalize before the addresses are filled in, because an address keeps its case
+        words = f"{GRADES[sure]}{lost_to}"  # capitalized before the addresses are filled in, because an address keeps its case
         return f"{self.fill_in(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}{in_one}"
 
     @property

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 MIN_RTO_NS = 200_000_000
-"""Minimum retransmission timeout (RTO) of any common stack (Linux; RFC 6298 asks for 1 s)."""
+"""Minimum retransmission timeout (RTO) of common stacks: 200 ms on Linux. RFC 6298 asks for 1 s."""
 
 
 def of_largest(analysis: Analysed) -> Verdict:
@@ -40,7 +40,7 @@ def of_largest(analysis: Analysed) -> Verdict:
         analysis.connections.filter(~capture_quality.has_jumped()) if _has(capture, capture_quality.CLOCK_JUMP) else analysis.connections
     )
     most = timed.select("conn", data=data).top_k(1, by=["data", "conn"], reverse=[False, True])
-    chosen = most.collect()["conn"].to_list()  # select the connection number first, because a full row takes 3 kB
+    chosen = most.collect()["conn"].to_list()  # only the number, because a full row takes 3 kB
     rows = analysis.connections.filter(pl.col("conn").is_in(chosen)).collect()
     if rows.is_empty() and _has(capture, capture_quality.CLOCK_JUMP):
         return Verdict("The clock of this capture jumped while its connections lasted, so it cannot show where the time went.")
@@ -80,7 +80,7 @@ def _has(capture: Mapping[str, Any], reason: str) -> bool:
 def _advice(
     capture: Mapping[str, Any], row: Mapping[str, Any], direction: Direction, directions: Sequence[Direction], listed: Sequence[Finding]
 ) -> str:
-    """Return what to do if no finding is a fault, in the described direction or else in the other one."""
+    """Return what to do if no finding is a fault. The described direction is searched first, then the other direction."""
     if direction.main_cause == "unknown" and (words := _what_would_show_it(capture, row, direction)):
         return words
     rule = causes.of_cause(direction.main_cause)
@@ -103,9 +103,10 @@ def _advice(
 
 
 def _resent_ends(row: Mapping[str, Any], direction: Direction) -> str:
-    """Return how often a host sent its SYN and its FIN, if opening or closing took at least as long as the timers of the repeated segments.
+    """Return how often each host sent its SYN and its FIN; empty if no host had to repeat one.
 
-    If the capture or the path has duplicated a SYN or FIN, the copies follow each other faster.
+    A host repeats a SYN or a FIN when its timer expires, so the opening or closing must have taken at least as long as the timers. A copy
+    that the capture or the path made needs no timer.
     """
     said = []
     for side, from_client in SIDES.items():

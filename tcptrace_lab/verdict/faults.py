@@ -10,7 +10,14 @@ from tcptrace_lab.verdict.result import Analysed, Verdict
 
 
 def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why: str) -> Verdict:
-    """Return the verdict on a fault. `as_much` names another fault of equal cost, or is empty; for `why`, see `Verdict`."""
+    """Return the verdict on a fault.
+
+    Args:
+        analysis: the analysis of the capture.
+        faults: findings on one family of faults, in one direction.
+        as_much: text on another fault of equal cost; can be empty.
+        why: see `Verdict`.
+    """
     first = faults[0]
     row, account = rows_of(analysis, first.conn)
     if first.connections > 1:

@@ -1,4 +1,4 @@
-"""Describes which data a capture lacks to show a cause, and how to capture these data."""
+"""Describes what a capture lacks to show a cause, and how to make a better capture."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def what(row: Mapping[str, Any], *, from_client: bool) -> str:
 
 
 def start(row: Mapping[str, Any]) -> str:
-    """Return advice if the capture begins within the connection, and so does not show window scale, MSS and RTT; else empty."""
+    """Return advice for a capture that begins within the connection; else empty. Such a capture does not show window scale, MSS and RTT."""
     return "start the capture before the connection opens" if "start_missing" in (row["quality_reasons"] or ()) else ""

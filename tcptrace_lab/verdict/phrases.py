@@ -23,21 +23,20 @@ LOST_TO_READER: Final = Clause("small or zero receive window: the application on
 LOST_TO_LOSSES: Final = "packet loss (loss recovery and a reduced congestion window)"
 
 LOST_TO_NO_LOSSES: Final = "spurious retransmits (needless recovery and a reduced congestion window)"
-"""Phrases for several causes of one family. The last phrase applies if segments were retransmitted although none was lost."""
+"""What took the time, for several causes of one family. `LOST_TO_NO_LOSSES` is used if all retransmits were spurious."""
 
 SAME_SILENCE: Final = 0.9
-"""If the peer's application was silent for at least this share of the wait for its messages, the wait and the silence are the same (a
-heuristic)."""
+"""If the peer's application is silent for at least this share of the wait, the wait and the silence are the same (a heuristic)."""
 
 WORTH_SAVING: Final = 0.01
-"""A smaller share of the active time is not worth saving (a heuristic)."""
+"""Minimum share of the active time that is worth saving (a heuristic)."""
 
 NOT_THE_PEERS: Final = frozenset({"idle", "peer", "network", "close", "unknown"})
-"""Causes of the peer's direction that do not explain why this direction waited for the peer."""
+"""Causes in the peer's direction that do not explain why this direction waited for the peer."""
 
 
 def saving(ns: int, active_ns: int) -> str:
-    """Return how much time a cure saves. A cure cannot save the time that the path needs for the data."""
+    """Return how much time a cure saves. The time that the path needs for the data cannot be saved."""
     return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "almost nothing: the path needs this time for the data"
 
 
@@ -49,10 +48,8 @@ def fixable(direction: Direction, ns: int, lost_to: str) -> str:
 def main_phrase(direction: Direction, other: Direction, where: str) -> str:
     """Return the phrase for the cause that took most of the direction's time.
 
-    If this cause is `peer`, `other` (the opposite direction) shows what the peer did.
-
-    If the peer's application was silent for nearly all of this time (`SAME_SILENCE`), the phrase names the silence, as the card in the
-    report does.
+    If this cause is `peer`, the phrase also says what delayed the peer, from `other` (the opposite direction). If the peer's application
+    was silent for nearly all of the time (`SAME_SILENCE`), the phrase names only the silence.
     """
     rule = causes.of_cause(direction.main_cause)
     if direction.main_cause == "idle":
@@ -77,7 +74,7 @@ def main_phrase(direction: Direction, other: Direction, where: str) -> str:
 
 
 def _meanwhile(other: Direction, ns: int) -> str:
-    """Return what delayed the peer for at least half of this time: `: the application on 10.0.0.2 (server) was not sending`."""
+    """Return what delayed the peer for at least half of the time `ns`: `: the application on 10.0.0.2 (server) was not sending`."""
     own = {cause: spent for cause, spent in other.ns.items() if cause not in NOT_THE_PEERS}
     best = max(own, key=lambda cause: own[cause])
     if own[best] < ns / 2:
@@ -87,7 +84,7 @@ def _meanwhile(other: Direction, ns: int) -> str:
 
 
 def fault_words(faults: tuple[Finding, ...], direction: Direction) -> tuple[str, str]:
-    """Return what took the time (`Direction.fill_in` fills in the addresses later), and what fixes it."""
+    """Return what took the time, and what fixes it. The first text still contains placeholders for `Direction.fill_in`."""
     first = faults[0]
     if first.id == deadlock.FINDING:
         return deadlock.LOST_TO, direction.fill_in(deadlock.CURE)
@@ -109,17 +106,17 @@ def _of_several(faults: tuple[Finding, ...], direction: Direction, rule: causes.
 
 
 def where_phrase(analysis: Analysed, direction: Direction) -> str:
-    """Return the phrase that names the connection; empty if the capture has only one."""
+    """Return the phrase that names the connection; empty if the capture has only one connection."""
     if analysis.capture["connections"] <= 1:
         return ""
     return direction.fill_in(f" in connection {direction.row['conn']} ({{sender}} → {{receiver}})")
 
 
 def other_connections(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
-    """Return text on the other connections with findings of this family of faults: their number and the time that these connections lose.
+    """Return text on other connections with findings of this family of faults: their number, and the time that they lose.
 
-    Findings of severity `info` do not count. If the capture has more findings than are reported, the text says "at least". The text
-    is empty if there are no other connections.
+    Findings of severity `info` do not count. If the capture has more findings than are reported, the text says "at least". The text is
+    empty if there are no other connections.
     """
     others = [
         one

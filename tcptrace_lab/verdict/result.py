@@ -21,7 +21,7 @@ class Analysed(Protocol):
 
     @property
     def capture(self) -> Mapping[str, Any]:
-        """The "capture" object of the JSON."""
+        """The object `capture` of the JSON."""
 
     @property
     def connections(self) -> pl.LazyFrame:
@@ -47,16 +47,16 @@ class Verdict:
     Attributes:
         sentence: one sentence, with a full stop.
         conn, from_client: the direction that the sentence describes; None if it describes none.
-        cost_ns: cost of the fault in that direction; None without a fault.
-        life_ns: duration of that direction; None if the sentence describes none.
+        cost_ns: cost of the fault in the direction; None without a fault.
+        life_ns: duration of the direction; None if the sentence describes none.
         active_ns: the part of `life_ns` in which the direction was not idle; None if the sentence describes none.
         findings: the findings on which the sentence is based.
-        causes: the causes that took most of the time according to the sentence: one cause, or several that belong together; empty if the
-            sentence names none.
-        confidence: confidence that these causes took most of the time; None if the sentence names no cause.
-        why: the reason for the choice of that direction, in a few words; empty if the sentence describes none.
-        row, account: rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of that connection; empty without one.
-        rivals: causes that explain the time equally well, if the sentence names none; may be empty.
+        causes: the causes that took most of the time according to the sentence: one cause, or several of one family; empty if the sentence
+          names no cause.
+        confidence: confidence that `causes` took most of the time; None if the sentence names no cause.
+        why: the reason for the choice of the direction, in a few words; empty if the sentence describes none.
+        row, account: rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of the connection `conn`; empty without a connection.
+        rivals: causes that explain the time equally well, if the sentence names no cause; can be empty.
     """
 
     sentence: str

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.capture_api import CaptureApi
 
 AT_ONCE = 4
-"""Maximum number of answers computed at the same time. This limits memory; further requests wait."""
+"""Maximum number of answers computed at the same time, which limits memory. Further requests wait."""
 
 _BLOCK_BYTES = 262_144
 
@@ -123,7 +123,7 @@ def application(routes: list[Route]) -> Starlette:
 
 
 def made(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
-    """Return an endpoint that computes its answer in a thread, and answers an error with one line of text."""
+    """Return an endpoint that computes its answer in a thread. The answer to an error is one line of text."""
 
     def locked(request: Request) -> Response:
         with _room:
@@ -146,7 +146,7 @@ _STATUS: dict[type[Exception], int] = {Changed: 409, Vanished: 410}
 
 
 async def static(request: Request) -> Response:
-    """Answer with one of the static files that pages need; no other file is ever read."""
+    """Answer with one of the static files that pages need. No other file is ever read."""
     found = pages.static(request.path_params["name"])
     if found is None:
         return error(404, "no such file", as_json=False)
@@ -155,7 +155,7 @@ async def static(request: Request) -> Response:
 
 
 def download(rows: pl.LazyFrame, form: str, request: Request) -> Response:
-    """Return rows as a file. The rows are first written to an unnamed temporary file, so that an error can still become an error page."""
+    """Return rows as a file. They are first written to an unnamed temporary file, so that an error can still become an error page."""
     file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed when the answer is sent)
     if form == "csv":
         text_of_lists(rows).sink_csv(file)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.capture_api import CaptureApi
 
 FRESH_S = 30.0
-"""After this many seconds, the sums of an archive are read again, because a batch may have added captures."""
+"""Seconds after which the sums of an archive are read again, because a batch may have added captures."""
 
 QUERY_ROWS, DOWNLOAD_ROWS = 1_000, 100_000
-"""Maximum number of rows in the answer to a query, on the page and as CSV."""
+"""Maximum number of rows in the answer to a query: on the page, and as CSV."""
 
 QUERY_S = 20.0
 """Maximum time of a query, in seconds."""
@@ -122,7 +122,7 @@ class ArchiveApi:
             return self._sums[1:]
 
     def overview(self) -> dict[str, Any]:
-        """`api/archive`."""
+        """Answer `api/archive`."""
         sums, captures = self._read()
         totals, ids = sums["totals"], captures["capture"].to_list()
         duration_ns = 0 if totals["first_ts_ns"] is None else totals["last_ts_ns"] - totals["first_ts_ns"]
@@ -161,7 +161,7 @@ class ArchiveApi:
         }
 
     def captures(self, asked: Mapping[str, str]) -> dict[str, Any]:
-        """`api/archive/captures`. Raises BadRequest."""
+        """Answer `api/archive/captures`. Raises BadRequest."""
         offset, limit = parameters.page(asked)
         by = parameters.text(asked, "sort") or "first_ts_ns"
         if by not in _CAPTURES:
@@ -174,12 +174,12 @@ class ArchiveApi:
         return {"total": rows.height, "columns": _columns(_CAPTURES), "rows": ordered.slice(offset, limit).to_dicts()}
 
     def query(self, asked: Mapping[str, str]) -> dict[str, Any]:
-        """`api/archive/query`. Raises BadRequest and TakesTooLong."""
+        """Answer `api/archive/query`. Raises BadRequest and TakesTooLong."""
         answer: dict[str, Any] = json.loads(self._answer(asked, QUERY_ROWS, "json"))
         return answer
 
     def query_csv(self, asked: Mapping[str, str]) -> bytes:
-        """`api/archive/query.csv`. Raises BadRequest and TakesTooLong."""
+        """Answer `api/archive/query.csv`. Raises BadRequest and TakesTooLong."""
         return self._answer(asked, DOWNLOAD_ROWS, "csv")
 
     def _answer(self, asked: Mapping[str, str], limit: int, form: str) -> bytes:
@@ -265,7 +265,7 @@ def _rows(columns: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[dict[st
 
 
 def _over_time(sums: Mapping[str, Any], groups: str, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the first rows of a table of groups. Each row has the periods of `_trend` and the share that was lost in each, in percent."""
+    """Return the first rows of a table of groups. `trend` in a row has the share that was lost in each period of `_trend`, in percent."""
     rows, periods = _rows(sums[groups], wanted), sums["trend"]["buckets"]
     for place, row in enumerate(rows):
         shares = dict(zip(*sums[groups]["sparks"].get(str(place), ([], [])), strict=True))

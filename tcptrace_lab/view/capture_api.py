@@ -1,6 +1,6 @@
 """Answers to the browser's requests about one capture. Each answer is a dictionary of JSON values.
 
-Times are in ns since the first packet of the capture or, for one connection, since its first segment.
+Times are in ns. They count from the first packet of the capture or, for one connection, from its first segment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CaptureApi:
     """Answers requests about one capture."""
 
     def __init__(self, store: Store, provenance: Sequence[str] = ()) -> None:
-        """`provenance` has the lines for the foot of a page."""
+        """Answer from the tables of `store`. `provenance` has the lines for the foot of a page."""
         self.store = store
         self.connections = Connections(store)
         self._provenance = list(provenance)
@@ -47,7 +47,7 @@ class CaptureApi:
         return self
 
     def overview(self) -> dict[str, Any]:
-        """`api/capture`."""
+        """Answer `api/capture`."""
         facts = self.store.facts
         capture = facts["capture"]
         first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
@@ -84,12 +84,12 @@ class CaptureApi:
         return [{"cause": cause, "title": schema.CAUSES[cause], "colour": causes.OURS[cause].colour, "ns": ns} for cause, ns in spent]
 
     def timeline(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """`api/timeline`. Raises BadRequest."""
+        """Answer `api/timeline`. Raises BadRequest."""
         from_ns, to_ns = parameters.window(query, self._duration_ns + 1)
         return timeline.read(self.store.folder, self.store.facts["bin_ns"], from_ns, to_ns, parameters.width(query))
 
     def connection(self, conn: int) -> dict[str, Any]:
-        """`api/connection/N`. Raises NotFound."""
+        """Answer `api/connection/N`. Raises NotFound."""
         row = self._row(conn)
         begin_ns = row["first_ts_ns"]
         chosen = pl.DataFrame([row], schema=schema.CONNECTIONS.polars_schema())
@@ -114,7 +114,7 @@ class CaptureApi:
         }
 
     def _finding(self, one: dict[str, Any], begin_ns: int | None) -> dict[str, Any]:
-        """Return a finding, and the longest wait that it is about, so that the page can jump to this wait."""
+        """Return a finding with its longest wait, so that the page can jump to this wait."""
         waits = pl.col("cause").is_in(one["causes"]) & (pl.col("from_client") == bool(one["from_client"]))
         longest = (
             self.store.waits.of(one["connection"]).filter(waits, stalls.IS_STALL).select("start_ns", "end_ns").collect()
@@ -128,12 +128,12 @@ class CaptureApi:
         return {**{name: value for name, value in one.items() if name not in {"place", "causes"}}, **place}
 
     def figures(self, conn: int, query: Mapping[str, str]) -> Drawings:
-        """`api/connection/N/figures`. Raises NotFound and BadRequest."""
+        """Answer `api/connection/N/figures`. Raises NotFound and BadRequest."""
         row = self._row(conn)
         return windows.figures(self.store, row, parameters.window(query, self._length_ns(row)), parameters.width(query))
 
     def table(self, conn: int, name: str, query: Mapping[str, str]) -> dict[str, Any]:
-        """`api/connection/N/TABLE`. Raises NotFound and BadRequest."""
+        """Answer `api/connection/N/TABLE`. Raises NotFound and BadRequest."""
         row = self._row(conn)
         is_part = parameters.number(query, "from_ns") is not None or parameters.number(query, "to_ns") is not None
         window_ns = parameters.window(query, self._length_ns(row)) if is_part else None
@@ -145,7 +145,7 @@ class CaptureApi:
         return tables.rows(self.store, conn, name)
 
     def frame(self, frame: int, query: Mapping[str, str]) -> dict[str, Any]:
-        """`api/frame/N`. Raises NotFound and BadRequest."""
+        """Answer `api/frame/N`. Raises NotFound and BadRequest."""
         return frames.packet(self.store, frame, parameters.number(query, "connection"))
 
     @staticmethod

@@ -1,6 +1,6 @@
 """The list of connections: search, filters, order, pages, downloads.
 
-The connection numbers that a search finds are kept for the next page of the same search; rows are read when they are shown.
+A search keeps the connection numbers that it finds for the next page of results. Rows are read when they are shown.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Connections:
     """The list of connections of one capture."""
 
     def __init__(self, store: Store) -> None:
-        """`store` has the tables."""
+        """List the connections in `store`."""
         self._store = store
         self._found: OrderedDict[tuple[str, ...], pl.Series] = OrderedDict()
         self._lock = threading.Lock()
@@ -80,7 +80,7 @@ class Connections:
                 return self._found[key]
         by, descending = _order(query)
         rows = self._store.listing.filter(_condition(query)).select("id", *({by} - {"id"})).collect()
-        numbers = rows.sort(by, descending=descending, nulls_last=True, maintain_order=True)["id"]  # rows with equal values stay by number
+        numbers = rows.sort(by, descending=descending, nulls_last=True, maintain_order=True)["id"]  # ties stay sorted by number
         with self._lock:
             self._found[key] = numbers
             while len(self._found) > KEPT:
@@ -136,7 +136,7 @@ def _one_of(query: Mapping[str, str], name: str, values: Collection[str]) -> str
 
 
 def _has(word: str) -> pl.Expr:
-    """Return whether a word is in an endpoint, the label, the main cause or a finding of a connection, or is its number."""
+    """Return whether an endpoint, the label, the main cause or a finding of a connection contains `word`, or its number equals `word`."""
     places = [pl.col(name).cast(pl.String).str.to_lowercase() for name in ("client", "server", "label", "dominant_cause")]
     places.append(pl.col("findings").list.join(" "))
     is_number = pl.col("id") == int(word) if word.isascii() and word.isdigit() and len(word) < _DIGITS else pl.lit(value=False)
@@ -149,7 +149,7 @@ def _either(what: str, test: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
 
 
 def _canonical(address: str) -> str:
-    """Return a complete address in the form that the tables use; any other text, such as a part of an address, unchanged."""
+    """Return a complete address in the form that the tables use. Any other text, such as a part of an address, is returned unchanged."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

@@ -68,7 +68,10 @@ class Opener:
         say: Callable[[str], None] | None = None,
         doing: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """The tables stay in use until no `CaptureApi` refers to them, or `stack` is closed. For the other arguments see `build.build`."""
+        """Prepare to open captures. `build.build` describes the arguments other than `stack`.
+
+        The tables of a capture stay in use until no `CaptureApi` refers to them, or until `stack` is closed.
+        """
         self._stack = stack
         self._now = now
         self._anonymizer = anonymizer

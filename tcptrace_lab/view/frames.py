@@ -33,7 +33,7 @@ _RELEASED = {
 
 
 def packet(store: Store, frame: int, conn: int | None = None) -> dict[str, Any]:
-    """Return everything on the segment of a frame. If the frame carries several segments, the segment of `conn` or else the first is used.
+    """Return everything on the segment of a frame. In a frame with several segments, the segment of `conn` or else the first is used.
 
     Raises:
         NotFound: there is no such frame, or the frame carries no segment (of this connection).
@@ -88,7 +88,7 @@ def _wait(store: Store, segment: dict[str, Any], origin_ns: int) -> dict[str, An
 
 
 def sentence(segment: dict[str, Any], wait: dict[str, Any] | None) -> str:
-    """Return in one line why the segment was not sent earlier."""
+    """Say in one line why the segment was not sent earlier."""
     who = "client" if segment["from_client"] else "server"
     if not segment["payload_bytes"] and not segment["flags"] & _DEPARTS:
         return f"The {who} sent this segment at once, because it carries no data ({kind_words(segment)})."

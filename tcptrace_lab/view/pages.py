@@ -1,8 +1,8 @@
 """The explorer's pages and static files.
 
-The server renders into a page what the reader should see at once: the headline, the capture quality, the findings. The script of the page
-then requests all other data from the server. Strings from a capture never become markup: Jinja2 escapes them here, and the scripts only set
-text. The content security policy forbids inline scripts, and permits requests to this server only.
+A page contains what the reader should see at once: the headline, the capture quality, the findings. Its script then requests all other data
+from the server. Strings from a capture never become markup: Jinja2 escapes them here, and the scripts only set text. The content security
+policy forbids inline scripts, and permits requests to this server only.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def page(kind: Kind, data: Mapping[str, Any], above: str = "") -> str:
 
     Args:
         kind: which page.
-        data: what the API answers for the same subject: `api/capture`, `api/connection/N`, `api/archive`, `api/pair`; for `error`, the
-            `status` and a `message` of one line.
+        data: answer of the API for the subject of the page: `api/capture`, `api/connection/N`, `api/archive`, `api/pair`. For `error`, the
+          `status` and a `message` of one line.
         above: name of the page from which a capture was opened (two folders up); empty if there is none.
     """
     template = environment(_HERE / "templates").get_template(f"{kind}.html.j2")
@@ -69,7 +69,7 @@ def static(name: str) -> tuple[bytes, str] | None:
 
 @cache
 def _files() -> dict[str, tuple[bytes, str]]:
-    """Return contents and media type by name: our own files, and those of the report that the explorer shares."""
+    """Return contents and media type by name: our own files, and files of the report that the explorer shares."""
     shared = [STATIC / name for name in ("report.css", "figures.js")]
     own = [path for path in _HERE.joinpath("static").iterdir() if path.suffix in _MEDIA_TYPES]
     files = {path.name: (path.read_bytes(), _MEDIA_TYPES[path.suffix]) for path in [*shared, *own]}

@@ -13,7 +13,7 @@ MAX_LENGTH = 4_000
 """Maximum length of a parameter's value, in characters."""
 
 MAX_ROWS = 500
-"""Maximum number of rows of one answer; downloads contain all rows."""
+"""Maximum number of rows of one answer. Downloads contain all rows."""
 
 MAX_WIDTH = 4_000
 """Maximum number of pixel columns of a figure."""
@@ -44,7 +44,7 @@ def number(query: Mapping[str, str], name: str) -> int | None:
 
 
 def bounded(query: Mapping[str, str], name: str, default: int, most: int) -> int:
-    """Return a number from 0 to `most`; `default` if it is not given."""
+    """Return a parameter as a number from 0 to `most`; `default` if it is not given."""
     found = number(query, name)
     if found is not None and not 0 <= found <= most:
         raise BadRequest(f"{name} must be between 0 and {most:,}")
@@ -57,12 +57,12 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def page(query: Mapping[str, str]) -> tuple[int, int]:
-    """Return `offset` and `limit` of a table."""
+    """Return the parameters `offset` and `limit` of a table."""
     return bounded(query, "offset", 0, _MAX_NUMBER), bounded(query, "limit", 100, MAX_ROWS)
 
 
 def window(query: Mapping[str, str], end_ns: int) -> tuple[int, int]:
-    """Return `from_ns` and `to_ns`, limited to the range from 0 to `end_ns`; the whole range if they are not given."""
+    """Return the parameters `from_ns` and `to_ns`, limited to the range from 0 to `end_ns`; the whole range if they are not given."""
     first, last = number(query, "from_ns"), number(query, "to_ns")
     from_ns, to_ns = max(first or 0, 0), min(end_ns if last is None else last, end_ns)
     if last is not None and first is not None and last <= first:
@@ -71,5 +71,5 @@ def window(query: Mapping[str, str], end_ns: int) -> tuple[int, int]:
 
 
 def width(query: Mapping[str, str]) -> int:
-    """Return `width` in pixel columns, at least one."""
+    """Return the parameter `width` in pixel columns, at least one."""
     return max(bounded(query, "width", 1_000, MAX_WIDTH), 1)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class Problem(Exception):
-    """A request that cannot be answered; the user sees the text of this error."""
+    """A request that cannot be answered. The user sees the text of this error."""
 
     status: ClassVar[int] = 500
 
@@ -18,12 +18,12 @@ class BadRequest(Problem):
 
 
 class NotFound(Problem):
-    """There is no such thing."""
+    """The requested thing does not exist."""
 
     status = 404
 
 
 class TakesTooLong(Problem):
-    """The answer needs more time than a request may take."""
+    """The answer takes longer than a request is allowed to take."""
 
     status = 503

@@ -1,8 +1,8 @@
 """Runs a query of the explorer's SQL box in a process of its own: `python -m tcptrace_lab.view.query_process ARCHIVE ROWS csv|json`.
 
 The process reads the query from standard input and writes the answer to standard output. The system limits processor time, memory and the
-size of files (setrlimit(2)), so that no query can fill the disk or the memory. The caller ends the process when it takes too long. A query
-can read only the tables of the archive: Polars' table functions, which read files, are rejected, and so is every statement except SELECT.
+size of files (setrlimit(2)), so that no query can fill the disk or the memory. The caller ends a process that takes too long. A query can
+read only the tables of the archive. All statements except SELECT are rejected, and so are Polars' table functions, which read files.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _plain(value: object) -> Any:  # noqa: ANN401  (anything that JSON has)
 
 
 def main(root: str, limit: int, form: str, sql: str) -> int:
-    """Answer one query. Returns the exit code: 2 if the query is invalid, with one line on standard error that says why."""
+    """Answer one query and return the exit code. For an invalid query, the code is 2, and one line on standard error says why."""
     _limit()
     from tcptrace_lab.archive.dataset import query  # noqa: PLC0415  (after the limits)
     from tcptrace_lab.outputs.export import text_of_lists  # noqa: PLC0415

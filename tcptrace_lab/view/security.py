@@ -1,10 +1,10 @@
 """Access control: only a browser on this machine that has the URL gets answers.
 
-- Other machines: the server listens on loopback addresses alone (`server`).
-- Other users of this machine, and other programs: the random token in the path, compared in constant time.
-- Other web sites: `Host` must name a loopback address and our port, so a name that an attacker points at 127.0.0.1 (DNS rebinding) is
-  refused; `Origin` and `Sec-Fetch-Site`, where the browser sends them, must be our own.
-- The captured data themselves: a policy that forbids inline scripts, other servers and frames.
+- Other machines get no answer, because the server listens only on loopback addresses (`server`).
+- Other users and programs of this machine do not know the random token in the path. It is compared in constant time.
+- Other web sites are refused. `Host` must name a loopback address and our port, so a name that an attacker points at 127.0.0.1 (DNS
+  rebinding) does not work. `Origin` and `Sec-Fetch-Site`, where the browser sends them, must be our own.
+- The captured data cannot run scripts: the content security policy forbids inline scripts, other servers and frames.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_QUERY_BYTES = 16_384
-"""Longest query string."""
+"""Length of the longest query string."""
 
 HEADERS = {
     "Content-Security-Policy": pages.POLICY,
@@ -43,7 +43,7 @@ class Guard:
     """Rejects requests that are not allowed. Removes the token from the path of all other requests, and passes these requests on."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str]) -> None:
-        """`hosts` are the accepted values of the header `Host`, such as `127.0.0.1:8080`."""
+        """Guard `app`. `hosts` are the accepted values of the header `Host`, such as `127.0.0.1:8080`."""
         self._app = app
         self._token = token.encode()
         self._hosts = frozenset(hosts)
@@ -84,7 +84,7 @@ class Guard:
 
 
 def _wrong(scope: Scope, headers: Headers, path: str) -> tuple[int, str] | None:
-    """Return status and text if a request is refused although its token is right."""
+    """Return status and text for a request that is refused although its token is right; None if the request is allowed."""
     if is_api(path) and headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         return 403, "requests of other web sites are refused"
     if scope["method"] not in METHODS:
@@ -100,7 +100,7 @@ def is_api(path: str) -> bool:
 
 
 def error(status: int, message: str, *, as_json: bool) -> Response:
-    """Return an error page or JSON document: one line that says why the request is not answered."""
+    """Return an error page or JSON document with one line that says why the request is not answered."""
     if as_json:
         return JSONResponse({"error": message}, status)
     return HTMLResponse(pages.page("error", {"status": status, "message": message}), status)

@@ -25,7 +25,7 @@ _SCHEMAS = {
 }
 
 _TIMES = {"ledger": "start_ns", "stalls": "start_ns", "messages": "first_ts_ns", "transactions": "request_ts_ns", "segments": "ts_ns"}
-"""The column by which a window selects rows."""
+"""Table → the column by which a window selects rows."""
 
 _INSTANTS = ("start_ns", "end_ns")
 _KINDS = {Unit.NS: "duration", Unit.BYTES: "bytes", Unit.SEGMENTS: "count", Unit.FRAME: "frame", Unit.OFFSET: "integer"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.connections.anonymizer import Anonymizer
 
 HREFS = ["capture/0/", "capture/1/"]
-"""The explorers of the two captures."""
+"""URLs of the explorers of the two captures."""
 
 
 def pair(paths: Sequence[str], anonymizer: Anonymizer | None = None) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def pair(paths: Sequence[str], anonymizer: Anonymizer | None = None) -> dict[str
 
 
 def compared(paths: Sequence[str], anonymizer: Anonymizer | None = None) -> dict[str, Any]:
-    """Return the answer of `api/pair` for a capture before a change and one after it."""
+    """Return the answer of `api/pair` for a capture before a change and a capture after it."""
     first, second = (analyze(path, anonymizer=anonymizer) for path in paths)
     found = page.data(of_runs([[of_analysis(first)], [of_analysis(second)]]))
     columns = [

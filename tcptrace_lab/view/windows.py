@@ -1,8 +1,8 @@
 """Draws the report's figures for one window of a connection.
 
-The figures are thinned to the pixel columns of the screen. A narrow window shows single segments. If a connection has at most `SMALL_ROWS`
-segments, all of them are read. For a larger connection, its state before the window is computed, and then only the segments of the window
-are read. If the window itself is too large, it is drawn batch by batch.
+The figures are thinned to the pixel columns of the screen; a narrow window shows single segments. All segments of a connection with at most
+`SMALL_ROWS` segments are read. For a larger connection, the state before the window is computed, and then only the segments of the window
+are read. A window that is itself too large is drawn batch by batch.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.cached.store import Store
 
 SMALL_ROWS = 100_000
-"""A connection with at most this many segments is always read as a whole. For a larger connection, computing the state before the window
+"""Number of segments up to which a connection is always read as a whole. For a larger connection, computing the state before the window
 takes less time."""
 
 WHOLE_ROWS = 400_000
 """Maximum number of segments drawn at once: about 60 MB with everything that is computed from them."""
 
 _POINTS_PER_COLUMN = 3
-"""Number of points of a line per pixel column (`downsampling` keeps up to four: first, last, lowest, highest)."""
+"""Number of points of a line per pixel column. `downsampling` keeps up to four: first, last, lowest, highest."""
 
 _MAX_POINTS = 6_000
 
@@ -88,9 +88,9 @@ def _direction(
 
 
 def _state(before: pl.LazyFrame, *, from_client: bool) -> State:
-    """Return the state of a direction after some rows, as `engine.figures.Tracker` keeps it.
+    """Return the state of a direction after the rows `before`, as `engine.figures.Tracker` keeps it.
 
-    One pass computes it without keeping the rows in memory.
+    A query computes it without keeping the rows in memory.
     """
     mine, alive = pl.col("from_client") == from_client, ~has(RST)
     syn_and_fin = ((pl.col("flags") & 1) + ((pl.col("flags") & 2) // 2)).cast(pl.Int64)

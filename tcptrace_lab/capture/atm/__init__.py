@@ -2,7 +2,9 @@
 
 - `cost`: cells per packet, and the share of the line rate left for TCP payload.
 - `aal5`: AAL5 PDUs and ATM cells, byte by byte.
-- `source`: reads the IP packets of a capture. `forms`: builds the frames of each output format. `records`: writes them.
+- `source`: reads the IP packets of a capture.
+- `forms`: builds the frames of each output format.
+- `records`: writes frames and ERF records to a file.
 - `conversion`: converts a TCP capture to a capture of an ATM link.
 """
 

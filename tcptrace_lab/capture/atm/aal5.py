@@ -20,7 +20,7 @@ _CRC_TABLE = tuple(_crc_of_byte(byte) for byte in range(256))
 
 
 def crc32(data: bytes) -> int:
-    """Return AAL5's CRC-32 (I.363.5, 9.2.1.2): most significant bit first, initial value and final XOR all ones.
+    """Return the CRC-32 of AAL5 (I.363.5, 9.2.1.2): most significant bit first, initial value and final XOR all ones.
 
     The CRC of the ASCII text "123456789" is FC891918.
     """
@@ -31,7 +31,7 @@ def crc32(data: bytes) -> int:
 
 
 def aal5_pdu(payload: bytes) -> bytes:
-    """Return `payload` with padding and trailer; the result is a multiple of 48 bytes. Raises ValueError above 65,535 bytes of payload."""
+    """Return `payload` with padding and trailer, in a multiple of 48 bytes. Raises ValueError above 65,535 bytes of payload."""
     padded = payload.ljust(cells(len(payload)) * CELL_PAYLOAD_BYTES - AAL5_TRAILER_BYTES, b"\0")
     unsigned = padded + struct.pack(">BBH", 0, 0, len(payload))
     return unsigned + struct.pack(">I", crc32(unsigned))
@@ -51,7 +51,7 @@ def atm_cells(payload: bytes, vpi: int, vci: int) -> list[bytes]:
 
 
 def atm_header(vpi: int, vci: int, *, ends_pdu: bool) -> bytes:
-    """Return a user cell's UNI header, without the HEC byte. Flow control and loss priority are 0.
+    """Return the UNI header of a user cell, without the HEC byte. Flow control and loss priority are 0.
 
     Raises ValueError if VPI or VCI is out of range.
     """

@@ -1,9 +1,9 @@
 """Converts a TCP capture to a capture of an ATM link.
 
-In output forms that record each cell, `convert` can leave out cells to simulate cell loss.
+For output forms that record each cell, `convert` can leave out cells to simulate cell loss.
 
-Caution: cells are timed at the 149.76 Mb/s of OC-3c. If the original link was faster, the cells of one PDU start before the previous PDU
-ends. Timestamps then run backwards, which does not happen on a real link.
+Cells are timed at the 149.76 Mb/s of OC-3c. If the packets of the source follow each other faster, cells of one packet share the time of
+the previous packet, unlike on a real link.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Converted:
 
     Attributes:
         packets: IP packets written.
-        skipped: frames of the source without an IP packet, which are left out.
-        padded: truncated packets of the source that were padded with zeros.
-        cells: cells on the link, lost ones included; None for forms without cells.
+        skipped: frames without an IP packet, which are left out.
+        padded: packets that snaplen had truncated and that were padded with zeros.
+        cells: cells on the link, including the cells that were left out as lost; None for forms without cells.
     """
 
     packets: int
@@ -54,23 +54,24 @@ def convert(
     lose_cells: Collection[int] = (),
     pad_cut: bool = True,
 ) -> Converted:
-    """Write the IP packets of the capture `source` as a capture of `form` to `target`. Times keep nanosecond resolution.
+    """Write the IP packets of the capture `source` to `target`, as a capture of `form`. Times keep nanosecond resolution.
 
     Args:
-        source: pcap or pcapng, uncompressed; link types Ethernet (with VLAN tags), NULL, LOOP, RAW, IPV4, IPV6, SLL, SLL2. Frames
-            without an IP packet are left out.
-        target: the output: a pcap file with nanosecond timestamps, or a file of ERF records.
+        source: uncompressed pcap or pcapng file; link types Ethernet (with VLAN tags), NULL, LOOP, RAW, IPV4, IPV6, SLL, SLL2. Frames
+          without an IP packet are left out.
+        target: output file: pcap with nanosecond timestamps, or ERF records.
         form: an `AtmForm` or its value.
         vpi: virtual path identifier of both directions, 0 to 255; ignored by forms without ATM headers.
         vci: virtual channel identifier of both directions, 0 to 65,535; ignored by forms without ATM headers.
         lose_cells: indices of the cells to leave out, as if they were lost. The first cell of the file has index 0. Only for forms with
-            cells.
-        pad_cut: if True, a packet that snaplen truncated is padded with zeros to the length in its IP header. All lengths and the number of
-            cells are then correct, but checksums are wrong. If False, a truncated packet is an error.
+          cells.
+        pad_cut: True pads a packet that snaplen truncated with zeros to the length in its IP header. All lengths and the number of cells
+            are
+          then correct, but checksums are wrong. False makes a truncated packet an error.
 
     Raises:
         UsageError: the form, a link type, the VPI, the VCI or a cell index is invalid; the form cannot represent a packet or its time; a
-            truncated packet must not be padded (`pad_cut`), or lacks a part of its headers.
+          truncated packet must not be padded (`pad_cut`), or lacks a part of its headers.
         CaptureUnreadable: `source` is neither pcap nor pcapng (NotACapture), is damaged, or ends within a record.
         OSError: a file cannot be opened, read or written. After an error while converting, `target` is removed.
     """
@@ -143,7 +144,7 @@ class _Conversion:
         return packet.ljust(wire_bytes, b"\0")
 
     def _records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
-        """Return the frames or ERF records of a packet, with their times."""
+        """Yield the frames or ERF records of a packet, with their times."""
         if self._form.is_cells:
             yield from self._cell_records(ts_ns, packet)
             return
@@ -151,10 +152,11 @@ class _Conversion:
         yield ts_ns, body if self._layout.erf_type is None else erf_record(ts_ns, self._layout.erf_type, body)
 
     def _cell_records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
-        """Return the cell records of a packet, in time order.
+        """Yield the cell records of a packet, in time order.
 
-        The last cell of the PDU has the packet's time. The other cells precede it back to back, at OC-3c's rate, but not before the
-        previous packet of either direction. Both directions use one channel, so the cells of two PDUs are never interleaved.
+        The last cell of the PDU has the packet's time. The other cells precede the last cell back to back, at OC-3c's rate. No cell is
+        earlier than the previous packet, whatever the direction of that packet: both directions use one channel, so the cells of two PDUs
+        are never interleaved.
         """
         pdu_cells = atm_cells(routed(packet), *self._channel)
         for behind, cell in zip(range(len(pdu_cells) - 1, -1, -1), pdu_cells, strict=True):

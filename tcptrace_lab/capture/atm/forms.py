@@ -1,4 +1,4 @@
-"""The output forms of a conversion, and the layout of a frame or record in each form.
+"""The output forms of a conversion, and how a frame or record is built in each form.
 
 Sources: RFC 2684 (encapsulation in AAL5), RFC 2225 (classical IP over ATM), the LINKTYPE registry of tcpdump.org, RFC 1662 (PPP framing),
 Endace's "ERF Types Reference Guide" (EDM11-01).
@@ -31,32 +31,32 @@ class AtmForm(StrEnum):
     """
 
     RFC1483_LLC = "rfc1483-llc"
-    """LINKTYPE_ATM_RFC1483; each packet follows an LLC/SNAP header, routed encapsulation (RFC 2684, 5.1)."""
+    """LINKTYPE_ATM_RFC1483: LLC/SNAP header and IP packet, routed encapsulation (RFC 2684, 5.1)."""
 
     RFC1483_BRIDGED = "rfc1483-bridged"
-    """LINKTYPE_ATM_RFC1483; an Ethernet frame without FCS follows LLC/SNAP 00-80-C2-00-07 and 2 bytes of padding (RFC 2684, 5.2)."""
+    """LINKTYPE_ATM_RFC1483: LLC/SNAP 00-80-C2-00-07, 2 bytes of padding, Ethernet frame without FCS (RFC 2684, 5.2)."""
 
     RFC1483_VCMUX = "rfc1483-vcmux"
     """LINKTYPE_ATM_RFC1483 without LLC/SNAP: the channel carries only IP (RFC 2684, 6.1)."""
 
     CLIP = "clip"
-    """LINKTYPE_ATM_CLIP; each packet follows an LLC/SNAP header, the default of Linux's atmclip (RFC 2225, 5.1)."""
+    """LINKTYPE_ATM_CLIP: LLC/SNAP header and IP packet, the default of Linux's atmclip (RFC 2225, 5.1)."""
 
     CLIP_VCMUX = "clip-vcmux"
-    """LINKTYPE_ATM_CLIP without LLC/SNAP (null encapsulation of Linux's atmclip); the only CLIP form that Wireshark 4.0 reads."""
+    """LINKTYPE_ATM_CLIP without LLC/SNAP (null encapsulation of Linux's atmclip). Wireshark 4.0 reads no other CLIP form."""
 
     FORE_IP = "fore-ip"
-    """Fore adapters without encapsulation: byte-identical to `rfc1483-vcmux`, because no header distinguishes them."""
+    """Fore adapters without encapsulation. The file equals that of `rfc1483-vcmux` byte by byte, because no header distinguishes them."""
 
     SUNATM = "sunatm"
-    """LINKTYPE_SUNATM: traffic type (LLC), VPI, VCI, LLC/SNAP and the packet. The direction is unknown, so every packet is marked as
+    """LINKTYPE_SUNATM: traffic type (LLC), VPI, VCI, LLC/SNAP header and IP packet. The direction is unknown, so every packet is marked as
     received."""
 
     ERF_AAL5 = "erf-aal5"
     """LINKTYPE_ERF, type 4: ATM header without HEC, LLC/SNAP, packet, padding and trailer."""
 
     ERF_CELLS = "erf-cells"
-    """LINKTYPE_ERF, type 3: one record per cell, ATM header without HEC. A record's time is the end of the cell."""
+    """LINKTYPE_ERF, type 3: one record per cell, ATM header without HEC. The time of a record is the end of its cell."""
 
     ERF_ETH = "erf-eth"
     """LINKTYPE_ERF, type 2: 2 bytes of offset and padding, Ethernet frame and FCS."""
@@ -101,7 +101,7 @@ def llc_snap(packet: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=1024)
 def _ethernet(source: bytes, target: bytes, ether_type: int) -> bytes:
-    """An Ethernet header. The MAC addresses are locally administered and end in the last four bytes of the IP addresses."""
+    """Return an Ethernet header. The MAC addresses are locally administered and end in the last four bytes of the IP addresses."""
     from scapy.layers.l2 import Ether  # noqa: PLC0415  (see _llc_snap)
 
     source_mac, target_mac = (":".join(f"{byte:02x}" for byte in b"\x02\0" + address[-4:]) for address in (source, target))
@@ -119,7 +119,7 @@ def _with_fcs(frame: bytes) -> bytes:
     return frame + zlib.crc32(frame).to_bytes(4, "little")
 
 
-# Functions that build the body of a frame or record: (packet, VPI, VCI) → bytes.
+# The following functions build the body of a frame or record: (packet, VPI, VCI) → bytes.
 
 
 def _payload(data: bytes) -> bytes:
@@ -144,7 +144,7 @@ def _alone(packet: bytes, _vpi: int, _vci: int) -> bytes:
 
 def _sunatm(packet: bytes, vpi: int, vci: int) -> bytes:
     llc_traffic = 2
-    atm_header(vpi, vci, ends_pdu=True)  # checks the ranges of VPI and VCI
+    atm_header(vpi, vci, ends_pdu=True)  # called for its check of VPI and VCI
     return struct.pack(">BBH", llc_traffic, vpi, vci) + routed(packet)
 
 
@@ -168,7 +168,13 @@ _ATM_RFC1483, _ATM_CLIP, _SUNATM, _ERF = 100, 106, 123, 197
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How frames of a form are built: link type of the pcap file, function for a frame's body, and ERF record type (None without ERF)."""
+    """How a form builds its frames.
+
+    Attributes:
+        link_type: link type of the pcap file.
+        body: function that builds the body of a frame.
+        erf_type: type of the ERF record; None for forms without ERF.
+    """
 
     link_type: int
     body: Callable[[bytes, int, int], bytes]
@@ -192,5 +198,5 @@ _LAYOUTS = {
 
 
 def layout(form: AtmForm) -> _Layout:
-    """Return the layout of the frames or records of a form."""
+    """Return how the frames or records of a form are built."""
     return _LAYOUTS[form.removeprefix("erf-").removeprefix("file-")]

@@ -1,6 +1,6 @@
 """Writes frames and ERF records to a file, with nanosecond times.
 
-Sources: Endace's "ERF Types Reference Guide" (EDM11-01) and libpcap's pcap-dag.c (ERF records, and their form in pcap files).
+Sources: Endace's "ERF Types Reference Guide" (EDM11-01), and libpcap's pcap-dag.c for ERF records in pcap files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.capture.atm.forms import AtmForm
 
 _ERF_HEADER = struct.Struct(">BBHHH")
-"""Fields after the timestamp: type, flags, record length, number of records lost before this one, length on the wire."""
+"""Fields after the timestamp: type, flags, record length, number of lost records before this record, length on the wire."""
 _ERF_HEADER_BYTES = 8 + _ERF_HEADER.size
 _ERF_VARYING_LENGTH = 0x04
 _ERF_ALIGNMENT_BYTES = 8
@@ -53,9 +53,9 @@ def _aligned(count: int) -> int:
 
 
 def writer(form: AtmForm, file: BinaryIO) -> Callable[[int, bytes], None]:
-    """Return a function that takes a time in ns and bytes, and writes them as one frame or record.
+    """Return a function that takes a time in ns and bytes, and writes the bytes as one frame or record.
 
-    In pcap files, ERF records have no padding, as in libpcap. The function raises ValueError for times before 1970 or after 2106.
+    ERF records in pcap files have no padding, as in libpcap. The returned function raises ValueError for times before 1970 or after 2106.
     """
     from dpkt import pcap  # noqa: PLC0415  (see frames)
 

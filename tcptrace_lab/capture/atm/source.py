@@ -22,7 +22,7 @@ _IPV4_HEADER_BYTES, _IPV6_HEADER_BYTES, _TCP_HEADER_BYTES, _TCP = 20, 40, 20, 6
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame of the source: its captured bytes `data`, and its length on the wire."""
+    """One frame of the source: its time, link type, captured bytes and length on the wire."""
 
     ts_ns: int
     link_type: int
@@ -31,7 +31,7 @@ class Frame:
 
 
 def frames(file: BinaryIO) -> Iterator[Frame]:
-    """Return the frames of a pcap or pcapng file. Raises NotACapture for other formats, and CaptureUnreadable for damaged files."""
+    """Yield the frames of a pcap or pcapng file. Raises NotACapture for other formats, and CaptureUnreadable for damaged files."""
     from dpkt import Error, pcap  # noqa: PLC0415  (only conversions need dpkt)
 
     magic = file.read(4)
@@ -65,7 +65,7 @@ def _pcap_frames(file: BinaryIO) -> Iterator[Frame]:
 
 _PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 _MAX_RECORD_BYTES = 16 << 20
-"""Longer than any frame: a larger length means that the file is damaged."""
+"""No frame is longer than this. A larger length in a record means that the file is damaged."""
 
 
 def _exactly(file: BinaryIO, count: int) -> bytes:
@@ -102,7 +102,7 @@ def _pcapng_frames(file: BinaryIO) -> Iterator[Frame]:
         elif kind in {pcapng.PCAPNG_BT_EPB, pcapng.PCAPNG_BT_PB}:
             number, high, low, captured, wire_bytes = struct.unpack_from("<5I" if little else ">5I", block.ljust(28, b"\0"), 8)
             if kind == pcapng.PCAPNG_BT_PB:
-                number = number & 0xFFFF if little else number >> 16  # the other 16 bits of this field count dropped packets
+                number = number & 0xFFFF if little else number >> 16  # in a packet block, the other 16 bits count dropped packets
             if number >= len(interfaces) or 28 + captured > len(block):
                 raise CaptureUnreadable("damaged: a packet contradicts its block")
             yield _pcapng_frame(interfaces[number], high << 32 | low, block[28 : 28 + captured], wire_bytes)
@@ -116,7 +116,6 @@ def _pcapng_frame(interface: _Interface, ticks: int, data: bytes, wire_bytes: in
 
 
 def _interface(block: Any, order: Literal["little", "big"]) -> _Interface:  # noqa: ANN401  (dpkt publishes no types)
-    """Return the link type and the clock from an interface description block."""
     from dpkt import pcapng  # noqa: PLC0415  (see frames)
 
     options = {option.code: option.data for option in getattr(block, "opts", ())}
@@ -129,8 +128,8 @@ def _interface(block: Any, order: Literal["little", "big"]) -> _Interface:  # no
 def ip_packet(frame: Frame) -> tuple[bytes, int] | None:
     """Return the captured bytes of the IP packet in `frame`, and its length on the wire; None if the frame has no IP packet.
 
-    The length is that in the IP header, limited to the length of the frame after the link-layer header. If the length in the IP header is 0
-    (segmentation offload, BIG TCP), the packet is assumed to fill the frame. Raises ValueError for unsupported link types.
+    The length is that of the IP header, but at most what the frame has after its link-layer header. An IP header with length 0
+    (segmentation offload, BIG TCP) fills the frame. Raises ValueError for unsupported link types.
     """
     offset = _ip_offset(frame)
     packet = b"" if offset is None else frame.data[offset:]
@@ -170,9 +169,9 @@ def _behind_type(data: bytes, at: int, offset: int) -> int | None:
 
 
 def header_bytes(packet: bytes) -> int:
-    """Return the length of the IP and TCP headers, from the captured bytes.
+    """Return the length of the IP and TCP headers.
 
-    If too few bytes were captured to show the length, the result exceeds the captured length.
+    If the captured bytes do not show the length, the result exceeds the number of captured bytes.
     """
     padded = packet.ljust(_IPV6_HEADER_BYTES, b"\0")
     if packet[0] >> 4 == 4:  # noqa: PLR2004  (the version of IP)

@@ -1,1 +1,1 @@
-"""Words that several causes share."""
+"""Texts that several causes share."""

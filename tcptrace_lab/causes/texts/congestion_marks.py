@@ -1,6 +1,6 @@
 """Texts for a path that marks packets as Congestion Experienced (ECN).
 
-On such a path, a queue of unknown length delays segments, and the congestion window is small.
+A path sets ECN marks while its queue is long. The marks keep the congestion window small.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 COLUMNS = ("data_segments", "ce_segments", "cwr_segments")
-"""Columns of `schema.CONNECTIONS` that `stands` needs, without their prefix (`client_` or `server_`)."""
+"""Columns of `schema.CONNECTIONS` that `stands` reads, without their prefix (`client_` or `server_`)."""
 
 FEWEST = 3
-"""Minimum number of marks in one direction. Fewer may be a coincidence (a heuristic)."""
+"""Minimum number of marks in one direction (a heuristic). One or two marks can be a coincidence."""
 
 MARKED_PART = 10
-"""If at least one in this many data segments has a mark or the CWR flag (congestion window reduced), there was a queue for much of the
-transfer (a heuristic)."""
+"""One data segment in ten must be marked, or have the CWR flag (congestion window reduced), to show a long-lived queue (a heuristic)."""
 
 
 def stands(own: Callable[[str], int]) -> bool:

@@ -1,4 +1,4 @@
-"""Texts for a sender whose segments are too large for the path (`path_mtu` detects such segments)."""
+"""Texts for a sender whose segments are too large for the path. `findings.path_mtu` detects such segments."""
 
 from __future__ import annotations
 

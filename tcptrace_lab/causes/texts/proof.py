@@ -1,6 +1,6 @@
-"""Values that prove the cause of a wait (`Rule.proof`): the sender's state as text, and the frames that show it.
+"""The proof of a wait's cause (`Rule.proof`): the sender's state as text, and the frames that show the state.
 
-Each value comes from a row of `schema.STALLS`. Unknown values are omitted.
+Each text is made from one row of `schema.STALLS`. Unknown values are left out.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Value(NamedTuple):
     """One value of a proof.
 
     Attributes:
-        text_of: row of `schema.STALLS` → text; None if unknown.
-        frame: the column with the number of a further frame that shows the value; empty if the frames at both ends of the wait show it.
+        text_of: makes the text from a row of `schema.STALLS`; returns None if the value is unknown.
+        frame: column with the number of a further frame that shows the value; empty if the frames at both ends of the wait show it.
     """
 
     text_of: Callable[[Mapping[str, Any]], str | None]

@@ -1,6 +1,6 @@
-"""Texts for rivals: causes that explain a wait of unknown cause equally well. One text names them, another says what would tell them apart.
+"""Texts for rivals: several causes that explain one wait equally well, so that the cause of the wait is unknown.
 
-The column `rivals` of `schema.LEDGER` contains the names of at least two causes, separated by `|`, or null.
+The column `rivals` of `schema.LEDGER` joins the names of at least two causes with `|`, or is null.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ NAMES: Final = {
     "congestion-window": "the congestion window",
     "pacing": "pacing",
 }
-"""Cause → its words in a text, for each cause that may be a rival (`rust/src/ledger/gates/ambiguous.rs`)."""
+"""Name of each cause that can be a rival (`rust/src/ledger/gates/ambiguous.rs`) → its words in a text."""
 
 _TOLD_APART: Final = {
     "nagle": "a run with TCP_NODELAY on {sender} shows whether Nagle's algorithm is the cause",
     "receiver-window": "a capture from the start of the connection shows the window scale",
 }
 _BY_THE_KERNEL: Final = "TCP_INFO on {sender} during the transfer (Linux: ss -ti) tells them apart"
-"""No kernel counts the segments that Nagle's algorithm delays (docs/how-it-decides.md, 2.8). TCP_INFO shows the other causes: congestion
-window, pacing rate, and whether the application or a buffer limits the sender."""
+"""What distinguishes all other rivals. TCP_INFO shows the congestion window, the pacing rate, and whether the application or a buffer
+limits the sender. No kernel counts the segments that Nagle's algorithm delays (docs/how-it-decides.md, 2.8)."""
 
 
 def names_of(rivals: str | None) -> tuple[str, ...]:
-    """Split a value of a column `rivals` into the names of its causes."""
+    """Split a value of the column `rivals` into the names of the causes."""
     return tuple(rivals.split("|")) if rivals else ()
 
 
@@ -41,5 +41,5 @@ def either(rivals: Sequence[str]) -> str:
 
 
 def told_apart_by(rivals: Sequence[str]) -> str:
-    """Return a clause on what would tell the rivals apart; `{sender}` in it is a placeholder for an address."""
+    """Return a clause on what would show which rival is the cause. Its placeholder `{sender}` stands for an address."""
     return next((words for cause, words in _TOLD_APART.items() if cause in rivals), _BY_THE_KERNEL)

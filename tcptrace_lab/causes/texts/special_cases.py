@@ -1,4 +1,4 @@
-"""Detects the special cases (`Case`) of a direction. In a special case, other texts describe a cause."""
+"""Detects the special cases (`Case`) of a direction, for which a cause needs other texts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 SLOW_ANSWER_TIMES = 2
-"""The SYN-ACK was late if it took more than this many base RTTs; queues may double an RTT. A SYN-ACK answers an earlier SYN if it follows
-the last SYN by less than the base RTT divided by this number (a heuristic)."""
+"""A SYN-ACK that takes more than twice the base RTT is late, because a queue can double an RTT (a heuristic). A SYN-ACK that follows the
+last SYN by less than half the base RTT answers an earlier SYN."""
 
 MOST = 0.5
-"""Each wait at a full window is reduced by one base RTT. If at least this share of the waiting time remains, the receiver explains the
-waits, not the path (a heuristic: the majority decides)."""
+"""One base RTT of each wait at a full window is the path's share. If at least half of the waiting time remains, the receiver explains the
+waits (a heuristic)."""
 
 COLUMNS = (
     *(
@@ -42,16 +42,21 @@ COLUMNS = (
 
 
 def unanswered(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (`of` determines the type)
-    """Return whether the capture contains only SYNs (and RSTs) of the client. `of` is the same function as in `behaviour.refused`.
+    """Return whether the capture contains only SYNs and RSTs of the client. The argument `of` is described in `behaviour.refused`.
 
-    If the client sends other segments, it received answers that the capture lacks.
+    A client that sends other segments has received answers, even if the capture does not contain them.
     """
     asked = of("client_syn_segments")
     return (asked > 0) & (of("server_segments") == 0) & (of("client_segments") <= asked + of("client_rst_segments"))
 
 
 def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
-    """Return the special cases of the direction that `side` (`client` or `server`) sends. `row` has `COLUMNS`."""
+    """Return the special cases of one direction.
+
+    Args:
+        row: a row of `schema.CONNECTIONS` with the columns `COLUMNS`.
+        side: the sender, `client` or `server`.
+    """
     resent = row[f"{side}_retransmitted_segments"]
     holds = {
         Case.SLOW_READER: _reads_slowly(row, side),
@@ -61,10 +66,7 @@ def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
 
 
 def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
-    """Return whether the application on host `side` leaves data unread for a significant time.
-
-    An application that reads whenever data arrives leaves no data unread.
-    """
+    """Return whether the application on host `side` leaves data unread for a significant share of the connection's time."""
     unread_ns, life_ns = row[f"{side}_read_ns"] or 0, (row["last_ts_ns"] or 0) - (row["first_ts_ns"] or 0)
     return (row[f"{side}_read_samples"] or 0) >= rates.MIN_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
 
@@ -72,8 +74,11 @@ def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
 def opens_late(waits: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether the receiver, not the path, explains these waits at a full window (`MOST`).
 
-    If so, and if the window was zero at some time, the receiving application reads slowly. `_reads_slowly` misses a receiver that opens its
-    window by two segments at a time, because such a receiver shows no unread data. `waits` are rows of `schema.LONGEST`.
+    If the window was also zero at some time, the receiving application reads slowly. `_reads_slowly` misses a receiver that opens its
+    window by two segments at a time, because its window never shows unread data.
+
+    Args:
+        waits: rows of `schema.LONGEST`.
     """
     known = [(wait["wait_ns"], wait["base_rtt_ns"]) for wait in waits if wait["wait_ns"] and wait["base_rtt_ns"]]
     late_ns = sum(max(wait_ns - rtt_ns, 0) for wait_ns, rtt_ns in known)
@@ -85,9 +90,9 @@ def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
     once = asked == 1 and answered == 1
     answer_ns, min_ns = row["syn_to_synack_ns"], row["client_rtt_min_ns"]
     acked_ns = row["synack_to_ack_ns"]
-    # behind: most of the time passed after the SYN-ACK
+    # behind: most of the time passed after the SYN-ACK, on the client's side of the capture point
     behind = once and None not in (answer_ns, acked_ns) and SLOW_ANSWER_TIMES * answer_ns < acked_ns
-    slow_ack = behind and row["server_rtt_samples"] <= 1  # one sample is the SYN-ACK's
+    slow_ack = behind and row["server_rtt_samples"] <= 1  # the only sample is the RTT of the SYN-ACK
     known = once and answer_ns is not None and min_ns is not None and row["client_rtt_samples"] > 1  # one sample is the SYN's
     late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * min_ns
     asked_early = asked > 1 and None not in (answer_ns, min_ns) and SLOW_ANSWER_TIMES * answer_ns < min_ns

@@ -1,4 +1,4 @@
-"""Texts for spurious retransmits: segments that were retransmitted although nothing was lost."""
+"""Texts for spurious retransmits: the sender retransmitted segments that had arrived."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
 
 NOTES = 10
-"""At most this many problems of the capture are printed to stderr; the JSON lists all."""
+"""Maximum number of problems of the capture that are printed to stderr. The JSON lists all."""
 
 
 class SeverityName(StrEnum):
@@ -189,7 +189,7 @@ def _answer(analysis: Analysis, between: Pair | None, *, verbose: bool) -> None:
 
         pair.show(between)
         answer.show_findings_of_first(analysis, verbose=verbose)
-    sys.stdout.flush()  # so that the answer appears before the next line on stderr
+    sys.stdout.flush()  # shows the answer before the next line on stderr
 
 
 def _open(report: str) -> None:
@@ -201,7 +201,7 @@ def _open(report: str) -> None:
 
 
 def _tell(analysis: Analysis, report: str) -> None:
-    """Print to stderr the problems of the capture, and the path of the report."""
+    """Print the problems of the capture and the path of the report to stderr."""
     lost = [problem for problem in analysis.problems if problem["loses_data"]]
     told_by_exit_line = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # the final error message names this problem
     problems = [problem for problem in analysis.problems if problem not in told_by_exit_line]

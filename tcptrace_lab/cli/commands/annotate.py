@@ -37,7 +37,7 @@ Profile = Annotated[
 ]
 
 PROFILES = '"$HOME"/.config/wireshark/profiles'
-"""The folder in which Wireshark looks for profiles on Linux and macOS, in shell syntax."""
+"""Folder in which Wireshark looks for profiles on Linux and macOS, in shell syntax."""
 
 
 def annotate(

@@ -21,7 +21,7 @@ app = typer.Typer(help="Query and clean up archives that batch has written.", ri
 
 PLAIN_WIDTH = 80
 MAX_ROWS = 1_000
-"""A table in the terminal shows at most this many rows; the other formats have all rows."""
+"""Maximum number of rows of a table in the terminal. The other formats have all rows."""
 
 
 class QueryFormat(StrEnum):

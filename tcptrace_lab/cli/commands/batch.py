@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.run import Batch
 
 WORST = 5
-"""At the end, at most this many captures are listed: those that lost the most time. The index lists all captures."""
+"""Maximum number of captures that are listed at the end. The captures that lost the most time are chosen; the index lists all."""
 
 TOLD = 10
-"""At most this many failed captures are printed to stderr; the tables list all."""
+"""Maximum number of failed captures that are printed to stderr. The tables list all."""
 
 Sources = Annotated[
     list[str], typer.Argument(metavar="DIR|FILE|GLOB|URL", help="Captures to analyze; rotated files are joined.", show_default=False)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _RING = re.compile(r"\s*(\d{1,6})\s*[x×*]\s*(.+)")
 DEFAULT_RING = "10x100M"
-"""Default of `--ring`: 10 files of 100 MB. A session then takes at most 1 GB on the disk."""
+"""Default of `--ring`: 10 files of 100 MB, so that a session takes at most 1 GB on the disk."""
 
 SMALLEST_RING_FILE_BYTES = 1_000
-"""dumpcap takes the size of a ring file in units of 1,000 bytes."""
+"""Smallest size of a ring file: dumpcap counts in units of 1,000 bytes."""
 
 Listed = Annotated[bool, typer.Option("--list", help="Only list the interfaces.")]
 Interfaces = Annotated[

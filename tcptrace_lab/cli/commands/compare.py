@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.errors import ReadInPart
 
 SEPARATOR = "vs"
-"""Separator between groups of captures. If a capture file has this name, write it as ./vs."""
+"""Separator between groups of captures. A capture file with this name must be written as ./vs."""
 
 
 class Failure(StrEnum):
@@ -116,7 +116,7 @@ def _compared(
 ) -> tuple[Comparison, ReadInPart | None]:
     """Read the captures one after the other, and compare them.
 
-    Return the comparison, and what is missing from the first capture that was read only in part (None if all were read completely).
+    Return the comparison, and what is missing from the first capture that was read only in part. None: all captures were read completely.
     """
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415  (importing Polars takes 0.1 s, which `--help` saves)
     from tcptrace_lab.comparison.comparison import MAX_GROUPS, of_runs  # noqa: PLC0415
@@ -154,7 +154,7 @@ def _write(comparison: Comparison, page: str | None, json_path: str | None, mark
 
 
 def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Failure], *, quiet: bool) -> int:
-    """Return the exit code for the conditions of `--fail-on`; see `exit_code`."""
+    """Return the exit code for the conditions of `--fail-on` (see `terminal.exit_code`)."""
     from tcptrace_lab.comparison.findings import APPEARED  # noqa: PLC0415
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 

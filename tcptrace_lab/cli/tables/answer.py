@@ -26,14 +26,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict import Verdict
 
 FINDINGS = 6
-"""Without `--verbose`, at most this many findings are printed; the report and the JSON have all."""
+"""Maximum number of findings that are printed without `--verbose`. The report and the JSON have all."""
 
 ROWS = 5
-"""Without `--verbose`, at most this many connections are printed."""
+"""Maximum number of connections that are printed without `--verbose`."""
 
 DESCRIBED = 3
-"""`--verbose` describes the endpoints and rates of at most this many connections, the largest ones. The report and the JSON describe
-all."""
+"""Maximum number of connections whose endpoints and rates `--verbose` describes, largest first. The report and the JSON describe all."""
 
 STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
 

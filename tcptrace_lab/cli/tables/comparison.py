@@ -1,4 +1,4 @@
-"""Prints a comparison as lines and tables in 80 columns, with each group next to the first group."""
+"""Prints a comparison as lines and tables in 80 columns. Each group stands next to the first group."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.significance import Compared
 
 SERVICES = 5
-"""At most this many services are shown; if there are more, those with the most data. The report and the JSON have all."""
+"""Maximum number of services that are shown, those with the most data first. The report and the JSON have all."""
 
 CAUSES = 6
-"""At most this many causes of a service are shown, half of them for each direction: the causes with the most time. The report and the JSON
-have all."""
+"""Maximum number of causes of a service that are shown, half of them for each direction. The causes with the most time are chosen; the
+report and the JSON have all."""
 
 FINDINGS = 10
 
@@ -34,10 +34,10 @@ LEGEND = "→ data from the client, ← data from the server; ± half of the 95%
 
 _ARROWS = {"client": "→", "server": "←", None: " "}
 _NAME, _CELL, _CHANGE, _CHANCE = 20, 17, 7, 15
-"""Widths of the columns: name, value (twice), change, significance. With four blanks between them, the total is 80."""
+"""Widths of the columns: name, value (twice), change, significance. With the four blanks between them, this makes 80."""
 
 _SHORT = {Verdict.NONE_SHOWN: "n.s."}
-"""Short forms of verdicts."""
+"""Verdict → its short form."""
 
 
 def show(comparison: Comparison) -> None:
@@ -88,7 +88,7 @@ def _service(comparison: Comparison, place: int, groups: list[int]) -> Table:
 
 
 def _is_shown(one: Compared) -> bool:
-    """Return whether a figure is shown. A figure that is 0 in every group is omitted."""
+    """Return whether a figure is shown. A figure that is 0 in every group is left out."""
     return any(sample.mean for sample in one.samples)
 
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 ROWS = 20
-"""At most this many connections are shown; the report and the JSON have all."""
+"""Maximum number of connections that are shown. The report and the JSON have all."""
 
 LINE_ROWS, LINE_NOTES = 1_000, 5
-"""`LINE_ROWS` connections are examined for the overhead of their link. At most `LINE_NOTES` lines on this overhead are shown. Each line
-names at most `LINE_NOTES` connections."""
+"""Number of connections that are examined for the overhead of their link, and maximum number of lines about it. A line names at most
+`LINE_NOTES` connections."""
 
 ENDPOINT_MIN, ENDPOINT_MAX = 12, 47
 """Minimum and maximum width of an address with its port, in characters. The longest IPv6 address has the maximum width."""
@@ -35,7 +35,7 @@ _FIGURES = (("time", 8), ("bytes →", 7), ("← bytes", 7), ("RTT", 7), ("retra
 """Heading and minimum width of each column to the right of the addresses."""
 
 _MORE_FIGURES = (("throughput", 10),)
-"""Heading and minimum width of further columns, for a terminal that is at least `_WIDE` characters wide."""
+"""Heading and minimum width of further columns on a terminal of at least `_WIDE` characters."""
 
 _WIDE = 110
 
@@ -58,7 +58,7 @@ def refusals(connections: pl.LazyFrame) -> str:
 def headline(analysis: Analysis, kept: int) -> str:
     """Return one line about the capture: `slow.pcap: 1,204 packets, 1,200 TCP segments, 2 connections in 3.21 s`.
 
-    If some connections are selected, the line counts them: `1,204 packets in 3.21 s; kept: 1 of 2 connections, 9 of 20 TCP segments`.
+    If only some connections are selected, the line counts them: `1,204 packets in 3.21 s; kept: 1 of 2 connections, 9 of 20 TCP segments`.
     """
     capture = analysis.capture
     if kept != capture["connections"]:
@@ -98,7 +98,7 @@ def rate_notes(rows: pl.DataFrame) -> list[str]:
 def nothing_to_report(rows: pl.DataFrame) -> str:
     """Return the line for a capture without findings.
 
-    If known, the line adds how close the largest connection came to the bound of its rate.
+    The line also says how close the largest connection came to the bound of its rate, if the bound is known.
     """
     summary = "no finding: no fixable cause took 5% or more of any direction's time"
     reached = [rates.reached(row) for row in _larger_directions(rows.head(1))]
@@ -115,7 +115,7 @@ def _larger_directions(rows: pl.DataFrame) -> list[dict[str, Any]]:
 def line_notes(connections: pl.DataFrame) -> list[str]:
     """Return at most `LINE_NOTES` lines on connections over ATM: `connections 0, 3: ATM, VPI 0 VCI 32: at most 89.9% …`.
 
-    Only the report and the JSON show the overhead of Ethernet, which is well known.
+    The overhead of Ethernet is well known, so only the report and the JSON show it.
     """
     by_text: dict[str, list[int]] = {}
     for row in connections.filter(pl.col("link") == "atm").iter_rows(named=True):
@@ -132,12 +132,12 @@ def _numbers(conns: list[int]) -> str:
 
 
 def endpoint(address: str, port: int, width: int) -> str:
-    """Format an endpoint as `10.0.0.1:80` or `[2001:db8::1]:443`. If the text is too wide, the middle of the address is omitted."""
+    """Format an endpoint as `10.0.0.1:80` or `[2001:db8::1]:443`. If the text is too wide, the middle of the address is left out."""
     return shortened(f"[{address}]:{port}" if ":" in address else f"{address}:{port}", width)
 
 
 def shortened(endpoint: str, width: int) -> str:
-    """Shorten `endpoint` to `width` characters by omitting the middle of its address. The port stays complete."""
+    """Shorten `endpoint` to `width` characters by leaving out the middle of its address. The port stays complete."""
     if len(endpoint) <= width:
         return endpoint
     address, bracket, port = endpoint.rpartition("]:" if endpoint.startswith("[") else ":")

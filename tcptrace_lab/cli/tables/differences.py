@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.differences import Difference
 
 EXAMPLES = 3
-"""At most this many differences are shown per explanation, unless the user requests all."""
+"""Maximum number of differences that are shown per explanation, unless the user requests all."""
 
 _COUNTS = ("compared", "equal", "explained", "unexplained")
 
 
 def show(verification: Verification, *, every: bool = False) -> None:
-    """Print the result to stdout: `every` difference, or a few examples per explanation."""
+    """Print the result to stdout, with `every` difference or a few examples per explanation."""
     out = console()
     out.print(Text(result(verification)))
     out.print(Text(headline(verification)))
@@ -49,7 +49,7 @@ def show(verification: Verification, *, every: bool = False) -> None:
 
 
 def result(verification: Verification) -> str:
-    """Return the result in one line: `no unexplained difference`, or the number of unexplained differences and the items that differ."""
+    """Return the result in one line: `No unexplained difference.`, or how many differences are unexplained, and in which items."""
     count = totals(verification)["unexplained"]
     if not count:
         return "No unexplained difference."

@@ -22,7 +22,6 @@ LEGEND = (
     "lost: sent but not received; copies: received more than once; late: received after a packet that was sent later; "
     "ACK delay: median time from the arrival of a packet to its ACK."
 )
-"""Legend of the table."""
 
 _COLUMNS = (("sent", 6), ("lost", 5), ("copies", 6), ("late", 5), ("delay p50", 9), ("p95", 8), ("max", 8), ("ACK delay", 9))
 """Heading and width of each column to the right of the direction."""

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.side_by_side import Figures, Replayed
 
 MIN_SHARE = 0.02
-"""A cause is shown if it takes at least this share of the time of the original or of a replay."""
+"""Minimum share of the time that a shown cause takes in the original or in a replay."""
 
 ARROWS = {"client_to_server": "→", "server_to_client": "←"}
 
 
 def show(compared: Replayed) -> None:
-    """Print durations, causes by direction, and the result for the stall to stdout."""
+    """Print durations, causes by direction, and what became of the stall to stdout."""
     every = (compared.original, *compared.replays)
     table, out = plain_table(), console()
     table.add_column("")

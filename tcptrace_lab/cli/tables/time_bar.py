@@ -19,16 +19,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FILLS = "█▓▒░▞"
-"""Characters that fill the largest parts of the bar. Each part has a different character, so that the parts can be distinguished without
-colours."""
+"""Characters that fill the largest parts of the bar. The parts can be distinguished without colours."""
 
 OTHERS, OTHERS_FILL = "others", "·"
 
 MIN_SHARE = 0.01
-"""A cause with at least this share of the active time has its own part of the bar."""
+"""Minimum share of the active time for a cause with its own part of the bar."""
 
 MIN_OTHERS = 0.0005
-"""If all small causes together take at most this share, they are omitted, because the legend would show 0.0%."""
+"""Maximum share of all small causes together that is left out, because the legend would show 0.0%."""
 
 
 class Part(NamedTuple):

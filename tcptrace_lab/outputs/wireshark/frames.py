@@ -1,8 +1,8 @@
-"""Analysis → the table that the Wireshark post-dissector reads: one record of 16 bytes per frame, in frame order.
+"""Writes the table that the Wireshark post-dissector reads: one record of 16 bytes per frame, in frame order.
 
-The post-dissector finds a record by the frame number, so that Wireshark reads only the records of the frames that it shows. The table is as
-large as all packet record headers of the capture in pcap format. The table is written through a memory map, so that memory does not grow
-with the capture.
+The post-dissector finds a record by the frame number, so that Wireshark reads only the records of the frames that it shows. The table takes
+as much space as the packet record headers of a pcap file. It is written through a memory map, so that memory does not grow with the
+capture.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 RECORD: Final = np.dtype([("wait_s", "<u4"), ("wait_ns", "<u4"), ("at_us", "<u4"), ("cause", "<u2"), ("findings", "<u2")])
-"""Fields: the wait before the frame; the frame's time since the start of the capture (µs, modulo 2^32); the number of the wait's cause (1:
-the first of `schema.CAUSES`); the number of the frame's set of findings (see `Sets`). 0 means none."""
+"""Fields of a record. `wait_s` and `wait_ns`: the wait before the frame. `at_us`: the frame's time since the start of the capture (µs,
+modulo 2^32). `cause`: number of the wait's cause (1: the first of `schema.CAUSES`). `findings`: number of the frame's set of findings
+(see `Sets`). 0 means none."""
 
 FORMAT: Final = "<I4I4I4I2I2"
 """The format of `RECORD` for `Struct` in Wireshark's Lua."""
@@ -48,7 +49,7 @@ class Sets:
 
     @property
     def all(self) -> list[tuple[int, ...]]:
-        """All sets, the empty one first."""
+        """All sets, the empty set first."""
         return list(self._numbers)
 
 
@@ -99,7 +100,7 @@ def _covered(analysis: Analysis, sets: Sets) -> pl.DataFrame:
 
 
 def _add(table: np.memmap[tuple[int], np.dtype[np.void]], rows: pl.DataFrame, start_ns: int) -> None:
-    """Add departures. If a frame contains several segments, the one with the longest wait is kept."""
+    """Add departures. If a frame contains several segments, the segment with the longest wait is kept."""
     rows = rows.filter(pl.col("frame").is_between(1, len(table))).sort("wait_ns", nulls_last=False, maintain_order=True)
     records = np.zeros(len(rows), dtype=RECORD)
     wait_ns = rows["wait_ns"].fill_null(0).clip(0).to_numpy()

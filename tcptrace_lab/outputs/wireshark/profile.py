@@ -1,4 +1,4 @@
-"""Analysis → a folder that Wireshark can use as a profile: columns, colours, filter buttons, I/O graphs, and the post-dissector."""
+"""Writes a folder that Wireshark can use as a profile: columns, colours, filter buttons, I/O graphs, and the post-dissector."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PRINTABLE: Final = range(0x20, 0x7F)
 
 
 def check(folder: str) -> None:
-    """Reject a folder that contains other files: they may be a profile of the user.
+    """Reject a folder that contains other files, because they may be a profile of the user.
 
     Raises:
         UsageError: the folder has files, but not the script of an earlier profile of this program.
@@ -56,7 +56,7 @@ def write(analysis: Analysis, folder: str) -> None:
     """Write the profile.
 
     Args:
-        analysis: the analysis of a capture; with pseudonyms, the profile has them too.
+        analysis: the analysis of a capture. If it has pseudonyms, so has the profile.
         folder: see `check`; created if needed.
 
     Raises:
@@ -96,7 +96,7 @@ def _script(analysis: Analysis, sets: frames.Sets) -> Iterator[str]:
 
 
 def _lua(text: str) -> str:
-    r"""Return a Lua string literal, in which `"`, `\` and all bytes that are not plain ASCII are written as `\ddd`, so no text ends it."""
+    r"""Return a Lua string literal. `"`, `\` and all bytes that are not plain ASCII become `\ddd`, so that no text ends the literal."""
     return '"' + "".join(chr(byte) if byte in PRINTABLE and chr(byte) not in '"\\' else f"\\{byte:03}" for byte in text.encode()) + '"'
 
 
@@ -108,7 +108,7 @@ def _preferences() -> str:
 def _colours() -> Iterator[str]:
     """Yield one colouring rule per cause: a lighter shade of the cause's colour in the report, behind black text.
 
-    Wireshark's channels have 16 bits.
+    Wireshark's colour channels have 16 bits.
     """
     for cause in CAUSES:
         channels = bytes.fromhex(causes.of_cause(cause).colour.removeprefix("#"))
@@ -140,7 +140,7 @@ def _graphs() -> Iterator[str]:
 
 
 def _line(*values: str) -> str:
-    r"""Return one line of a Wireshark table: quoted values, in which `"`, `\` and bytes that are not plain ASCII are written as `\xhh`."""
+    r"""Return one line of a Wireshark table: quoted values, in which `"`, `\` and bytes that are not plain ASCII become `\xhh`."""
     return ",".join(f'"{_quoted(value)}"' for value in values) + "\n"
 
 

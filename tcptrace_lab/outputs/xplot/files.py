@@ -1,4 +1,4 @@
-"""Write the xplot graphs of all connections to a folder, with tcptrace's file names: `a2b_tsg.xpl`, `b2a_tsg.xpl`, `c2d_…`."""
+"""Writes the xplot graphs of all connections to a folder, with tcptrace's file names: `a2b_tsg.xpl`, `b2a_tsg.xpl`, `c2d_…`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Open:
 
 
 def write(segments: pl.LazyFrame, connections: pl.LazyFrame, folder: str) -> None:
-    """Draw the graphs of all connections; segments without a timestamp are skipped.
+    """Draw the graphs of all connections. Segments without a timestamp are skipped.
 
     Args:
         segments: rows of `schema.SEGMENTS`, in capture order.
@@ -92,10 +92,7 @@ def _draw(segments: pl.LazyFrame, connections: pl.DataFrame, folder: Path) -> No
 
 
 def _close(is_open: dict[int, _Open], last_frame: int | None) -> None:
-    """End the graphs of connections whose last segment is in frame `last_frame` or earlier.
-
-    If `last_frame` is None, all graphs are ended.
-    """
+    """End the graphs of connections whose last segment is in frame `last_frame` or earlier. None ends all graphs."""
     over: Iterable[int] = [conn for conn, one in is_open.items() if last_frame is None or one.last_frame <= last_frame]
     for conn in over:
         is_open.pop(conn).end()

@@ -1,6 +1,6 @@
 """The five graphs of one direction: time-sequence, throughput, RTT, outstanding data, segment size. Segments are drawn one by one.
 
-Sequence numbers are those on the wire, but they continue above 2^32, so that a graph has no break where they wrap.
+Sequence numbers are those on the wire. They continue above 2^32, so that a graph has no break where the numbers wrap.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Graphs:
         self.sequence.text("a", ts_ns, y, words)
 
     def _draw(self, ts_ns: int, start: int, segment: Segment, again: str) -> None:
-        """Draw the bytes of a segment as a line; `again` is the label of a retransmission (`R`) or a duplicate (`HD`), else empty."""
+        """Draw the bytes of a segment as a line. `again` is `R` for a retransmission, `HD` for a duplicate, else empty."""
         _, _, _, payload, flags, *_ = segment
         plot, end = self.sequence, start + payload
         colour = {"HD": "blue", "R": "red", "": "orange"}[again]
@@ -206,7 +206,7 @@ class Graphs:
 
 
 class Flight:
-    """Draws outstanding data: at each segment sent (red), the mean over segments (blue) and over time (green); and the window (yellow)."""
+    """Draws outstanding data at each segment (red), its mean over segments (blue) and over time (green), and the window (yellow)."""
 
     def __init__(self, plot: Plot, first_ts_ns: int) -> None:
         """Start with no outstanding data."""
@@ -228,7 +228,7 @@ class Flight:
         return 0 if self._acked is None else max(self._highest - self._acked, 0)
 
     def sent(self, ts_ns: int, start: int, end: int, *, draws: bool) -> None:
-        """Count data sent from offset `start` to `end`; `draws` is true if a point is to be drawn."""
+        """Count data sent from offset `start` to `end`. `draws` is true if a point is to be drawn."""
         self._pass(ts_ns)
         self._highest = end if self._count == 0 and self._acked is None else max(self._highest, end)
         outstanding = end - start if self._acked is None else self._outstanding()
@@ -299,5 +299,5 @@ class Rate:
 
 
 def _rate(payload: int, time_ns: int) -> int:
-    """Bytes per second."""
+    """Return bytes per second."""
     return int(payload * NS_PER_S / (time_ns if time_ns > 0 else NO_TIME_NS))

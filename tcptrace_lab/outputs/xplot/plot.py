@@ -1,7 +1,7 @@
 """One plot in the input language of xplot (David Clark, xplot.org). A command is one line; a text command is two lines.
 
 A plot starts with the types of its axes and its titles. Each following command draws at a time (seconds, six decimals) and a y value. A
-command uses the colour that was set last, or the colour that is named at its end, which applies to this command only. `go` ends the plot.
+colour at the end of a command applies to this command only; otherwise, the colour that was set last applies. `go` ends the plot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Plot:
     """Collects the lines of one plot until `take` returns them."""
 
     def __init__(self, axes: str, title: str, ylabel: str) -> None:
-        """Start a plot over time; `axes` names the types of both axes."""
+        """Start a plot over time. `axes` names the types of both axes."""
         self._lines = [axes, "title", title, "xlabel", "time", "ylabel", ylabel]
 
     def take(self) -> str:

@@ -1,7 +1,7 @@
 """Collects the data series of one direction's figures, slice by slice, with a bounded number of points.
 
 The engine reduces each slice of tracked rows (`engine.figures.Tracker`) before the next slice is read (`rust/src/figures/`). Exact counts
-are kept, so that the page can state how many points it omits.
+are kept, so that the page can say how many points it leaves out.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Estimates the congestion window and the slow-start threshold from what a capture shows: bytes in flight, ACKs and retransmits.
 
-No packet contains the congestion window. A sender with data and an open receive window keeps as many bytes in flight as the congestion
-window allows. The largest flight in a round trip is therefore a lower bound of the congestion window, and equals it if nothing else limits
-the sender. After a recovery, the congestion window equals the slow-start threshold (RFC 5681, 3.2, step 6; RFC 6937). The largest flight in
-the first round trip after a recovery therefore estimates the threshold, for any congestion control. After a timeout, the sender starts with
-one segment, and the capture does not show the threshold.
+No packet contains the congestion window. But a sender with data and an open receive window keeps as many bytes in flight as the congestion
+window allows. So the largest flight in a round trip is a lower bound of the congestion window, and equals it if nothing else limits the
+sender.
+
+After a recovery, the congestion window equals the slow-start threshold (RFC 5681, 3.2, step 6; RFC 6937). So the largest flight in the
+first round trip after a recovery estimates the threshold, for any congestion control. After a timeout, the sender starts with one segment,
+and the capture does not show the threshold.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ MEANING = (
     "The congestion window is estimated as the most bytes in flight in each round trip, the slow-start threshold as the most bytes in "
     "flight in the first round trip after a recovery. The window is unknown during recoveries, and the threshold after timeouts."
 )
-"""Explains the lines of congestion window and slow-start threshold in the notes of figures."""
+"""Note of a figure, which explains the lines of congestion window and slow-start threshold."""
 
 _TIMEOUT, _NOT_A_LOSS = "rto_retransmit", ("syn_retransmit",)
 
@@ -40,7 +42,7 @@ class Estimate(NamedTuple):
 def estimate(direction: Direction) -> Estimate:
     """Return the estimates for one direction, from its lines and marks.
 
-    In a series with reduced points, the times at which round trips end are approximate. The largest flight is still exact.
+    If the points of the series were reduced, the times at which round trips end are approximate. The largest flight is still exact.
     """
     steps = direction.lines["flight"].join(direction.lines["acked"].select("frame", acked="y"), on="frame", how="left", coalesce=True)
     steps = steps.with_columns(pl.col("acked").forward_fill()).drop_nulls()
@@ -54,7 +56,7 @@ def estimate(direction: Direction) -> Estimate:
         end = recoveries[place].begin if place < len(recoveries) else path.last_sent() + 1
         rounds = path.rounds(begin, end)
         if place and begin < len(path.t_ns):
-            is_shown = len(rounds) > 1 and not recoveries[place - 1].by_timeout  # the last round trip may be the end of the data
+            is_shown = len(rounds) > 1 and not recoveries[place - 1].by_timeout  # the last round trip may be cut off by the end of the data
             threshold.append(path.point(begin, _known(rounds[0][1]) if is_shown else None))
         window += [path.point(row, _known(most)) for row, most in rounds]
         if place < len(recoveries):

@@ -1,8 +1,8 @@
 """Reduces the points of long series for drawing. This module is independent of TCP.
 
-A line keeps the first, last, lowest and highest point of each pixel column, and both ends of the longest gaps, so that stalls keep their
-position. Marks are thinned evenly. When several series share a limit of points, small series get all they need before large ones are
-reduced.
+A line keeps the first, last, lowest and highest point of each pixel column. It also keeps both ends of the longest gaps, so that stalls
+keep their position. Marks are thinned evenly. When several series share a limit of points, small series keep all their points before large
+series are reduced.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def even(count: int, keep: int) -> list[int]:
 def line(rows: pl.DataFrame, x: str, y: str, keep: int) -> pl.DataFrame:
     """Reduce rows to about `keep` rows that draw the same line (`rust/src/figures/points.rs`). Ends, extremes and long gaps remain.
 
-    The result is in order. If `x` is not sorted (timestamps may run backwards), pixel columns are split by index instead of by time.
+    The result is in order. If `x` is not sorted, because timestamps run backwards, pixel columns are split by index instead of by time.
 
     Args:
         rows: the points.

@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.plots import Figure, Frame
 
 SAMPLES = 1_000
-"""At most this many RTT samples are drawn against the bytes in flight."""
+"""Maximum number of RTT samples that are drawn against the bytes in flight."""
 
 LADDER_ROWS = 24
-"""A ladder has at most this many segments, because more do not fit on a screen."""
+"""Maximum number of segments in a ladder. More do not fit on a screen."""
 
 _LADDER_BEFORE = 6
-"""At most this many segments are drawn before the first frame of the finding's place (`finding_windows.Place`)."""
+"""Maximum number of segments before the first frame of the finding's place (`finding_windows.Place`)."""
 
 _SHORT = 0.1
-"""A wait is marked in a ladder if its length is at least this share of the ladder's longest wait (a heuristic)."""
+"""Minimum length of a marked wait, as a share of the ladder's longest wait (a heuristic)."""
 
 _GAP, _ROW = 2.2, 1.0
 """Vertical distance between two segments of a ladder, with and without a marked wait between them."""
 
 
 def rtt_against_flight(direction: Direction) -> Figure:
-    """Draw each RTT sample against the bytes in flight when its segment was sent: in a queue, the RTT rises with the bytes in flight."""
+    """Draw each RTT sample against the bytes in flight when its segment was sent. In a queue, the RTT rises with the bytes in flight."""
     rtt = direction.lines["rtt"]
     if rtt.is_empty():
         return {"data": [], "layout": {}}

@@ -1,7 +1,7 @@
 """Collects the segments and waits around a finding, while the capture is read, for the finding's figure.
 
 A finding names its evidence frames. The figure shows one place: the longest wait of the finding, or its first frames if the ledger has no
-such wait. A bounded number of segments before and after this place is kept, so that memory does not grow with the capture.
+such wait. A bounded number of segments before and after the place is kept, so that memory does not grow with the capture.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 AROUND_SEGMENTS = 150
-"""At most this many segments of both directions are kept before the place, and at most this many after the place."""
+"""Maximum number of segments of both directions that are kept before the place, and maximum number after the place."""
 
 BETWEEN_SEGMENTS = 500
-"""Maximum number of segments kept between the first and last frame of the place. If there are more, the first and the last half of this
-number are kept."""
+"""Maximum number of segments kept between the first and last frame of the place. If there are more, the segments in the middle are left
+out."""
 
 FIRST_FRAMES = 6
-"""If a finding has no wait, this many of its evidence frames define the place (a heuristic: a few frames show a repeated pattern)."""
+"""Number of evidence frames that define the place of a finding without a wait. A few frames show a repeated pattern (a heuristic)."""
 
 MIN_AROUND = 20
 """Number of segments to show before and after the place, if the maximum margin allows."""
 
 MIN_MARGIN, MAX_MARGIN = 2.0, 6.0
-"""Minimum and maximum margin on both sides of a wait, as multiples of its duration. A margin exceeds the minimum only if the minimum margin
-would contain fewer than `MIN_AROUND` segments. (Heuristics: the wait takes a thirteenth to a fifth of the figure's width.)"""
+"""Minimum and maximum margin on both sides of a wait, as multiples of its duration (heuristics). The wait then takes a thirteenth to a
+fifth of the figure's width. The margin exceeds the minimum only as far as `MIN_AROUND` segments need."""
 
 FRAMES_MARGIN = 0.25
 """Margin on both sides of a place without a wait, as a multiple of the time between its frames."""
@@ -65,7 +65,8 @@ class Kept(NamedTuple):
 
     Attributes:
         rows: rows of `engine.figures.Tracker` in frame order: those from `from_ns` to `to_ns`, and one more at each end, so that lines
-            reach the edge.
+            reach
+          the edge.
         waits: start, end and cause of the direction's ledger intervals from `from_ns` to `to_ns`, in order of time.
         from_ns, to_ns: the time range of the figure, since the connection's first segment.
         omitted: number of segments left out in the middle.
@@ -170,7 +171,7 @@ class Window:
     def _range(self) -> tuple[int, int]:
         """Return the time range of the figure: from the first to the last frame of the place, plus margins.
 
-        A margin ends where no further segments were kept.
+        A margin ends at the last segment that was kept.
         """
         kept = self._times()
         start_ns, end_ns = kept[self._before.height], kept[-1 - self._after.height]
@@ -185,7 +186,7 @@ class Window:
 
 
 def _with(kept: pl.DataFrame, rows: pl.DataFrame, begin: int, end: int) -> pl.DataFrame:
-    """Append copies of the rows from index `begin` to `end`, because a slice would keep all rows in memory."""
+    """Append copies of the rows from index `begin` to `end`. A slice would keep all rows in memory."""
     if begin == end:
         return kept
     more = rows[pl.int_range(begin, end, eager=True)]

@@ -1,6 +1,6 @@
 """Draws the ladder of a pair of captures: each packet is a line from its sender to its receiver, with time to the right.
 
-The sending time comes from one capture, and the arrival time from the other, so the slope of the line shows the one-way delay.
+The sending time comes from one capture, and the arrival time from the other. So the slope of the line shows the one-way delay.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.plots import Figure, Frame
 
 PACKETS = 1_500
-"""At most this many packets are drawn. Each packet takes about 40 bytes of the report. The packets are consecutive, because a gap would
-look like lost packets."""
+"""Maximum number of packets that are drawn, at about 40 bytes of the report each. The packets are consecutive, because a gap would look
+like lost packets."""
 
 BEFORE_LOSS = 50
-"""If not all packets are drawn, this many are drawn before the first loss (a heuristic)."""
+"""Number of packets before the first loss, if not all packets are drawn (a heuristic)."""
 
 _LEVELS = (1, 0)
 """Vertical position of the client, and of the server."""
@@ -35,8 +35,9 @@ def shown(packets: pl.DataFrame) -> pl.DataFrame:
     If there are too many packets, those around the first loss are drawn.
 
     Args:
-        packets: rows of `packet_fates.packets` of one connection, with `t_ns` (time of sending) and `ack_ns` (time of arrival) since the
-            start of the time axis.
+        packets: rows of `packet_fates.packets` of one connection. `t_ns` (time of sending) and `ack_ns` (time of arrival) are since the
+            start
+          of the time axis.
     """
     lost = pl.col("fate") == "lost"
     drawn = packets.filter(pl.col("delay_ns").is_not_null() | lost).sort("t_ns", maintain_order=True)

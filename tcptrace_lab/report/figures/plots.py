@@ -1,11 +1,11 @@
 """Converts series to Plotly figures, as plain dictionaries that `plotly.graph_objects.Figure(figure)` accepts.
 
-The dictionaries are built by hand, because importing `plotly.graph_objects` and validating costs more than the rest of a small report.
-Figures have no colours for text, grid and background: the page's script adds the colours of its light or dark theme. Trace colours have a
-contrast of at least 3 : 1 against both themes and come from a palette for colour-blind readers. No meaning depends on colour alone: every
-mark also has a symbol, every line a name.
+The dictionaries are built by hand, because importing and validating with `plotly.graph_objects` costs more than the rest of a small report.
+The page's script adds the colours of text, grid and background for its light or dark theme. Trace colours have a contrast of at least 3 : 1
+against both themes, and come from a palette for colour-blind readers. No meaning depends on colour alone: every mark also has a symbol, and
+every line a name.
 
-`schema` defines what the axes show; titles and notes are built from its columns.
+`schema` defines what the axes show. Titles and notes are built from its columns.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ MARKS = {
 }
 
 _FEW_POINTS = 400
-"""If a figure has at most this many points, they are drawn larger, and data strokes have end caps."""
+"""Maximum number of points of a figure with larger points, and with end caps on the strokes of data."""
 
 _NS_PER_US, _US_PER_S = 1000, 1_000_000
 _FINE_CLOCK_NS = _NS_PER_US
@@ -95,7 +95,7 @@ class Frame(NamedTuple):
         return [round(time_ns / _NS_PER_US) / _US_PER_S for time_ns in t_ns.to_list()]
 
     def axis(self) -> dict[str, Any]:
-        """The time axis."""
+        """Return the layout of the time axis."""
         whole_s = max(self.duration_ns, 1000) / numbers.NS_PER_S
         margin_s = whole_s * 0.015
         short = whole_s < 1
@@ -108,10 +108,10 @@ class Frame(NamedTuple):
 
 
 CAUSE_COLOURS = {cause: causes.OURS[cause].colour for cause in schema.CAUSES}
-"""The colour of each cause, in figures and in bars. A cause with which TCP delays no data has a pale colour."""
+"""Cause → its colour in figures and in bars. A cause with which TCP delays no data has a pale colour."""
 
 CAUSE_PATTERNS = {cause: causes.OURS[cause].pattern for cause in schema.CAUSES}
-"""Maps each cause to the name of its pattern in Plotly. Causes whose colours are hard to distinguish have different patterns."""
+"""Cause → Plotly's name of its pattern. Causes whose colours are hard to distinguish have different patterns."""
 
 _BAND_HEIGHT = 0.035
 """Height of a band, as a share of the figure's height."""
@@ -121,7 +121,7 @@ SHADE = 0.16
 
 
 def ledger(bands: Sequence[Band]) -> list[dict[str, Any]]:
-    """Draw the ledger as a strip of bars, one trace per cause, on a second y axis, which the page places along the bottom of a figure."""
+    """Draw the ledger as a strip of bars, one trace per cause, on a second y axis. The page puts the strip along the bottom of a figure."""
     return [_strip(cause, [band for band in bands if band["cause"] == cause]) for cause in dict.fromkeys(band["cause"] for band in bands)]
 
 
@@ -269,7 +269,7 @@ def segment_sizes(direction: Direction, frame: Frame, full_bytes: int | None) ->
 def throughput(directions: dict[str, Direction], frame: Frame, bin_ns: int, window_ns: tuple[int, int] | None = None) -> Figure:
     """Draw the new payload per time bin and direction, as a rate. The keys of `directions` are the names of the traces.
 
-    With `window_ns`, only the bins within this window are drawn; otherwise, all bins are drawn.
+    With `window_ns`, only the bins within this window are drawn.
     """
     looks = ((BLUE, "solid"), (PURPLE, "dash"))
     traces = [
@@ -384,9 +384,8 @@ def _rate(
 ) -> dict[str, Any]:
     """Draw the throughput of every bin of a window, including empty bins.
 
-    If the window is the whole connection (`is_all`), data before or after the window counts in the first or last bin.
-
-    In a window within the connection, incomplete bins at the edges are omitted, because only a part of their data is known.
+    If the window is the whole connection (`is_all`), data before or after the window counts in the first or last bin. In a smaller window,
+    incomplete bins at the edges are left out, because only a part of their data is known.
     """
     first = window_ns[0] // bin_ns if is_all else -(-window_ns[0] // bin_ns)
     bins = window_ns[1] // bin_ns + 1 - first if is_all else max(window_ns[1] // bin_ns - first, 0)

@@ -1,8 +1,8 @@
 """Reads the data of the figures of all chosen connections, in one pass over the segments and with bounded memory.
 
-The tables of segments and intervals may be larger than memory. Both tables are read once, for all chosen connections and windows together.
-Each slice is reduced to a bounded number of points before the next slice is read. Exact counts are kept, so that the page can state how
-many points it omits.
+The tables of segments and intervals can be larger than memory. Each is read once, for all chosen connections and windows together. A slice
+is reduced to a bounded number of points before the next slice is read. Exact counts are kept, so that the page can say how many points it
+leaves out.
 
 A *direction* is identified by its sender: `from_client=True` means the client's data, and the server's ACKs of this data. All times are in
 ns since the connection's first segment.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.finding_windows import Window
 
 SLICE_ROWS = 262_144
-"""Number of rows per slice, about 20 MB. Large slices are efficient: a query costs as much for a few thousand rows as for a few hundred."""
+"""Number of rows per slice, about 20 MB. A query costs as much for a few hundred rows as for a few thousand, so slices are large."""
 
 COLUMNS = (
     *("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "sack_blocks", "kind"),
@@ -143,7 +143,7 @@ def of_window(
 def of_batches(
     batches: Iterable[pl.DataFrame], waits: pl.DataFrame, first_ts_ns: int, part: Part, data_segments: int, *, from_client: bool
 ) -> tuple[Direction, int]:
-    """Return the same data as `of_window`, for a window with more rows than fit in memory.
+    """Return the data that `of_window` returns, for a window with more rows than fit in memory.
 
     The segments before and after the window are not included.
 
@@ -174,7 +174,7 @@ def _collector_of(part: Part, first_ts_ns: int, data_segments: int, *, from_clie
 
 
 def _add_waits(collector: Collector, waits: pl.DataFrame, part: Part) -> None:
-    """Add to the collector the parts of intervals that are in the window."""
+    """Add the parts of intervals that are in the window to the collector."""
     begin_ns, end_ns = collector.request.first_ts_ns + part.from_ns, collector.request.first_ts_ns + part.to_ns
     overlapping = waits.filter((waits["end_ns"] > begin_ns) & (waits["start_ns"] < end_ns))
     collector.add_waits(overlapping.with_columns(pl.col("start_ns").clip(begin_ns), pl.col("end_ns").clip(None, end_ns)))
@@ -202,7 +202,7 @@ def _passing(analysis: Analysed, conns: Sequence[int]) -> Iterator[tuple[pl.Data
 
 
 def _slices(passing: Iterator[tuple[pl.DataFrame, pl.DataFrame]]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Merge batches into slices of at least `SLICE_ROWS` rows (the last one may be smaller)."""
+    """Merge batches into slices of at least `SLICE_ROWS` rows. The last slice can be smaller."""
     pending: list[tuple[pl.DataFrame, pl.DataFrame]] = []
     for both in passing:
         pending.append(both)
@@ -221,7 +221,6 @@ def _take_pending(pending: list[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.
 
 
 def _by_connection(rows: pl.DataFrame) -> list[pl.DataFrame]:
-    """Return the rows, split by connection."""
     return [rows] if rows["conn"].n_unique() == 1 else rows.partition_by("conn", maintain_order=True)
 
 

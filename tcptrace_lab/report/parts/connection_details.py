@@ -1,4 +1,4 @@
-"""Connections with figures: facts on each connection, the figures of each direction with data, and notes on what the figures omit."""
+"""Connections with figures: facts on each connection, the figures of each direction with data, and notes on what the figures leave out."""
 
 from __future__ import annotations
 
@@ -112,7 +112,6 @@ def _connection(
 
 
 def _stalls(time: Spent, row: Mapping[str, Any]) -> list[Stall]:
-    """Return the longest stalls of a connection."""
     return lost_time.listed_stalls(time.stalls, row["conn"], row["first_ts_ns"])
 
 
@@ -157,7 +156,7 @@ def drawings(
     bin_ns: int,
     window_ns: tuple[int, int] | None = None,
 ) -> Drawings:
-    """Return the figures of a connection, and sentences on what the figures omit.
+    """Return the figures of a connection, and sentences on what the figures leave out.
 
     Args:
         row: the row of `schema.CONNECTIONS`.
@@ -240,7 +239,7 @@ def _direction_figures(key: str, direction: Direction, frame: plots.Frame, full_
 
 
 def _omitted(label: str, direction: Direction) -> list[str]:
-    """Return sentences on what the figures of a direction omit."""
+    """Return sentences on what the figures of a direction leave out."""
     notes = [
         f"{label}: {points.height:,} of {direction.mark_counts[name]:,} marks “{plots.MARKS[name].label}” drawn, evenly spaced."
         for name, points in direction.marks.items()

@@ -18,10 +18,10 @@ _ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports reused", "end": "still op
 """Value of `schema.CLOSED_BY` → short text for a cell."""
 
 HTML_ROWS = 50
-"""This many rows are HTML, which is visible without JavaScript. All other rows are packed, to a tenth of the size."""
+"""Number of rows that are HTML, which is visible without JavaScript. All other rows are packed, to a tenth of the size."""
 
 LONGEST_PATH_NS = 1_500_000_000
-"""A single answer that takes longer than this is no evidence of the path's RTT (docs/how-it-decides.md, 2.1)."""
+"""Longest answer that can show the path's RTT. A slower answer has other reasons (docs/how-it-decides.md, 2.1)."""
 
 _GUESSES = {"data": "its first data is a request", "port": "it has the higher port", "first": "it was seen first"}
 """Value of `schema.CLIENT_KNOWN_BY` that is a guess → the reason for the guess."""
@@ -89,7 +89,7 @@ def columns() -> list[Column]:
 def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[str] = ()) -> dict[str, Any]:
     """Convert a row of `schema.CONNECTIONS` to a row of this table.
 
-    The result has the keys of the columns, and `client_guessed`: why this host is assumed to be the client if no SYN was captured.
+    The result has the keys of the columns. It also has `client_guessed`: why this host is assumed to be the client if no SYN was captured.
 
     Args:
         connection: the row, with at least the columns of `ASKED`.
@@ -141,7 +141,7 @@ def retransmitted(connection: Mapping[str, Any], side: str) -> str:
     """Return `retransmitted 1.1% (3 of 281 segments, 1 spurious, at least 2 without their original in the capture)`, or empty text.
 
     The percentage is a share of all segments of `side` with data, SYN or FIN. Each retransmit of a segment counts, so the percentage does
-    not show how many segments were lost. If the original is not in the capture, it was lost before the capture point, or not captured.
+    not show how many segments were lost. An original that is not in the capture was lost before the capture point, or not captured.
     """
     resent, spurious = connection[f"{side}_retransmitted_segments"], connection[f"{side}_spurious_retransmissions"]
     if not resent:
@@ -209,7 +209,8 @@ def cells(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], drawn: C
 
     Returns:
         Per row: the texts of its cells, their exact values ("" if the text is exact), whether the connection has figures, and why its
-        client is a guess.
+            client
+          is a guess.
     """
     formatted = [([numbers.formatted(row[column["key"]], column["kind"]) for column in columns], row) for row in rows]
     return [[[text for text, _ in of], [exact for _, exact in of], row["conn"] in drawn, row["client_guessed"]] for of, row in formatted]

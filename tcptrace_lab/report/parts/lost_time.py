@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Bar, Found, Part, Reproduce, Stall, Zoom
 
 LISTED_STALLS = 20
-"""At most this many stalls are listed per connection; if there are more, the longest ones."""
+"""Maximum number of stalls that are listed per connection. The longest stalls are chosen."""
 
 NOT_LISTED = ("handshake", "idle", "application", "peer", "network", "close", "unknown")
-"""Causes whose waits are not stalls, because TCP does not delay any data."""
+"""Causes whose waits are not listed as stalls, because TCP does not delay any data."""
 
 _KEYS = {from_client: side for side, from_client in SIDES.items()}
 _ARROWS = {True: "client → server", False: "server → client"}
@@ -80,7 +80,7 @@ def _reproduce(finding: Finding, path: str) -> Reproduce | None:
 def bars(account: Mapping[str, Any] | None) -> list[Bar]:
     """Return each direction's time by cause, the largest first.
 
-    A direction without time is omitted. `account` is a row of `schema.ACCOUNTS`.
+    A direction without time is left out. `account` is a row of `schema.ACCOUNTS`.
     """
     if not account:
         return []
@@ -152,7 +152,7 @@ def _filter(before: int | None, after: int | None) -> str:
 
 
 def joined(waits: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Merge adjacent intervals (start, end, cause) with equal causes; `waits` is in order of time."""
+    """Merge adjacent intervals (start, end, cause) with equal causes. `waits` is in order of time."""
     runs: list[tuple[int, int, str]] = []
     for start, end, cause in waits:
         if runs and runs[-1][1:] == (start, cause):

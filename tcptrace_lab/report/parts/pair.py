@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Column, DrawnPair, Figure, PairSection, Value
 
 LISTED_CONNECTIONS, DRAWN_CONNECTIONS = 100, 4
-"""At most `LISTED_CONNECTIONS` connections are in the table, and at most `DRAWN_CONNECTIONS` have figures: in both cases those with the
-most data."""
+"""Maximum number of connections in the table, and maximum number with figures. The connections with the most data get figures."""
 
 POINTS, MARKS = 3_000, 1_000
 """Maximum numbers of points per line, and of marks per kind. Each point and mark takes about 30 bytes of the report."""

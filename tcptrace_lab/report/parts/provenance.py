@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 MAX_HASHED_BYTES = 1 << 28
-"""Larger files are not hashed, because hashing would take a noticeable part of the time of the analysis."""
+"""Size of the largest file that is hashed. Hashing a larger file would take a noticeable part of the analysis time."""
 
 
 def lines(command: Sequence[str], files: Sequence[str], now: datetime, *, anonymous: bool = False) -> list[str]:

@@ -1,4 +1,4 @@
-"""Draws message time by message size: measured slow ranges are shaded, and predicted slow ranges are drawn along the bottom."""
+"""Draws message time by message size. Measured slow ranges are shaded, and predicted slow ranges are drawn along the bottom."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import SizeFigure
 
 MAX_FIGURES = 4
-"""At most this many groups have a figure; if there are more, those with the most time in slow ranges. 3,000 messages take about 30 kB of
-the report."""
+"""Maximum number of groups with a figure, those with the most time in slow ranges first. 3,000 messages take about 30 kB of the report."""
 
 FOOT = 0.04
 """Height of the predicted ranges along the bottom, as a share of the figure's height."""
@@ -130,6 +129,6 @@ def key(name: str, colour: str) -> dict[str, Any]:
 
 
 def span(low: int, high: int, foot: float, head: float, colour: str, opacity: float) -> dict[str, Any]:
-    """Return a shape that covers a range of sizes, between two heights, which are shares of the figure's height."""
+    """Return a shape that covers a range of sizes. `foot` and `head` are its lower and upper edge, as shares of the figure's height."""
     look = {"fillcolor": colour, "opacity": opacity, "line": {"width": 0}, "layer": "below"}
     return {"type": "rect", "xref": "x", "yref": "paper", "x0": low - 0.5, "x1": high + 0.5, "y0": foot, "y1": head, **look}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Column
 
 LISTED_TRANSACTIONS = 50
-"""At most this many transactions are listed; if there are more, the longest ones. The JSON has all."""
+"""Maximum number of transactions that are listed, the longest first. The JSON has all."""
 
 _SHOWN = (
     ("conn", "#", "integer"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Column
 
 LISTED_FLOWS = 100
-"""At most this many flows are listed. Each flow takes about 600 bytes of HTML."""
+"""Maximum number of flows that are listed. Each flow takes about 600 bytes of HTML."""
 
 _BYTES = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 _MAIN = "the direction with most data"
@@ -75,7 +75,7 @@ def _row(flow: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sizes(flow: dict[str, Any], side: str) -> str:
-    """Return the datagram sizes of a sender: `172 B`, or `60 to 1,472 B` with the number of sizes between them."""
+    """Return the datagram sizes of a sender: `172 B`, or the range and the number of sizes, `60 to 1,472 B (12 sizes)`."""
     low, high, distinct = (flow[f"{side}_{name}"] for name in ("min_payload_bytes", "max_payload_bytes", "distinct_sizes"))
     if low == high:
         return f"{numbers.count(low)} B"

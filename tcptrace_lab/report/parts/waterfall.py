@@ -1,4 +1,4 @@
-"""Places connections on one time axis, each in the colour of the cause that took the most active time of its larger direction."""
+"""Places connections on one time axis. The colour is that of the cause that took the most active time in the larger direction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Lane
 
 MAX_LANES = 100
-"""At most this many connections are shown: those with findings, then those with the most payload. The connection table lists more."""
+"""Maximum number of connections that are shown: those with findings, then those with the most payload. The connection table lists more."""
 
 
 def lanes(listed: pl.DataFrame, accounts: pl.LazyFrame, found: Collection[int], drawn: Collection[int], path: str) -> list[Lane]:

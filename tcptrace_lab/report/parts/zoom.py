@@ -23,7 +23,7 @@ _BESIDE = 0.02
 _CLOCK_DECIMALS = 9
 
 _LINE_POINTS = 600
-"""A line over the whole connection has at most this many points. Further down, the page has figures of the connection with more points."""
+"""Maximum number of points of a line over the whole connection. Further down, the page has figures of the connection with more points."""
 
 _KEYS = {from_client: side for side, from_client in SIDES.items()}
 
@@ -36,7 +36,7 @@ def zooms(
     Args:
         ids: ids of the findings.
         windows: one per finding, in order; None for a finding without a place.
-        wholes: (`conn`, `from_client`) → the direction, for those that have figures.
+        wholes: (`conn`, `from_client`) → the direction, for directions that have figures.
         resolution_ns: resolution of the capture's clock.
     """
     kept = [None if window is None else window.finish() for window in windows]

@@ -1,6 +1,6 @@
-"""Capture → the tables of the explorer, in a folder of the cache.
+"""Writes the tables of the explorer for one capture, in a folder of the cache.
 
-A first pass analyzes the capture (`analyze`). Then the rows of segments and ledger are divided by connection. The first pass kept these
+A first pass analyzes the capture (`analyze`). Then the rows of segments and ledger are divided by connection. The first pass has kept the
 rows, or a second pass reads them.
 """
 
@@ -36,7 +36,7 @@ CONNECTIONS = "connections"
 TRANSACTIONS = "transactions.parquet"
 RATES = "rates.parquet"
 FRAMES = "frames.npy"
-"""Frame → number of the connection, plus 1; 0 for other frames."""
+"""File with one number per frame: the number of its connection, plus 1; 0 for a frame without TCP."""
 
 
 def build(
@@ -47,7 +47,7 @@ def build(
     say: Callable[[str], None] | None = None,
     doing: Callable[[str], None] = lambda _: None,
 ) -> Analysis:
-    """Analyze a capture and write its tables into `folder`. Returns the analysis.
+    """Analyze a capture and write its tables into `folder`. Return the analysis.
 
     Args:
         paths: the files of the capture.
@@ -79,7 +79,7 @@ def build(
 
 
 def _connections(analysis: Analysis, folder: Path) -> pl.LazyFrame:
-    """Write the row of each connection with its account, and return all of them."""
+    """Write the row of each connection with its account, and return all rows."""
     files = Files(folder, CONNECTIONS, schema.CONNECTIONS.polars_schema() | schema.ACCOUNTS.polars_schema())
     for rows in beside(analysis.connections, analysis.accounts, "conn"):
         files.write(rows.lazy(), rows.item(0, "conn"), rows.item(-1, "conn"))
@@ -106,7 +106,7 @@ def _ends(connections: pl.LazyFrame, first_ns: int, timeline: Timeline) -> tuple
 
 
 def _divide(analysis: Analysis, folder: Path, shares: Shares, is_client: np.ndarray[Any, np.dtype[np.bool_]], timeline: Timeline) -> None:
-    """Write segments, ledger and notes by connection, and the connection of each frame; add the rows to the timeline."""
+    """Write segments, ledger and notes by connection, and the connection of each frame. Add the rows to the timeline."""
     segments = Writer(folder, "segments", schema.SEGMENTS.polars_schema(), shares)
     waits = Writer(folder, "ledger", schema.WAITS.polars_schema(), shares)
     frames = np.lib.format.open_memmap(folder / FRAMES, "w+", np.uint32, (analysis.capture["packets"] + 1,))

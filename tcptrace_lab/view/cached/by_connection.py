@@ -29,14 +29,14 @@ GROUP_ROWS = 16_384
 """Number of rows that are decoded together when a file is read. A query about a small connection decodes one or two such groups."""
 
 _HELD_ROWS = 262_144
-"""Maximum number of rows of a table in memory. When this number is reached, the rows are written to temporary files."""
+"""Number of rows of a table in memory at which they are written to temporary files."""
 
 
 class Shares(NamedTuple):
     """The division of connections into groups that share a file.
 
     Attributes:
-        of: the group number of each connection. The index is the connection number, and the values never decrease.
+        of: number of a connection → number of its group. The group numbers never decrease.
         large: numbers of groups that consist of one connection with more than `FILE_ROWS` rows.
     """
 
@@ -59,7 +59,7 @@ class Shares(NamedTuple):
 
 
 class Files:
-    """Writes a table into a folder: files named `NAME-00000.parquet`, and `NAME.json` with the connections of each."""
+    """Writes a table into a folder: files named `NAME-00000.parquet`, and `NAME.json` with the connections of each file."""
 
     def __init__(self, folder: Path, name: str, schema: Mapping[str, pl.DataType]) -> None:
         """Start without rows. The columns of `schema` are written; `conn` must be one of them."""
@@ -69,7 +69,7 @@ class Files:
         pl.DataFrame(schema=dict(schema)).write_parquet(f"{self._place}-none.parquet")
 
     def write(self, rows: pl.LazyFrame, low: int, high: int) -> None:
-        """Write a file with these rows, which are sorted by connection; all connections are from `low` to `high`."""
+        """Write a file with these rows, which are sorted by connection. All connections are from `low` to `high`."""
         path = f"{self._place}-{len(self._index):05}.parquet"
         rows.select(self.columns).sink_parquet(path, compression=COMPRESSION, row_group_size=GROUP_ROWS)
         self._index.append((low, high, Path(path).name))
@@ -84,7 +84,7 @@ class Writer:
     """Sorts the rows of a table by connection, and writes them to `Files`."""
 
     def __init__(self, folder: Path, name: str, schema: Mapping[str, pl.DataType], shares: Shares) -> None:
-        """Start without rows. For the arguments see `Files`."""
+        """Start without rows. `Files` describes the arguments."""
         self._files = Files(folder, name, schema)
         self._place = folder / name
         self._shares = shares
@@ -94,7 +94,7 @@ class Writer:
         self._waiting_rows: dict[int, int] = defaultdict(int)
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add rows. The rows of a connection stay in the order in which they are added."""
+        """Add rows. The rows of a connection stay in this order."""
         if rows.is_empty():
             return
         self._held.append(rows.select(self._files.columns))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 CACHE_BYTES = 20_000_000_000
-"""Maximum size of all folders together; the folder of the capture that is viewed is kept at any size."""
+"""Maximum size of all folders together. The folder of the viewed capture is kept at any size."""
 
 _EDGE_BYTES = 65_536
 """Number of bytes at each end of a file that are hashed."""
@@ -35,7 +35,7 @@ _DIGITS = 24
 """Hex digits of a folder's name: 96 bits."""
 
 DONE = "capture.json"
-"""The file that is written last: a folder without it is not used."""
+"""The file that is written last. A folder without it is incomplete and is not used."""
 
 _LOCK = "lock"
 
@@ -170,7 +170,7 @@ def _built(folder: Path, build: Callable[[Path], object]) -> None:
     with interrupts.making(make, remove) as new, _locked(new, fcntl.LOCK_EX):
         try:
             build(new)
-            shutil.rmtree(folder, ignore_errors=True)  # the folder of a version that wrote no `DONE`
+            shutil.rmtree(folder, ignore_errors=True)  # a folder without `DONE`, from another version
             new.rename(folder)
         except OSError as error:
             if not (folder / DONE).is_file():  # another process may have built the tables meanwhile

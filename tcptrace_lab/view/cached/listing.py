@@ -46,9 +46,9 @@ SCHEMA: dict[str, pl.DataType] = {
     "first_frame": pl.UInt64(),
     "last_frame": pl.UInt64(),
 }
-"""Columns. `*_bytes` is payload sent by that host, retransmits included. `CAUSE_ns` is the time of a cause in the main direction, which has
-more payload than the other; `active_ns` is the duration of the main direction without `idle`. `cost_ns` belongs to the most expensive
-finding. Times are since the first packet."""
+"""Columns. Times are since the first packet. The main direction of a connection is the direction with more payload. `*_bytes` is the
+payload that a host sent, retransmits included. `CAUSE_ns` is the time of a cause in the main direction, and `active_ns` the duration of
+the main direction without `idle`. `cost_ns` is the cost of the most expensive finding."""
 
 
 def write(

@@ -26,7 +26,7 @@ class Store:
 
     Attributes:
         capture: its files.
-        folder: the folder in the cache; its lock is held by the caller.
+        folder: the folder in the cache, which the caller has locked.
         facts: what `build` wrote into `capture.json`.
         first_ts_ns: time of the first packet.
         segments, waits, notes: rows of `schema.SEGMENTS`, `schema.WAITS` and `schema.NOTES` by connection.

@@ -1,6 +1,6 @@
 """The overview of a capture over time: bytes, open connections and time by cause, in a fixed number of bins.
 
-The sums are stored cumulatively, so that every window and every number of columns takes the same time to read. The causes are those of each
+The sums are stored cumulatively, so that every window and every number of columns takes equally long to read. The causes are those of each
 connection's main direction, which has more payload than the other.
 """
 
@@ -67,7 +67,7 @@ class Timeline:
         total = np.cumsum(self._sums, axis=1)
         edges_ns = np.arange(BINS + 1, dtype=np.int64) * self.bin_ns
         # The time of a cause up to a bin edge is the sum of (edge−start) over all intervals that have started, minus the sum of (edge−end)
-        # over all intervals that have ended. The sums may overflow, but their differences are right.
+        # over all intervals that have ended. The sums can overflow, but their differences are right.
         total[_FIRST_CAUSE:] = np.cumsum(self._counts, axis=1) * edges_ns - total[_FIRST_CAUSE:]
         np.save(folder / _FILE, total, allow_pickle=False)
 
@@ -76,8 +76,9 @@ def read(folder: Path, bin_ns: int, from_ns: int, to_ns: int, width: int) -> dic
     """Return the overview of a window, in at most `width` columns of whole bins.
 
     Returns:
-        `from_ns`, `to_ns` and `column_ns`. For each column: `client_bytes`, `server_bytes`, `open` (connections that are open at its end,
-        or were opened in it), and `causes` (ns per cause; causes without time are left out).
+        `from_ns`, `to_ns` and `column_ns`. For each column: `client_bytes`, `server_bytes`, `open` (the larger number of open connections
+            at
+          its two edges), and `causes` (ns per cause; causes without time are left out).
     """
     total = np.load(folder / _FILE, mmap_mode="r", allow_pickle=False)
     first = min(max(from_ns // bin_ns, 0), BINS - 1)

@@ -40,7 +40,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be sent
 
 
 MIN_MTU_BYTES = 68
-"""RFC 791, section 3.2: every host and router is required to forward datagrams of this size without fragmentation."""
+"""Smallest MTU: hosts and routers must forward IPv4 datagrams of this size without fragmentation (RFC 791, section 3.2)."""
 
 
 def packets(

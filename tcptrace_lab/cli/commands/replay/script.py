@@ -110,7 +110,7 @@ def _places(capture: str, out: str, kind: Kind | None, *, anonymous: bool) -> di
 
 
 def _write(made: Reproducer, places: dict[Kind, str], *, optional: bool) -> None:
-    """Write each kind. If both are requested and no packetdrill script is possible, print the reason."""
+    """Write each kind of output. If both are requested and no packetdrill script is possible, print the reason."""
     for kind, path in list(places.items()):
         try:
             text = made.program() if kind is Kind.PYTHON else made.packetdrill()

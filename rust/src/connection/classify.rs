@@ -56,8 +56,8 @@ pub(crate) fn verdict(
     resent::judge(segment, placed, novelty, sender, receiver, revisions)
 }
 
-/// Recognizes keepalives and zero-window probes. A probe has at most one byte. Its sequence number is that of the last
-/// acknowledged byte, or of the byte after it.
+/// Recognizes keepalives and zero-window probes. A probe has at most one byte. The sequence number of a probe is that
+/// of the last acknowledged byte, or of the byte after it.
 #[inline(always)]
 fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &DirectionState) -> Option<Verdict> {
     if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {

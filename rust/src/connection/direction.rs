@@ -202,10 +202,11 @@ impl DirectionState {
 
     /// The largest payload of this host's segments (SMSS, RFC 5681), in bytes.
     ///
-    /// The SMSS is normally the MSS of the SYNs. The SMSS is the longest captured payload if no SYN was captured, if a
-    /// tunnel reduces the MSS slightly, or if the sender rounds the MSS down to whole clusters. The SMSS is half of the
-    /// window if the sender limits its segments to half of the window. `two_in_flight` is true if two segments of the
-    /// longest payload were in flight at the same time; `max_window` is the largest window that the peer advertised.
+    /// The SMSS is normally the MSS of the SYNs. There are three cases in which the SMSS is the longest captured
+    /// payload: no SYN was captured, a tunnel reduces the MSS slightly, or the sender rounds the MSS down to whole
+    /// clusters. The SMSS is half of the window if the sender limits its segments to half of the window.
+    /// `two_in_flight` is true if two segments of the longest payload were in flight at the same time; `max_window` is
+    /// the largest window that the peer advertised.
     #[inline]
     pub(crate) fn smss_bytes(&self, max_window: u32, two_in_flight: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
@@ -226,10 +227,10 @@ impl DirectionState {
         if !old && self.figures.syn_options.is_some() && halves { half.min(mss) } else { mss }
     }
 
-    /// The largest payload that Linux sends into a window of less than two segments. It is half of the largest
-    /// advertised window, or the whole window if the window is tiny (`tcp_bound_to_half_wnd`). With offload, two such
-    /// segments may be captured as one. Every stack can send a segment of half of the largest window (RFC 9293,
-    /// 3.8.6.2.1).
+    /// The largest payload that Linux sends into a window of less than two segments. This payload is half of the
+    /// largest advertised window, or the whole window if the window is tiny (`tcp_bound_to_half_wnd`). With offload,
+    /// two such segments may be captured as one. Every stack can send a segment of half of the largest window (RFC
+    /// 9293, 3.8.6.2.1).
     #[inline]
     fn half_of(max_window: u32) -> i64 {
         match max_window {
@@ -243,8 +244,9 @@ impl DirectionState {
     /// of these segments were in flight at the same time.
     ///
     /// A tunnel can keep segments below the MSS, even between hosts without SACK and timestamps. (libslirp subtracts 20
-    /// bytes too many for the headers.) Segments that are really small are ruled out. Nagle's algorithm allows only one
-    /// of them in flight, and a second one only if it is half of the largest window (4.4BSD, `tcp_output`).
+    /// bytes too many for the headers.) The segments are not small ones, because Nagle's algorithm allows only one
+    /// small segment in flight. A second small segment is sent only if it is half of the largest window (4.4BSD,
+    /// `tcp_output`).
     #[inline]
     fn are_full(longest: i64, max_window: u32) -> bool {
         longest * 2 < i64::from(max_window)
@@ -258,16 +260,16 @@ impl DirectionState {
         self.figures.syn_options.is_some_and(refuses_both)
     }
 
-    /// Whether a BSD stack sends a segment of this size in spite of Nagle's algorithm, because the segment is at least
-    /// half of the largest window (`tcp_output`).
+    /// Whether a segment of this size is at least half of the largest window. A BSD stack sends such a segment in spite
+    /// of Nagle's algorithm (`tcp_output`).
     #[inline]
     pub(crate) fn is_half_a_window(&self, payload_bytes: u32, max_window: u32) -> bool {
         self.is_old() && max_window > 0 && payload_bytes >= max_window / 2
     }
 
-    /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS.
-    /// Their segments are half of the largest window (`tcp_output`), or the whole send buffer in a throughput deadlock.
-    /// In a throughput deadlock, only one segment and possibly a FIN are in flight.
+    /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS. The
+    /// segments of older BSDs are half of the largest window (`tcp_output`), or the whole send buffer in a throughput
+    /// deadlock. In a throughput deadlock, only one segment and possibly a FIN are in flight.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, max_window: u32) -> bool {
         longest > 0

@@ -19,8 +19,8 @@ const MAX_COPIES: usize = 32;
 /// If an ACK follows a retransmission within 3/4 of the shortest RTT, the retransmission did not cause the ACK (Allman
 /// and Paxson, "On Estimating End-to-End Network Path Properties", 1999).
 const SOONER_THAN_RTT: (i64, i64) = (3, 4);
-/// If the shortest RTT is below this value, an early ACK is no evidence of a spurious retransmission, because clocks
-/// and schedulers are not accurate enough (a heuristic).
+/// The shortest RTT for which an early ACK is evidence of a spurious retransmission (a heuristic). Below this RTT,
+/// clocks and schedulers are not accurate enough.
 const MIN_JUDGED_RTT_NS: i64 = 1_000_000;
 
 /// A segment that was retransmitted or duplicated.
@@ -232,8 +232,8 @@ fn sooner_than(rtt_ns: i64) -> i64 {
 
 /// Evidence that a retransmission was spurious, because another packet triggered its ACK.
 fn needless(resend: &Resend, report: &AckReport) -> Option<(Evidence, Confidence)> {
-    // An ACK echoes the timestamp of the segment at the left edge of the window (RFC 7323, 4.3), so the echoed
-    // timestamp is evidence only about a retransmission of that segment.
+    // An ACK echoes the timestamp of the segment at the left edge of the window (RFC 7323, 4.3). The echoed timestamp
+    // is therefore evidence only about a retransmission of that segment.
     let at_left_edge = resend.start <= report.una && report.una < resend.end;
     if at_left_edge
         && let (Some(value), Some(echo)) = (resend.stamp.tsval, report.tsecr)

@@ -33,11 +33,11 @@ const FIRST_TIMEOUT_NS: i64 = 900_000_000;
 /// If there is no better evidence, a hole in the stream that is filled within this time is reordering (Wireshark's
 /// limit).
 const REORDERING_NS: i64 = 3_000_000;
-/// If the time between two events is at most this, or at most 1/10 of the RTT, the earlier event is assumed to be the
-/// cause of the later one (a heuristic).
+/// If two events are at most this time or 1/10 of the RTT apart, the earlier one is assumed to be the cause of the
+/// later one (a heuristic).
 pub(crate) const CAUSAL_NS: i64 = 1_000_000;
-/// If two IP IDs of one host differ by at most this number, the host assigned the higher one later (a heuristic: two
-/// random IP IDs are this close in 2 of 1,000 cases).
+/// If two IP IDs of one host differ by at most this number, the host assigned the higher one later (a heuristic). Two
+/// random IP IDs are this close in 2 of 1,000 cases.
 const NEAR_IP_IDS: i16 = 64;
 /// A wait of at least this many tenths of a timeout counts as the timeout. The capture's clock measures the wait, and
 /// the sender's clock measures the timeout.
@@ -191,7 +191,7 @@ fn needless(placed: Placed, novelty: Novelty, sender: &DirectionState, receiver:
     }
     let history = sender.history.as_deref()?;
     history.sacked.covers(placed.start.max(una), placed.end).then(|| {
-        // SACK blocks do not prove the verdict, because the receiver may still discard the reported data (RFC 2018, 8).
+        // SACK blocks do not prove the verdict, because the receiver can still discard the reported data (RFC 2018, 8).
         Verdict::new(Kind::Spurious, Evidence::Sack, Confidence::Consistent).with(history.sack_frame)
     })
 }
@@ -298,8 +298,8 @@ fn is_sacked_enough(sender: &DirectionState) -> bool {
     sender.sacked_bytes > full_segment * i64::from(FAST_RETRANSMIT_DUPLICATE_ACKS - 1)
 }
 
-/// Smoothed RTT of the whole path. The capture point may be anywhere on the path, so this is the sum of two RTTs: the
-/// smoothed RTT between capture point and receiver, and the shortest RTT between capture point and sender.
+/// Smoothed RTT of the whole path. The capture point may be anywhere on the path, so two RTTs are added. One is the
+/// smoothed RTT between capture point and receiver, and the other is the shortest RTT between capture point and sender.
 fn path_rtt_ns(sender: &DirectionState, receiver: &DirectionState) -> Option<i64> {
     let ahead_ns = sender.smoothed_rtt_ns.get()?;
     Some(ahead_ns.saturating_add(receiver.figures.rtt_min_ns.get().unwrap_or(0)))

@@ -151,7 +151,8 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
     let spurious = verdict.kind == Kind::Spurious;
     sender.figures.spurious_retransmissions += u32::from(spurious);
     sender.history_mut().resent(placed, stamp, by, spurious, una, snd_max);
-    // Bytes that fill a hole or are already acknowledged are not stored. Such bytes count as sent once before.
+    // Bytes that fill a hole or are already acknowledged are not stored. Bytes that are not stored count as sent once
+    // before.
     Sent { repeat, transmission: u8::try_from(resends).unwrap_or(u8::MAX).saturating_add(1).max(2) }
 }
 

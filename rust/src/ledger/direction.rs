@@ -37,28 +37,28 @@ const PLATEAU_ROUNDS: i64 = 5;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
 /// A pace is steady if the segments sent at this pace outnumber the other segments by at least this many (a heuristic).
 const STEADY_SEGMENTS: i64 = 5;
-/// A small send buffer causes one flight per RTT. It is therefore not the cause of a steady interval of at most 1/4 of
-/// the RTT (a heuristic).
+/// A small send buffer causes one flight per RTT. A small send buffer is therefore not the cause of a steady interval
+/// of at most 1/4 of the RTT (a heuristic).
 const STEADY_PART: i64 = 4;
 /// If the segments at the steady pace outnumber the others by at least this share of all segments, there are no pauses
 /// between flights (a heuristic).
 const STEADY_SHARE: f64 = 0.75;
 /// A sender paces if the bursts at the most common pace outnumber the others by at least this many (a heuristic).
 const PACED_BURSTS: i64 = 5;
-/// ACKs do not release the segments of a direction if enough segments are sent late between two ACKs: at least
-/// `CHANCE_DEPARTURES` in all, and at least one late segment for every `CHANCE_PART` early ones (a heuristic). If ACKs
-/// release the segments, only one segment in a hundred is late.
+/// If ACKs release the segments of a direction, only one segment in a hundred is sent late between two ACKs. ACKs do
+/// not release the segments if at least `CHANCE_DEPARTURES` segments are late, and at least one for every `CHANCE_PART`
+/// early ones (a heuristic).
 const CHANCE_DEPARTURES: i64 = 5;
 const CHANCE_PART: u32 = 4;
-/// The application writes on its own clock if an even interval predicts enough writes: at least `CLOCK_TIMES` times the
-/// number that ACKs predict, plus `CLOCK_WRITES` (a heuristic).
+/// The application writes on its own clock if an even interval predicts enough writes (a heuristic). Enough means at
+/// least `CLOCK_WRITES`, plus `CLOCK_TIMES` times the number of writes that ACKs predict.
 const CLOCK_WRITES: u32 = 5;
 const CLOCK_TIMES: u32 = 3;
-/// If the application does not wait for answers, it sends at least this many small segments before an answer for each
-/// one that it sends after an answer (a heuristic).
+/// An application that does not wait for answers sends most small segments before an answer: at least this many for
+/// each one after an answer (a heuristic).
 const AHEAD_TIMES: i64 = 3;
 /// A measured tick of a timestamp clock in this range counts as a millisecond, because queues on the path falsify the
-/// measurement (a heuristic: the next longer tick in use is 4 ms).
+/// measurement (a heuristic). The next longer tick in use is 4 ms.
 const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
 /// If the longest segment has at least this share of the SMSS, it may be a full-sized segment that a tunnel shortened.
 const TUNNEL_SHARE: f64 = 0.9;
@@ -110,11 +110,11 @@ pub struct DirectionFacts {
     pub ended_by_others: bool,
     /// Whether the sender numbers the packets of this direction one by one (IPv4 identification).
     pub numbers_packets: bool,
-    /// Whether the sender has an old stack, which does not pace: its SYN offers neither SACK (RFC 2018, 1996) nor
-    /// timestamps (RFC 1323, 1992).
+    /// Whether the sender has an old stack, which does not pace. The SYN of such a stack lacks SACK (RFC 2018, 1996)
+    /// and timestamps (RFC 1323, 1992).
     pub old: bool,
-    /// Whether the connection uses no SACK (and so no DSACK, RFC 2883) and no timestamps (RFC 3522). ACKs therefore
-    /// never show that a retransmission was spurious.
+    /// Whether ACKs never show that a retransmission was spurious. Only connections with SACK (DSACK, RFC 2883) or
+    /// timestamps (RFC 3522) show it.
     pub shows_no_copies: bool,
     pub uses_sack: bool,
     pub line: Line,
@@ -353,10 +353,10 @@ impl DirectionFacts {
         self.release_window_ns = self.release_window_ns().max(self.blurred_ns);
     }
 
-    /// The longest time from an ACK to a segment that it released. In a capture at the sender, it is twice the slowest
-    /// reaction if the sender's reactions to ACKs are clearly faster than its other segments. If the sender often sends
-    /// late between two ACKs, a segment soon after an ACK may be a coincidence, so the result is only the reaction time
-    /// of a host.
+    /// The longest time from an ACK to a segment that it released. In a capture at the sender, the result is twice the
+    /// slowest reaction if the sender's reactions to ACKs are clearly faster than its other segments. If the sender
+    /// often sends late between two ACKs, a segment soon after an ACK may be a coincidence. The result is then only the
+    /// reaction time of a host.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
@@ -452,9 +452,10 @@ impl DirectionFacts {
         (low && clocked && clear && self.is_below_window(most, smss_bytes)).then_some(most)
     }
 
-    /// Whether a flight of this size empties the send buffer of an old stack. It does if a full-sized segment waited
-    /// behind such a flight at least three times, although the window had room. Such flights ended with PSH, so they
-    /// contained all buffered data (4.4BSD, `tcp_output`); the next data was not in the buffer yet.
+    /// Whether a flight of this size empties the send buffer of an old stack. A flight empties the buffer if a
+    /// full-sized segment waited behind flights of this size at least three times, although the window had room. The
+    /// flights ended with PSH, so they contained all buffered data (4.4BSD, `tcp_output`). The next data was not in the
+    /// buffer yet.
     pub(super) fn is_emptied_by(&self, previous_round_flight_bytes: i64) -> bool {
         let totals = &self.totals;
         let sizes = [

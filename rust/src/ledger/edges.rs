@@ -6,8 +6,8 @@ use super::judged::MAX_SPANS;
 use super::timeline::{idle_before_close_ns, idle_before_peer_ns, opened_ns, request_transit_ns, transit_ns};
 use crate::connection::Confidence;
 
-/// One edge: the time before the first segment, the time after the last one, or the whole life of a direction that
-/// sends neither data nor SYN nor FIN.
+/// One edge: the time before the first segment, or the time after the last one. If a direction has no segment with
+/// data, SYN or FIN, its whole life is one edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
     /// Start, in nanoseconds since 1970.
@@ -102,10 +102,10 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
     Some(Edge { frame_before, ..edge(direction.last_ts_ns - wait_ns, spans) })
 }
 
-/// Whether the silence at the end of the direction is idle. It is idle only if everything is acknowledged and no
-/// request is open. No request is open if the server sent last, or if the server never answers in this connection. If a
-/// host closes the connection after the silence, or sends keepalives, the silence need not exceed the usual pauses of
-/// the client.
+/// Whether the silence at the end of the direction is idle. The silence is idle only if everything is acknowledged and
+/// no request is open. No request is open if the server sent last, or if the server never answers in this connection.
+/// If a host closes the connection after the silence, or sends keepalives, the silence need not exceed the usual pauses
+/// of the client.
 fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
     let ending = &direction.totals.ending;
     let spoke_ns = ending.peer_last_ns.get();

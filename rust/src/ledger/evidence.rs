@@ -31,8 +31,8 @@ use super::direction::DirectionFacts;
 use super::waits::record::WaitRecord;
 use crate::sender::{NS_PER_MS, Wait};
 
-/// An ACK is late if it takes this much longer than the shortest RTT: half of the shortest delayed-ACK timer in use (40
-/// ms, Linux and FreeBSD).
+/// An ACK is late if it takes this much longer than the shortest RTT. The value is half of the shortest delayed-ACK
+/// timer in use (40 ms, Linux and FreeBSD).
 pub const DELAYED_ACK_NS: i64 = 20 * NS_PER_MS;
 /// The longest time for which a receiver delays an ACK (RFC 5681, 4.2).
 pub const LATEST_ACK_NS: i64 = 500 * NS_PER_MS;
@@ -45,8 +45,8 @@ pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
-/// If an ACK releases a segment, and the previous segment was sent at most 1/8 of the RTT before, both belong to a
-/// train that the path has spaced. The pauses between flights are longer (a heuristic).
+/// If ACKs release two segments within 1/8 of the RTT, both segments belong to a train that the path has spaced. The
+/// pauses between flights are longer (a heuristic).
 pub const TRAIN_PART: i64 = 8;
 /// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
@@ -136,9 +136,9 @@ impl<'a> Evidence<'a> {
         self.wait.usable_window_before_bytes.get()
     }
 
-    /// A wait of at least this length is a stall. The limit is twice the shortest RTT, but at least 10 ms (jitter of a
-    /// LAN) and at most the shortest RTT plus the minimum RTO of Linux. The smoothed RTT is not used: it includes
-    /// delayed ACKs, so it would hide them.
+    /// A wait of at least this length is a stall. The limit is twice the shortest RTT. The limit is also at least 10 ms
+    /// (jitter of a LAN), and at most the shortest RTT plus the minimum RTO of Linux. The smoothed RTT is not used,
+    /// because it includes delayed ACKs and would hide them.
     #[must_use]
     pub fn stall_ns(direction: &DirectionFacts) -> i64 {
         MIN_STALL_NS.max(2 * direction.rtt_ns).min(direction.rtt_ns + MIN_RTO_NS)

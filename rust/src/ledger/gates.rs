@@ -27,9 +27,9 @@ use super::evidence::Evidence;
 pub use closed::Closed;
 pub(super) use loss_recovery::before_signal;
 
-/// Defines the functions that evaluate the listed gates in order. They call each gate by name, not through an array of
-/// function pointers, so that the compiler can inline the gate. Inlining helps because most gates return after one
-/// test.
+/// Defines the functions that evaluate the listed gates in order. These functions call each gate by name, not through
+/// an array of function pointers, so that the compiler can inline the gate. Inlining helps because most gates return
+/// after one test.
 macro_rules! order {
     ($($gate:path,)+) => {
         /// The first gate that was closed.

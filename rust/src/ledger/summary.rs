@@ -216,7 +216,7 @@ impl Summaries {
                 telling.push(judging);
             }
         }
-        // Connections that end later may lose more time and replace connections that are kept now.
+        // Connections that end later can lose more time and replace connections that are kept now.
         let is_kept = |conn: u32| self.costs.has(conn) || self.failed.has(conn);
         telling.retain(|judging| is_kept(judging.row.conn));
         if !telling.is_empty() {
@@ -226,8 +226,8 @@ impl Summaries {
         Ok(())
     }
 
-    /// The details of the connections that lose the most time, and of the connections whose handshake failed. They are
-    /// in the order of connection numbers: first the client's direction, then the server's.
+    /// The details of the connections that lose the most time, and of the connections whose handshake failed. The
+    /// details are in the order of connection numbers, with the client's direction before the server's.
     pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.details.iter().flat_map(|(conn, sides)| sides.iter().flatten().map(|side| (*conn, side)))
     }

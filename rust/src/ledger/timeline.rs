@@ -1,8 +1,8 @@
 //! Divides one wait into intervals, which follow each other without gap and sum to the wait (`docs/how-it-decides.md`,
 //! 5).
 //!
-//! If a gate was closed, the wait has the cause of the gate, except for the time that the line and the path need for
-//! the bytes themselves. If no gate was closed, the segments that arrived during the wait divide it:
+//! If a gate was closed, the wait has the cause of the gate. The time that the line and the path need for the bytes
+//! themselves is an exception. If no gate was closed, the segments that arrived during the wait divide it:
 //!
 //! ```text
 //! segment ─ network: while the line carries the previous segment, or the bottleneck carries the flight in slow start
@@ -176,8 +176,8 @@ fn recovery_ns(wait: &Evidence<'_>, left_ns: i64) -> i64 {
     }
 }
 
-/// The part of the first wait before the connection was open. The transit time of a SYN-ACK to the client is not known
-/// when the SYN-ACK is captured, so the time from the capture point to the client is added.
+/// The part of the first wait before the connection was open. When a SYN-ACK is captured, its transit time to the
+/// client is not known. The transit time is therefore added here.
 fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     if !wait.is_first_data() {
         return 0;

@@ -1,4 +1,4 @@
-//! Segments that were captured on their way to a sender and may not have arrived there yet.
+//! Segments that were captured on their way to a sender and possibly have not arrived there yet.
 
 use std::collections::VecDeque;
 
@@ -111,8 +111,8 @@ struct Queue {
     oldest: Common,
     /// Common part of the newest arrival.
     newest: Common,
-    /// Arrivals after the oldest whose common part differs from that of the previous arrival: the number of the
-    /// arrival, and its common part. The first arrival of the direction has number 0.
+    /// The changes of the common part after the oldest arrival: the number of the arrival at which it changes, and the
+    /// new common part. The first arrival of the direction has number 0.
     changes: VecDeque<(u64, Common)>,
 }
 

@@ -144,7 +144,7 @@ impl SenderState {
     /// The RTT that the sender measures with an ACK. The sample starts when the oldest acknowledged byte was sent. With
     /// timestamps, the ACK echoes the timestamp of this byte (RFC 7323, 4.3). Without timestamps, Linux starts the
     /// sample there too (`tcp_clean_rtx_queue`). Retransmitted data yields a sample only with timestamps (RFC 6298, 3;
-    /// RFC 7323, 4.1). The value is at most [`LONGEST_NS`], because the echoed timestamp may be any number.
+    /// RFC 7323, 4.1). The value is at most [`LONGEST_NS`], because the echoed timestamp can be any number.
     fn senders_sample_ns(&self, arrival: &Arrival, now_ns: i64) -> Option<i64> {
         if let Some(rtt_ns) = arrival.rtt_ns.get() {
             return Some(arrival.lag_ns.get().map_or(rtt_ns, |lag_ns| lag_ns.max(rtt_ns)));
@@ -155,10 +155,10 @@ impl SenderState {
 
     /// Processes all arrivals that had reached the sender when a segment was sent.
     ///
-    /// Without timestamps, a segment that was sent after a wait can show that the round trip between capture point and
-    /// sender is shorter than estimated. Suppose that an arrival seems to reach the sender just after it sent the
-    /// segment, and that nothing else can have released the segment. The arrival had then already reached the sender.
-    /// Later arrivals are assumed to reach the sender equally early.
+    /// Without timestamps, a segment after a wait can show that the round trip between capture point and sender is
+    /// shorter than estimated. For example, an arrival seems to reach the sender just after the segment was sent, but
+    /// nothing else can have released the segment. The arrival had then already reached the sender. Later arrivals are
+    /// assumed to reach the sender equally early.
     #[inline]
     pub(super) fn take_arrived(&mut self, departure: &Departure, shift_ns: i64) {
         if departure.tsecr.is_some() || shift_ns == 0 {
@@ -174,8 +174,8 @@ impl SenderState {
         self.take_older(departure, shift_ns - self.earlier_ns);
     }
 
-    /// Processes the arrivals that were captured at least `shift_ns` before the departure, and the arrivals that the
-    /// echoed timestamp shows to have reached the sender.
+    /// Processes the arrivals that had reached the sender according to their timestamps. Without timestamps, these are
+    /// the arrivals that were captured at least `shift_ns` before the departure.
     #[inline]
     fn take_older(&mut self, departure: &Departure, shift_ns: i64) {
         while let Some(arrival) = self.arrivals.next_arrived(departure, shift_ns) {

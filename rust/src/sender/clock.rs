@@ -1,5 +1,6 @@
 //! The sender's timestamp clock (RFC 7323), derived from the segments that it sent. The clock shows the length of a
-//! tick and the capture delay of each segment: the time from the moment that its timestamp shows to its capture.
+//! tick, and the capture delay of each segment. The capture delay is the time from the moment in the timestamp to the
+//! capture.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,9 +51,9 @@ impl Clock {
         self.lasted_ns.saturating_sub(self.ticks.saturating_mul(MILLISECOND_NS))
     }
 
-    /// Queueing delay of the last segment before the capture point: the difference between its capture delay and the
-    /// smallest one so far, less a tick and clock drift. The value is at most [`LONGEST_NS`], because a broken clock
-    /// may produce any timestamp.
+    /// Queueing delay of the last segment before the capture point. The result is the difference between the capture
+    /// delay of this segment and the smallest one so far, less a tick and clock drift. The value is at most
+    /// [`LONGEST_NS`], because a broken clock can produce any timestamp.
     pub(super) fn queueing_delay_ns(&self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
         let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);

@@ -68,8 +68,8 @@ impl SenderState {
         self.small_waits.went_on = self.small_waits.went_on.saturating_add(u16::from(went_on));
     }
 
-    /// Counts a data segment of the peer. If it does not acknowledge the sender's last segment, it answers earlier
-    /// segments: the peer sent it before the last segment arrived.
+    /// Counts a data segment of the peer. A segment that does not acknowledge the sender's last segment answers earlier
+    /// segments, because the peer sent it before the last segment arrived.
     pub(super) fn count_answer(&mut self, ack: i64) {
         let (waits, since) = (&mut self.small_waits, &mut self.since);
         let answers_earlier = since.left_with_ack && ack < self.snd_max;

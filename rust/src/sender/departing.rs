@@ -8,16 +8,16 @@ use super::writes::Left;
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
 
-/// A segment of the peer had not yet reached the sender if it was captured too shortly before the sender's segment:
-/// less than 1/8 of the round trip between capture point and sender (a heuristic). The handshake measures this round
-/// trip, and no path becomes eight times as fast.
+/// If a segment of the peer was captured just before the sender's segment, it had not yet reached the sender. "Just
+/// before" is less than 1/8 of the round trip between capture point and sender (a heuristic). The handshake measures
+/// this round trip, and no path becomes eight times as fast.
 const TOO_QUICK_PART: i64 = 8;
-/// After a lost SYN, a sender starts with one segment (RFC 5681, 3.1). Its slow-start threshold can be two segments,
+/// After a lost SYN, a sender starts with one segment (RFC 5681, 3.1). The slow-start threshold can be two segments,
 /// because in 4.4BSD the SYN timer sets it. A larger first flight shows that the sender did not treat the lost SYN as
 /// congestion. Linux, for example, keeps its initial window after one lost SYN and restores the threshold
 /// (`tcp_init_metrics`).
 const MIN_THRESHOLD_SEGMENTS: i64 = 2;
-/// After an idle time of one retransmission timeout, a sender may restart with a small congestion window (RFC 5681,
+/// After an idle time of one retransmission timeout, a sender can restart with a small congestion window (RFC 5681,
 /// 4.1). The shortest retransmission timeout in use is the minimum of Linux (`TCP_RTO_MIN`).
 const RESTART_AFTER_IDLE_NS: i64 = 200_000_000;
 
@@ -99,8 +99,8 @@ impl SenderState {
         wait
     }
 
-    /// Whether the application had already written this data when the previous full-sized segment was sent: the
-    /// previous segment had no PSH, so it did not end a write.
+    /// Whether the application had already written this data when the previous full-sized segment was sent. The
+    /// previous segment lacks PSH, so it did not end a write.
     fn write_continues(&self, departure: &Departure) -> bool {
         let before = self.since.payload_bytes;
         before > 0 && before >= self.smss_bytes && !self.since.was_pushed && departure.payload_bytes > 0
@@ -133,8 +133,8 @@ impl SenderState {
             self.repairs_by = departure.retransmit_trigger;
         }
         if ends_small {
-            // Without timestamps, an ACK had certainly not arrived in two cases. It was captured after this segment, or
-            // so shortly before this segment that no path is fast enough.
+            // Without timestamps, an ACK had certainly not arrived in two cases. The ACK was captured after this
+            // segment, or so shortly before this segment that no path is fast enough.
             let sure = departure.tsecr.is_some()
                 || self
                     .small_acked_ns
@@ -195,8 +195,8 @@ impl SenderState {
     }
 }
 
-/// Whether the previous segment may have kept the line busy until this one was sent. If so, the previous segment is not
-/// acknowledged yet, and neither data of the peer nor an ACK released this one.
+/// Whether the previous segment may have kept the line busy until this one was sent. The previous segment is not
+/// acknowledged yet, and nothing that arrived released this one.
 fn line_may_be_busy(wait: &Wait) -> bool {
     let released = wait.since_ack_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
     !released && !wait.peer_first_ns.is_some() && wait.flight_after_bytes.get().is_some_and(|bytes| bytes > 0)

@@ -8,8 +8,8 @@
 //! departure is captured after it was sent. To make their times comparable, the round trip between capture point and
 //! sender is added to the time of each arrival.
 //!
-//! `SenderState` is the state of one direction. The state is updated with a `Departure` for each segment that this
-//! sender sends, and with an `Arrival` for each segment of the peer that is captured in transit to this sender.
+//! `SenderState` is the state of one direction. A `Departure` updates the state for each segment of this sender, and an
+//! `Arrival` updates it for each segment of the peer.
 
 mod arrivals;
 mod arriving;

@@ -6,9 +6,9 @@ use super::steady::Steady;
 use crate::connection::CAUSAL_NS;
 use crate::nullable::Nullable;
 
-/// Minimum burst of a pacing sender, in segments. Linux sends at least two segments together (`tcp_tso_autosize`). It
-/// then sends nothing for the time that these segments take at the pacing rate (`tcp_update_skb_after_send`). A slow
-/// line looks different: it delays the second segment as long as the first.
+/// Minimum burst of a pacing sender, in segments. Linux sends at least two segments together (`tcp_tso_autosize`).
+/// Linux then sends nothing for the time that these segments take at the pacing rate (`tcp_update_skb_after_send`). A
+/// slow line looks different: it delays the second segment as long as the first.
 const BURST_SEGMENTS: i64 = 2;
 
 /// The bursts of one direction, and the most common pace of the bursts.

@@ -10,9 +10,9 @@ use crate::nullable::Nullable;
 pub(crate) const AROUND_BYTES: i64 = 78;
 /// Bytes that a SYN occupies on Ethernet, with padding.
 const SYN_LINE_BYTES: i64 = 84;
-/// Payload of one ATM cell (ITU-T I.361). A segment over ATM occupies whole cells. Its overhead is 40 bytes of headers,
-/// and 16 bytes for an AAL5 trailer and LLC/SNAP (ITU-T I.363.5, RFC 2684). A SYN occupies two cells, whatever options
-/// it has.
+/// Payload of one ATM cell (ITU-T I.361). A segment over ATM occupies whole cells. The overhead of a segment is 40
+/// bytes of headers, and 16 bytes for an AAL5 trailer and LLC/SNAP (ITU-T I.363.5, RFC 2684). A SYN occupies two cells,
+/// whatever options it has.
 pub(crate) const CELL_BYTES: i64 = 48;
 pub(crate) const AROUND_IN_CELLS_BYTES: i64 = 40 + 16;
 const SYN_CELLS: i64 = 2;
@@ -21,8 +21,8 @@ pub(crate) const TIMESTAMP_BYTES: i64 = 12;
 /// A SYN round trip shorter than this is only the receiver's own time. The capture point is then at the receiver, at
 /// the far end of the line.
 const MIN_PATH_NS: i64 = 20_000;
-/// If a segment is less than `FEW_BYTES` longer than the SYN, clock ticks and host jitter can make its round trip up to
-/// `NOISE_NS` longer (a heuristic). Such a difference shows nothing about the line.
+/// Clock ticks and host jitter can make a round trip up to `NOISE_NS` longer than that of the SYN (a heuristic). For a
+/// segment with less than `FEW_BYTES` more than the SYN, such a difference shows nothing about the line.
 const FEW_BYTES: i64 = 64;
 const NOISE_NS: i64 = 20_000;
 /// Two estimates of the line rate agree if they differ by less than 1/20 (a heuristic).
@@ -364,9 +364,9 @@ mod tests {
 
     #[test]
     fn a_receivers_timer_that_is_about_as_late_as_the_next_write_reveals_no_line_that_the_syn_outran() {
-        // The sender sends 500 bytes every 50 ms, and their round trip is 43 ms longer than that of the SYN. Both times
-        // show the pace of 87 µs per byte: 50 ms for the 578 bytes on the line, and 43 ms for the 494 bytes more than a
-        // SYN.
+        // The sender sends 500 bytes every 50 ms. The 500 bytes occupy 578 bytes on the line, so each byte on the line
+        // seems to take 87 µs. The round trip of the data is 43 ms longer than that of the SYN, for 494 bytes more.
+        // This also shows 87 µs per byte.
         let serialization_ns = |syn_ns| {
             let mut spacing = Spacing::default();
             spacing.rtt_sampled(syn_ns, 0, 0);

@@ -55,8 +55,8 @@ pub(crate) struct SenderState {
     pub(super) previous_rtt_sample_ns: Nullable,
     /// Smoothed RTT of the sender's own samples (RFC 6298, 2.3).
     pub(super) srtt_ns: Nullable,
-    /// When duplicate ACKs or SACK blocks first signalled a loss that is not yet repaired. Once they suffice for a
-    /// retransmission, this is the time at which they first sufficed.
+    /// When duplicate ACKs or SACK blocks first signalled a loss that is not yet repaired. Once such signals suffice
+    /// for a retransmission, this is the time at which they first sufficed.
     pub(super) loss_signalled_ns: Nullable,
     /// Whether the duplicate ACKs or SACK blocks suffice for a retransmission.
     pub(super) loss_confirmed: bool,

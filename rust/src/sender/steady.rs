@@ -9,7 +9,7 @@ use crate::nullable::Nullable;
 const ALIKE_PART: u64 = 8;
 
 /// The pace of most segments or bursts. A segment counts only if the previous one did not end a write with PSH (RFC
-/// 9293, 3.9.1): in this case, the application had written the segment earlier.
+/// 9293, 3.9.1). The application had written such a segment earlier.
 ///
 /// The pace is found by majority vote (Boyer & Moore 1981). A segment at the current pace votes for this pace, and any
 /// other segment votes against it. When no votes are left, the pace of the next segment replaces the current pace.

@@ -27,8 +27,8 @@ pub(crate) fn at_either(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>) 
     to_sender_ns.zip(to_receiver_ns).is_some_and(near)
 }
 
-/// The time that is added to the capture time of an arrival, so that it can be compared with the capture times of the
-/// sender's segments. It is about the shortest round trip between capture point and sender, and 0 in a capture at the
+/// The time that is added to the capture time of an arrival, for comparison with the capture times of the sender's
+/// segments. This time is about the shortest round trip between capture point and sender, and 0 in a capture at the
 /// sender.
 #[inline]
 pub(crate) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, begun: bool) -> i64 {

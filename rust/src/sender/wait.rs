@@ -10,8 +10,8 @@ pub(crate) const RELEASE_PART: i64 = 8;
 
 /// One wait, and what the sender knew when a segment ended it.
 ///
-/// Each time runs from an event to the segment that ended the wait, with four exceptions: the lag of the last ACK, the
-/// last RTT sample, the RTT sample of the neighbouring segment, and the smoothed RTT.
+/// Each time runs from an event to the segment that ended the wait. There are four exceptions: the lag of the last ACK,
+/// the last RTT sample, the RTT sample of the neighbouring segment, and the smoothed RTT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each field name states its fact
 #[allow(clippy::struct_excessive_bools)] // they are columns of a table, not states

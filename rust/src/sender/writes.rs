@@ -17,8 +17,9 @@ const BETTER_PART: i64 = 2;
 pub(crate) const REACTION_NS: i64 = 100_000;
 /// If an ACK wakes an application, the application writes within this time (a heuristic: twice what the kernel needs).
 pub(crate) const SLOW_REACTION_NS: i64 = 200_000;
-/// A segment is early if it was sent in the first 1/[`EARLY_PART`] of the time from one ACK to the next. It is late if
-/// it was sent after 1/[`LATE_PART`] of this time. By chance, there are half as many early segments as late ones.
+/// A segment is early if it was sent in the first 1/[`EARLY_PART`] of the time from one ACK to the next. A segment is
+/// late if it was sent after 1/[`LATE_PART`] of this time. By chance, there are half as many early segments as late
+/// ones.
 const EARLY_PART: i64 = 4;
 const LATE_PART: i64 = 2;
 

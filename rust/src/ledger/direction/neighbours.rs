@@ -18,8 +18,8 @@ use super::super::waits::record::WaitRecord;
 use crate::sender::{DRIFT_PART, NS_PER_MS};
 
 /// Time is divided into spans of this length. In each span, only the ACK with the shortest queueing delay is kept (a
-/// heuristic). A span is so short that queues hardly change within it, and long enough to contain an ACK that released
-/// a segment immediately.
+/// heuristic). Queues hardly change within a span. A span is nevertheless long enough to contain an ACK that released a
+/// segment immediately.
 const SPAN_NS: i64 = 10 * NS_PER_MS;
 /// The timestamp of a segment and the timestamp that it echoes each have an error of up to one tick.
 const TICKS_NS: i64 = 2 * NS_PER_MS;
@@ -111,7 +111,7 @@ impl Samples {
 }
 
 /// Whether an ACK released the segment: the segment continues a write, bytes are in flight, and no data of the peer
-/// arrived. (After data of the peer, the application may decide when to continue.)
+/// arrived. (After data of the peer, the application decides when to continue.)
 fn is_released(record: &WaitRecord) -> bool {
     let wait = &record.wait;
     wait.since_ack_ns.is_some()
@@ -215,10 +215,11 @@ impl Neighbours {
         Self { conn, own, shared }
     }
 
-    /// The least time that a packet spent in a queue on the path to the sender, and the least time that the packet and
-    /// its immediate answer spent in queues; 0 if unknown. The packet passed the capture point at `ts_ns`. The round
-    /// trip between capture point and sender takes at least `to_sender_ns`. If this is less than half the round trip to
-    /// the hosts that show a shared queue, the queue does not count: the sender may be in front of it.
+    /// Returns two lower bounds of the time in queues. The first is for a packet on the path to the sender, and the
+    /// second is for the packet and its immediate answer together. A bound is 0 if nothing is known. The packet passed
+    /// the capture point at `ts_ns`. The round trip between capture point and sender takes at least `to_sender_ns`. A
+    /// sender at less than half the distance of the hosts that show a shared queue may be in front of this queue, so
+    /// the queue does not count.
     pub(in super::super) fn queued_ns(&self, ts_ns: i64, to_sender_ns: i64) -> [i64; 2] {
         let own = self.own.each_ref().map(|queue| queue.ns_at(ts_ns, Some(self.conn)));
         let shared = self.shared.each_ref().map(|queue| {

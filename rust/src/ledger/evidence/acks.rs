@@ -68,9 +68,9 @@ impl Evidence<'_> {
 
     /// Whether the sender's answer to data of the peer may have been lost before the capture point. True if a packet is
     /// missing and the sender was silent for about an RTO. The IP IDs show the missing packet, because Linux numbers
-    /// the packets of each socket one by one. There are two explanations. Either the original of this segment was lost
-    /// and the timer retransmitted it, or only an ACK was lost and the application was silent. The retransmission timer
-    /// of Linux runs for 200 ms plus one or two RTTs (RFC 8985, 7.2), and for twice as long after each timeout.
+    /// the packets of each socket one by one. Either the original of this segment was lost and the timer retransmitted
+    /// it, or only an ACK was lost and the application was silent. The retransmission timer of Linux runs for 200 ms
+    /// plus one or two RTTs (RFC 8985, 7.2), and for twice as long after each timeout.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + MIN_RTO_NS)).div_euclid(4);
@@ -86,7 +86,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the last ACK is late even for the newest byte that it covers: it took at least [`DELAYED_ACK_NS`] more
-    /// than the shortest RTT. The last RTT sample is not used, because the newest byte may not have produced a sample.
+    /// than the shortest RTT. The last RTT sample is not used, because the newest byte does not always produce a
+    /// sample.
     fn newest_waited(&self) -> bool {
         let least = self.direction.rtt_min_ns;
         self.all_acked()
@@ -95,9 +96,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether the last ACK may be a delayed one. A delayed ACK is late for the oldest byte that it covers, and also
-    /// for the newest byte if the time of that byte is known. An ACK that is in time for the newest byte was not
-    /// delayed: the receiver only waited until more data had arrived.
+    /// Whether the last ACK may be a delayed one. A delayed ACK is late for the oldest byte that it covers. A delayed
+    /// ACK is also late for the newest byte, if the time of the newest byte is known. An ACK that is in time for the
+    /// newest byte was not delayed: the receiver only waited until more data had arrived.
     #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
         let late = is(self.wait.ack_lag_ns.get(), |lag_ns| {
@@ -208,10 +209,10 @@ impl Evidence<'_> {
         self.direction.beginning_seen && !self.is_syn() && self.received_first_ack()
     }
 
-    /// Whether the capture does not show why a segment follows the ACK late: the sender may be far from the capture
-    /// point, or the application may have written late. This happens only if no other segment shows how far away the
-    /// sender is. After data of the peer, the result is true only if the sender answered about as fast as it ever did.
-    /// After a SYN-ACK, the result is true if the SYN was not captured.
+    /// Whether the capture does not show why a segment follows the ACK late. Either the sender is far from the capture
+    /// point, or the application wrote late. This happens only if no other segment shows how far away the sender is.
+    /// After data of the peer, the result is true only if the sender answered about as fast as it ever did. After a
+    /// SYN-ACK, the result is true if the SYN was not captured.
     pub(in super::super) fn may_be_far(&self) -> bool {
         let direction = self.direction;
         let long_idle = is(self.wait.since_all_acked_ns.get(), |ns| ns > LONGEST_PATH_NS);

@@ -8,7 +8,7 @@ use crate::sender::NS_PER_MS;
 /// `net.ipv4.tcp_tso_win_divisor`). Linux counts the time of such a deferral as time limited by the receiver window
 /// (`rwnd_limited`).
 const DEFER_PART: i64 = 3;
-/// A Linux sender paces at most this many flights per RTT. Its congestion window grows to at most twice the flight
+/// A Linux sender paces at most this many flights per RTT. The congestion window grows to at most twice the flight
 /// (`tcp_is_cwnd_limited`), and slow start paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
 const PACED_AHEAD: i64 = 4;
 /// The largest piece of data that Linux TCP hands to the lower layers, unless its host is configured otherwise
@@ -54,9 +54,9 @@ impl Evidence<'_> {
         (self.is_too_little(self.room()) && (was_larger || self.did_not_grow())) || self.waits_for_a_piece(was_larger)
     }
 
-    /// Whether the receiver window has room for hardly more than the flight at the start of the wait: for less than two
-    /// more segments in slow start, otherwise for less than one. The congestion window allowed that flight, and only a
-    /// loss would have reduced it. The congestion window therefore allows everything that the receiver window allows.
+    /// Whether the receiver window is hardly larger than the flight at the start of the wait: by less than two segments
+    /// in slow start, otherwise by less than one. The congestion window allowed that flight, and only a loss would have
+    /// reduced it. The congestion window therefore allows everything that the receiver window allows.
     fn window_is_no_larger(&self, room_then: Option<i64>) -> bool {
         let smss = self.smss_bytes;
         self.direction.near_sender
@@ -67,8 +67,8 @@ impl Evidence<'_> {
     }
 
     /// Whether flights stopped growing at the edge of the receiver window. The congestion window allowed a flight of
-    /// this size before, so it would allow a larger one now: slow start cannot have ended yet, or congestion avoidance
-    /// adds a segment per RTT. The send buffer is not the limit, because the largest flight fills the window.
+    /// this size before, and the window has grown since. Either slow start cannot have ended yet, or congestion
+    /// avoidance adds a segment per RTT. The send buffer is not the limit, because the largest flight fills the window.
     fn did_not_grow(&self) -> bool {
         let smss = self.smss_bytes;
         let edge_reached =

@@ -145,8 +145,8 @@ impl Evidence<'_> {
     /// Whether the flight is no larger than an earlier flight, and not much smaller than the previous one. If so, the
     /// congestion window does not limit the flight, because the window has grown with each ACK since the earlier
     /// flight. An old sender leaves slow start only after a loss, so its window has surely grown. For a current sender,
-    /// three more conditions apply. Nothing was lost, and the wait takes at least half an RTT. The flight has a size at
-    /// which slow start has certainly not ended, or at which congestion avoidance adds a segment per RTT.
+    /// three more conditions apply. Nothing was lost, and the wait takes at least half an RTT. The flight is so small
+    /// that slow start has certainly not ended, or so large that congestion avoidance adds a segment per RTT.
     pub(in super::super) fn is_no_larger(&self) -> bool {
         let stands =
             || if self.direction.old { self.stands_again() || self.began_at_once() } else { self.stands_today() };

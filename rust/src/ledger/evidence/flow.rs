@@ -9,16 +9,15 @@ use crate::sender::{DRIFT_PART, NS_PER_MS};
 const LATEST_PROBE: f64 = 2.25;
 /// Linux adds at least two jiffies to the probe timeout (`tcp_schedule_loss_probe`), and its ticks are coarse.
 const PROBE_TICKS_NS: i64 = 12 * NS_PER_MS;
-/// The longest time that an application needs to wake up and write after an ACK makes room in a full send buffer, on
-/// any path (a heuristic).
+/// After an ACK makes room in a full send buffer, an application wakes up and writes within this time (a heuristic).
 const REFILL_NS: i64 = 4 * NS_PER_MS;
 
 /// A sender that paces sends at least one segment in this many round trips (a heuristic).
 const PACED_ROUND_TRIPS: i64 = 4;
 
 impl Evidence<'_> {
-    /// Whether the segment is part of a bulk transfer: an ACK released it, the receiver window was not the limit, and
-    /// the application had written more than the sender could send in one flight.
+    /// Whether the segment is part of a bulk transfer. An ACK released the segment, and the receiver window was not the
+    /// limit. The application had written more than the sender could send in one flight.
     #[inline]
     pub(in super::super) fn is_bulk(&self) -> bool {
         self.is_released_in_turn() && !self.ends_otherwise()
@@ -30,9 +29,9 @@ impl Evidence<'_> {
         self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
     }
 
-    /// Whether the wait has a better explanation than a full window or buffer, in a current stack. There are two such
-    /// kinds of segments. A segment that is not full-sized is more likely due to Nagle's algorithm, or to an
-    /// application that wrote just then. A segment that follows data of the peer is more likely an answer.
+    /// Whether the wait has a better explanation than a full window or buffer, in a current stack. A segment that is
+    /// not full-sized is more likely due to Nagle's algorithm, or to an application that wrote just then. A segment
+    /// that follows data of the peer is more likely an answer.
     pub(in super::super) fn ends_otherwise(&self) -> bool {
         !self.direction.old && (self.is_small() || self.peer_spoke())
     }
@@ -49,8 +48,8 @@ impl Evidence<'_> {
     }
 
     /// Whether a write may continue after the previous segment. That segment was full-sized, and one of two conditions
-    /// holds. Either bytes were in flight until this segment was sent, or the previous segment has no PSH in a
-    /// direction that sets PSH at the end of a write (RFC 9293, 3.9.1.2).
+    /// holds. Either bytes were in flight until this segment was sent, or the previous segment lacks PSH. PSH counts
+    /// only in a direction that sets it at the end of a write (RFC 9293, 3.9.1.2).
     pub(in super::super) fn stopped_halfway(&self) -> bool {
         !self.direction.old
             && !self.wait.small_before
@@ -71,8 +70,8 @@ impl Evidence<'_> {
 
     /// Whether the last RTT sample, or the segment's own timestamp, shows a queue on the path.
     pub(in super::super) fn is_in_queue(&self) -> bool {
-        // The echoed ACK shows the queues of both directions. It is not used if the previous segment ended a write,
-        // because the echo may then be late only because the application wrote late.
+        // The echoed ACK shows the queues of both directions. The echo is not used if the previous segment ended a
+        // write, because the application may then have written late.
         let shows_echo = self.wait.echo_ns.is_some() && !self.wait.small_before;
         let by_timestamp = self.wait.queueing_delay_ns.get().filter(|_| self.says_when() && !shows_echo);
         let late_echo_ns =

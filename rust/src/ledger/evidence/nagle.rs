@@ -126,8 +126,8 @@ impl Evidence<'_> {
             && !self.peer_spoke()
     }
 
-    /// Whether the sender sent a small segment as soon as the only segment in flight was acknowledged, and it has sent
-    /// no small segment so far while another was in flight. Some applications set `TCP_NODELAY` only later, as OpenSSH
+    /// Whether the sender sent a small segment as soon as the only segment in flight was acknowledged. So far, it has
+    /// sent no small segment while another was in flight. Some applications set `TCP_NODELAY` only later, as OpenSSH
     /// does after the login.
     pub(in super::super) fn was_held_at_first(&self) -> bool {
         self.may_be_held()
@@ -170,10 +170,10 @@ impl Evidence<'_> {
         self.waited_for_ack() || self.was_released_by_answer()
     }
 
-    /// Whether this segment and the previous one each have room for one message only: they are shorter than two of the
-    /// shortest segments. While the previous segment waited, or until the peer answered, the application therefore
-    /// wrote once, at an unknown time. An application that always has data would have written several messages in that
-    /// time, and the buffer would have joined them.
+    /// Whether this segment and the previous one each hold only one message: both are shorter than two of the shortest
+    /// segments. While the previous segment waited, or until the peer answered, the application therefore wrote once,
+    /// at an unknown time. An application that always has data would have written several messages in that time, and
+    /// the buffer would have joined them.
     pub(in super::super) fn holds_one_message(&self) -> bool {
         let longest = self.wait.payload_before_bytes.get().map(|before| before.max(self.record.payload_bytes));
         !self.direction.old
@@ -188,8 +188,8 @@ impl Evidence<'_> {
 
     /// Whether a small segment waited behind full ones in flight. The first form of Nagle's algorithm (RFC 896, BSD)
     /// delays such a segment; Minshall's variant (Linux) does not. The congestion window can delay the tail of a write
-    /// in the same way. The test therefore requires that small segments waited behind full ones three times, that no
-    /// small segment was sent while full ones were in flight, and that nothing was lost.
+    /// in the same way. The test therefore has three conditions. Small segments waited behind full ones three times, no
+    /// small segment was sent while full ones were in flight, and nothing was lost.
     fn was_held_behind_full(&self) -> bool {
         self.direction.holds_behind_full
             && self.may_be_held()
@@ -280,8 +280,8 @@ impl Evidence<'_> {
 
     /// Whether the data of this small segment was in the send buffer, but the segment waited until everything was
     /// acknowledged. The receiver window and the congestion window had room for the segment. The flights show the room
-    /// in the congestion window. Either an earlier flight was as large as this flight plus the segment, or it was as
-    /// large as this flight and slow start has since added a segment.
+    /// in the congestion window. An earlier flight was as large as this flight plus the segment. Alternatively, an
+    /// earlier flight was only as large as this flight, and slow start has since added a segment.
     fn was_held_though_buffered(&self) -> bool {
         let flew = || {
             are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {

@@ -37,9 +37,10 @@ impl Evidence<'_> {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// The least time by which the path delayed this segment more than the previous one. It is the difference between
-    /// the wait in the capture and the wait by the sender's timestamps, less a tick. (A timestamp is the time at which
-    /// the segment was sent; RFC 7323, 3.) The result is at most the wait, even if a broken clock runs backwards.
+    /// The least time by which the path delayed this segment more than the previous one. The result is the difference
+    /// between the wait in the capture and the wait by the sender's timestamps, less a tick. (A timestamp is the time
+    /// at which the segment was sent; RFC 7323, 3.) The result is at most the wait, even if a broken clock runs
+    /// backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;
@@ -70,7 +71,7 @@ impl Evidence<'_> {
     }
 
     /// Returns the least time that two packets spent in queues: the peer's last data, and this segment, which follows
-    /// it. The segment's timestamp shows `own_ns` of this time; other connections may show more.
+    /// it. The segment's timestamp shows `own_ns` of this time; other connections can show more.
     #[must_use]
     pub fn answer_queued_ns(&self, own_ns: i64) -> i64 {
         let direction = self.direction;

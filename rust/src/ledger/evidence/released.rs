@@ -58,9 +58,8 @@ impl Evidence<'_> {
     /// Whether the segment belongs to bursts that the sender sends at an even interval. The sender had more full-sized
     /// segments, and no ACK released this one, although an ACK may have preceded it by chance. A sender that sends one
     /// burst per RTT looks similar and is excluded. If no ACK came shortly before the segment, the flight must contain
-    /// two bursts, or the interval between bursts must differ from the RTT. If an ACK came shortly before, the flight
-    /// must contain two bursts and take at least an RTT at this pace, and the segment must follow the ACK later than a
-    /// released segment does.
+    /// two bursts, or the interval between bursts must differ from the RTT. If an ACK came shortly before,
+    /// [`Self::leaves_no_pause`] decides.
     pub(super) fn is_at_its_pace(&self) -> bool {
         let direction = self.direction;
         let Some(pace_ns) = direction.totals.paced_ns.get().filter(|_| direction.paces) else { return false };
@@ -103,8 +102,9 @@ impl Evidence<'_> {
         !is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns as f64 <= near_ns)
     }
 
-    /// Whether the flight contains at least two bursts and takes an RTT or more at their pace, and the segment followed
-    /// its ACK later than a released segment does. The ACKs of a smaller flight would leave a pause in each RTT.
+    /// Whether the flight contains at least two bursts and takes an RTT or more at their pace. Besides, the segment
+    /// must have followed its ACK later than a released segment does. The ACKs of a smaller flight would leave a pause
+    /// in each RTT.
     fn leaves_no_pause(&self, pace_ns: i64) -> bool {
         let burst = self.direction.totals.paced_payload_bytes.get().filter(|bytes| *bytes > 0);
         let takes_a_round_trip = are(self.flight_before(), burst, |flight, burst| {

@@ -63,9 +63,8 @@ impl Evidence<'_> {
             && self.wait_ns - self.rtt_ns() <= LATEST_ACK_NS
     }
 
-    /// Whether the segment is a retransmitted FIN, and neither host has data left: only the FIN is unacknowledged, and
-    /// the peer has sent no data since. A peer that sends data later may have waited for that FIN as the end of a
-    /// request.
+    /// Whether the segment is a retransmitted FIN after the end of all data. Only the FIN is unacknowledged, and the
+    /// peer has sent no data since. A peer that sends data later may have waited for that FIN as the end of a request.
     #[inline]
     pub(in super::super) fn is_late_fin(&self) -> bool {
         let alone =
@@ -115,8 +114,8 @@ impl Evidence<'_> {
 
     /// Whether the sender is in loss recovery. A captured retransmission shows the recovery. In a capture away from the
     /// sender, the retransmission may have been lost before the capture point. Recovery is then assumed under three
-    /// conditions: nothing was reordered, enough SACK blocks for a repair had reached the sender by the previous
-    /// segment (RFC 6675, 5), and the missing bytes have not arrived since.
+    /// conditions. Nothing was reordered. By the previous segment, enough SACK blocks for a repair had reached the
+    /// sender (RFC 6675, 5). The missing bytes have not arrived since.
     #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;
@@ -136,8 +135,8 @@ impl Evidence<'_> {
         self.wait.after_loss
     }
 
-    /// Whether the sender restarted after a pause: this is the first flight since then, it is at least an initial
-    /// window (RFC 5681, 4.1), and all retransmissions of the direction were spurious.
+    /// Whether the sender restarted after a pause, and this is its first flight since then. The flight is at least an
+    /// initial window (RFC 5681, 4.1), and all retransmissions of the direction were spurious.
     pub(in super::super) fn has_begun_anew(&self) -> bool {
         self.direction.only_late
             && self.previous_round_flight() == Some(0)

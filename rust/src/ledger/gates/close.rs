@@ -3,8 +3,8 @@
 //!
 //! - **Closed** in two cases. First, a FIN is retransmitted, only the FIN is unacknowledged, and the peer sends no data
 //!   later. Second, anything is retransmitted to a receiver that had closed. A receiver had closed if its FIN came
-//!   before the wait, the sender sends a FIN too, and the receiver answers with a RST or never acknowledges new data
-//!   again.
+//!   before the wait, and the sender sends a FIN too. The receiver then answers with a RST, or never acknowledges new
+//!   data again.
 //! - **Only possible** in the second case without a RST, because the path of a half-closed connection may have failed.
 //! - **Opened by** the retransmission.
 //! - **Disproved by** data of the peer after the FIN, or an ACK of the retransmitted bytes.

@@ -4,8 +4,8 @@
 //! - **Closed** when a late ACK without data released the segment, and one of three conditions holds. This ACK covers
 //!   less than two full-sized segments, it covers everything in flight, or the ACK just before it was in time.
 //! - **Opened by** the receiver's delayed-ACK timer.
-//! - **Disproved by** RTTs that are as long although the sender does not pause, by an ACK that carries data, and by an
-//!   ACK that leaves older bytes unacknowledged.
+//! - **Disproved by** RTTs of equal length while the sender does not pause, by an ACK with data, and by an ACK that
+//!   leaves older bytes unacknowledged.
 //! - **Source:** RFC 5681, 4.2; `docs/how-it-decides.md`, 4.9.
 
 use super::super::cause::Cause;

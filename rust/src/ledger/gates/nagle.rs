@@ -28,8 +28,8 @@ pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
     })
 }
 
-/// Closed if Nagle's algorithm delayed a small segment by an RTT without a delayed ACK, or if the stack kept buffered
-/// data back although the receiver window had room.
+/// Closed if Nagle's algorithm delayed a small segment, and the receiver did not delay the ACK. Also closed if the
+/// stack kept buffered data back although the receiver window had room.
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let is_held = || wait.nagle_may_have_held() && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();

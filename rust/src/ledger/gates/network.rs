@@ -69,10 +69,11 @@ fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
     (3 * wait.wait_ns) as f64 <= 4.0 * share_ns
 }
 
-/// Whether segments are spread evenly over the RTT, in a capture away from the sender and without timestamps. Their
-/// intervals are at least 3/4 of the mean interval; outside a train, they are at most 4/3 of it. A flight that seems to
-/// be on a plateau does not contradict even spacing. At the full rate of the path, equally many bytes arrive in each
-/// RTT, whatever the sender has in flight. A full send buffer would instead release flights with pauses between them.
+/// Whether segments are spread evenly over the RTT, in a capture away from the sender and without timestamps. The
+/// intervals between segments are at least 3/4 of the mean interval. Outside a train, the intervals are also at most
+/// 4/3 of the mean interval. A flight that seems to be on a plateau does not contradict even spacing. At the full rate
+/// of the path, equally many bytes arrive in each RTT, whatever the sender has in flight. A full send buffer would
+/// instead release flights with pauses between them.
 fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
         return false;
@@ -84,8 +85,8 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
 /// Whether the bottleneck spaces the segment, in a direction without timestamps. The interval before the segment is at
 /// most a quarter longer than the bottleneck needs for a segment of its size. The rate of the bottleneck comes from
 /// segments that follow others of the same write: the application had already written them. In a capture at the sender,
-/// the segment must not have been released by an ACK. Such a segment was delayed by the sender's own host, with a
-/// shaper on the captured interface.
+/// the segment must not have been released by an ACK. The sender's own host then delayed the segment, with a shaper on
+/// the captured interface.
 fn is_steady(wait: &Evidence<'_>) -> bool {
     let direction = wait.direction;
     let totals = &direction.totals;

@@ -10,8 +10,8 @@ use crate::nullable::Nullable;
 
 /// This many of the longest intervals are kept for each direction.
 pub const LONGEST: usize = if cfg!(all(feature = "small-limits", not(test))) { 20 } else { 300 };
-/// An interval is kept if it takes at least 1/1000 of the life of the direction, if it is a stall, or if it is among
-/// the longest of its cause.
+/// An interval is kept if it takes at least 1/1000 of the life of the direction. Stalls and the longest intervals of
+/// each cause are kept too.
 pub const LONG_PART: i64 = 1000;
 /// This many of the longest intervals are kept for each cause in a direction.
 pub const LONGEST_OF_CAUSE: usize = 10;

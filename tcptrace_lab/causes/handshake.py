@@ -68,11 +68,11 @@ RULE = Rule(
                     "answer."
                 ),
                 limits=(
-                    "The capture does not show whether the SYN was lost, its answer was lost before the capture point, or the server "
+                    "The capture does not show whether the SYN or its answer was lost or late before the capture point, or the server "
                     "ignored the SYN."
                 ),
                 cure="an answer to the first SYN",
-                remedy=("find what drops the first SYN or its answer: a firewall, a rate limit, a lossy path", _QUEUE, _REUSE),
+                remedy=("find what drops or delays the first SYN or its answer: a firewall, a rate limit, a lossy path", _QUEUE, _REUSE),
             ),
             Case.SLOW_ANSWER: Instead(
                 title="The server answered the SYN after {answer}; the RTT is {rtt}",

@@ -138,6 +138,15 @@ RESENT_ANSWER = """
     1.001 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
     1.050 C > S .         ack 1
 """
+LATE_SYN = """
+    0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
+    {0:.4f} C > S S  0:0(0)        win 64240 <mss 1460>
+    1.0403 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
+    1.0404 C > S P. 1:101  ack 1
+    1.0661 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
+    1.0662 C > S .         ack 1
+    1.1005 S > C .         ack 101
+"""
 LATE_ANSWER = """
     0.000 C > S S  0:0(0)        win 64240 <mss 1460>
     0.800 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
@@ -158,7 +167,7 @@ IMPATIENT = """
             opened(RESENT_SYN, 3.03, 0.02),
             "Opening the connection took 3.02 s: the SYN was sent 3 times",
             "No answer arrived for 3 s, until the client retransmitted the SYN; the last SYN was answered after 20 ms.",
-            "find what drops the first SYN",
+            "find what drops or delays the first SYN",
             3020,
         ),
         (
@@ -167,6 +176,16 @@ IMPATIENT = """
             "the first SYN-ACK did not reach the client, or the client's ACK did not reach the server",
             "find what drops the SYN-ACK",
             1000,
+        ),
+        *(
+            (
+                LATE_SYN.format(again_s),
+                "Opening the connection took 1.04 s: the SYN was sent twice",
+                "until the client retransmitted the SYN",
+                "find what drops or delays the first SYN",
+                1040,
+            )
+            for again_s in (1.006, 1.024)
         ),
         (
             opened(LATE_ANSWER, 0.81, 0.02),
@@ -197,7 +216,16 @@ IMPATIENT = """
             800,
         ),
     ],
-    ids=["syn-lost", "answer-lost", "far-host-slow", "path-long", "path-longer-than-the-timer", "nothing-to-compare"],
+    ids=[
+        "syn-lost",
+        "answer-lost",
+        "both-syns-answered",
+        "first-syn-answered-too-soon-for-the-second",
+        "far-host-slow",
+        "path-long",
+        "path-longer-than-the-timer",
+        "nothing-to-compare",
+    ],
 )
 def test_a_slow_handshake_says_what_was_slow(tmp_path: Path, text: str, title: str, mechanism: str, remedy: str, cost_ms: int) -> None:
     """The expected times are computed from the times in `text`. The RTT is that of the data after the handshake."""

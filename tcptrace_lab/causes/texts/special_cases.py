@@ -16,6 +16,10 @@ SLOW_ANSWER_TIMES = 2
 """A SYN-ACK that takes more than twice the base RTT is late, because a queue can double an RTT (a heuristic). A SYN-ACK that follows the
 last SYN by less than half the base RTT answers an earlier SYN."""
 
+FIRST_TIMER_NS = 1_000_000_000
+"""A SYN or a SYN-ACK without an answer is retransmitted after one second at the earliest (RFC 6298, 2.1). An earlier SYN-ACK answers
+another SYN."""
+
 MOST = 0.5
 """One base RTT of each wait at a full window is the path's share. If at least half of the waiting time remains, the receiver explains the
 waits (a heuristic)."""
@@ -96,12 +100,15 @@ def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
     known = once and answer_ns is not None and min_ns is not None and row["client_rtt_samples"] > 1  # one sample is the SYN's
     late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * min_ns
     asked_early = asked > 1 and None not in (answer_ns, min_ns) and SLOW_ANSWER_TIMES * answer_ns < min_ns
+    asked_early = (
+        asked_early and FIRST_TIMER_NS + answer_ns <= SLOW_ANSWER_TIMES * min_ns
+    )  # otherwise the answer was late, not the path long
     resent = asked > 1 and not asked_early
     return {
         Case.UNANSWERED: unanswered(row.__getitem__),
         Case.REFUSED: refused(row.__getitem__),
-        Case.ANSWER_RESENT: answered > 1,
-        Case.SYN_IGNORED: resent and (row["vantage"] == "server" or row["vantage_known_by"] == "loopback"),
+        Case.ANSWER_RESENT: answered > 1 and (acked_ns is None or acked_ns >= FIRST_TIMER_NS),
+        Case.SYN_IGNORED: resent and answered < asked and (row["vantage"] == "server" or row["vantage_known_by"] == "loopback"),
         Case.SYN_RESENT: resent,
         Case.SLOW_ANSWER: late,
         Case.SLOW_ACK: slow_ack,

@@ -14,8 +14,8 @@ const COPY_NS: i64 = 1_000_000;
 /// 200 ms, the shortest common retransmission timeout).
 const SAME_ID_COPY_NS: i64 = 10_000_000;
 /// If the IP ID is the same but TTL or lower layers differ, a copy within this time is a capture duplicate (a
-/// heuristic: the shortest common retransmission timeout). The two capture points may be on different sides of a queue
-/// or slow link.
+/// heuristic: the shortest common retransmission timeout). A packet can be captured at two points, on different sides
+/// of a queue or slow link.
 const OTHER_PATH_COPY_NS: i64 = 200_000_000;
 /// A host can send the same pure ACK twice. If IP IDs do not distinguish packets, a repeated pure ACK is a capture
 /// duplicate only if at least one in this many segments was captured twice (a heuristic).

@@ -19,7 +19,7 @@ pub(crate) const CLUSTER_BYTES: i64 = 2048;
 const TINY_WINDOW_BYTES: u32 = 536;
 
 /// Bytes that were sent but are not captured yet. A captured segment without data has a higher sequence number, so
-/// these bytes were sent before it.
+/// these bytes were sent before that segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overtaken {
     /// Offset after the last of these bytes.

@@ -12,7 +12,7 @@ use crate::wire::{Segment, TcpFlags};
 pub(crate) struct Novelty {
     /// Number of the segment's sequence numbers that were not captured before.
     pub new: i64,
-    /// The earlier segment that skipped the hole which this segment fills; `None` if this segment fills no hole.
+    /// If this segment fills a hole, the earlier segment that skipped the hole.
     pub jumper: Option<Stamp>,
 }
 

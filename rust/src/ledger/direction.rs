@@ -1,4 +1,5 @@
-//! The final facts of one direction, from which the cause of each of its waits follows (`docs/how-it-decides.md`, 3.4).
+//! The final facts of one direction. They determine the cause of each wait of the direction (`docs/how-it-decides.md`,
+//! 3.4).
 //!
 //! A [`DirectionFacts`] is computed once, from the row of a connection that has ended. Each fact is defined once, in
 //! this module.
@@ -18,7 +19,8 @@ use crate::hosts::{Acknowledging, is_loopback, is_near, is_unasked, turnaround_n
 use crate::nullable::Nullable;
 use crate::sender::{LONGEST_NS, NS_PER_MS, REACTION_NS, SLOW_REACTION_NS, SenderTotals};
 
-/// In a capture at the sender, an ACK may have released a segment that was sent within this share of the RTT after it.
+/// In a capture at the sender, an ACK may have released a segment that was sent within this share of the RTT after the
+/// ACK.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
 /// The share that replaces [`CAUSAL_SHARE_NEAR`] in a capture away from the sender, where delays on the path vary.
 const CAUSAL_SHARE_FAR: f64 = 0.5;

@@ -57,8 +57,7 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
     let (idle_ns, spoke_ns) = (ending.since_all_acked_ns.get(), ending.peer_last_ns.get());
     let closing = direction.finished;
     let only_syn = !closing && direction.max_segment_bytes == 0;
-    // An ACK that was still in transit when the connection ended counts as received at that moment: 0 ns before the
-    // end.
+    // An ACK that was still in transit when the connection ended counts as received at the end of the connection.
     let open_ns = opened_ns(ending, direction)
         .filter(|ns| *ns > 0)
         .map_or(0, |ns| ns + request_transit_ns(direction, spoke_ns.is_some()));

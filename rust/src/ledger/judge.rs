@@ -2,8 +2,8 @@
 //!
 //! An event opens a gate: an ACK, a window update, or a timer. The gate that opens last is the cause of the time until
 //! it opens. If several gates open with the same event, the first in the order of [`gates`] counts. A receiver window
-//! may open before the segment is sent. In this case, the window is the cause only until it opens. For the rest of the
-//! wait, the first gate counts that was closed until the segment was sent.
+//! may open before the segment is sent. In this case, the window is the cause only until it opens. The cause of the
+//! rest of the wait is the first gate that was closed until the segment was sent.
 
 use super::cause::Cause;
 use super::direction::DirectionFacts;
@@ -59,7 +59,7 @@ fn verdict(wait: &Evidence<'_>) -> Verdict {
 }
 
 /// Whether the wait is shorter than two ticks of a coarse clock. The length of such a short wait is unknown, and so is
-/// the event that ended it. Only evidence that needs no clock proves its cause.
+/// the event that ended it. Only evidence that needs no clock proves the cause of such a wait.
 fn is_blurred(wait: &Evidence<'_>) -> bool {
     wait.wait_ns < wait.direction.blurred_ns
 }

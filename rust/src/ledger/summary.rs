@@ -79,8 +79,9 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// If `wants_intervals` is true, every interval becomes a row. If `worths` contains the thresholds of findings,
-    /// accounts and notes are made as well, and the details of the `most` largest costs are kept.
+    /// If `wants_intervals` is true, every interval becomes a row. If `worths` is set, it contains the thresholds of
+    /// findings. In this case, accounts and notes are made as well, and the details of the `most` largest costs are
+    /// kept.
     #[must_use]
     pub fn new(wants_intervals: bool, worths: Option<Vec<Worth>>, most: usize) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -441,7 +442,7 @@ mod tests {
         assert!(!kinds.is_empty() && kinds.iter().all(|kind| *kind == Kind::Spurious));
     }
 
-    /// The intervals of a connection with data and ACKs whose last segment comes `last_ns` after the first one.
+    /// The intervals of a connection with data and ACKs. The last segment comes `last_ns` after the first one.
     fn judged_life(last_ns: i64) -> Vec<(bool, Cause, i64)> {
         let mut connections = Connections::of(None, Accounting::Kept);
         let mut rows = Vec::new();

@@ -67,7 +67,7 @@ pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
 
 /// The part of a wait after the handshake and after the serialization time.
 struct Divided {
-    /// The intervals of this part in order of time; the last one is the application's.
+    /// The intervals of this part in order of time; the last one belongs to the application.
     spans: [(Cause, i64); 6],
     /// Nanoseconds that have the cause of the gate, including a full window at the beginning.
     caused_ns: i64,
@@ -106,7 +106,7 @@ fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) 
     Divided { spans, caused_ns: filled_ns + cause_ns }
 }
 
-/// Divides a wait for which no gate was closed, by the segments that arrived during it.
+/// Divides a wait without a closed gate at the times when segments arrived.
 fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns: i64) -> Divided {
     let direction = wait.direction;
     let spoke_ns = wait.wait.peer_last_ns.get();

@@ -183,8 +183,8 @@ impl SenderState {
         }
     }
 
-    /// How much earlier than assumed the next arrival reached the sender, if only this arrival can have released the
-    /// departing segment.
+    /// Time by which the next arrival reached the sender earlier than assumed. The result is 0 unless only this arrival
+    /// can have released the departing segment.
     fn earlier_ns(&self, now_ns: i64, shift_ns: i64) -> i64 {
         let recent =
             |then: Nullable| then.get().is_some_and(|then| now_ns.saturating_sub(then) <= self.causal_ns(shift_ns));

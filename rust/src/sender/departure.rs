@@ -37,8 +37,8 @@ pub(crate) struct Departure {
     /// Whether the capture point may be at the receiver: the hosts are very near each other, and the receiver answers
     /// earlier than the sender.
     pub at_either: bool,
-    /// Number of packets that are missing from the capture since the sender's previous segment, by the sender's packet
-    /// numbers (IP ID).
+    /// Number of packets that are missing from the capture since the sender's previous segment, according to the
+    /// sender's packet numbers (IP ID).
     pub left_out: i64,
     /// Capture time of the peer's last data, if this segment acknowledges all data of the peer.
     pub shown_ns: Nullable,

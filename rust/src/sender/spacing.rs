@@ -21,8 +21,8 @@ pub(crate) const TIMESTAMP_BYTES: i64 = 12;
 /// A SYN round trip shorter than this is only the receiver's own time. The capture point is then at the receiver, at
 /// the far end of the line.
 const MIN_PATH_NS: i64 = 20_000;
-/// Clock ticks and host jitter can make a round trip up to `NOISE_NS` longer than that of the SYN (a heuristic). For a
-/// segment with less than `FEW_BYTES` more than the SYN, such a difference shows nothing about the line.
+/// Clock ticks and host jitter change a round trip by up to `NOISE_NS` (a heuristic). If a segment is less than
+/// `FEW_BYTES` longer than the SYN, such a difference shows nothing about the line.
 const FEW_BYTES: i64 = 64;
 const NOISE_NS: i64 = 20_000;
 /// Two estimates of the line rate agree if they differ by less than 1/20 (a heuristic).

@@ -43,7 +43,7 @@ pub(crate) fn shift_ns(to_sender_ns: Option<i64>, to_receiver_ns: Option<i64>, b
 }
 
 /// The shortest round trip between capture point and sender, which shows when an arrival reaches the sender.
-/// [`shift_ns`] is slightly shorter, so that every arrival that may have reached the sender counts.
+/// [`shift_ns`] is slightly shorter, so that an arrival counts as soon as it may have reached the sender.
 pub(super) fn whole_ns(shift_ns: i64) -> i64 {
     shift_ns.saturating_add(shift_ns / (TOLERANCE_PART - 1))
 }

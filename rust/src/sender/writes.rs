@@ -171,8 +171,8 @@ impl Writes {
         self.votes
     }
 
-    /// The longest time in which this sender reacts to an ACK, if its reactions are clearly faster than its other
-    /// segments.
+    /// The longest time in which this sender reacts to an ACK. Null unless the reactions are clearly faster than the
+    /// sender's other segments.
     pub(super) fn reaction_ns(self) -> Nullable {
         self.reactions.longest_ns().into()
     }
@@ -261,7 +261,7 @@ mod tests {
         let fast = [20, 25, 28, 30, 31, 22];
         // The reactions of 20 to 31 µs are below 2^15 ns, and all other segments follow their ACK after at least 5 ms.
         assert_eq!(of(&[&fast[..], &[5_000, 9_000]].concat()), Some(1 << 15));
-        // Every power of two has equally many reactions, so there is no valley before the longest reaction.
+        // Every power of two has equally many reactions, so the counts do not fall before the longest reaction.
         assert_eq!(of(&[20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240].repeat(6)), Some(1 << 24));
         assert_eq!(of(&fast[..4]), None, "too few");
     }

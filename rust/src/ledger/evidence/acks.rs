@@ -164,8 +164,8 @@ impl Evidence<'_> {
 
     /// Whether the ACK of the neighbouring segment in the flight came in time. Both segments met the same queue, so no
     /// queue explains why the last ACK is late. The last ACK must cover less than two full-sized segments, because a
-    /// receiver delays only such an ACK (RFC 5681, 4.2). Between old hosts, it can cover more, because their network
-    /// adapters do not merge ACKs.
+    /// receiver delays only such an ACK (RFC 5681, 4.2). Between old hosts, the last ACK can cover more, because their
+    /// network adapters do not merge ACKs.
     pub(in super::super) fn was_late_alone(&self) -> bool {
         is(self.neighbour_over_least_ns(), |over_ns| over_ns <= self.direction.queue_ns)
             && (self.is_for_less_than_two() || self.direction.old)

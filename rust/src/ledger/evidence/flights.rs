@@ -12,7 +12,7 @@ pub(super) const AVOIDANCE_PART: i64 = 20;
 const PLATEAU_SHARE: f64 = 0.9;
 /// A single flight is on a plateau if it has at least this share of the plateau.
 const LEVEL_SHARE: f64 = 0.95;
-/// If one flight reached the top level and the next one has at least this share of it, the flights have stopped
+/// If one flight reached the top level and the next one has at least this share of that level, the flights have stopped
 /// growing. Slow start would double the flight (RFC 5681, 3.1).
 const TOP_SHARE: f64 = 0.5;
 /// The largest initial window in bytes: ten segments of 1,460 bytes, unless two segments are larger (RFC 6928, 2).
@@ -48,7 +48,7 @@ impl Evidence<'_> {
 
     /// Whether the flight has at least 95% of the level, or this flight and the previous one each have at least 90%.
     /// The flight must not exceed the level by more than a tenth. If other flights were much larger, a growing flight
-    /// may only pass the level, so the previous flight must have reached 95% too.
+    /// can pass the level by chance, so the previous flight must have reached 95% too.
     fn stands_at(&self, level: i64) -> bool {
         let Some(flight) = self.flight_before().map(|flight| flight as f64) else { return false };
         let before = self.previous_round_flight().map(|flight| flight as f64);
@@ -59,8 +59,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight has at least half of the level, hardly exceeds the level, and is no larger than an earlier
-    /// flight. In a current sender, no flight has ever exceeded the level by a segment. An old sender is exempt:
-    /// without `HyStart` (RFC 9406) and cached thresholds, it leaves slow start only after a loss.
+    /// flight. For a current sender, the result is true only if no flight ever exceeded the level by a segment. An old
+    /// sender is exempt: without `HyStart` (RFC 9406) and cached thresholds, it leaves slow start only after a loss.
     fn is_below(&self, level: i64) -> bool {
         let fits = is(self.flight_before(), |flight| {
             share(TOP_SHARE, level) <= flight as f64 && share(PLATEAU_SHARE, flight) <= level as f64

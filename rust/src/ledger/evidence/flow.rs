@@ -99,8 +99,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the timestamp of this segment shows that TCP sent it before the previous segment was captured. In
-    /// between, this segment was in a queue of its own host, such as a shaper, through which packets pass before they
-    /// are captured. The test requires a capture at the sender and a full-sized previous segment.
+    /// between, this segment was in a queue of its own host. For example, packets pass a shaper before they are
+    /// captured. The test requires a capture at the sender and a full-sized previous segment.
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {

@@ -114,8 +114,8 @@ impl Evidence<'_> {
             && !self.was_written_with_the_ack()
     }
 
-    /// Whether the sender sent a full-sized segment without an ACK while a small one was in flight. True only in a
-    /// direction in which small segments wait for one another. Either Nagle's algorithm delayed data until the
+    /// Whether the sender sent a full-sized segment while a small one was in flight, and no ACK had arrived. True only
+    /// in a direction in which small segments wait for one another. Either Nagle's algorithm delayed data until the
     /// application had filled a segment, or the application wrote the whole segment just then.
     pub(in super::super) fn was_filled_while_held(&self) -> bool {
         self.nagle_may_hold()
@@ -220,9 +220,9 @@ impl Evidence<'_> {
             && self.flight_stands()
     }
 
-    /// Whether the flight may fill the send buffer: no larger flight shows that the buffer had more room. A full buffer
-    /// in BSD accepts nothing until it has room for a segment or a cluster (`sosend`). A full buffer in Linux or
-    /// Solaris accepts one piece more than it has room for.
+    /// Whether the flight may fill the send buffer, because no larger flight proves that the buffer had more room. A
+    /// full buffer in BSD accepts nothing until it has room for a segment or a cluster (`sosend`). A full buffer in
+    /// Linux or Solaris accepts one piece more than it has room for.
     pub(in super::super) fn may_fill_buffer(&self) -> bool {
         let quantum_bytes = self.smss_bytes.max(CLUSTER_BYTES);
         are(self.flight_before(), self.direction.max_in_flight_bytes, |flight, most| {

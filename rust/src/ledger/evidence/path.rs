@@ -5,7 +5,7 @@ use super::{Evidence, is};
 use crate::sender::{AROUND_BYTES, DRIFT_PART, NS_PER_MS};
 
 /// A queueing delay of at most 1/[`NO_QUEUE_PART`] of the RTT counts as none: the clocks of sender and capture vary by
-/// as much (a heuristic).
+/// that much (a heuristic).
 const NO_QUEUE_PART: i64 = 100;
 /// Two delays count as about equal if they differ by at most 1/[`NEARLY_PART`] (a heuristic).
 const NEARLY_PART: i64 = 8;
@@ -37,7 +37,7 @@ impl Evidence<'_> {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// The least time by which the path delayed this segment more than the previous one. The result is the difference
+    /// The path delayed this segment more than the previous one, by at least this time. The result is the difference
     /// between the wait in the capture and the wait by the sender's timestamps, less a tick. (A timestamp is the time
     /// at which the segment was sent; RFC 7323, 3.) The result is at most the wait, even if a broken clock runs
     /// backwards.
@@ -83,7 +83,7 @@ impl Evidence<'_> {
             return own_ns;
         };
         let asked_ns = self.record.ts_ns.saturating_sub(spoke_ns.saturating_add(direction.to_sender_ns));
-        // An answer that came earlier than the queues of other connections allow did not wait in these queues.
+        // If an answer came earlier than the queues of other connections allow, it did not wait in these queues.
         let most_ns = spoke_ns.saturating_add(spoke_ns / NEARLY_PART + NS_PER_MS);
         let shared = |queue_ns: i64| if queue_ns <= most_ns { queue_ns } else { 0 };
         let [there_ns, there_and_back_ns] = neighbours.queued_ns(asked_ns, direction.to_sender_ns).map(shared);

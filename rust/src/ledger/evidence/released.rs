@@ -7,7 +7,7 @@ use crate::accounts::MIN_BUFFER_BYTES;
 use crate::connection::CAUSAL_NS;
 use crate::sender::{NS_PER_MS, REACTION_NS, RELEASE_PART};
 
-/// If the application writes by its own clock, one segment in 100 follows an ACK within 1/100 of its wait by chance.
+/// If the application writes by its own clock, an ACK comes in the last 1/100 of a wait by chance once in 100 waits.
 const NO_CHANCE: i64 = 100;
 /// The intervals between paced segments vary by at most 1/[`PACE_PART`] (a heuristic).
 const PACE_PART: i64 = 4;
@@ -25,7 +25,7 @@ impl Evidence<'_> {
             && is(self.wait.since_ack_ns.get(), |ago_ns| RELEASE_PART * ago_ns > self.wait_ns)
     }
 
-    /// Whether the segment followed an ACK more closely than the writes of an application with its own clock do.
+    /// Whether the segment followed an ACK so closely that an application with its own clock hardly wrote it.
     pub(in super::super) fn came_with_ack(&self) -> bool {
         is(self.wait.since_ack_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
     }

@@ -38,7 +38,7 @@ impl Closed {
         Self { opened_ago_ns: Some(ns), ..self }
     }
 
-    /// Lowers the confidence to *possible* if `doubted` is true: something else explains the wait as well.
+    /// Lowers the confidence to *possible* if `doubted` is true, because something else then explains the wait as well.
     pub(super) fn but_possible_if(self, doubted: bool) -> Self {
         if doubted { Self { confidence: Confidence::Possible, ..self } } else { self }
     }

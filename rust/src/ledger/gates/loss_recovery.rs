@@ -6,7 +6,7 @@
 //!   which shows no loss by itself (RFC 8985, 7.3). Third, a loss before the capture point, if only gaps in the
 //!   sender's IP identifications show it: packets to other hosts cause equal gaps.
 //! - **Opened by** the ACK that ends recovery.
-//! - **Disproved by** ACKs that had covered the bytes before they were retransmitted.
+//! - **Disproved by** ACKs that covered the bytes before their retransmission.
 //! - **Source:** RFC 5681, 3.2; RFC 6675; RFC 8985; `docs/how-it-decides.md`, 4.6.
 
 use super::super::cause::Cause;

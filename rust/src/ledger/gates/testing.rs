@@ -1,4 +1,4 @@
-//! Test data for the gates: a wait in a bulk transfer captured at its sender, which each table row changes.
+//! Test data for the gates: a wait in a bulk transfer, captured at the sender. Each table row changes this wait.
 
 use super::super::cause::Cause;
 use super::super::direction::DirectionFacts;

@@ -29,7 +29,7 @@ const WITNESSES: [(usize, Witness); 4] = [(0, Witness::Echo), (1, Witness::Echo)
 pub(super) struct Ended {
     pub row: ConnectionRow,
     pub waits: EndedWaits,
-    /// What other connections show about the path to the sender of each direction: the client's, then the server's.
+    /// What other connections show about the path to the client, then about the path to the server.
     pub neighbours: [Option<Neighbours>; 2],
 }
 

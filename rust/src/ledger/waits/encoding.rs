@@ -149,8 +149,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Decodes the record at the front of `bytes`: changes `record`, which is the previous record, into the decoded one.
-/// Returns the bytes after the decoded record; `None` if there are no more records.
+/// Decodes the record at the front of `bytes`. `record` is the previous record, and becomes the decoded one. Returns
+/// the bytes after the decoded record; `None` if there are no more records.
 #[inline]
 fn next<'a>(mut bytes: &'a [u8], record: &mut WaitRecord) -> Option<&'a [u8]> {
     let different = take_token(&mut bytes)?;

@@ -171,6 +171,11 @@ class Finding:
     is_of_waits: bool = True
 
     @property
+    def active_ns(self) -> int | None:
+        """Active time (ns) of the direction, of which the cost is a share; None if the finding costs no time."""
+        return round(self.cost_ns / self.cost_share) if self.cost_ns and self.cost_share else None
+
+    @property
     def gain_ns(self) -> int | None:
         """Upper bound in ns of the time that a fix saves: the cost, without the time that the path needs; None without a cost."""
         return gain_ns((self,))

@@ -167,6 +167,7 @@ class Found(TypedDict):
     way: str
     share: float | None
     cost_ns: int | None
+    active_ns: int | None
     title: str
     mechanism: str
     limits: str
@@ -181,13 +182,14 @@ class Found(TypedDict):
 
 
 class Part(TypedDict):
-    """The part of a bar for one cause.
+    """The part of a bar for one cause. `name` is the cause in the legend; for `peer`, it says what the peer did.
 
     `share` is a share of the direction's duration: the width of the part. `of_active` is the share of the active time as text, empty for
     `idle`.
     """
 
     cause: str
+    name: str
     means: str
     ns: int
     share: float

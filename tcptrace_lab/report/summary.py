@@ -100,8 +100,8 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
     about = [str(finding.severity), str(finding.confidence)]
     if finding.conn is not None:
         about.append(f"connection {finding.conn}" + ("" if finding.from_client is None else f", {_ARROWS[finding.from_client]}"))
-    if finding.cost_share is not None:
-        about.append(f"{numbers.share(finding.cost_share)} of the time")
+    if finding.cost_share and finding.active_ns:
+        about.append(f"{numbers.share(finding.cost_share)} of {numbers.duration(finding.active_ns)}")
     yield f"{number}. **{markdown(finding.title)}** ({', '.join(about)}; {markdown_code(finding.id)})"
     yield f"   - {markdown(finding.mechanism)}"
     if finding.remedy:

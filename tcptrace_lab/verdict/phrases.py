@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab import causes
 from tcptrace_lab.causes.rule import Case, Clause, Confidence
-from tcptrace_lab.causes.texts import rivals
+from tcptrace_lab.causes.texts import rivals, silence
 from tcptrace_lab.findings import deadlock
 from tcptrace_lab.findings.costs import MOST
 from tcptrace_lab.findings.finding import Finding, Severity
@@ -24,9 +24,6 @@ LOST_TO_LOSSES: Final = "packet loss (loss recovery and a reduced congestion win
 
 LOST_TO_NO_LOSSES: Final = "spurious retransmits (needless recovery and a reduced congestion window)"
 """What took the time, for several causes of one family. `LOST_TO_NO_LOSSES` is used if all retransmits were spurious."""
-
-SAME_SILENCE: Final = 0.9
-"""If the peer's application is silent for at least this share of the wait, the wait and the silence are the same (a heuristic)."""
 
 WORTH_SAVING: Final = 0.01
 """Minimum share of the active time that is worth saving (a heuristic)."""
@@ -49,7 +46,7 @@ def main_phrase(direction: Direction, other: Direction, where: str) -> str:
     """Return the phrase for the cause that took most of the direction's time.
 
     If this cause is `peer`, the phrase also says what delayed the peer, from `other` (the opposite direction). If the peer's application
-    was silent for nearly all of the time (`SAME_SILENCE`), the phrase names only the silence.
+    was silent for nearly all of the time (`silence.SAME`), the phrase names only the silence.
     """
     rule = causes.of_cause(direction.main_cause)
     if direction.main_cause == "idle":
@@ -67,7 +64,7 @@ def main_phrase(direction: Direction, other: Direction, where: str) -> str:
     if direction.main_cause != "peer":
         return direction.phrase(lost_to, ns, direction.confidence_of_main, where, found)
     silent = [one for one in other.found("application") if one.confidence != Confidence.POSSIBLE]
-    if silent and other.ns["application"] >= SAME_SILENCE * ns:
+    if silent and silence.is_same(other.ns["application"], ns):
         not_sending = Clause(other.fill_in(causes.of_cause("application").lost_to))
         return direction.phrase(not_sending, ns, direction.confidence_of_main, where, silent)
     return f"{direction.phrase(lost_to, ns, direction.confidence_of_main, where)}{_meanwhile(other, ns)}"

@@ -38,7 +38,7 @@ def test_the_answer_has_its_parts_in_order(tmp_path: Path) -> None:
         "527 ms active, connection 0, client → server",
         "█ nagle-delayed-ack 91%",
         "high   Nagle's algorithm and delayed ACKs cost 477 ms in 11 waits",
-        "91% of the active time · saves up to 477 ms · proved · connection 0 →",
+        "91% of 527 ms active · saves up to 477 ms · proved · connection 0 →",
         "fix: write each message with one call",
         "tcp.stream eq 0 and frame.number in {15..17,",
         "info   The application on 192.0.2.1 (client) was not sending for 46.8 ms",

@@ -361,7 +361,7 @@ def test_the_findings_that_the_exit_code_minds_are_those_of_the_first_capture(tm
     reported = " ".join(done.stdout.decode().split())
     assert done.returncode == 1
     assert re.search(r"Findings in the first capture, \S*/ethernet-nagle-on\.pcapng \(these decide --fail-on\):", reported)
-    assert re.search(r"high +Nagle's algorithm .* 91% of the active time · saves up to 477 ms · proved · connection 0 →", reported)
+    assert re.search(r"high +Nagle's algorithm .* 91% of 527 ms active · saves up to 477 ms · proved · connection 0 →", reported)
 
 
 def test_a_condition_that_keeps_nothing_of_the_first_capture_is_reported_as_that(tmp_path: Path) -> None:

@@ -19,3 +19,13 @@ def test_idle_time_is_shown_without_a_share_and_in_no_share() -> None:
     assert bar["time"] == "45 s active (65 s idle)"
     assert [(part["cause"], part["of_active"]) for part in bar["parts"]] == [("idle", ""), ("peer", "80%"), ("network", "20%")]
     assert [round(110 * part["share"]) for part in bar["parts"]] == [65, 36, 9]
+
+
+def test_the_bar_says_what_the_peer_did() -> None:
+    """The server's application is silent for 34 of the 36 s (94%) in which the client waits; then for 30 s (83%)."""
+    account = {f"{side}_{cause.replace('-', '_')}_ns": 0 for side in schema.SIDES for cause in schema.CAUSES}
+    account |= {"client_peer_ns": 36 * S, "server_application_ns": 34 * S}
+    assert bars(account)[0]["parts"][0]["name"] == "peer (the server's application was not sending)"
+    account |= {"server_application_ns": 30 * S}
+    assert bars(account)[0]["parts"][0]["name"] == "peer (waiting for the server)"
+    assert bars(account)[1]["parts"][0]["name"] == "application"

@@ -30,7 +30,7 @@ def test_the_markdown_has_verdict_quality_connections_findings_frames_and_remedi
     assert "68 packets, 68 TCP segments, 1 connection in 527 ms; capture quality: good" in text
     assert "| 0 | `192.0.2.1:40001` → `192.0.2.2:5001` | 527 ms | 2.4 kB | 1.2 kB | 0 |" in text
     assert "1. **Nagle's algorithm and delayed ACKs cost 477 ms in 11 waits" in text
-    assert "(high, proved, connection 0, client → server, 91% of the time; `nagle-delayed-ack`)" in text
+    assert "(high, proved, connection 0, client → server, 91% of 527 ms; `nagle-delayed-ack`)" in text
     assert "   - Remedy: write each message with one call" in text
     assert "   - Frames: `tcp.stream eq 0 and frame.number in {" in text
     assert text.endswith("\n")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.text import Text
 
 from tcptrace_lab import causes
+from tcptrace_lab.causes.texts import silence
 from tcptrace_lab.cli.console import MAX_TEXT_WIDTH, paragraph
 from tcptrace_lab.connections import host_names
 from tcptrace_lab.schema import CAUSES
@@ -82,7 +83,7 @@ def show(out: Console, account: Mapping[str, Any], row: Mapping[str, Any], why: 
     bar, legend = Text(), Text()
     for part, length in zip(spent, cells(spent, width), strict=True):
         bar.append(part.fill * length, part.style)
-        words = f"{part.fill} {part.cause} {numbers.share(part.ns / active_ns)}"
+        words = f"{part.fill} {silence.name(part.cause, account, sides[0])} {numbers.share(part.ns / active_ns)}"
         used = len(legend.plain.rpartition("\n")[2])
         legend.append("" if not used else "\n" if used + len("  ") + len(words) > width else "  ")
         legend.append(part.fill, part.style).append(words.removeprefix(part.fill))

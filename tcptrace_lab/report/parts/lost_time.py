@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab.causes.texts import silence
 from tcptrace_lab.findings.finding import Severity
 from tcptrace_lab.ledger import snd_lim, stalls
 from tcptrace_lab.schema import CAUSES, SIDES
@@ -50,6 +51,7 @@ def found(
             "way": "" if finding.from_client is None else _ARROWS[finding.from_client],
             "share": finding.cost_share,
             "cost_ns": finding.cost_ns,
+            "active_ns": finding.active_ns,
             "title": finding.title,
             "mechanism": finding.mechanism,
             "limits": finding.limits,
@@ -91,6 +93,7 @@ def bars(account: Mapping[str, Any] | None) -> list[Bar]:
         shares: list[Part] = [
             {
                 "cause": cause,
+                "name": silence.name(cause, account, side),
                 "means": CAUSES[cause],
                 "ns": ns,
                 "share": ns / life_ns,

@@ -126,7 +126,7 @@ The parts of a finding have these meanings:
 - The **confidence** is *proved* if the frames exclude all other explanations, *consistent* if nothing contradicts the finding, and
   otherwise *possible*. The confidence is lowered if the quality of the capture is limited or poor.
 - The **gain** is an upper bound, because after the fix the data may wait for another reason.
-- The **evidence** is that of the longest wait. The **frames** are a Wireshark display filter.
+- The **evidence** describes the longest wait. The **frames** are a Wireshark display filter.
 
 [benchmarks/verdicts/causes.md](../benchmarks/verdicts/causes.md) shows how often findings are right, for transfers whose cause is known.
 [benchmarks/verdicts/proved-findings.md](../benchmarks/verdicts/proved-findings.md) lists all *proved* findings on public captures, which

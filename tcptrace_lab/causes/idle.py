@@ -13,5 +13,5 @@ RULE = Rule(
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ACK),
     refuted_by="a request that was unanswered during the pause; pauses of this length throughout the transfer",
-    source="a heuristic: all data is ACKed, no request is open, and the pause is longer than 1 s and longer than ten times the usual pause",
+    source="a heuristic: all data is ACKed, every request is answered, and the pause is longer than 1 s and than ten times the usual pause",
 )

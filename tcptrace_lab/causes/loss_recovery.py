@@ -20,7 +20,7 @@ RULE = Rule(
         ),
     ),
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
-    refuted_by="an ACK of the retransmitted data that the sender received before it retransmitted the data",
+    refuted_by="an ACK that covers the retransmitted data and reached the sender before the retransmit",
     source="RFC 5681, 3.2; RFC 6675; RFC 8985",
     advice=Advice(
         finding="loss",

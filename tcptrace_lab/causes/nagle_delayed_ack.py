@@ -20,8 +20,9 @@ RULE = Rule(
     doubt=Doubt(
         consistent_if="answered",
         limits=(
-            "If the sender never had much more data in flight, a full send buffer looks the same, and TCP_NODELAY does not help. If later "
-            "small segments were sent without waiting, the application may have written new data just when the ACK arrived."
+            "If the sender never had much more data in flight, a full send buffer looks the same. TCP_NODELAY does not help against a full "
+            "send buffer. If later small segments were sent without waiting, the application may have written new data just when the ACK "
+            "arrived."
         ),
         remedy=("if TCP_NODELAY is set already: raise the send buffer (SO_SNDBUF)",),
     ),

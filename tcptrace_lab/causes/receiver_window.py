@@ -12,10 +12,7 @@ RULE = Rule(
     lost_to="a full receive window on {receiver}",
     confidence=Confidence.PROVED,
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
-    refuted_by=(
-        "a receive window that had room for a full segment, and was at least a third free, before the arrival of the ACK that "
-        "ended the wait"
-    ),
+    refuted_by=("a receive window that already had room for a full segment, and was at least a third free, while the sender waited"),
     source="RFC 9293, 3.8.6",
     advice=Advice(
         finding="receiver-window-limited",
@@ -41,7 +38,7 @@ RULE = Rule(
                 cure="faster reading",
                 remedy=(
                     "let the receiving application read faster, or find what it waits for: disk, printer, another service",
-                    "if it is enough that the sender does not wait: use a receive buffer (SO_RCVBUF) as large as the whole transfer",
+                    "if only the sender has to finish quickly: use a receive buffer (SO_RCVBUF) as large as the whole transfer",
                 ),
             )
         },

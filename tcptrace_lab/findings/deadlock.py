@@ -37,7 +37,10 @@ CURE = "a larger send buffer on {sender}, or " + immediate_ack.CURE
 """Cause and cure in the words of the verdict (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
 
 MIN_SHARE = 0.5
-"""A deadlock replaces the direction's other findings on late ACKs if it takes at least this share of their time (a heuristic)."""
+"""Minimum share of a deadlock in all waits for late ACKs of its direction (a heuristic).
+
+From this share on, the finding on the deadlock replaces the other findings on late ACKs in this direction.
+"""
 
 SOURCE = (
     "Comer & Lin, TCP buffering and performance over an ATM network; Moldeklev & Gunningberg 1995; SunOS 4.1.3 netinet/tcp_output.c; "
@@ -164,15 +167,15 @@ def _mechanism(lock: Lock) -> str:
         f"delayed-ACK timer ends each round, which limits the rate to {numbers.rate(lock.rate_bps)}."
     )
     if not lock.queued_bytes:
-        return f"{receiver} The sender cannot send more: its send buffer is full, and too small for that many bytes."
+        return f"{receiver} The sender cannot send more: its send buffer is full, and too small for {lock.ack_bytes:,} bytes."
     held = (
-        f"delays {lock.queued_bytes:,} queued bytes until they are {lock.hold_bytes:,} bytes or all data is ACKed, "
-        f"and its send buffer (at least {lock.min_buffer_bytes:,} bytes) is below the {lock.hold_bytes + lock.ack_bytes:,} bytes "
-        "that would prevent this"
+        f"delays {lock.queued_bytes:,} queued bytes until it has {lock.hold_bytes:,} bytes or all data is ACKed. A send buffer of "
+        f"{lock.hold_bytes + lock.ack_bytes:,} bytes would prevent this; the buffer of this sender is smaller, but has at least "
+        f"{lock.min_buffer_bytes:,} bytes"
     )
     if not lock.may_fill_buffer:
         return f"{receiver} The sender {held}."
-    return f"{receiver} Either the send buffer has no room for more than is in flight, or the sender {held}."
+    return f"{receiver} Either the bytes in flight fill the send buffer, or the sender {held}."
 
 
 def _limits(lock: Lock, rest_ns: int) -> str:
@@ -180,8 +183,8 @@ def _limits(lock: Lock, rest_ns: int) -> str:
     known = "in flight" if either else "in flight and queued"
     sentences = [
         (
-            "The receive buffer is assumed to equal the largest window. The send buffer is at least as large as what was "
-            f"{known}; its exact size is unknown."
+            "The receive buffer is assumed to equal the largest window. The exact size of the send buffer is unknown; it has room at least "
+            f"for the bytes that were {known}."
         ),
         (
             "Would be disproved by: data from the receiver between the rounds; rounds with different numbers of bytes; an application "
@@ -201,18 +204,21 @@ def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     needed = lock.hold_bytes + lock.ack_bytes
     more = f"which is at most {needed - lock.min_buffer_bytes:,} more than now"
     if lock.queued_bytes and lock.may_fill_buffer:
-        more += f", or {needed - lock.flight_bytes:,} more if the buffer has no room for more than is in flight"
+        more += f", or {needed - lock.flight_bytes:,} more if the bytes in flight fill the buffer"
     unused = BSD44_CLUSTER_BYTES - 1  # if a write does not fit, `sosend` waits for room for one cluster; 4.4BSD has the largest clusters
     buffer = (
-        f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more} (BSD sockets may leave up to {unused:,} bytes unused); "
-        f"three full segments plus that reserve, {3 * lock.smss_bytes + unused:,} bytes, are always enough"
+        f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more}; {3 * lock.smss_bytes + unused:,} bytes are always "
+        f"enough: three full segments, and the {unused:,} bytes that a BSD socket can leave unused"
     )
     quick, smaller = immediate_ack.words(receiver), "reduce the receive buffer, so that the receiver ACKs earlier"
     if not lock.queued_bytes:
         return buffer, quick, smaller
     nodelay = "set TCP_NODELAY at the sender"
     if lock.may_fill_buffer:
-        nodelay += ", which helps only if bytes are queued behind those in flight, not if the send buffer has no room for them"
+        nodelay += ", which helps only if the send buffer has room for more than the bytes in flight"
     if lock.min_buffer_bytes < lock.ack_bytes:
-        nodelay += f"; alone it may not be enough: {lock.min_buffer_bytes:,} bytes are below the {lock.ack_bytes:,} that trigger an ACK"
+        nodelay += (
+            f"; alone it may not be enough, because an ACK needs {lock.ack_bytes:,} bytes in flight, "
+            f"but the send buffer may be as small as {lock.min_buffer_bytes:,} bytes"
+        )
     return buffer, nodelay, quick, smaller

@@ -254,9 +254,9 @@ def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bo
         cost_share=None,
         title=f"Bufferbloat: median RTT {numbers.duration(typical)}, base RTT {numbers.duration(least)}",
         mechanism=(
-            f"Half of {row['rtt_samples']:,} RTT samples are {numbers.duration(typical)} or more, while a queue drained at "
-            f"{numbers.rate(drain * BITS_PER_BYTE * 1e9)}: about {numbers.size(round(drain * added))} wait in it. This transfer loses "
-            "little time, but the queue delays all other traffic by the same time."
+            f"Half of {row['rtt_samples']:,} RTT samples are {numbers.duration(typical)} or more. At these times, about "
+            f"{numbers.size(round(drain * added))} wait in a queue that drains at {numbers.rate(drain * BITS_PER_BYTE * 1e9)}. This "
+            "transfer loses little time, but all other traffic waits equally long in the queue."
         ),
         evidence_frames=tuple(sorted(shown.get("slowest", ()))),
         limits="A receiving host that is slow to ACK looks the same. Would be disproved by: RTTs near the base RTT "

@@ -202,7 +202,10 @@ class Outage:
     def limits(self) -> str:
         """Return sentences on what the capture does not show about the outage."""
         one_way = "" if any(one.both for one in self.members) else ", and so does a path that fails in one direction only"
-        host = f"A host that was suspended as a whole looks the same (a stopped application does not: its kernel still ACKs){one_way}. "
+        host = (
+            f"A host that was suspended as a whole looks the same{one_way}. An application that stopped looks different, because its "
+            "kernel still sends ACKs. "
+        )
         return (
             "The capture does not show which part of the path failed. "
             f"{'' if self.confidence is Confidence.PROVED else host}Would be disproved by: a packet from {self.receiver} during the "

@@ -267,7 +267,7 @@ def _silly_window(row: Mapping[str, Any], cut: Mapping[str, Any]) -> Finding:
         mechanism=(
             f"The window had room for less than a full segment ({full:,} bytes) and less than half of the largest window ({window:,}); the "
             f"sender filled it to the byte. These {cut['cut_bytes']:,} bytes would fit in {numbers.counted(needed, 'full segment')}; "
-            f"the headers of the other segments ({header} bytes each) add {(cut['cut'] - needed) * header:,} bytes."
+            f"the headers of the additional segments ({header} bytes each) add {(cut['cut'] - needed) * header:,} bytes."
         ),
         evidence_frames=tuple(sorted(cut["frames"])),
         limits="A capture away from the sender may miss some of these segments. Would be disproved by: segments of "

@@ -12,7 +12,7 @@ from tcptrace_lab.schema import CAUSES
 _DIRECTIONS = ("client_to_server", "server_to_client")
 
 _SEVERITIES = ("high", "medium", "low")
-"""The severities that a worst finding can have, the worst first."""
+"""All severities, the worst first. The column `Worst finding` contains one of them."""
 
 
 class Rows(NamedTuple):

@@ -85,9 +85,9 @@ class Chosen(NamedTuple):
 def drawn_rule(room: Room) -> str:
     """Return a sentence that states which connections get figures."""
     return (
-        f"Of the connections that carried data, up to {room.drawn} are drawn: those of the {_BY_FINDINGS} most expensive findings, "
-        f"the {_BY_PAYLOAD} with most payload, the {_BY_RESENT} with most retransmitted segments, the {_BY_DURATION} that lasted longest, "
-        "in this order; places that remain are filled by payload."
+        f"Up to {room.drawn} of the connections with data are drawn, in this order: those of the {_BY_FINDINGS} most expensive findings, "
+        f"the {_BY_PAYLOAD} with most payload, the {_BY_RESENT} with most retransmitted segments, the {_BY_DURATION} that lasted longest. "
+        "The connections with most payload take the remaining places."
     )
 
 

@@ -6,7 +6,7 @@ from tcptrace_lab.schema.column import Column, Unit
 
 _PURE_ACKS = "counts only ACKs without data, because the application decides when an ACK with data is sent"
 
-_DELAYED = "delayed: the ACK has no data, covers all earlier data and follows a silence; its delay after the newest segment that it covers exceeds that of the fastest ACK by more than 2 ms; a timer or a read of the application triggered it, not a segment"
+_DELAYED = "an ACK is delayed if it has no data, covers all earlier data, follows a silence, and comes later after its newest segment than the fastest ACK, by more than 2 ms; a timer or a read of the application triggered it, not a segment"
 
 _AT_ONCE = "counts only waits of at least 2 ms that end soon after the ACK: within the fastest reaction time of this host, plus 1 ms or 1/16 of the wait, whichever is less"
 
@@ -21,10 +21,10 @@ BEHAVIOUR = (
     Column("small_in_flight", "Int64", Unit.SEGMENTS, "Segments below the MSS that this host sent while an earlier segment below the MSS was not ACKed", "Nagle's algorithm in any form forbids them; segments with FIN or URG, segments above half of the largest window, and segments sent with more than 4,096 bytes in flight are not counted"),
     Column("small_in_flight_frame", "UInt64", Unit.FRAME, "Frame of the first segment counted in small_in_flight", "null if there is none"),
     Column("small_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS, other than the last segment of a burst, that this host sent while all unacknowledged segments were full", "Nagle's algorithm forbids them in its BSD form, but not in its Linux form; the exceptions of small_in_flight apply"),
-    Column("nagle_holds", "Int64", Unit.SEGMENTS, "Segments below the MSS that this host sent as soon as an ACK covered all earlier data, if the last earlier segment was also below the MSS: Nagle's algorithm delayed them", _AT_ONCE),
-    Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that this host sent as soon as an ACK covered all earlier data, if the last earlier segment was full-sized: only the BSD form of Nagle's algorithm delays them", _AT_ONCE),
-    Column("nagle_holds_ambiguous", "Int64", Unit.SEGMENTS, "Segments counted in nagle_holds or nagle_holds_over_full whose wait a full send buffer explains equally well, because the flight before them was nearly the largest", "counts only flights of at least 2,048 bytes; the largest flight exceeds them by less than one segment, or by less than 2,048 bytes"),
-    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Base rate for nagle_holds: segments below the MSS that this host sent first after an ACK of all earlier data, however late, if nothing else arrived in between"),
+    Column("nagle_holds", "Int64", Unit.SEGMENTS, "Segments that Nagle's algorithm delayed: below the MSS, sent as soon as an ACK covered all earlier data, after a segment that was also below the MSS", _AT_ONCE),
+    Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "Segments that only the BSD form of Nagle's algorithm delays: below the MSS, sent as soon as an ACK covered all earlier data, after a full-sized segment", _AT_ONCE),
+    Column("nagle_holds_ambiguous", "Int64", Unit.SEGMENTS, "Segments counted in nagle_holds or nagle_holds_over_full whose wait a full send buffer explains equally well, because the flight before them was nearly the largest", "nearly the largest: at least 2,048 bytes, and less than one segment or less than 2,048 bytes below the largest flight"),
+    Column("nagle_releases", "Int64", Unit.SEGMENTS, "For comparison with nagle_holds: segments below the MSS that this host sent after an ACK of all earlier data, at once or later, as the first segment and before anything else arrived"),
     Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "Numbers of ACKs of new data by the number of segments that one ACK covers: 1, 2, 3, 4, 5 to 8, more than 8; super-segments count as on the wire", f"{_PURE_ACKS}; null if there is none"),
     Column("stretch_acks", "Int64", Unit.SEGMENTS, "ACKs without data that cover more than two segments and more than twice the MSS (stretch ACKs: RFC 2525, 2.13)", "also counts ACKs that cover more because other ACKs were lost or merged (GRO) before the capture point"),
     Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "Number of samples of the ACK lag: time from the transmission of the oldest data that an ACK newly covers to that ACK", "only ACKs without data; retransmitted data gives no samples (Karn's algorithm)"),
@@ -35,12 +35,12 @@ BEHAVIOUR = (
     Column("prompt_small_pairs", "Int64", Unit.SEGMENTS, "ACKs that were not delayed and cover two segments with little data (together at most the data of the longest segment, or 536 bytes): they show that every second segment triggers an ACK, whatever its size"),
     Column("delayed_acks", "Int64", Unit.SEGMENTS, "Delayed ACKs that this host sent", _DELAYED),
     Column("delayed_ack_max_bytes", "Int64", Unit.BYTES, "Largest number of new bytes that a delayed ACK covers; so much data does not trigger an ACK", "null without delayed ACKs"),
-    Column("heartbeat_concentration", "Float64", Unit.NONE, "Concentration of the times of the delayed ACKs at one phase of a 200 ms period (mean resultant length): 1 if all have the same phase, about 1/√n without a periodic timer", "null without delayed ACKs"),
+    Column("heartbeat_concentration", "Float64", Unit.NONE, "How well the delayed ACKs agree in their phase of a 200 ms period (mean resultant length): 1 if all have the same phase, about 1/√n without a periodic timer", "null without delayed ACKs"),
     Column("syn_options", "String", Unit.NONE, "Kinds of the TCP options in the first SYN of this host, in order, named as in tcpdump", "null without SYN, or if its options are truncated"),
     Column("syn_window_bytes", "Int64", Unit.BYTES, "Window that the first SYN of this host advertises", "null without SYN, or if its options are truncated"),
     Column("syn_ttl", "UInt8", Unit.NONE, "IPv4 time to live, or IPv6 hop limit, of the first SYN of this host", "null without SYN, or if its options are truncated"),
     Column("ttl", "UInt8", Unit.NONE, "Largest IPv4 time to live, or IPv6 hop limit, of the segments of this host, RSTs excepted", "64, 128 or 255 if no router lies between this host and the capture point; null without segments"),
-    Column("min_window_scale", "UInt8", Unit.NONE, "Smallest window scale of this host that allows what the peer had in flight", "wrong if a window shrank; null if the window scale is known, or if no scaling is needed"),
+    Column("min_window_scale", "UInt8", Unit.NONE, "Smallest window scale of this host that permits the bytes that the peer had in flight", "wrong if a window shrank; null if the window scale is known, or if no scaling is needed"),
 )
 """How an endpoint behaves over the whole connection. The prefix of a column names the endpoint."""
 

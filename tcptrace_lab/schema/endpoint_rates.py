@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tcptrace_lab.schema.column import Column, Unit
 
-_BACKLOG = "data is queued, at a bottleneck of the path or in the receiving host, if the newest segment that an ACK covers was sent before the previous ACK; not visible at the receiver"
+_BACKLOG = "data counts as queued, at a bottleneck of the path or in the receiving host, if an ACK covers only data that was sent before the previous ACK; not visible at the receiver"
 
-_CUT = "cut: the next piece follows at once or with the next ACK; the piece before the cut is a full segment after which at most 1/8 of a segment remains, or is below the MSS and ends at a multiple of 1,024 bytes from the start of the message; two writes look the same"
+_CUT = "a message is cut if its next piece follows at once or with the next ACK, and its previous piece either is a full segment and leaves at most 1/8 of a segment, or is below the MSS and ends at a multiple of 1,024 bytes from the start of the message; two writes look the same"
 
 PACE = (
     Column("drained_bytes", "Int64", Unit.BYTES, "Bytes of this host that were ACKed while more of its data was queued", f"{_BACKLOG}; null below four segments of data"),

@@ -72,7 +72,7 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
     assert "328 kb/s" in lock.mechanism  # 8,192 bytes (65,536 bits) per 200.1 ms
     assert "17,750" in lock.mechanism
     assert "to at least 17,750 bytes, which is at most 1,366 more" in lock.remedy[0]
-    assert "29,491 bytes, are always enough" in lock.remedy[0]  # 3 × 9,148, plus 2,047 that 4.4BSD's socket may leave unused
+    assert "29,491 bytes are always enough" in lock.remedy[0]  # 3 × 9,148, plus 2,047 that 4.4BSD's socket may leave unused
     assert lock.remedy[1].startswith("set TCP_NODELAY at the sender")
 
 
@@ -82,16 +82,17 @@ def test_a_lock_in_which_no_more_was_ever_in_flight_may_be_that_of_a_full_buffer
     Its send buffer would be 9,558 bytes too small (17,750 − 8,192).
     """
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
-    assert "Either the send buffer has no room for more than is in flight, or the sender delays 8,192 queued bytes" in lock.mechanism
-    assert "or 9,558 more if the buffer has no room for more than is in flight" in lock.remedy[0]
-    assert lock.remedy[1].endswith("not if the send buffer has no room for them")
+    assert "Either the bytes in flight fill the send buffer, or the sender delays 8,192 queued bytes" in lock.mechanism
+    assert "or 9,558 more if the bytes in flight fill the buffer" in lock.remedy[0]
+    assert lock.remedy[1].endswith("only if the send buffer has room for more than the bytes in flight")
 
 
 def test_a_lock_of_a_sender_that_had_more_in_flight_before_is_nagles(tmp_path: Path) -> None:
     """Three full segments in flight, 27,444 bytes, show that 8,192 bytes do not fill the send buffer."""
     (lock,) = late(tmp_path, opened(9148, 65535) + rounds([[9148] * 3, *[[8192]] * 8], 65535))
     assert "Either" not in lock.mechanism
-    assert lock.remedy[1].startswith("set TCP_NODELAY at the sender; alone it may not be enough: 16,384 bytes")
+    assert lock.remedy[1].startswith("set TCP_NODELAY at the sender; alone it may not be enough, because an ACK needs 18,296 bytes")
+    assert lock.remedy[1].endswith("the send buffer may be as small as 16,384 bytes")
 
 
 def test_the_frames_of_a_lock_are_the_ends_of_its_waits_and_their_late_acks(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_pa
     (lock,) = late(tmp_path, opened(9148, 49152) + rounds([[8192]] * 8, 49152))
     assert lock.id == "throughput-deadlock"
     assert "which is at most 9,968 more" in lock.remedy[0]
-    assert "16,384 bytes are below the 17,204" in lock.remedy[1]
+    assert "an ACK needs 17,204 bytes in flight, but the send buffer may be as small as 16,384 bytes" in lock.remedy[1]
 
 
 def test_a_full_buffer_locks_without_nagle(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def _grid(cells: list[Mapping[str, Any]]) -> Table:
         "send",
         *map(_size, receives),
         box=None,
-        title="share of sizes that always stall; !: a stream can deadlock; ?: it can if writes leave buffer space unused",
+        title="share of sizes that always stall; !: a stream can deadlock; ?: a stream can deadlock if writes leave buffer space unused",
         title_justify="left",
     )
     for send in sends:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.figures import Direction
 
 MEANING = (
-    "The congestion window is estimated as the most bytes in flight in each round trip, the slow-start threshold as the most bytes in "
-    "flight in the first round trip after a recovery. The window is unknown during recoveries, and the threshold after timeouts."
+    "The estimate of the congestion window is the largest number of bytes in flight in each round trip. The estimate of the slow-start "
+    "threshold is this number in the first round trip after a recovery. The window is unknown during recoveries, and the threshold is "
+    "unknown after timeouts."
 )
 """Note of a figure, which explains the lines of congestion window and slow-start threshold."""
 

@@ -124,7 +124,7 @@ def _columns() -> list[Column]:
             "not_captured",
             "not captured",
             "count",
-            "Missing from the receiver's capture, but ACKed although no other packet carried their bytes",
+            "Missing from the receiver's capture although they had arrived: they were ACKed, and no other packet carried their bytes",
         ),
         _column("duplicated", "copies", "count", "Further copies of packets that arrived"),
         _column("reordered", "late", "count", "Arrived after a packet that was sent later (RFC 4737)"),

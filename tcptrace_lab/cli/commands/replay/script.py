@@ -37,13 +37,18 @@ Out = Annotated[
     ),
 ]
 KindOption = Annotated[
-    Kind | None, typer.Option(help="What to write. Default: from the name given with -o, else python.", show_default=False)
+    Kind | None, typer.Option(help="Kind of reproducer. Default: by the ending of the name given with -o, else python.", show_default=False)
 ]
 ScheduleOut = Annotated[
     str | None, typer.Option("--schedule", metavar="PATH", help="Also write the shrunk schedule (for replay transfer --from-schedule).")
 ]
-Whole = Annotated[bool, typer.Option("--whole", help="Do not shrink the schedule; needs no model.")]
-Prove = Annotated[bool, typer.Option("--prove", help="Run the reproducer here over real sockets, without and with the remedy (root).")]
+Whole = Annotated[bool, typer.Option("--whole", help="Do not shrink the schedule. This works without a model.")]
+Prove = Annotated[
+    bool,
+    typer.Option(
+        "--prove", help="Also run the reproducer on this machine, over real sockets: once without the remedy, once with it. Needs root."
+    ),
+]
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]")
 """Characters that are replaced in names of output files."""

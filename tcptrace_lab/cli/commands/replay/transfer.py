@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 ScheduleOut = Annotated[
     str | None, typer.Option("--schedule", metavar="PATH|-", help="Write the schedule, without a replay.", show_default=False)
 ]
-Serve = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play only the server: listen here.", show_default=False)]
-Connect = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play only the client: connect there.", show_default=False)]
+Serve = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play only the server, and listen at this address.", show_default=False)]
+Connect = Annotated[
+    str, typer.Option(metavar="ADDRESS:PORT", help="Play only the client, and connect to this address.", show_default=False)
+]
 Remedies = Annotated[bool, typer.Option("--remedies", help="Also try the remedies that the findings name.")]
 OnlyChanged = Annotated[bool, typer.Option("--only-changed", help="Do not replay the unchanged transfer.")]
 Folder = Annotated[

@@ -127,7 +127,7 @@ def format_of(file: File) -> str | None:
 def next_method(file: File, failed: Method) -> Method | None:
     """Return the next method for a file that `failed` could not convert; None if the link types are not the reason.
 
-    This can read all of `file`.
+    The search can read all of `file`.
     """
     kinds = _link_types(file)
     if failed is Method.PLAIN and kinds and kinds <= ETHERNET:

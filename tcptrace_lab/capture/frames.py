@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 BUFFER_BYTES = 1 << 20
 MAX_UNPACKED_BYTES = 1 << 30
-"""Largest compressed file that is decompressed a second time."""
+"""Size of the largest compressed file that is decompressed a second time."""
 MAX_FRAME_BYTES = 1 << 20
 """No frame of a real link is this long. Reading stops at a longer record, which is damaged."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _OnDemand(RuntimeParam):
-    """A parameter that Typer converts only if its value does not have the declared type yet. Plain strings and defaults have it."""
+    """A parameter that Typer converts only if needed. Plain strings and defaults already have the declared type."""
 
     descriptor: TypeDescriptor
 

@@ -95,7 +95,7 @@ class CaptureQuality:
 
     @property
     def factor(self) -> float:
-        """The product of both factors."""
+        """The product of `factor_of_capture` and `factor_of_connections`."""
         return self.factor_of_capture * self.factor_of_connections
 
     @property

@@ -31,7 +31,7 @@ NEARLY_ALL_SHARE = 0.995
 """Minimum share that would be rounded to 100%."""
 
 NOISE_SHARE = 0.05
-"""A measured bound can be up to 5% below the delivered rate (a heuristic). If it is lower, it is wrong and is dropped."""
+"""A measured bound can be up to 5% below the delivered rate (a heuristic). A bound that is still lower is wrong, and is dropped."""
 
 BITS_PER_BYTE = 8
 _BPS = float(BITS_PER_BYTE * NS_PER_S)

@@ -40,8 +40,8 @@ PULL_ROWS = 65_536
 """Maximum number of rows taken from the engine at a time. The engine prepares the next rows meanwhile."""
 
 PULL_VALUES = 1_048_576
-"""Maximum number of values (rows × columns) taken from the engine at a time for a query: about 8 MB, but at least one batch. If a consumer
-is slow (`collect_batches`), Polars buffers six times as much, or twelve times if the query reorders columns."""
+"""Maximum number of values (rows × columns) taken from the engine at a time for a query, but at least one batch. They take about 8 MB. If a
+consumer is slow (`collect_batches`), Polars buffers six times as much, or twelve times if the query reorders columns."""
 
 BATCH_ROWS = 16_384
 """Rows per batch of the engine. With batches of a quarter of this size, Polars takes a third longer."""
@@ -106,7 +106,7 @@ class Pulled(NamedTuple):
 
     The row of a connection (flow) comes with the batch of its last segment (datagram), or with a later batch. The order of these rows is
     not defined. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come after the row of their connection, if they were
-    requested. In a capture with at most `MAX_NEIGHBOURS` connections, they come after the rows of all connections.
+    requested. In a capture with at most `MAX_NEIGHBOURS` connections, these three tables come after the rows of all connections.
 
     Attributes:
         share: share of the files that has been read up to this batch (see `share_read`).

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 RANGE_ROWS = 8_192
-"""Length of a range of numbers, and number of rows that are decoded together: about 27 MB of connections (3.3 KB per row)."""
+"""Length of a range of numbers, and number of rows that are decoded together. Rows of connections (3.3 KB each) take 27 MB."""
 
 TESTED_NUMBERS = 128 * RANGE_ROWS
-"""Numbers that are tested against a query's predicate at a time: 4 MB."""
+"""How many numbers are tested against a query's predicate at a time. They take 4 MB."""
 
 
 class _Part(NamedTuple):
@@ -124,7 +124,7 @@ def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr])
 
 
 def _range(parts: list[_Part], number: str, numbers: pl.Series, tests: list[pl.Expr], columns: list[str] | None) -> pl.DataFrame:
-    """Return the rows with these numbers, which are sorted, that pass the tests, sorted by number."""
+    """Return the rows that have one of the sorted `numbers` and pass the tests. The rows are sorted by number."""
     low, high = numbers[0], numbers[-1]
     inside = pl.col(number).is_between(low, high)
     if len(numbers) <= high - low:

@@ -25,11 +25,11 @@ the capture's clock; a longer run would often extend beyond a burst."""
 
 FASTEST_SHARE = 0.05
 """The fastest runs show the rate of the line. They are the runs that together carry this share of the bytes (a heuristic). A smaller share
-would depend on chance, such as interrupt coalescing. A wrong rate is usually too high, and the busy time then too short."""
+would depend on chance, such as interrupt coalescing. A wrong rate is usually too high, so that the busy time is too short."""
 
 CEILING_SHARE, CEILING = 0.25, 1.15
 """If a line limits the runs, many of them are about as fast as the fastest run. So the slowest run in the fastest quarter of the bytes must
-take at most 15% more time per byte (heuristics). Applications and paced senders show no such ceiling."""
+take at most 15% more time per byte than the fastest run (heuristics). Applications and paced senders show no such ceiling."""
 
 OF_RTT = 2
 """A run must take less than the shortest RTT divided by this (a heuristic). Within a whole RTT, a sender that waits for each ACK also sends
@@ -43,7 +43,7 @@ SAME_LINE_SHARE = 0.8
 """Connections of other hosts share the line if they raise the measured rate of the line by at most a quarter (a heuristic)."""
 
 OTHERS_SHARE = 0.1
-"""A second direction is considered if it sends at least this share of the first direction's data meanwhile (a heuristic)."""
+"""A second direction is considered if it sends at least this share of the first direction's data in the same time (a heuristic)."""
 
 HEADER_BYTES = 54
 """Bytes of the Ethernet, IPv4 and TCP headers without options: the minimum that a segment adds to its data on the line."""

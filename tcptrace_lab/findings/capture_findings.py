@@ -166,7 +166,7 @@ def _finding(
 def _severity(reasons: Sequence[capture_quality.Reason], verdict: capture_quality.CaptureQuality) -> Severity:
     """Return the severity of a fault, from the share of the confidence that the fault leaves."""
     left = min(reason.factor for reason in reasons)
-    if any(reason.factor == 1.0 for reason in reasons):  # a fault of single connections, which count by their bytes
+    if any(reason.factor == 1.0 for reason in reasons):  # this factor does not describe faults of single connections
         left = min(left, verdict.factor_of_connections)
     return Severity.INFO if left >= capture_quality.GOOD else Severity.LOW if left >= capture_quality.LIMITED else Severity.MEDIUM
 

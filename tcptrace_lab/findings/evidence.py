@@ -73,7 +73,7 @@ def evidence(
 def longest_and_stalls(
     waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the waits of each direction to keep (rows of `schema.LEDGER`), and its longest stalls (rows of `schema.STALLS`).
+    """Return the waits of each direction that are kept (rows of `schema.LEDGER`), and its longest stalls (rows of `schema.STALLS`).
 
     The longest waits and the evidence for findings are kept. Both tables are in time order, with the client's direction before the
     server's.

@@ -37,7 +37,7 @@ PROVED_BY = 3
 """Number of waits of one kind that prove a cause. A single wait is only consistent with the cause (docs/how-it-decides.md, 2.4)."""
 
 ENOUGH_OF_TIME = 0.5
-"""A finding has a confidence if waits with at least that confidence take at least half of its time (a heuristic)."""
+"""If proved waits take at least this share of a finding's time, the finding is proved. Consistent waits count likewise (a heuristic)."""
 
 
 def finding_of(
@@ -90,7 +90,7 @@ def finding_of(
 
 
 def _without_effect(cost: Cost, kind: Mapping[str, Any]) -> str:
-    """Return a sentence that says how long the waits for late ACKs are in all, if some of this time did not delay what followed."""
+    """Return a sentence on the total time of waits for late ACKs, if a part of this time delayed no later segment."""
     if cost.cause != late_acks.CAUSE or cost.ns >= kind["ns"]:
         return ""
     return f" These waits took {numbers.duration(kind['ns'])} in all. The rest delayed nothing: other ACKs released what followed."
@@ -155,7 +155,7 @@ def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any
 
 
 def _doubt(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Doubt | None:
-    """Return the doubt about these waits, or about those that the engine calls possible; None if there is no doubt."""
+    """Return the doubt about all of these waits, or about the less certain ones among them; None if there is no doubt."""
     if rule.doubt is None:
         return None
     doubted = kind["sure_waits"] < kind["waits"] if rule.doubt.of_all is None else rule.doubt.of_all(direction.__getitem__)

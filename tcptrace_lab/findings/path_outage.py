@@ -340,7 +340,7 @@ def _outage(one: Silence, host: Mapping[str, Any], near: tuple[list[dict[str, An
     if first["flags"] & _SYN_RST or first["ack"] is None or before[-1]["window_bytes"] == 0:
         return None
     if any(row["acked_unseen_bytes"] for row in after[:MIN_EVENTS]):
-        return None  # a capture gap
+        return None  # the capture has a gap
     data = [row for row in own if row["payload_bytes"] and row["kind"] not in _NOT_DATA]
     inside = [row for row in data if before[-1]["frame"] < row["frame"] < first["frame"]]
     if not inside:

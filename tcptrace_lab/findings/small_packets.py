@@ -33,7 +33,7 @@ larger, the mean would be larger."""
 
 BEHIND_SHARE = 0.5
 """Minimum share of segments that are sent while an earlier small segment is in flight, so that most could have been combined (a heuristic).
-In messages of two pieces that are each answered, the share is a half."""
+If each message has two pieces and is answered, the share is a half."""
 
 MIN_HEADER_BYTES = 40
 """Bytes of IPv4 and TCP headers without options (RFC 791, RFC 9293), used if the link's headers are unknown."""

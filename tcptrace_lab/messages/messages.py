@@ -23,7 +23,7 @@ GAP_NS = 10 * NS_PER_MS
 ms (docs/how-it-decides.md, 2.3). The engine uses an equal value for `paused` (`schema.NOTES`)."""
 
 BATCH_ROWS = 131_072
-"""Segments per batch: about 10 MB."""
+"""Number of segments per batch. They take about 10 MB."""
 
 KEPT_MESSAGES = 262_144
 """Maximum number of messages kept in memory, about 40 MB. Further messages go to temporary files."""

@@ -33,8 +33,8 @@ STRAY_SHARE = 0.01
 then gain twice the logarithm of the number of messages: four times what Schwarz' criterion requires for one more parameter."""
 
 MAX_BLOCKS = 2_000
-"""Maximum number of blocks (see `Blocks`) between which cuts are searched. The time grows with the square of the number of blocks: 0.1 s
-for this number."""
+"""Maximum number of blocks (see `Blocks`) between which cuts are searched. The time grows with the square of the number of blocks, and is
+0.1 s at this maximum."""
 
 MIN_IN_PART = 3
 """Minimum number of messages in a part if there are two shares. One or two stalls can be chance (docs/how-it-decides.md, 2.4)."""

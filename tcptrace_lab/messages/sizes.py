@@ -126,7 +126,7 @@ class Look:
 
 
 def by_clarity(sizes: NDArray[np.int64], *looks: Look) -> list[Look]:
-    """Sort the definitions of a stall by how strongly the stalled messages cluster by size, the strongest first. Ties keep their order."""
+    """Sort the definitions of a stall by how strongly the stalled messages cluster by size, the strongest first."""
     order = np.argsort(sizes, kind="stable")
     return sorted(looks, key=lambda look: runs_z(look.stalled[order]))
 
@@ -219,7 +219,7 @@ def runs_z(stalled: NDArray[np.bool_]) -> float:
 def _so_few_runs(runs: int, ones: int, zeros: int) -> float:
     """Return the probability that chance makes at most this many runs (Wald and Wolfowitz 1940).
 
-    Runs of both kinds alternate, so the numbers of both kinds are equal or differ by one.
+    Runs of stalled messages alternate with runs of other messages, so their numbers are equal or differ by one.
     """
 
     def ways(parts_of_ones: int, parts_of_zeros: int) -> int:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 
 SLICE_CONNECTIONS = 4_096
-"""Number of connections or UDP flows that are converted to text at a time: about 10 MB."""
+"""Number of connections or UDP flows that are converted to text at a time. Their text takes about 10 MB."""
 
 NS_PER_MS = 1e6
 _S_DECIMALS, _MS_DECIMALS = 9, 6

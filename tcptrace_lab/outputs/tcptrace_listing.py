@@ -24,7 +24,7 @@ RULE = "=" * 32
 NS_PER_US = 1_000
 
 SLICE_CONNECTIONS = 4_096
-"""Number of connections that are in memory as Python objects at a time: about 40 MB."""
+"""Number of connections that are in memory as Python objects at a time. They take about 40 MB."""
 
 _SPACED = {"RTT samples", "RTT from 3WHS", "RTT full_sz smpls", "post-loss acks"}
 """Labels before which the listing has an empty line."""

@@ -29,7 +29,7 @@ class Room(NamedTuple):
         line_points, report_line_points: maximum number of points in one line, and in all lines together. Seven points, one in each of the
           seven lines of a direction, take at most 100 bytes together.
         drawn: maximum number of connections with figures.
-        findings: maximum number of findings in full, the most expensive first. The JSON has all.
+        findings: maximum number of findings in full, the most expensive first. The JSON has all findings.
         mark_points, report_mark_points: maximum number of marks in one figure, and in all figures together. A mark takes about 15 bytes.
     """
 

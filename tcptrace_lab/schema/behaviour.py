@@ -42,7 +42,7 @@ BEHAVIOUR = (
     Column("ttl", "UInt8", Unit.NONE, "Largest IPv4 time to live, or IPv6 hop limit, of the segments of this host, RSTs excepted", "64, 128 or 255 if no router lies between this host and the capture point; null without segments"),
     Column("min_window_scale", "UInt8", Unit.NONE, "Smallest window scale of this host that permits the bytes that the peer had in flight", "wrong if a window shrank; null if the window scale is known, or if no scaling is needed"),
 )
-"""How an endpoint behaves over the whole connection. The prefix of a column names the endpoint."""
+"""Columns on the behaviour of an endpoint over the whole connection. The prefix of a column names the endpoint."""
 
 WAITS = (
     Column("first_departure_frame", "Int64", Unit.FRAME, "Frame of the first segment with data, SYN or FIN", "null without one"),

@@ -46,7 +46,7 @@ _FLOW_DIRECTION = (
     Column("reordered_datagrams", "Int64", Unit.DATAGRAMS, "Datagrams that were captured after later ones (RFC 4737, 3.3)", "known only if the sender's IPv4 identifications are a counter, of this flow or of all traffic of the host; a datagram that the capture contains twice (mirror port, Linux \"any\") counts twice everywhere, and as reordered if its copy follows a later datagram"),
     Column("loss_known_by", "Enum", Unit.NONE, "Evidence for missing_datagrams", "null: unknown; IPv6 has no identification, and Linux sends 0 on unconnected sockets", LOSS_KNOWN_BY),
 )
-"""Figures of one direction of a flow. The prefix of a column names the sender."""
+"""Columns with figures of one direction of a flow. The prefix of a column names the sender."""
 
 FLOW_DIRECTION_NAMES = tuple(column.name for column in _FLOW_DIRECTION)
 

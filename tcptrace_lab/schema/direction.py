@@ -81,4 +81,4 @@ DIRECTION = (
     Column("first_data_ts_ns", "Int64", Unit.NS, "Time of this host's first segment with data", "in ns since 1970-01-01 UTC; null without data"),
     Column("last_data_ts_ns", "Int64", Unit.NS, "Time of this host's last segment with data", "in ns since 1970-01-01 UTC; null without data"),
 )
-"""Figures of one direction. The prefix of a column names the sender."""
+"""Columns with figures of one direction. The prefix of a column names the sender."""

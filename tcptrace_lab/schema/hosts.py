@@ -24,7 +24,7 @@ CAPTURED = (
     Column("quality_factor", "Float64", Unit.NONE, "Factor from 0 to 1 that lowers the confidence of verdicts on this connection because of faults of its capture; 1 without faults"),
     Column("quality_reasons", "List(String)", Unit.NONE, "Faults of this connection's capture, by name", "empty without faults"),
 )
-"""Where a connection was captured, and how reliable its capture is."""
+"""Columns on where a connection was captured, and on how reliable its capture is."""
 
 HOSTS = (
     Column("ack_policy", "Enum", Unit.NONE, "What triggers an ACK of this host", values=ACK_POLICIES),
@@ -38,4 +38,4 @@ HOSTS = (
     Column("nagle_frame", "UInt64", Unit.FRAME, "First frame that shows whether Nagle's algorithm is on or off", "null if nagle is unknown"),
     Column("stack_guess", "Enum", Unit.NONE, "Family of this host's TCP stack, guessed from the options and the TTL of its SYN", "settings, middleboxes and tunnels change the SYN; null without a match", STACKS),
 )
-"""Conclusions about one endpoint. The prefix of a column names the endpoint."""
+"""Columns with conclusions about one endpoint. The prefix of a column names the endpoint."""

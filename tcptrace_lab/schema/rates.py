@@ -28,7 +28,7 @@ BOUNDS = (
     Column("window_full_share", "Float64", Unit.NONE, "Share of segments that would find the window full in an M/M/1/K queue: (1-r) r^K / (1-r^(K+1)) with r = λ/μ and K = window_segments", "a model of random arrivals; null without λ/μ"),
     Column("send_buffer_estimate_bytes", "Int64", Unit.BYTES, "Estimate of the send buffer: the number of bytes in flight at which the largest flights stay while the sender limits them", "a clamped congestion window looks the same; an application that writes large pieces never fills the buffer completely; null without at least five such round trips, in step with the ACKs and at least two segments below the window"),
 )
-"""Rates of both hosts of a direction, and the upper bound that follows. The prefix of a column names the sender."""
+"""Columns with the rates of both hosts of a direction, and the upper bound that follows. The prefix of a column names the sender."""
 
 RATES = table(
     "rates",

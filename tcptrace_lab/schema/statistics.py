@@ -73,4 +73,5 @@ MORE_STATISTICS = (
     Column("retransmit_interval_max_ns", "Int64", Unit.NS, "Longest time from a transmission of a segment to its next retransmit", _WAIT),
     Column("retransmit_interval_stdev_ns", "Int64", Unit.NS, "Standard deviation of the times from a transmission of a segment to its next retransmit", "null below two samples"),
 )
-"""Further figures of a direction. With `DIRECTION`, they cover tcptrace's listing, Wireshark's conversations, and three kinds of RTT."""
+"""Columns with further figures of a direction. With `DIRECTION`, they cover tcptrace's listing, Wireshark's conversations, and three kinds
+of RTT."""

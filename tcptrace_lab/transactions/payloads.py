@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MAX_FRAMES = 2_000_000
-"""Maximum number of frames of a capture that are searched for payload: about 2 s."""
+"""Maximum number of frames of a capture that are searched for payload. Searching them takes about 2 s."""
 MAX_SEGMENTS = 500_000
-"""Maximum number of segments whose payload is read: about 5 s. Later segments are ignored."""
+"""Maximum number of segments whose payload is read. Reading them takes about 5 s. Later segments are ignored."""
 MAX_PENDING_BYTES = 1 << 18
 """Maximum number of out-of-order bytes kept per direction, larger than most windows. If there are more, the missing bytes before them count
 as not captured."""

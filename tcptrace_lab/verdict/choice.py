@@ -30,7 +30,7 @@ largest direction. A direction with a hundredth of the data, or less, has this w
 
 
 class Sent:
-    """How much data each direction of each connection sent, and the whole capture."""
+    """How much data each direction of each connection sent, and how much the whole capture contains."""
 
     def __init__(self, analysis: Analysed) -> None:
         """Query the sizes."""

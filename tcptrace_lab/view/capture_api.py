@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.cached.store import Store
 
 _KEPT_ROWS = 64
-"""Maximum number of connections whose facts are kept between requests: 10 kB each."""
+"""Maximum number of connections whose facts are kept between requests. Each connection takes 10 kB."""
 
 _INTERNAL = frozenset({"place", "causes", "evidence_frames"})
 

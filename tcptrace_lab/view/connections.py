@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.cached.store import Store
 
 KEPT = 8
-"""Number of searches whose result is kept: 4 MB each for a million connections."""
+"""Number of searches whose results are kept. For a million connections, each result takes 4 MB."""
 
 _BLOCK_ROWS = 65_536
-"""Number of rows of a download in memory: 30 MB."""
+"""Number of rows of a download that are in memory at a time. They take 30 MB."""
 
 _SHOWN = [name for name in listing.SCHEMA if name not in {"client_addr", "client_port", "server_addr", "server_port"}]
 _SAVED = {name: dtype for name, dtype in listing.SCHEMA.items() if name != "bytes"}

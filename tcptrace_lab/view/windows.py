@@ -26,7 +26,7 @@ SMALL_ROWS = 100_000
 takes less time."""
 
 WHOLE_ROWS = 400_000
-"""Maximum number of segments drawn at once: about 60 MB with everything that is computed from them."""
+"""Maximum number of segments drawn at once. They take about 60 MB, with everything that is computed from them."""
 
 _POINTS_PER_COLUMN = 3
 """Number of points of a line per pixel column. `downsampling` keeps up to four: first, last, lowest, highest."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
 
 NOTES = 10
-"""Maximum number of problems of the capture that are printed to stderr. The JSON lists all."""
+"""Maximum number of problems of the capture that are printed to stderr. The JSON lists all problems."""
 
 
 class SeverityName(StrEnum):
@@ -133,7 +133,7 @@ def _check_pair(files: list[str], markdown: str | None, multiqc: str | None) -> 
 
 
 def _offer_batch(files: list[str]) -> None:
-    """Raise CaptureUnreadable for a folder."""
+    """Raise CaptureUnreadable if one of the files is a folder. The error names `batch` as the remedy."""
     for folder in files:
         if Path(folder).is_dir():
             remedy = f"tcptrace-lab batch {shlex.quote(folder)} -o archive analyzes every capture in it"

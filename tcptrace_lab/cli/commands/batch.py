@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.run import Batch
 
 WORST = 5
-"""Maximum number of captures that are listed at the end. The captures that lost the most time are chosen; the index lists all."""
+"""Maximum number of captures that are listed at the end. The captures that lost the most time are chosen. The index lists all captures."""
 
 TOLD = 10
-"""Maximum number of failed captures that are printed to stderr. The tables list all."""
+"""Maximum number of failed captures that are printed to stderr. The tables list all failed captures."""
 
 Sources = Annotated[
     list[str], typer.Argument(metavar="DIR|FILE|GLOB|URL", help="Captures to analyze; rotated files are joined.", show_default=False)

@@ -116,7 +116,8 @@ def _compared(
 ) -> tuple[Comparison, ReadInPart | None]:
     """Read the captures one after the other, and compare them.
 
-    Return the comparison, and what is missing from the first capture that was read only in part. None: all captures were read completely.
+    Return the comparison, and what is missing from the first capture that was read only in part. The second value is None if all captures
+    were read completely.
     """
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415  (importing Polars takes 0.1 s, which `--help` saves)
     from tcptrace_lab.comparison.comparison import MAX_GROUPS, of_runs  # noqa: PLC0415

@@ -13,7 +13,7 @@ from tcptrace_lab.process import output
 from tcptrace_lab.text.quantities import size_bytes
 
 RANGES = 12
-"""Maximum number of ranges that are printed in the terminal. The JSON and the page have all."""
+"""Maximum number of ranges that are printed in the terminal. The JSON and the page have all ranges."""
 
 StackName = Annotated[
     str, typer.Option("--stack", metavar="NAME", help="Stack to model: sunos4, bsd4.4, irix6.2 or linux.", show_default=False)

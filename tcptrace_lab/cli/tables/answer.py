@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict import Verdict
 
 FINDINGS = 6
-"""Maximum number of findings that are printed without `--verbose`. The report and the JSON have all."""
+"""Maximum number of findings that are printed without `--verbose`. The report and the JSON have all findings."""
 
 ROWS = 5
 """Maximum number of connections that are printed without `--verbose`."""
 
 DESCRIBED = 3
-"""Maximum number of connections whose endpoints and rates `--verbose` describes, largest first. The report and the JSON describe all."""
+"""Maximum number of connections whose endpoints and rates `--verbose` describes, largest first. The report and the JSON describe all
+connections."""
 
 STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.significance import Compared
 
 SERVICES = 5
-"""Maximum number of services that are shown, those with the most data first. The report and the JSON have all."""
+"""Maximum number of services that are shown, those with the most data first. The report and the JSON have all services."""
 
 CAUSES = 6
-"""Maximum number of causes of a service that are shown, half of them for each direction. The causes with the most time are chosen; the
-report and the JSON have all."""
+"""Maximum number of causes of a service that are shown, half of them for each direction. The causes with the most time are chosen. The
+report and the JSON have all causes."""
 
 FINDINGS = 10
 
@@ -34,7 +34,7 @@ LEGEND = "→ data from the client, ← data from the server; ± half of the 95%
 
 _ARROWS = {"client": "→", "server": "←", None: " "}
 _NAME, _CELL, _CHANGE, _CHANCE = 20, 17, 7, 15
-"""Widths of the columns: name, value (twice), change, significance. With the four blanks between them, this makes 80."""
+"""Widths of the columns: name, value (twice), change, significance. With the four blanks between the columns, a line has 80 characters."""
 
 _SHORT = {Verdict.NONE_SHOWN: "n.s."}
 """Verdict → its short form."""

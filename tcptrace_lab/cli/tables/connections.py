@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 ROWS = 20
-"""Maximum number of connections that are shown. The report and the JSON have all."""
+"""Maximum number of connections that are shown. The report and the JSON have all connections."""
 
 LINE_ROWS, LINE_NOTES = 1_000, 5
-"""Number of connections that are examined for the overhead of their link, and maximum number of lines about it. A line names at most
-`LINE_NOTES` connections."""
+"""Number of connections that are examined for the overhead of their link, and maximum number of lines about this overhead. A line names at
+most `LINE_NOTES` connections."""
 
 ENDPOINT_MIN, ENDPOINT_MAX = 12, 47
 """Minimum and maximum width of an address with its port, in characters. The longest IPv6 address has the maximum width."""

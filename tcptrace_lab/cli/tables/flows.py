@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ROWS = 5
-"""Maximum number of flows that are shown, those with the most data first. The report and `export --table flows` have more."""
+"""Maximum number of flows that are shown, those with the most data first. The report and `export --table flows` have more flows."""
 
 _SIDES = ("client", "server")
 _FIGURES = ("sent →", "← sent", "rate", "gap", "longest", "missing")

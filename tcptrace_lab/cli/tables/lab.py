@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_POINTS = 40
-"""Maximum number of points that are shown. The report has all."""
+"""Maximum number of points that are shown. The report has all points."""
 
 _SHOWN = ("throughput", "latency", "lost")
 

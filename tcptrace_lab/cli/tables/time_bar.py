@@ -28,7 +28,7 @@ MIN_SHARE = 0.01
 """Minimum share of the active time for a cause with its own part of the bar."""
 
 MIN_OTHERS = 0.0005
-"""Maximum share of all small causes together that is left out, because the legend would show 0.0%."""
+"""If all small causes together take at most this share, they are left out, because the legend would show 0.0%."""
 
 
 class Part(NamedTuple):

@@ -20,7 +20,7 @@ COLUMNS = ("ts_ns", "seq", "ack", "payload_bytes", "flags", "window_bytes", "sac
 _CONNECTION = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_ts_ns", "last_frame", "client_isn", "server_isn")
 
 SLICE_SEGMENTS = 65_536
-"""Number of segments that are drawn before their text is written to files: about 100 MB of memory."""
+"""Number of segments that are drawn before their text is written to files. Their drawings take about 100 MB of memory."""
 
 
 class _Open:

@@ -61,7 +61,7 @@ MARKS = {
 }
 
 _FEW_POINTS = 400
-"""Maximum number of points of a figure with larger points, and with end caps on the strokes of data."""
+"""A figure with at most this many points has larger points, and end caps on the strokes of data."""
 
 _NS_PER_US, _US_PER_S = 1000, 1_000_000
 _FINE_CLOCK_NS = _NS_PER_US

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.finding_windows import Window
 
 SLICE_ROWS = 262_144
-"""Number of rows per slice, about 20 MB. A query costs as much for a few hundred rows as for a few thousand, so slices are large."""
+"""Number of rows per slice. A slice takes about 20 MB. A query costs as much for a few hundred rows as for a few thousand, so slices are
+large."""
 
 COLUMNS = (
     *("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "sack_blocks", "kind"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _COUNTED = re.compile(r"\([\d,]+( of [\d,]+)?\)$")
-"""The number of marks at the end of a trace's name."""
+"""Pattern for the number of marks at the end of a trace's name."""
 
 
 def figure(drawn: Figure) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Column
 
 LISTED_TRANSACTIONS = 50
-"""Maximum number of transactions that are listed, the longest first. The JSON has all."""
+"""Maximum number of transactions that are listed, the longest first. The JSON has all transactions."""
 
 _SHOWN = (
     ("conn", "#", "integer"),

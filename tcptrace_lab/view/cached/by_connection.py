@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FILE_ROWS = 524_288
-"""Maximum number of rows of a file: about 110 MB of segments, and twice as much memory while they are sorted."""
+"""Maximum number of rows of a file. That many segments take about 110 MB, and twice as much while they are sorted."""
 
 GROUP_ROWS = 16_384
 """Number of rows that are decoded together when a file is read. A query about a small connection decodes one or two such groups."""

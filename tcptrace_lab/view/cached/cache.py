@@ -32,7 +32,7 @@ _EDGE_BYTES = 65_536
 """Number of bytes at each end of a file that are hashed."""
 
 _DIGITS = 24
-"""Hex digits of a folder's name: 96 bits."""
+"""Number of hex digits of a folder's name, which contain 96 bits of the hash."""
 
 DONE = "capture.json"
 """The file that is written last. A folder without it is incomplete and is not used."""

@@ -1,6 +1,6 @@
 //! Runs the engine up to one stage. `pass segments|accounts|ledger|details FILE…` reads the files as one capture,
-//! merged by time, and prints the number of rows. The cost of a stage is the difference to the previous stage, as
-//! `benchmarks/speed/instructions.py` measures it.
+//! merged by time, and prints the number of rows. The cost of a stage is its difference from the previous stage, which
+//! `benchmarks/speed/instructions.py` measures.
 //!
 //! - `segments`: segment rows without accounts
 //! - `accounts`: the account and the row of each connection, without segment rows
@@ -12,10 +12,8 @@ use tcptrace_lab_core::ledger::{Cause, Worth};
 
 /// Columns of the segments table that need no accounts.
 const SEGMENT_COLUMNS: [&str; 8] = ["frame", "ts_ns", "conn", "seq", "ack", "payload_bytes", "kind", "rtt_ns"];
-/// Columns of the ledger.
 const LEDGER_COLUMNS: [&str; 5] = ["conn", "start_ns", "end_ns", "cause", "confidence"];
 
-/// The engine options for a stage.
 fn options(stage: &str) -> Option<Options> {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let worth = |cause| Worth { cause, ns: 1, share: 0.0, of_client_alone: false, of_data_alone: false };

@@ -1,6 +1,5 @@
 //! Explains the cause of a wait. `why FILE FRAME` prints the wait before this frame, all evidence about it, and the
-//! answer of each gate. The gates are in the order in which the judge asks them. `docs/how-it-decides.md` explains
-//! them.
+//! answer of each gate, in the order in which the judge asks the gates. `docs/how-it-decides.md` explains the gates.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! Errors and problems of a capture: what happened, where, and which field of the file reveals it.
+//! Errors and problems of a capture: what happened, where, and which field of the file shows it.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -35,7 +35,7 @@ pub struct CaptureError {
     pub kind: ErrorKind,
     /// What happened, as a phrase without the place.
     pub what: String,
-    /// Path of the file in the caller's words.
+    /// Path of the file, as the caller wrote it.
     pub path: OsString,
     /// Byte offset in the decompressed stream.
     pub offset: Option<u64>,
@@ -125,7 +125,7 @@ impl std::error::Error for CaptureError {}
 pub struct Problem {
     /// What was found and how it was handled, for users.
     pub what: String,
-    /// Path of the file in the caller's words. Empty if the problem is in packets.
+    /// Path of the file, as the caller wrote it. Empty if the problem is in packets.
     pub path: OsString,
     /// 1-based frame number of the first occurrence.
     pub frame: Option<u64>,

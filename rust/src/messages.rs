@@ -107,9 +107,9 @@ pub struct Message {
     pub segments: i64,
     pub first_frame: i64,
     pub last_frame: i64,
-    /// Frame after the first stall.
+    /// Frame at the end of the first stall.
     pub stall_frame: Option<i64>,
-    /// Frame after the first short wait for Nagle's algorithm.
+    /// Frame at the end of the first short wait for Nagle's algorithm.
     pub short_nagle_wait_frame: Option<i64>,
     pub first_ts_ns: Option<i64>,
     pub last_ts_ns: Option<i64>,
@@ -144,7 +144,7 @@ impl Message {
         }
     }
 
-    /// Time of the first byte of the peer's answer. `None` without an answer, or if both hosts sent at once.
+    /// Time of the first byte of the peer's answer. `None` without an answer, or if both hosts sent at the same time.
     #[must_use]
     pub fn answer_ts_ns(&self) -> Option<i64> {
         self.answer_ts_ns.filter(|_| self.state() != State::Overlapping)
@@ -242,14 +242,12 @@ impl Message {
     }
 }
 
-/// An ACK of new data.
 #[derive(Clone, Copy, Debug)]
 struct Ack {
     offset: i64,
     ts_ns: Option<i64>,
 }
 
-/// One direction of a connection.
 #[derive(Debug, Default)]
 struct Direction {
     /// Messages that can still change, in order. Only the last one can get more segments.

@@ -61,7 +61,7 @@ fn to_python(py: Python<'_>, error: &CaptureError) -> PyErr {
     set().err().unwrap_or(exception)
 }
 
-/// The engine, with its batches of connections and flows from the time when only segments were requested.
+/// The engine, and batches of connections and flows from reads that requested only segments.
 struct Pass {
     engine: engine::Engine,
     connections: Vec<RecordBatch>,

@@ -369,7 +369,6 @@ fn problems_of(files: &[(&str, &str)]) -> Vec<String> {
 
 const LIB: &str = "//! 1. [`wire`]: below\n//! 2. [`table`]: above\nmod table;\nmod wire;\n";
 
-/// The text of a source file of the engine.
 fn source(file: &str) -> Option<String> {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).ok()
 }

@@ -64,7 +64,7 @@ impl Seen {
 }
 
 /// Reads several files as one capture, and compares it with the files alone. The next frame is always the earliest of
-/// the files' next frames. If several are equally early, that of the first file is next.
+/// the files' next frames. Among equally early frames, that of the first file is next.
 pub fn merge(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     let files = split(head, rest);

@@ -1,5 +1,5 @@
-//! Target: the causes of waits. For any waits, the intervals of a direction fill its lifetime. The number of threads
-//! and the order of the work change nothing.
+//! Target: the causes of waits. For any waits, the intervals of a direction fill its lifetime. The results do not
+//! depend on the number of threads or the order of the work.
 
 use tcptrace_lab_core::connection::{Kind, RetransmitTrigger};
 use tcptrace_lab_core::flows::ConnectionRow;
@@ -194,7 +194,7 @@ impl Numbers<'_> {
         self.byte() & 1 == 1
     }
 
-    /// Null, or a number between 0 and `most` of any magnitude.
+    /// Null, or a number of any magnitude between 0 and `most`.
     fn up_to(&mut self, most: i64) -> Option<i64> {
         let [power, digits] = [self.byte(), self.byte()];
         let value = (i128::from(digits) << (power & 63)).min(i128::from(most));

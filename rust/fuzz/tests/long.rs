@@ -1,5 +1,5 @@
-//! Long inputs, with the known worst case of each list in the engine. libFuzzer tries short inputs, so only these tests
-//! reveal quadratic cost.
+//! Long inputs, with the known worst case of each list in the engine. libFuzzer tries only short inputs, which do not
+//! show quadratic cost.
 
 use tcptrace_lab_core::capture::{Frame, LinkType};
 use tcptrace_lab_fuzz::bounds;

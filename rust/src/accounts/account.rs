@@ -62,13 +62,13 @@ impl Distance {
         }
     }
 
-    /// The distances from the view of the other host: `own_ns` and `other_ns` are exchanged.
+    /// The distances for the other host, with `own_ns` and `other_ns` exchanged.
     #[inline]
     fn reversed(self) -> Self {
         Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
     }
 
-    /// The difference between the host's time and the capture time of its segments (`sender::shift_ns`).
+    /// Time to add to the capture time of segments for this host (`sender::shift_ns`).
     #[inline]
     fn shift_ns(self) -> i64 {
         sender::shift_ns(self.own_ns, self.other_ns, self.begun)
@@ -245,7 +245,7 @@ fn arrives(
     receiver.account.sender_state.arrives(arrival, distance.shift_ns());
 }
 
-/// Whether an ACK tells the sender of `direction` that data was lost.
+/// Whether an ACK shows the sender of `direction` that data was lost.
 #[inline]
 fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     match (kind == Kind::DuplicateAck && !answer.dsack) || direction.sacked_bytes > 0 {

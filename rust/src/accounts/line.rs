@@ -50,7 +50,7 @@ impl Channels {
     }
 }
 
-/// The kind of link in a direction. `None` if the capture does not reveal it.
+/// The kind of link in a direction. `None` if the capture does not show it.
 pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Line> {
     if counts.cells > 0 {
         return Some(Line::Atm);

@@ -74,8 +74,8 @@ pub struct Rare {
     pub post_loss_acks: u64,
     pub triple_duplicate_acks: u64,
     pub max_retransmits: u16,
-    /// Round trips of retransmitted segments. Each runs from the last transmission of a segment to an ACK up to the end
-    /// of this segment.
+    /// Round trips of retransmitted segments. A round trip runs from the last transmission of a segment to the ACK
+    /// whose acknowledgment number is the end of this segment.
     pub rtt_retransmitted: RttFigures,
     /// Time between two successive transmissions of a segment.
     pub retransmit_interval: RttFigures,
@@ -94,7 +94,6 @@ pub(super) struct Event<'a> {
     pub segment: &'a Segment,
     pub kind: Kind,
     pub placed: Placed,
-    /// The acknowledged offset.
     pub ack: Option<i64>,
     pub window_bytes: Option<u32>,
     pub since_previous: Nullable,

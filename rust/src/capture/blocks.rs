@@ -33,7 +33,7 @@ impl Input {
     }
 }
 
-/// The buffer. `bytes[start..end]` is the part that nobody has consumed yet.
+/// The buffer. `bytes[start..end]` is not consumed yet.
 pub(super) struct Blocks {
     input: Input,
     bytes: Vec<u8>,
@@ -50,7 +50,7 @@ impl Blocks {
         Self { input, bytes: vec![0; block_bytes], start: 0, end: 0, base: 0, ended: false, fault: None }
     }
 
-    /// The buffered bytes that nobody has consumed yet.
+    /// The buffered bytes that are not consumed yet.
     #[inline]
     pub(super) fn available(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The byte order of numbers in a capture file. The file's magic number reveals it.
+//! The byte order of numbers in a capture file. The file's magic number shows it.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {

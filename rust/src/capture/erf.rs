@@ -24,8 +24,8 @@ const EXTENSION_BYTES: usize = 8;
 /// Type of padding records. As in Wireshark, they get no frame number.
 const PAD: u8 = 48;
 
-/// A file is read as ERF if its first `TRIED_PACKETS` records with a packet are consistent. Among all types of records,
-/// at most the first `TRIED_RECORDS` are read. Wireshark checks at least as many.
+/// A file is read as ERF if its first `TRIED_PACKETS` records with a packet are consistent. At most `TRIED_RECORDS`
+/// records of any type are read for this check. Wireshark checks at least as many.
 ///
 /// Random bytes look like a consistent second or third record in about 1 of 600 cases. Their time is within a year of
 /// the previous time in 1 of 136 cases, and 57 of the 256 types are assigned.
@@ -41,8 +41,8 @@ const PLAUSIBLE_S: std::ops::Range<u64> = 631_152_000..4_102_444_800;
 const PLAUSIBLE_STEP_S: u64 = 365 * 24 * 3600;
 const PLAUSIBLE_STEP_BACK_S: u64 = 1;
 
-/// Timestamp resolution in nanoseconds. The unit of the fraction is 1/4 ns, rounded up to 1. The card's clock is
-/// coarser, but the file does not reveal its tick.
+/// Timestamp resolution in nanoseconds: 1/4 ns, rounded up. The card's clock is coarser, but the file does not contain
+/// its tick.
 pub(super) const RESOLUTION_NS: i64 = 1;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -79,7 +79,6 @@ impl Header {
         ((self.time >> 32) * NS_PER_S + fraction_ns) as i64
     }
 
-    /// The type without the bit for extension headers.
     fn plain_kind(&self) -> u8 {
         self.kind & !EXTENDED
     }
@@ -166,7 +165,6 @@ fn is_plausible_after(time: u64, last: Option<u64>) -> bool {
     }
 }
 
-/// An ERF file.
 #[derive(Default)]
 pub(super) struct Erf {
     /// Number of records that the card reports as lost. `None` until a record with a loss counter arrives.

@@ -3,14 +3,14 @@
 //! A file can declare a resolution of 1 µs although the host's clock advances only every 10 ms. All packets within one
 //! tick of such a clock have the same timestamp. Different timestamps are then a multiple of the tick apart.
 
-/// Shorter ticks are not reported. They hardly affect results, because cause and effect can be 1 ms apart.
+/// Shorter ticks are not reported. They hardly affect results, because a cause and its effect can be up to 1 ms apart.
 const MIN_NS: i64 = 100_000;
 /// Minimum number of steps that are multiples of the tick. Without such a tick, one step in four is a multiple by
 /// chance.
 const MIN_STEPS: u32 = 20;
 /// A step counts as a multiple if it is off by at most 1/8 of the tick.
 const TOLERANCE: i64 = 8;
-/// Longer steps (in ticks) are ignored. Clock drift makes their multiples unrecognizable.
+/// Steps of more than this many ticks are ignored, because clock drift hides whether they are multiples.
 const LONGEST_STEP: i64 = 16;
 /// Minimum number of multiples for each step that is not a multiple.
 const FEW: u32 = 20;

@@ -17,7 +17,7 @@ type Due = (i64, usize);
 pub(super) struct Merge {
     /// Files with a frame that is read but not returned yet, except the current file.
     waiting: BinaryHeap<Reverse<Due>>,
-    /// Index of the first file that nobody has read from.
+    /// Index of the first file that has not been read yet.
     unasked: usize,
     /// Index of the file with the current frame.
     current: Option<usize>,

@@ -230,7 +230,6 @@ impl Capture {
     }
 }
 
-/// Block size of each file in bytes.
 fn block_bytes(files: usize) -> usize {
     (MERGE_BYTES / files.max(1)).clamp(MIN_BLOCK_BYTES, BLOCK_BYTES)
 }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::source::Source;
 
-/// A byte stream that counts the bytes read from it.
 pub(super) struct Counted {
     source: Source,
     consumed: Consumed,

@@ -15,7 +15,6 @@ use super::sniff::{self, SNIFFED_BYTES};
 use super::stream::{Record, Stream};
 use crate::error::{CaptureError, ErrorKind, Problem};
 
-/// The path that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
 /// Length of the longest magic number of a capture or compression format. A live pipe is opened as soon as this many
@@ -134,13 +133,11 @@ impl Reader {
         caused(stop, &mut self.stream.blocks, &self.path).in_frame(frame)
     }
 
-    /// The current frame without its bytes.
     #[inline]
     pub(super) fn record(&self) -> &Record {
         &self.stream.record
     }
 
-    /// The current frame's bytes.
     #[inline]
     pub(super) fn data(&self) -> &[u8] {
         self.stream.blocks.slice(self.stream.record.data.clone())

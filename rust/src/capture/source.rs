@@ -10,7 +10,6 @@ pub(super) type Source = Box<dyn Read + Send + Sync>;
 /// The error that ends a file early. The caller adds the file's name and the frame number.
 pub(super) type Stop = Box<CaptureError>;
 
-/// Why a stream ended early.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) kind: ErrorKind,

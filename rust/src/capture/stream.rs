@@ -12,8 +12,8 @@ pub type LinkType = u32;
 /// (`WTAP_MAX_PACKET_SIZE_STANDARD`) have the same limit.
 pub(super) const MAX_RECORD_BYTES: u32 = 262_144;
 
-/// Captured lengths up to this limit are accepted if the snaplen allows them. A larger length is damage. BIG TCP
-/// packets have up to 512 KiB; netlink and USB packets are longer.
+/// Captured lengths up to this limit are accepted if the snaplen allows them. A larger length means that the file is
+/// damaged. BIG TCP packets have up to 512 KiB; netlink and USB packets are longer.
 pub(super) const MAX_DECLARED_RECORD_BYTES: u32 = 16 << 20;
 
 /// The current frame of a reader. Its bytes are a range of the buffer.
@@ -28,7 +28,6 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Clears all fields except the frame number.
     pub(super) fn clear(&mut self) {
         *self = Self { number: self.number, ..Self::default() };
     }

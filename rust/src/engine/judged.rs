@@ -48,13 +48,12 @@ impl Judged {
         self.summaries.is_some()
     }
 
-    /// Adds finished connections.
     pub(super) fn add(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) -> Result<(), ArrowError> {
         let added = self.summaries.as_mut().map_or(Ok(()), |summaries| summaries.add(rows.into_iter().zip(waits)));
         added.map_err(|error| self.fail(error))
     }
 
-    /// Ends the adding of connections. Returns true if waits of stored connections are not judged yet.
+    /// Called after the last connection. Returns true if waits of stored connections are not judged yet.
     pub(super) fn complete(&mut self) -> Result<bool, ArrowError> {
         let completed = self.summaries.as_mut().map_or(Ok(false), Summaries::complete);
         completed.map_err(|error| self.fail(error))
@@ -84,7 +83,6 @@ impl Judged {
         accounts.len().max(ledger.len()).max(notes.len())
     }
 
-    /// A batch of the ledger, the notes or the accounts, if one of them has rows.
     fn batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         let JudgedRows { accounts, ledger, notes } = &mut self.rows;
         Ok(if !ledger.is_empty() {
@@ -98,7 +96,6 @@ impl Judged {
         })
     }
 
-    /// The schema of ledger batches.
     pub(super) fn ledger_schema(&self) -> Result<SchemaRef, ArrowError> {
         table::ledger(&[], &self.ledger_columns).map(|batch| batch.schema())
     }

@@ -54,7 +54,7 @@ const CHUNK_PACKETS: usize = 1024;
 /// Default number of rows per batch. Such a batch fits into a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
-/// Maximum number of reports that wait for the caller, per worker, in a pass without segment rows. A report can contain
+/// In a pass without segment rows, at most this many reports of each worker wait for the caller. A report can contain
 /// thousands of connections.
 const EPOCHS_IN_FLIGHT: usize = 2;
 
@@ -142,7 +142,6 @@ pub struct Engine {
     summaries: bool,
     flows: bool,
     paths: PathNames,
-    /// The rows of each worker.
     rows: Vec<Receiver<Rows>>,
     /// Index of the worker whose rows are received next. An epoch is a fixed number of chunks. All workers' reports on
     /// an epoch are received before any report on the next one.
@@ -158,7 +157,6 @@ pub struct Engine {
     judged: Judged,
 }
 
-/// The threads of a pass.
 #[derive(Debug)]
 struct Threads {
     reading: JoinHandle<Summary>,
@@ -328,7 +326,7 @@ impl Engine {
     fn segments(&mut self, mut rows: SegmentRows) -> Result<Batch, ArrowError> {
         let batch = self.segments.batch(&rows, &self.paths)?;
         rows.clear();
-        // Sending fails if the receiver was dropped. Nobody reuses the rows then.
+        // Sending fails if the receiver was dropped. The rows are then not reused.
         let _ = self.used_rows.send(rows);
         Ok(Batch::Segments(batch))
     }
@@ -345,7 +343,7 @@ impl Engine {
     /// Returns the remaining connections and flows at the end of the capture.
     fn rest(&mut self) -> Result<Rest, ArrowError> {
         if let Some(threads) = self.threads.take() {
-            // A worker can be blocked because nobody receives its rows. Without receivers, it ends.
+            // A worker that waits to send rows ends when the receivers are dropped.
             self.rows.clear();
             self.ended = Ended::of(threads);
         }
@@ -414,7 +412,6 @@ impl Engine {
     }
 }
 
-/// Result of [`Engine::rest`].
 enum Rest {
     None,
     /// The batch of the processed rows, if there is one. More rows can follow.
@@ -430,7 +427,6 @@ fn join<T>(thread: JoinHandle<T>) -> T {
 }
 
 impl Ended {
-    /// Waits for the threads and collects their results.
     fn of(Threads { reading, workers }: Threads) -> Self {
         let mut threads: Vec<_> = workers.into_iter().map(join).collect();
         let mut revisions = Revisions::default();

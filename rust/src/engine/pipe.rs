@@ -82,12 +82,12 @@ impl Outlet {
         self.taken.recv().ok()
     }
 
-    /// Returns a used chunk for reuse. The last worker with this chunk really returns it.
+    /// Returns a used chunk. It is reused after the last worker has returned it.
     pub(super) fn give_back(&self, chunk: Arc<Packets>) {
         if let Some(mut chunk) = Arc::into_inner(chunk) {
             chunk.packets.clear();
             chunk.shards.clear();
-            // Sending fails if the receiver was dropped. Nobody reuses the chunk then.
+            // Sending fails if the receiver was dropped. The chunk is then not reused.
             let _ = self.used.send(chunk);
         }
     }

@@ -13,7 +13,6 @@ use crate::wire::{self, Dissector, Packet, Stop};
 /// Maximum number of reasons that are counted separately. Further unknown link types then count as one reason.
 const MAX_STOPS: usize = 64;
 
-/// The state of the reading thread.
 pub(super) struct FrameReader {
     capture: Capture,
     /// The connections whose packets are kept. `None` keeps all packets.
@@ -26,7 +25,7 @@ pub(super) struct FrameReader {
     ends: Vec<Problem>,
     previous_ts_ns: Option<i64>,
     granularity: Granularity,
-    /// The link type of the latest frames, and their number in a row.
+    /// The link type of the latest frames, and how many consecutive frames have it.
     linked: (Option<LinkType>, u64),
 }
 

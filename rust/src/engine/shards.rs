@@ -7,7 +7,6 @@ use crate::wire::Packet;
 
 /// Binary logarithm of the number of flow tables.
 pub(super) const SHARD_BITS: u32 = 3;
-/// Number of flow tables.
 pub(super) const SHARDS: usize = 1 << SHARD_BITS;
 
 /// The flow table of a packet. All UDP datagrams belong to the first one, so one thread tracks them.

@@ -12,7 +12,7 @@ pub struct Summary {
     pub capture: CaptureInfo,
     /// Number of frames of each link type.
     pub link_types: BTreeMap<LinkType, u64>,
-    /// Number of frames. Its last value is Wireshark's last frame number.
+    /// Number of frames, counted like Wireshark's frame numbers.
     pub packets: u64,
     /// Number of TCP segments.
     pub tcp_segments: u64,
@@ -37,7 +37,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether no data in the files was lost to the pass.
+    /// Whether the pass could use all data in the files.
     #[must_use]
     pub fn complete(&self) -> bool {
         !self.problems.iter().any(|problem| problem.loses_data)

@@ -43,7 +43,6 @@ pub(super) struct Epoch {
     /// Indices of the packets that opened connections. They count all packets of the epoch, including those of other
     /// workers.
     pub opened: Vec<u32>,
-    /// Finished connections.
     pub over: Vec<Over>,
     /// The error that prevented the storing of waits. The worker stops after it.
     pub failure: Option<io::Error>,
@@ -81,7 +80,6 @@ pub(super) struct Wanted {
 /// The state of a worker after its last packet.
 #[derive(Debug)]
 pub(super) struct WorkerResult {
-    /// The worker's flow tables.
     pub tables: Vec<Connections>,
     pub flows: Flows,
     pub waits: Option<LiveWaits>,
@@ -214,9 +212,9 @@ struct Sink {
     wants_rows: bool,
     /// The waits of open connections. `None` if waits are not kept.
     waits: Option<LiveWaits>,
-    /// Number of the last row's connection.
+    /// Connection number of the last row.
     conn: u32,
-    /// Number of each flow table's revisions that `waits` already contains.
+    /// For each flow table, the number of its revisions that are already applied to `waits`.
     revised: Vec<usize>,
 }
 

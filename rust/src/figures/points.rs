@@ -1,8 +1,8 @@
 //! Reduces the number of points in long series. A line keeps the first, last, lowest and highest point of each pixel
 //! column. It also keeps both ends of its longest gaps, so that pauses keep their position. Marks are thinned evenly.
 
-/// Number of gaps that keep both of their ends, longest first. This number is a heuristic: nobody inspects more gaps in
-/// one figure.
+/// Number of gaps that keep both of their ends, longest first. This number is a heuristic: a reader cannot inspect more
+/// gaps in one figure.
 pub const LONGEST_GAPS: usize = 40;
 
 /// Minimum number of drawn points. Fewer points would save nothing.
@@ -31,8 +31,8 @@ pub fn even<T: Copy>(items: &[T], keep: usize) -> Vec<T> {
     (0..keep).filter_map(|place| items.get(step(place)).copied()).collect()
 }
 
-/// Points that draw the line as it is, in order. They are at most `keep` points (but at least 16), plus both ends of
-/// the longest gaps.
+/// Selects the points that draw the line as it is, in order. The result has at most `keep` points (but at least 16),
+/// plus both ends of the longest gaps.
 ///
 /// If timestamps run backwards, pixel columns follow the index of the points instead of their time.
 #[must_use]

@@ -26,7 +26,7 @@ impl Band {
 pub struct Strip {
     pixel_ns: i64,
     bands: Vec<Band>,
-    /// Time of each cause that has not been drawn yet. It is negative if a cause has been drawn for too long.
+    /// Time of each cause that has not been drawn yet. It is negative if too much time has been drawn.
     owed_ns: Vec<(Cause, i64)>,
     /// Start and end of the short waits since the last band.
     short: Option<(i64, i64)>,

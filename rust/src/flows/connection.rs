@@ -112,7 +112,7 @@ impl Connection {
     ) {
         let from_client = segment.from_low == self.client_is_low;
         if ACCOUNTS {
-            // The link can lose the end of an AAL5 PDU. Its frame then arrives here after a later frame.
+            // The link can lose the end of an AAL5 PDU. The frame of this PDU then arrives here after a later frame.
             self.first_frame = self.first_frame.min(segment.frame);
             self.last_frame = self.last_frame.max(segment.frame);
             self.first_ts_ns = self.first_ts_ns.earlier(segment.ts_ns.into());

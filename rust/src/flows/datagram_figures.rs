@@ -31,11 +31,9 @@ struct Direction {
     last_ts_ns: Nullable,
     gaps: u64,
     gap_sum_ns: i64,
-    /// Sum of the squared gaps.
     gap_squares: f64,
     gap_max_ns: Nullable,
     ids: DatagramIds,
-    /// The different datagram sizes.
     sizes: BTreeSet<u32>,
 }
 
@@ -78,7 +76,6 @@ impl FlowFigures {
         self.times.widen(bits);
     }
 
-    /// Number of stored sizes in both directions together.
     pub(super) fn sizes(&self) -> usize {
         self.directions.iter().map(|direction| direction.sizes.len()).sum()
     }

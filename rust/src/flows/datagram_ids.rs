@@ -4,7 +4,7 @@
 //! Linux has its own counter. Other hosts have one counter for all packets, use random values, or always write 0.
 //!
 //! A step is the shorter distance from one IP ID to the next, forwards or backwards, because the 65,536 values wrap
-//! around. The steps of a direction reveal how its sender chooses IP IDs:
+//! around. The steps of a direction show how its sender chooses IP IDs:
 //!
 //! - Nearly all steps are small and forward: the IP ID is a counter. A datagram with a lower value than an earlier one
 //!   was reordered.
@@ -28,10 +28,9 @@ const MIN_STEPS: u64 = 10;
 /// window of 64 values.
 const REPLAY_WINDOW: i64 = u64::BITS as i64;
 
-/// The IP IDs of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DatagramIds {
-    /// The IP ID of the last datagram, except copies. `None` before the first datagram.
+    /// The IP ID of the last datagram that was not a copy. `None` before the first datagram.
     last: Option<u16>,
     /// Position of `last`. Positions do not wrap around, and the first datagram has position 0.
     position: i64,
@@ -43,17 +42,17 @@ pub(super) struct DatagramIds {
     steps: u64,
     steps_of_one: u64,
     small_steps: u64,
-    /// Number of steps of 0 that are not copies.
+    /// Number of repeated values outside the replay window.
     repeated: u64,
     late: u64,
 }
 
-/// Losses and reordering of one direction. `None` means that the IP IDs do not reveal them.
+/// Losses and reordering of one direction. `None` means that the IP IDs do not show them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
     /// Number of sent datagrams that are missing from the capture.
     pub missing: Option<u64>,
-    /// Number of datagrams after later ones (RFC 4737, 3.3).
+    /// Number of datagrams that were captured after later ones (RFC 4737, 3.3).
     pub reordered: Option<u64>,
 }
 

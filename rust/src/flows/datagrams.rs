@@ -19,7 +19,7 @@ const MAX_LIVE: usize = 1 << 17;
 const MAX_SIZES: usize = if cfg!(test) { 1 << 10 } else { 8_000_000 };
 /// Number of closed rows to emit at a time.
 const CLOSED_ROWS: usize = 4096;
-/// Number of adjacent flows to compare for room. The flow with the longest silence is closed.
+/// Number of adjacent flows to compare when room is needed. The flow with the longest silence is closed.
 const CANDIDATES: usize = 32;
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub struct Flows {
     places: HashTable<u32>,
     live: Vec<Flow>,
     count: u32,
-    /// Rows of flows that made room for others.
+    /// Rows of flows that were closed to make room.
     closed: Vec<FlowRow>,
     closed_early: u64,
     /// Index of the next candidate for closing.
@@ -69,7 +69,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Number of flows that made room for others. Later datagrams of such a flow open a new flow.
+    /// Number of flows that were closed to make room. Later datagrams of such a flow open a new flow.
     #[must_use]
     pub fn closed_early(&self) -> u64 {
         self.closed_early
@@ -138,7 +138,7 @@ impl Flows {
         Some(std::mem::take(&mut self.closed)).filter(|rows| !rows.is_empty())
     }
 
-    /// The index of the datagram's flow. A new flow is opened first.
+    /// The index of the datagram's flow. Opens the flow if it is new.
     fn find(&mut self, datagram: &Datagram) -> usize {
         let hash = self.hasher.hash_one(datagram.key);
         let same = |at: &u32| self.live.get(*at as usize).is_some_and(|flow| flow.key == datagram.key);
@@ -173,7 +173,7 @@ impl Flows {
         place
     }
 
-    /// Closes a flow whose place another flow takes.
+    /// Closes a flow to make room for another one.
     fn close(&mut self, place: usize, flow: Flow) {
         self.closed_early += 1;
         self.buckets -= flow.figures.buckets();

@@ -42,18 +42,18 @@ const MAX_OVER: usize = 1 << 14;
 /// A connection that has not ended is closed after a silence of 2 hours and 4 minutes. A NAT must keep an established
 /// connection for this time, because keepalives are sent every two hours (RFC 5382, REQ-5).
 const IDLE_NS: i64 = 7_440_000_000_000;
-/// Number of connections to check for silence at each new connection. With 2 checks, every connection has been checked
-/// before the number of connections doubles.
+/// Number of connections to check for silence whenever a connection is opened. With 2 checks, every connection has been
+/// checked before the number of connections doubles.
 const SWEPT: usize = 2;
-/// Number of checks at each new connection if more than [`MAX_OVER`] connections are over.
+/// Number of these checks if more than [`MAX_OVER`] connections are over.
 const SWEPT_OF_MANY: usize = 8;
 /// Number of flows in the lookup cache, which takes 64 KB. The table of all flows does not fit into a core's caches.
 const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows to emit at a time.
 const CLOSED_ROWS: usize = 1024;
-/// Number of adjacent connections to compare for room. A connection that has ended is closed, or else the one with the
-/// longest silence. This number is a heuristic: among thousands of idle connections, the oldest of any 32 is about as
-/// old as the oldest of all.
+/// Number of adjacent connections to compare when room is needed. One that has ended is closed, or else the one with
+/// the longest silence. This number is a heuristic: among thousands of idle connections, the oldest of any 32 is about
+/// as old as the oldest of all.
 const CANDIDATES: usize = 32;
 /// Minimum silence before an ended connection is closed because many are over, or to make room. This limit is a
 /// heuristic: the last stray segments arrive within one or two round trips of the close.
@@ -88,9 +88,7 @@ pub struct Connections {
     shared_bits: u32,
     /// Indices of free places in `live`.
     vacant: Vec<u32>,
-    /// Number of tracked connections that are over.
     over: usize,
-    /// Rows of closed connections.
     closed: Vec<ConnectionRow>,
     closed_for_room: u64,
     closed_idle: u64,
@@ -118,7 +116,7 @@ impl Connections {
         self.count == 0
     }
 
-    /// Number of connections that made room for others before they had ended.
+    /// Number of connections that were closed to make room before they had ended.
     #[must_use]
     pub fn closed_for_room(&self) -> u64 {
         self.closed_for_room
@@ -232,7 +230,7 @@ impl Connections {
         Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
-    /// The index of the segment's connection. A new connection is opened first, with the given `number` if there is
+    /// The index of the segment's connection. Opens the connection if it is new, with the given `number` if there is
     /// one.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
@@ -350,7 +348,7 @@ impl Connections {
     }
 }
 
-/// A list of connections that does not move them when it grows. It can be freed in parts.
+/// A list of connections that does not move them when it grows. Its memory can be freed in parts.
 #[derive(Debug, Default)]
 struct Slabs {
     slabs: Vec<Vec<Connection>>,

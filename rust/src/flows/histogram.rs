@@ -9,10 +9,10 @@ use hashbrown::HashTable;
 
 use crate::nullable::Nullable;
 
-/// Number of low fraction bits that a bucket number omits from a 32-bit float. With the other 10 fraction bits, a
-/// bucket is at most 2^-10 (0.1%) of its values wide.
+/// Number of low fraction bits that a bucket number omits from a 32-bit float. The other 10 fraction bits make a bucket
+/// at most 2^-10 (0.1%) of its values wide.
 const DROPPED_BITS: u32 = 13;
-/// Number of bits in a bucket number. It is a float without its sign and its omitted bits.
+/// Number of bits in a bucket number: those of a float, without its sign and the omitted bits.
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
 /// This factor spreads bucket numbers over the hash table (Fibonacci hashing). It is 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -41,8 +41,7 @@ impl Bucket {
     #[inline]
     fn hash(key: u32) -> u64 {
         let product = u64::from(key).wrapping_mul(SPREAD);
-        // The hash table uses the low bits of a hash. They are equal for all wide buckets, so the high bits are mixed
-        // in.
+        // The hash table uses the low bits of a hash. Wide buckets have equal low bits, so the high bits are mixed in.
         product ^ product >> 32
     }
 }
@@ -123,7 +122,6 @@ mod tests {
 
     use super::{Histogram, Quantiles};
 
-    /// A histogram with these times in set 1.
     fn counted(times_ns: &[i64], widened_bits: u32) -> Histogram {
         let mut times = Histogram { widened_bits, ..Histogram::default() };
         for ns in times_ns {

@@ -45,7 +45,8 @@ impl Only {
         Self { flows }
     }
 
-    /// The number of the connection with a segment of `key` in `frame`. `None` if this connection is not selected.
+    /// The number of the connection to which a segment of `key` in `frame` belongs. `None` if this connection is not
+    /// selected.
     #[inline]
     pub(super) fn number(&self, key: &FlowKey, frame: u64) -> Option<u32> {
         let known = self.flows.get(key)?;

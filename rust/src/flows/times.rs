@@ -34,8 +34,7 @@ impl Times {
         self.0.len()
     }
 
-    /// Adds the times that the ACK in a segment shows. `other_has_finished` tells whether the peer has already sent a
-    /// FIN.
+    /// Adds the times that the ACK in a segment shows. `other_has_finished` is true if the peer has already sent a FIN.
     #[inline]
     pub(super) fn take(&mut self, segment: &Segment, judged: &Judged, from_client: bool, other_has_finished: bool) {
         let answer = &judged.answer;

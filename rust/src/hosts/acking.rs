@@ -15,24 +15,24 @@ const FIXED_SPREAD_MS: i64 = 20;
 /// Period of the timer in BSD and its descendants (`tcp_fasttimo`). It gives ACK delays from 0 to 200 ms. All delayed
 /// ACKs have the same phase, because they are sent when the timer fires.
 const HEARTBEAT_MS: i64 = 200;
-/// Limit for the probability that delayed ACKs cluster at one phase of a period by chance (Rayleigh's test). Below it,
-/// a periodic timer (heartbeat) sends the ACKs.
+/// A periodic timer (heartbeat) is assumed if delayed ACKs cluster at one phase of its period. The probability of such
+/// a cluster by chance (Rayleigh's test) must be below 0.1%.
 const HEARTBEAT_CHANCE: f64 = 0.001;
 /// A host acknowledges every segment if at least 80% of its ACKs cover one segment. Other hosts send some such ACKs
 /// too. Some stacks acknowledge a connection's first segments at once (Linux: 16), and ACKs also go out with the
 /// application's data or at the end of a message. This limit is a heuristic.
 const EARLY: f64 = 0.8;
-/// At least half of the ACKs must follow a rule. This limit is a heuristic.
+/// A host follows a rule if at least half of its ACKs do. This limit is a heuristic.
 const MOST: f64 = 0.5;
 /// Quantiles of the ACK delays. The first and the last give the range of the delays, and the middle one identifies the
 /// timer.
 const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 
-/// Each timer in ms, with the range of median delays that identifies it: from the first value, below the second one
-/// (`docs/how-it-decides.md`, 2.5).
+/// For each timer: its time, the lowest median delay that identifies it, and the upper limit of this median
+/// (exclusive), all in ms (`docs/how-it-decides.md`, 2.5).
 const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115), (200, 190, 215)];
 /// Largest 10th percentile of the delays from a 200 ms timer. This limit excludes lwIP, whose timer fires every 250 ms
-/// (`TCP_TMR_INTERVAL`). If all segments arrive 40 ms after it fires, all delays are 210 ms.
+/// (`TCP_TMR_INTERVAL`). If all segments arrive 40 ms after the timer fires, all delays are 210 ms.
 const SOONEST_TO_MS: i64 = 206;
 const TIMER_LIKE_LWIP_MS: i64 = 200;
 

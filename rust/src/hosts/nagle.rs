@@ -3,8 +3,8 @@
 use crate::accounts::Nagle;
 use crate::connection::Confidence;
 
-/// Nagle's algorithm is on if it explains a wait at more than a quarter of its opportunities. By chance, at most 1/16
-/// of the opportunities have such a wait.
+/// Nagle's algorithm is on if it explains a wait at more than a quarter of its opportunities to delay a segment. By
+/// chance, at most 1/16 of the opportunities have such a wait.
 const HELD_SHARE: f64 = 0.25;
 /// This many waits prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;
@@ -22,8 +22,8 @@ pub enum NagleState {
     Unknown,
 }
 
-/// The setting of Nagle's algorithm, the confidence, and the first frame that shows the setting. Without a known
-/// setting, the other two are `None`.
+/// The setting of Nagle's algorithm, the confidence, and the first frame that shows the setting. Confidence and frame
+/// are `None` if the setting is unknown.
 pub type NagleVerdict = (NagleState, Option<Confidence>, Option<u64>);
 
 /// Decides whether Nagle's algorithm is on.
@@ -76,8 +76,8 @@ mod tests {
         use Confidence::{Consistent, Proved};
         use NagleState::{Off, On, Unknown};
         let table = [
-            // Columns: small segments during unacknowledged small ones, waits after small segments, waits after
-            // full-sized segments, ambiguous waits, opportunities.
+            // Columns: small segments sent while a small one was unacknowledged, waits after small segments, waits
+            // after full-sized segments, ambiguous waits, opportunities.
             ((0, 0, 0, 0, 0), (Unknown, None, None)),
             ((1, 9, 0, 0, 9), (Off, Some(Consistent), Some(5))),
             ((2, 0, 0, 0, 0), (Off, Some(Proved), Some(5))),

@@ -26,13 +26,13 @@ pub enum Fault {
     NotCaptured,
     /// Many bytes are missing.
     MuchNotCaptured,
-    /// ACKs are missing: the bytes in flight exceed the receiver's window by far.
+    /// ACKs are missing, because the bytes in flight exceed the receiver's window by far.
     AcksMissing,
     /// The clock jumped: the connection is silent for longer than TCP allows.
     ClockJump,
-    /// The capture contains segments after their ACKs.
+    /// Segments were captured after their ACKs.
     Reordered,
-    /// The capture contains segments twice.
+    /// Segments were captured twice.
     Duplicated,
     /// The network card merged segments, or it split them only after the capture.
     Offload,
@@ -79,7 +79,7 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     let sent: u64 = row.counts.iter().map(|counts| counts.unique_bytes).sum();
     let few = missing as f64 <= FEW * sent as f64;
     let silent = row.directions.iter().any(|figures| figures.segments == 0);
-    // Before the first segment of the other host, a host sends only SYNs.
+    // A host sends only SYNs until the other host has answered.
     let answers = figures(|figures| figures.segments) > figures(|figures| figures.syn_segments.into());
     [
         (Fault::OneDirection, silent && answers),

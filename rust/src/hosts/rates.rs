@@ -169,7 +169,7 @@ impl Facts<'_> {
         let window_segments =
             self.window_bytes.zip(self.full_bytes).and_then(|(window, full)| window.checked_div(full));
         // Bursts exclude single segments and segments that an ACK released. The sender is busy with those too, so the
-        // larger share is used.
+        // larger of the two shares is used.
         let burst_share = burst.zip(span_ns).filter(|_| near).map(|(burst, ns)| burst.ns as f64 / ns as f64);
         let data_share = average_bps.zip(send_bps).map(|(average, send)| average / send);
         Bounds {
@@ -222,8 +222,8 @@ impl Facts<'_> {
         burst.bytes as f64 >= ALIKE_SHARE * largest as f64 * f64::from(burst.samples)
     }
 
-    /// The nominal link rate behind a payload rate. The headers are added to the payload rate first. `None` if no link
-    /// rate is within [`LINE_SHARE`], or if the segments were not full-sized.
+    /// The nominal link rate that fits a payload rate with its headers added. `None` if no link rate is within
+    /// [`LINE_SHARE`], or if the segments were not full-sized.
     fn link_bps(&self, rate_bps: Option<f64>, samples: Option<i64>) -> Option<f64> {
         let full_bytes = self.virtual_data_segments as f64 * self.full_bytes? as f64;
         let full = self.counts.payload_bytes as f64 >= FULL_SHARE * full_bytes && samples? >= LINE_SAMPLES;
@@ -238,9 +238,9 @@ impl Facts<'_> {
     /// The flight at which the send buffer or a clamped congestion window stops the sender. `None` if there is no such
     /// plateau.
     ///
-    /// The capture must be taken at the sender, contain timestamps, or show flights with pauses between them. Otherwise
-    /// the path can cause the plateau. If most segments are sent one by one, each one RTT after an ACK, the path limits
-    /// the bytes per RTT.
+    /// The capture must be taken at the sender, contain TCP timestamps, or show flights with pauses between them.
+    /// Otherwise the path can cause the plateau. If most segments are sent one by one, each one RTT after an ACK, the
+    /// path limits the bytes per RTT.
     fn send_buffer(&self, near: bool) -> Option<i64> {
         let totals = self.totals;
         let (level, full) = (totals.level_flight_bytes.get()?, self.full_bytes?);
@@ -277,8 +277,8 @@ fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
     (bound_bps >= (1.0 - NOISE_SHARE) * delivered_bps).then_some(bound_bps.max(delivered_bps))
 }
 
-/// The reached share of the bound, at most 1. A sender that fills a queue sends faster than the bound. The delivered
-/// rate, which is not above the bound, then counts instead.
+/// The reached share of the bound, at most 1. A sender that fills a queue sends faster than the bound. In this case,
+/// the delivered rate counts, which is not above the bound.
 fn reached_share(bound_bps: f64, sent_bps: Option<f64>, delivered_bps: Option<f64>) -> f64 {
     let slow_enough = sent_bps.is_some_and(|sent_bps| sent_bps <= (1.0 + NOISE_SHARE) * bound_bps);
     let reached_bps = if slow_enough { sent_bps } else { delivered_bps };

@@ -25,7 +25,7 @@ pub(crate) const LONGEST_PATH_NS: i64 = 1_500_000_000;
 /// A shorter turnaround than 0.5 ms can be the delay of the host itself, so it does not show a path to the host. This
 /// limit is a heuristic for the interrupts, softirqs and scheduling of real and virtual hosts.
 const HOST_NS: i64 = 500_000;
-/// If both turnarounds together are below 0.1 ms, the hosts cannot be told apart, and the capture point is unknown.
+/// If both turnarounds together are below 0.1 ms, the hosts cannot be distinguished, and the capture point is unknown.
 /// This limit is a heuristic.
 const MIN_PATH_NS: i64 = 100_000;
 /// Both turnarounds together must be at least this many ticks of the capture's clock.
@@ -53,7 +53,7 @@ pub enum KnownBy {
     Answers,
     /// Both ends are one host.
     Loopback,
-    /// Both hosts answer too fast to be told apart.
+    /// Both hosts answer too fast to be distinguished.
     Short,
     /// Only one host answered.
     OneSide,
@@ -134,8 +134,8 @@ fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
 /// A host that never had to answer has only the echoed timestamps in its own data. They include the delay of the
 /// application. If routers lie only on the other side of the capture point, the turnaround of such a host is 0.
 ///
-/// A single answer after a longer time than any path needs does not count. Its host sent an earlier ACK, which was lost
-/// or not captured.
+/// A single answer does not count if it took longer than any path. The host then sent an earlier ACK, which was lost or
+/// not captured.
 #[must_use]
 pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i64> {
     let other = 1 - side;
@@ -171,7 +171,7 @@ pub(crate) fn is_loopback(row: &ConnectionRow) -> bool {
 }
 
 /// Whether the capture was taken at the host with turnaround `to_it_ns`. The other host has turnaround `to_other_ns`. A
-/// value of `to_it_ns` that cannot be told from 0 also gives true.
+/// value of `to_it_ns` that cannot be distinguished from 0 also gives true.
 pub(crate) fn is_near(to_it_ns: i64, to_other_ns: i64) -> bool {
     to_it_ns < NO_DISTANCE_NS || (to_it_ns as f64) < NEAR_SHARE * (to_it_ns.saturating_add(to_other_ns)) as f64
 }

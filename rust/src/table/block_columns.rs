@@ -26,10 +26,10 @@ pub(super) fn values<T, V>(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<T>
 /// A mask with one bit per row of a block.
 #[inline]
 pub(super) fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
-    /// This factor gathers the bits of eight bytes with value 0 or 1. They end up, in order, in the highest byte of the
-    /// product.
+    /// A multiplication by this factor gathers the bits of eight bytes with value 0 or 1. The bits end up, in order, in
+    /// the highest byte of the product.
     const GATHER: u64 = 0x0102_0408_1020_4080;
-    // The compiler vectorizes this loop only if it does nothing else.
+    // The compiler vectorizes this loop only because it does nothing else.
     let mut bytes = [0; BLOCK_ROWS];
     for (byte, one) in bytes.iter_mut().zip(column) {
         *byte = u8::from(value(one));

@@ -13,7 +13,6 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use crate::nullable::Nullable;
 use crate::wire::PathNames;
 
-/// A column with its name.
 pub(super) type Column = (String, ArrayRef);
 
 pub(super) fn numbers<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> T::Native) -> ArrayRef {
@@ -59,8 +58,8 @@ pub(super) fn validity<R>(rows: &[R], is_some: impl Fn(&R) -> bool) -> Option<Nu
 /// A mask with one bit per row. The values become bytes of 0 or 1 first, and eight bytes at a time become bits. This is
 /// several times faster than packing bit by bit.
 pub(super) fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
-    /// This factor gathers the bits of eight bytes with value 0 or 1. They end up, in order, in the highest byte of the
-    /// product.
+    /// A multiplication by this factor gathers the bits of eight bytes with value 0 or 1. The bits end up, in order, in
+    /// the highest byte of the product.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let mut bytes: Vec<u8> = rows.iter().map(|row| u8::from(value(row))).collect();
     bytes.resize(rows.len().next_multiple_of(8), 0);

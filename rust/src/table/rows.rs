@@ -49,7 +49,7 @@ pub(super) struct Block {
     pub evidence_frame: Of<u64>,
     pub confidence: Of<u8>,
     pub retransmit_trigger: Of<u8>,
-    /// Number of transmissions of the segment's bytes, or 0 for a segment without data, SYN and FIN.
+    /// Number of transmissions of the segment's bytes, or 0 for a segment that has neither data nor SYN nor FIN.
     pub transmission: Of<u8>,
     pub dsack: Of<bool>,
     pub reset_kind: Of<u8>,
@@ -220,7 +220,6 @@ impl SegmentRows {
         self.atm.clear();
     }
 
-    /// The blocks with rows.
     pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.blocks.iter().take(self.len.div_ceil(BLOCK_ROWS)).map(AsRef::as_ref)
     }

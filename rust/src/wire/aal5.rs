@@ -41,7 +41,7 @@ pub(super) struct Pdu {
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     under_way: VecDeque<UnderWay>,
-    /// The PDUs that never became complete: the frame with the first cell of the first such PDU, and their number.
+    /// The first frame and the number of the PDUs that never became complete.
     unfinished: Option<(u64, u64)>,
 }
 
@@ -77,8 +77,7 @@ impl Cells {
         self.under_way.remove(at).map_or_else(Vec::new, |pdu| pdu.pdus())
     }
 
-    /// Ends the reassembly at the end of the capture. Returns the frame with the first cell of the first PDU that never
-    /// became complete, and the number of incomplete PDUs.
+    /// Ends the reassembly. Returns the first frame and the number of the PDUs that never became complete.
     pub(super) fn finish(mut self) -> Option<(u64, u64)> {
         while !self.under_way.is_empty() {
             self.give_up_oldest();
@@ -112,7 +111,7 @@ impl UnderWay {
     }
 
     /// Makes a PDU from `bytes`, which still contain the padding. If `length` is known, `bytes` contain the trailer
-    /// too. The PDU's last cell is cell number `end` of the collected cells.
+    /// too. The last cell of the PDU is the collected cell with number `end`.
     fn pdu(&self, bytes: &[u8], end: usize, length: Option<usize>, damaged: bool) -> Pdu {
         let atm = AtmFacts { channel: Some(self.channel), cells: (bytes.len() / CELL_BYTES) as u16 };
         let seen = end.checked_sub(1).and_then(|last| self.seen.get(last)).copied().unwrap_or((self.first_frame, None));
@@ -157,8 +156,8 @@ pub(super) fn payload_length(pdu: &[u8]) -> Option<usize> {
 const GOOD_CRC: u32 = 0xc704_dd7b;
 const POLYNOMIAL: u32 = 0x04c1_1db7;
 
-/// Computes the CRC-32 of AAL5. Bits are processed from the most significant one, the register starts with ones, and
-/// the result is not inverted.
+/// Computes the CRC-32 of AAL5, from the most significant bit on. The register starts with ones, and the result is not
+/// inverted.
 fn crc32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(

@@ -2,18 +2,16 @@
 
 use crate::capture::LinkType;
 
-/// The unread part of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     /// The captured bytes of this part.
     pub(super) data: &'a [u8],
     /// Length of this part on the wire. It is never less than the number of captured bytes.
     pub(super) wire_bytes: usize,
-    /// How reliable the bytes are. In a damaged frame, only an IPv4 header with a correct checksum is accepted.
+    /// How reliable the bytes are. A damaged frame must contain an IPv4 header with a correct checksum.
     pub(super) trust: Trust,
 }
 
-/// How reliable the bytes of a frame are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// The bytes are as they were sent.
@@ -39,7 +37,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns the next `count` bytes and moves the cursor past them.
     #[inline]
     pub(super) fn take_slice(&mut self, count: usize, header: &'static str) -> Result<&'a [u8], Stop> {
         match self.data.split_at_checked(count) {

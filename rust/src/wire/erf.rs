@@ -8,7 +8,6 @@ const EXTENSION_HEADERS: u8 = 0x80;
 /// Length of the record header: time, type, flags, lengths and loss counter.
 const HEADER_BYTES: usize = 16;
 
-/// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     /// A packet that begins with this layer.
@@ -28,7 +27,7 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
         more = cursor.take::<8>("ERF extension header")?[0] & EXTENSION_HEADERS;
     }
     let record = match kind & !EXTENSION_HEADERS {
-        // Record types 1, 10, 15 and 19 contain HDLC. Its first byte tells PPP from Cisco HDLC.
+        // Record types 1, 10, 15 and 19 contain HDLC. Its first byte distinguishes PPP and Cisco HDLC.
         1 | 10 | 15 | 19 => Record::Layer(Layer::HDLC),
         5 | 17 => {
             cursor.take::<4>("ERF channel header")?;

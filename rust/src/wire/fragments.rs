@@ -43,7 +43,7 @@ struct Key {
     source: [u64; 2],
     destination: [u64; 2],
     identification: u32,
-    /// IP protocol number. It is 0 for IPv6, where the protocol number does not tell datagrams apart (RFC 8200, 4.5).
+    /// IP protocol number. It is 0 for IPv6, where the protocol number does not distinguish datagrams (RFC 8200, 4.5).
     protocol: u8,
 }
 
@@ -80,17 +80,14 @@ struct Datagram {
     met_congestion: bool,
 }
 
-/// A reassembled datagram.
 #[derive(Debug)]
 pub(crate) struct Reassembled {
     pub facts: IpFacts,
     pub endpoints: IpEndpoints,
     pub layer: Layer,
-    /// Number of fragments.
     pub fragments: u16,
     /// The captured bytes of the payload, up to the first byte that is missing in the capture.
     pub data: Vec<u8>,
-    /// Length of the datagram's payload.
     pub wire_bytes: usize,
 }
 
@@ -122,7 +119,7 @@ pub(crate) struct Reassembler {
 }
 
 impl Reassembler {
-    /// Adds a fragment. Returns the whole datagram if no fragment is missing any more.
+    /// Adds a fragment. Returns the datagram if this fragment completes it.
     pub(crate) fn add(&mut self, fragment: &Fragment<'_>, frame: u64, ts_ns: Option<i64>) -> Option<Reassembled> {
         self.expire(ts_ns);
         let key = Key {
@@ -170,7 +167,7 @@ impl Reassembler {
         self.remove(at)?.reassemble(fragment.endpoints)
     }
 
-    /// Ends the reassembly at the end of the capture. Datagrams that are still incomplete count as dropped.
+    /// Ends the reassembly. Incomplete datagrams count as dropped.
     pub(crate) fn finish(mut self) -> GivenUp {
         while !self.waiting.is_empty() {
             self.give_up(0);

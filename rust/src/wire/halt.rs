@@ -5,7 +5,6 @@ use super::fragments::Fragment;
 use super::vj;
 use super::wifi_fragments::Place;
 
-/// The reason why a walk has not reached TCP or UDP.
 pub(super) enum Halt<'a> {
     Stop(Stop),
     Fragment(Fragment<'a>),

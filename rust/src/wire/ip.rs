@@ -149,7 +149,7 @@ pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Sto
     }
 }
 
-/// Applies the jumbo payload option, if the hop-by-hop header has one. `cursor` is behind this header.
+/// Applies the jumbo payload option, if the hop-by-hop header has one. `cursor` is at the end of this header.
 fn limit_to_jumbo(options: &[u8], cursor: &mut Cursor<'_>) {
     let mut rest = options;
     while let [kind, tail @ ..] = rest {

@@ -45,15 +45,14 @@ pub(crate) enum Layer {
     Ipv6,
     /// The header with this IP protocol number or next-header number.
     IpProtocol(u8),
-    /// A fragment of an IP packet.
     Fragment(FragmentPlace),
-    /// HDLC framing of PPP or Cisco. `sent` is true if the capturing host sent the frame, and `None` if the link type
-    /// does not record the direction.
+    /// HDLC framing of PPP or Cisco. `sent` tells whether the capturing host sent the frame, if the link type records
+    /// the direction.
     Hdlc {
         sent: Option<bool>,
     },
-    /// PPP (RFC 1661), with or without HDLC address and control. `sent` is true if the capturing host sent the frame,
-    /// and `None` if the link type does not record the direction.
+    /// PPP (RFC 1661), with or without HDLC address and control. `sent` tells whether the capturing host sent the
+    /// frame, if the link type records the direction.
     Ppp {
         sent: Option<bool>,
     },
@@ -100,9 +99,9 @@ impl Layer {
     pub(super) const WIFI: Self = Self::Wifi { padded: false, opened: false };
     /// An IEEE 802.11 frame that the card has decrypted. Its header still says that it is encrypted.
     pub(super) const WIFI_OPENED: Self = Self::Wifi { padded: false, opened: true };
-    /// HDLC framing on a link type without directions.
+    /// HDLC framing without a recorded direction.
     pub(super) const HDLC: Self = Self::Hdlc { sent: None };
-    /// PPP on a link type without directions.
+    /// PPP without a recorded direction.
     pub(super) const PPP: Self = Self::Ppp { sent: None };
 
     /// The name of the layer in a path. It is `None` if a later layer is more specific.

@@ -272,7 +272,7 @@ impl Dissector {
         Ok(())
     }
 
-    /// Continues a walk after `halt`. `cursor` is still at the place of the halt.
+    /// Continues a walk that has halted at `cursor`.
     #[cold]
     fn continued(
         &mut self,
@@ -334,7 +334,7 @@ impl Dissector {
         self.innermost(&inner, cursor, &at.path, fragments, frame, packets)
     }
 
-    /// Reads the packets in an 802.11 frame with several packets. The stops of unreadable packets go to the asides.
+    /// Reads the packets in an 802.11 frame with several packets. The reasons for unreadable packets become asides.
     fn aggregate(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -354,7 +354,7 @@ impl Dissector {
         if packets.len() > before { Ok(()) } else { Err(Stop::NotTcp) }
     }
 
-    /// Ends the dissection at the end of the capture. Returns the problems with fragments and cells.
+    /// Ends the dissection. Returns the problems with fragments and cells.
     #[must_use]
     pub fn incidents(self) -> Vec<Incident> {
         let given_up = self.reassembler.finish();

@@ -223,7 +223,7 @@ pub struct TcpOptions {
     /// Whether the capture truncated the options. An option that seems absent was then possibly sent.
     pub cut: bool,
     /// Kinds of the options in order, four bits each: the kind plus one, at most 15. The first option has the lowest
-    /// bits. The value is 0 if a shortcut has read the options.
+    /// bits. The value is 0 if the options were not read one by one.
     pub kinds: u64,
 }
 

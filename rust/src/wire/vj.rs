@@ -1,12 +1,12 @@
 //! Decompresses TCP/IP headers on PPP links with Van Jacobson compression (RFC 1144, RFC 1332).
 //!
 //! A compressed header contains only the changes since the connection's previous segment in this direction. An
-//! uncompressed header contains all fields; its IP protocol field holds the connection number. A decompressed header is
-//! used only if the TCP checksum is correct. A wrong checksum means that an earlier segment is missing or damaged. The
-//! connection then becomes readable again with its next uncompressed header.
+//! uncompressed header contains all fields, with the connection number in the IP protocol field. A decompressed header
+//! is used only if the TCP checksum is correct. A wrong checksum means that an earlier segment is missing or damaged.
+//! The connection is then unreadable until its next uncompressed header.
 //!
 //! Each direction has its own state, so the link type must record which host sent a frame. The packets themselves do
-//! not reveal the direction. Both ends use the same connection numbers, and the checksum stays correct if the two hosts
+//! not show the direction. Both ends use the same connection numbers, and the checksum stays correct if the two hosts
 //! are swapped.
 
 use std::collections::BTreeMap;
@@ -50,7 +50,6 @@ pub(super) struct Decompressor {
     sent: Line,
 }
 
-/// The state of all connections in one direction.
 #[derive(Debug, Default)]
 struct Line {
     connections: BTreeMap<u8, Headers>,

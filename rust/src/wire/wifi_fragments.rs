@@ -22,7 +22,6 @@ pub(super) struct Place {
     pub traffic: Option<u8>,
     pub sequence: u16,
     pub number: u8,
-    /// Whether more fragments follow.
     pub more: bool,
 }
 
@@ -40,7 +39,6 @@ struct Waiting {
     is_complete: bool,
 }
 
-/// The stored frames, from the oldest to the newest.
 #[derive(Debug, Default)]
 pub(super) struct WifiFragments {
     waiting: VecDeque<Waiting>,
@@ -77,7 +75,7 @@ impl WifiFragments {
         whole
     }
 
-    /// Ends the reassembly at the end of the capture. Frames that are still incomplete count as dropped.
+    /// Ends the reassembly. Incomplete frames count as dropped.
     pub(super) fn finish(mut self) -> Option<(u64, u64)> {
         while !self.waiting.is_empty() {
             self.give_up(0);

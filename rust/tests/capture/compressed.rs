@@ -242,7 +242,7 @@ proptest! {
                 prop_assert!(all.frames.len() < expected.len() && expected.starts_with(&all.frames), "{}", name);
                 prop_assert_eq!(all.errors.len(), 1);
                 prop_assert_eq!(all.errors[0].kind, ErrorKind::Cut, "{}: {}", name, &all.errors[0]);
-                // Only an unfinished block can be missing, which has at most 256 KiB.
+                // At most an unfinished block of 256 KiB can be missing.
                 let missing = part * 600.0 - all.frames.len() as f64;
                 prop_assert!(missing < 700.0 * 0.5, "{}: {} frames of {}", name, all.frames.len(), part * 600.0);
             }

@@ -150,7 +150,6 @@ pub fn erf_record(erf: &Erf, body: &[u8], wire_bytes: u16) -> Vec<u8> {
     record
 }
 
-/// A frame that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     pub number: u64,
@@ -195,7 +194,6 @@ pub fn read_all(mut capture: Capture) -> All {
     all
 }
 
-/// Reads a capture from memory.
 pub fn read_bytes(bytes: Vec<u8>) -> Result<All, CaptureError> {
     Capture::from_stream("memory", Cursor::new(bytes)).map(read_all)
 }
@@ -220,7 +218,8 @@ impl Read for Trickle {
     }
 }
 
-/// Wireshark's number of records to check before it recognizes a file as ERF. Here, it is the number of this engine.
+/// The number of records that Wireshark checks before it recognizes a file as ERF. It is set to the number of this
+/// engine.
 const ERF_RECORDS: (&str, &str) = ("ERF_RECORDS_TO_CHECK", "3");
 
 /// Whether all comparisons must run (`CI=true`).

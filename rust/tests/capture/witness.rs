@@ -74,7 +74,7 @@ fn erf_headers_bytes(record: &[u8]) -> u32 {
     bytes as u32 + 4 * u32::from(multi_channel) + 2 * u32::from(ethernet)
 }
 
-/// A frame of this engine with Wireshark's idea of its lengths and time.
+/// A frame of this engine, with the lengths and the time that Wireshark would report.
 fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
     let Some(link_type) = frame.link_type else {
         // A numbered block without a packet has no length here. Wireshark reports the length of its content, and the
@@ -127,8 +127,8 @@ fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
     let mut files = Vec::new();
     let packet = |order, id, ticks| enhanced(order, id, ticks, &[0x45; 30], 99, &[]);
     for order in BOTH_ORDERS {
-        // Ixia's 0x1C0001AC is missing here, because tshark 4.0 reads its nanoseconds as microseconds. Later versions
-        // do not.
+        // Ixia's 0x1C0001AC is left out, because tshark 4.0 reads its nanoseconds as microseconds. Later versions do
+        // not.
         for magic in [MICROSECONDS, NANOSECONDS, 0x1C00_01AB] {
             let mut file = pcap_header(order, magic, 0, RAW);
             if magic >> 16 == 0x1C00 {

@@ -11,16 +11,15 @@ use crate::wire::TcpFlags;
 /// An ACK counts as delayed if it is more than 2 ms later than the fastest ACKs. This limit is a heuristic: a host
 /// answers within microseconds, but scheduling can take milliseconds.
 const PROMPT_NS: i64 = 2_000_000;
-/// For its decision to send an ACK, Linux counts segments from this length on as full-sized (`TCP_MIN_RCVMSS`).
+/// The shortest segment that Linux counts as full-sized when it decides whether to send an ACK (`TCP_MIN_RCVMSS`).
 const MIN_FULL_BYTES: u32 = 536;
-/// Width of a histogram bucket of ACK delays.
 const BUCKET_NS: i64 = 2_000_000;
 /// Number of histogram buckets. The last bucket counts all delays above 250 ms. No known delayed-ACK timer runs for
 /// longer.
 const BUCKETS: usize = 128;
 /// Period of BSD's delayed-ACK timer (`tcp_fasttimo`). At each expiry, it sends the delayed ACKs of all connections.
 const HEARTBEAT_NS: i64 = 200_000_000;
-/// Upper bounds of the classes of ACKs by the number of covered segments. The last class has no upper bound.
+/// Classes of ACKs by their number of covered segments: the upper bound of each class except the last.
 const SEGMENT_CLASSES: [u32; 5] = [1, 2, 3, 4, 8];
 
 /// The accumulators for pure ACKs. For an ACK with data, the application chooses the time, so it is not counted.

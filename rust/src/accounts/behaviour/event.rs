@@ -22,12 +22,11 @@ pub(crate) struct Event<'a> {
     pub window_bytes: Option<u32>,
     /// Time since the sender's previous segment.
     pub since_previous: Nullable,
-    /// Whether the segment exceeds the peer's window before the latest update. The sender must then have received this
-    /// update.
+    /// Whether the segment exceeds the window that the peer offered before its latest window update. The sender must
+    /// then have received this update.
     pub needed_window: bool,
     /// Whether the segment immediately follows another data segment of its sender.
     pub in_burst: bool,
-    /// The data that the segment acknowledges for the first time.
     pub acked: Acked,
 }
 
@@ -36,7 +35,7 @@ pub(crate) struct Event<'a> {
 pub(crate) struct Acked {
     /// Number of acknowledged sequence numbers.
     pub bytes: Nullable,
-    /// Number of acknowledged segments. A segment that offload has merged counts as several: the segments on the wire.
+    /// Number of acknowledged segments. Segments that offload has merged into one count separately.
     pub segments: u32,
     /// Time from the last transmission of the oldest acknowledged byte to the ACK.
     pub lag_ns: Nullable,

@@ -1,4 +1,4 @@
-//! Finds packets that are missing from the capture by gaps in the IPv4 identifications (IP ID) of one direction.
+//! Uses gaps in the IPv4 identifications (IP ID) of one direction to find packets that are missing from the capture.
 //!
 //! RFC 6864 requires unique identifications only during reassembly, so hosts choose them in several ways. Linux has a
 //! counter for each connection. Other hosts have one counter for all packets, use random numbers, or always write 0.
@@ -20,7 +20,7 @@ const COUNTED_TENTHS: i64 = 9;
 /// A gap in the numbers is a possible loss if at least 6 of 10 numbers are present. This heuristic allows for a path
 /// that loses a fifth of the packets, and some of their retransmissions.
 const POSSIBLE_TENTHS: i64 = 6;
-/// Largest step of a counter. A larger step means that another counter numbered the packet. An example is Linux, which
+/// Largest step of a counter. A larger step means that the counter did not number the packet. For example, Linux
 /// numbers packets without a socket differently (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
 const SMALL_STEP: u16 = 1_000;
 
@@ -34,7 +34,7 @@ pub struct Numbering {
     /// The captured packets lie at positions from `low` up to, but not including, `high`.
     low: i32,
     high: i32,
-    /// Number of captured packets. A packet that offload has merged counts as several: the packets on the wire.
+    /// Number of captured packets. Packets that offload has merged into one count separately.
     seen: u32,
     /// Number of steps between successive packets. `strays` counts the steps that are too large for a counter.
     steps: u32,
@@ -79,7 +79,7 @@ impl Numbering {
         std::mem::take(&mut self.left_out).into()
     }
 
-    /// Number of missing packets. `None` if the identifications do not reveal it.
+    /// Number of missing packets. `None` if the identifications do not show it.
     #[must_use]
     pub fn missing(&self) -> Option<i64> {
         self.are_present(COUNTED_TENTHS).then_some((self.numbers() - i64::from(self.seen)).max(0))

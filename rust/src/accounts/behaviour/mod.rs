@@ -1,5 +1,5 @@
 //! Behaviour of the two hosts of a connection: how fast they answer, how they acknowledge, whether Nagle's algorithm
-//! delays small segments, and what their SYN offers. The speed of the answers reveals the capture point.
+//! delays small segments, and what their SYN offers. The speed of the answers shows where the capture point is.
 //!
 //! Each accumulator has a fixed size and is updated once per segment. [`crate::hosts`] draws the conclusions.
 

@@ -30,7 +30,7 @@ pub struct Reaction {
 
 impl Reaction {
     /// Measures a reaction time if this segment proves the arrival of an earlier one. Returns true if the segment
-    /// exceeds the peer's previous window, so that the host must know the latest one.
+    /// exceeds the peer's previous window. The host then knows the peer's latest window.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()

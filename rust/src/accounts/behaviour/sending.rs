@@ -8,9 +8,9 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionState, Kind};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// With more than 4,096 bytes in flight, a small segment is no proof against Nagle's algorithm. A Linux sender without
-/// free send memory sends what it has, even with Nagle's algorithm (`tcp_sendmsg_locked`, `wait_for_space`). Linux's
-/// minimum send memory is 4,608 bytes (`SOCK_MIN_SNDBUF`).
+/// With more than 4,096 bytes in flight, a small segment does not prove that Nagle's algorithm is off. A Linux sender
+/// without free send memory sends what it has, even with Nagle's algorithm (`tcp_sendmsg_locked`, `wait_for_space`).
+/// Linux's minimum send memory is 4,608 bytes (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;
 /// The smallest send buffer that this analysis expects, in bytes. It is the default of 4.2BSD.
 pub(crate) const MIN_BUFFER_BYTES: i64 = 2048;
@@ -31,7 +31,7 @@ pub struct Sending {
     pub super_segments: u32,
     /// Number of segments on the wire minus number of captured segments. Offload splits segments after their capture.
     pub hidden_segments: u64,
-    /// Number of data segments that the capture contains after their ACK.
+    /// Number of data segments whose ACK was captured before them.
     pub late_segments: u32,
     /// Allocated with the first evidence.
     pub nagle: Option<Box<Nagle>>,
@@ -39,14 +39,14 @@ pub struct Sending {
     pub initial_segments: u32,
     /// The end of the latest small segment, as an offset (`snd_sml` in Linux).
     small_end: Nullable,
-    /// Capture time of the first ACK of data.
     first_ack_ts_ns: Nullable,
     initial_over: bool,
     /// Capture time of the ACK after which nothing was in flight. Null if this ACK carried data.
     emptied_ts_ns: Nullable,
-    /// Whether the last ACK came when all sent data ended with a small segment.
+    /// Whether the last data before the last ACK was a small segment.
     emptied_of_small: bool,
-    /// Whether the last ACK possibly emptied a full send buffer: hardly more bytes were ever in flight than it covered.
+    /// Whether the last ACK possibly emptied a full send buffer. Hardly more bytes were ever in flight than this ACK
+    /// covered.
     emptied_of_all: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::nullable::Nullable;
 
 /// Unit of buffer sizes: MCLBYTES of 4.2BSD and `SunOS`.
 const CLUSTER_BYTES: i64 = 1024;
-/// At most 1/8 of a full-sized segment is too little data for a packet of its own.
+/// Up to 1/8 of a full-sized segment is too little data for a packet of its own.
 const REST_PART: i64 = 8;
 /// Two segments less than 10 ms apart belong to the same message. This limit is a heuristic: slow hosts need a few
 /// milliseconds per segment.
@@ -26,7 +26,6 @@ const WAIT_NS: i64 = 10_000_000;
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Cuts {
-    /// Number of messages in short pieces.
     pub messages: u32,
     /// Number of cuts. A cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`. It also follows a
     /// full-sized segment before the tiny rest of a message.
@@ -107,8 +106,8 @@ impl Cuts {
     }
 }
 
-/// Whether the segment continues the message. It then follows the previous segment immediately, or the ACK that
-/// released it.
+/// Whether the segment continues the message. Such a segment is sent immediately after the previous one, or immediately
+/// after an ACK.
 #[inline]
 fn continues_message(left: &Left<'_>) -> bool {
     let held = left.held;

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::passed::Passed;
 use crate::nullable::Nullable;
 
-/// A queue shows only in round trips of at least 0.1 ms above the shortest one. The delays of the hosts alone vary by
-/// nearly as much.
+/// Round trips show a queue only if they exceed the shortest one by at least 0.1 ms. The delays of the hosts alone vary
+/// by nearly as much.
 const MIN_QUEUE_NS: i64 = 100_000;
-/// A queue must drain for at least 1 ms, and for at least half of the shortest round trip. Some return paths bundle
-/// ACKs (wireless, GRO): they deliver several at once after a wait. Over a shorter time, such ACKs would show a rate
-/// that no link has.
+/// A queue shows a rate only if it drains for at least 1 ms, and for at least half of the shortest round trip. Some
+/// return paths bundle ACKs (wireless, GRO): they deliver several at once after a wait. Over a shorter time, such ACKs
+/// would show a rate that no link has.
 const MIN_STRETCH_NS: i64 = 1_000_000;
 
 /// An ACK of new bytes.
@@ -27,8 +27,8 @@ pub(crate) struct Advanced {
     pub more: bool,
 }
 
-/// Bytes and time of busy queues. Between two ACKs, the queue is busy if the newest segment of the second ACK was
-/// already in it at the capture of the first ACK. The bottleneck then has no idle time between the ACKs.
+/// Bytes and time of busy queues. A queue is busy between two ACKs if the newest segment under the second ACK was
+/// already queued when the first ACK was captured. The bottleneck then has no idle time between the two ACKs.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,

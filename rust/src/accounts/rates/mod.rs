@@ -26,20 +26,20 @@ pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
 /// is a heuristic for LANs.
 const PAUSE_NS: i64 = 10_000_000;
 /// With room in the congestion window, an ACK releases segments only within 0.1 ms. This limit is a heuristic: a kernel
-/// sends much sooner after an ACK.
+/// needs only a fraction of this time to send after an ACK.
 const AFTER_ACK_NS: i64 = 100_000;
 /// Without such room, an ACK can release segments within 0.2 ms or 1/4 of the round trip, whichever is longer. A
 /// blocked application needs time to wake up and to write.
 const WOKEN_NS: i64 = 200_000;
 const WOKEN_PART: i64 = 4;
-/// Below 9/10 of the largest flight, neither the congestion window nor the send buffer is full.
+/// The congestion window and the send buffer have room while less than 9/10 of the largest flight is in flight.
 const ROOM_PARTS: (i64, i64) = (9, 10);
 
 /// The rate measurements of one direction. A direction is named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Rates {
-    /// Bytes of segments that nothing delayed, and the total time since the previous segment of each.
+    /// Bytes of segments that nothing delayed, and the sum of the times from the previous segment to each of them.
     pub burst: Passed,
     drain: Drain,
     reading: Reading,
@@ -68,7 +68,7 @@ impl Rates {
         self.drain.advanced(advanced);
     }
 
-    /// Ends the busy period of a queue. Called for an ACK that reports a hole.
+    /// Ends the busy period of a queue, because an ACK reports a hole.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.drain.interrupted();

@@ -15,9 +15,7 @@ const CONTRADICTORY: &str = "they contradict themselves";
 enum Place {
     /// Before a member's header, or at the end of the stream.
     Between,
-    /// In a member.
     Inside,
-    /// After the last member.
     End,
 }
 

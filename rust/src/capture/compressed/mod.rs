@@ -1,4 +1,5 @@
-//! Decompresses captures while they are read, in limited memory. The content of the file reveals its compression.
+//! Decompresses captures while they are read, in limited memory. The compression is recognized by the content of the
+//! file.
 //!
 //! A truncated file first returns all bytes that can be decompressed, and then the fault.
 
@@ -48,7 +49,6 @@ enum Decoding {
     Xz(Box<Xz>),
 }
 
-/// A stream of decompressed bytes.
 pub(super) struct Decoder {
     decoding: Decoding,
     produced: u64,

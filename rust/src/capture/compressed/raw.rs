@@ -1,4 +1,4 @@
-//! The input of a decompressor: a buffer that counts the compressed bytes in use.
+//! The input of a decompressor: a buffer that counts the consumed bytes.
 
 use std::io::{self, Read};
 
@@ -32,7 +32,6 @@ impl Raw {
         Self::new(Vec::new(), Box::new(io::empty()))
     }
 
-    /// Number of compressed bytes that the decompressor has consumed.
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
     }
@@ -63,7 +62,6 @@ impl Raw {
         }
     }
 
-    /// Consumes `count` of the peeked bytes.
     pub(super) fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;

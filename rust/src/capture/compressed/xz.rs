@@ -10,9 +10,9 @@ use crate::error::ErrorKind;
 /// Memory of the decoder besides its window, in bytes. Its probability tables take less than 64 KiB.
 const DECODER_BYTES: u64 = 1 << 20;
 
-/// Upper bound for compressed bytes without content. A file can have this many compressed bytes, plus 5/4 of its
-/// decompressed bytes. The decoder stores 16 bytes per block until the index at the end of the stream, so a file of
-/// empty blocks would need ever more memory. A real xz file is hardly longer than its content.
+/// The compressed length must not exceed 5/4 of the decompressed length by more than this number of bytes. The decoder
+/// stores 16 bytes per block until the index at the end of the stream, so a file of empty blocks would need ever more
+/// memory. A real xz file is hardly longer than its content.
 const OVERHEAD_BYTES: u64 = 16 << 20;
 
 /// The xz decoder, built on the push interface of the crate. This interface returns all bytes before a truncation.

@@ -18,7 +18,6 @@ use header::FileHeader;
 pub(super) use header::Magic;
 use variant::{Lengths, Variant};
 
-/// Length of the file header.
 const FILE_HEADER_BYTES: usize = 24;
 
 /// Mask of the link type in the `network` field. The upper half contains the length of the frame check sequence (FCS).
@@ -39,7 +38,7 @@ pub(super) struct Pcap {
     variant: Variant,
     link_type: u32,
     snaplen: u32,
-    /// Largest captured length of a record. A larger length is damage.
+    /// Largest captured length of a record. A larger length means that the file is damaged.
     limit: u32,
 }
 

@@ -28,7 +28,6 @@ pub(super) enum Lengths {
     SmallerIsCaptured,
 }
 
-/// The layout of the records in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Variant {
     pub(super) name: &'static str,
@@ -91,7 +90,7 @@ impl Variant {
         if self.aix { aix_link_type(network).unwrap_or(network) } else { network }
     }
 
-    /// Number of implausible values in the first records, if this is their layout. Only with `wait`, the function reads
+    /// Number of implausible values in the first records, if this is their layout. With `wait`, the function waits for
     /// bytes that have not arrived yet.
     fn implausibility(&self, header: &FileHeader, blocks: &mut Blocks, wait: bool) -> u32 {
         let (mut wrong, mut at) = (0, 0);
@@ -159,7 +158,6 @@ impl Variant {
     }
 }
 
-/// The link type for an interface type of AIX.
 fn aix_link_type(network: u32) -> Option<u32> {
     match network {
         6 => Some(1),

@@ -12,7 +12,7 @@ const OPTION_TIME_OFFSET: u16 = 14;
 pub(super) struct Interface {
     pub(super) link_type: u32,
     pub(super) snaplen: u32,
-    /// Largest captured length of a packet on this interface. A larger length is damage.
+    /// Largest captured length of a packet on this interface. A larger length means that the file is damaged.
     pub(super) limit: u32,
     pub(super) clock: Clock,
     pub(super) drops: Drops,

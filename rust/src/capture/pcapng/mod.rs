@@ -40,7 +40,6 @@ const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 const MIN_BLOCK_BYTES: usize = 12;
 /// Length of type and length before a block's content.
 const BLOCK_HEAD_BYTES: usize = 8;
-/// Minimum lengths of blocks.
 const MIN_SECTION_BYTES: usize = 28;
 const MIN_INTERFACE_BYTES: usize = 20;
 const MIN_STATISTICS_BYTES: usize = 24;
@@ -178,7 +177,6 @@ impl Pcapng {
         Ok(block)
     }
 
-    /// Checks that both lengths of a block are equal.
     #[inline]
     fn check_tail(&self, blocks: &Blocks, block: &Block) -> Result<(), Stop> {
         let tail = blocks.available().get(block.bytes.wrapping_sub(BLOCK_TAIL_BYTES)..).and_then(<[u8]>::first_chunk);

@@ -27,14 +27,12 @@ pub(super) fn is_juniper(link_type: LinkType) -> bool {
     matches!(link_type, MLPPP..=MLFR | GGSN | ATM2..=ATM1 | PPPOE | ETHER..=CHDLC | VOICE | SECURE_TUNNEL)
 }
 
-/// The fields that all Juniper link types share.
 struct Header {
     incoming: bool,
     /// Juniper's protocol number. Present if the router removed the link-layer header.
     protocol: Option<u8>,
 }
 
-/// Reads the Juniper headers of a frame and returns the next layer.
 pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const VOICE_HEADER_BYTES: usize = 18;
     let header = header(cursor)?;

@@ -31,7 +31,6 @@ pub fn link_supported(link_type: LinkType) -> bool {
     link_type == ERF || !matches!(first_layer(link_type, &mut nothing, &mut None), Err(Stop::UnknownLink(_)))
 }
 
-/// Reads the link-layer header of a frame and returns the next layer.
 #[inline(never)]
 pub(super) fn first_layer(
     link_type: LinkType,

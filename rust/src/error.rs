@@ -84,7 +84,7 @@ impl CaptureError {
         self
     }
 
-    /// Text to append to `what`: how many of the required bytes the file contains. Empty if the error is not about a
+    /// Text to append to `what`: how many of the required bytes the file contains; empty if the error is not about a
     /// length.
     #[must_use]
     pub fn shortfall(&self) -> String {
@@ -125,7 +125,7 @@ impl std::error::Error for CaptureError {}
 pub struct Problem {
     /// What was found and how it was handled, for users.
     pub what: String,
-    /// Path of the file, as the caller wrote it. Empty if the problem is in packets.
+    /// Path of the file, as the caller wrote it; empty if the problem is in packets.
     pub path: OsString,
     /// 1-based frame number of the first occurrence.
     pub frame: Option<u64>,

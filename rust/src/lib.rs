@@ -5,8 +5,8 @@
 //! layers before it:
 //!
 //! 1. [`error`], [`nullable`], [`seq`]: errors, numbers that can be unknown, and 32-bit sequence numbers.
-//! 2. [`capture`]: turns the bytes of files into frames, in any format and compression. It knows no network protocols.
-//! 3. [`wire`]: extracts the TCP segment from a frame. It reports what the bytes say, without state or judgement.
+//! 2. [`capture`]: turns the bytes of files into frames, in any format and compression, without knowledge of protocols.
+//! 3. [`wire`]: extracts the TCP segment from a frame, without state or judgement.
 //! 4. [`connection`]: classifies segments: sequence space, round trips, kinds of retransmission.
 //! 5. [`sender`]: tracks what the sender knew at each instant, and derives its waits.
 //! 6. [`accounts`]: accumulates counts, statistics, behaviour, rates and the sender's state for each direction.

@@ -144,7 +144,8 @@ impl Message {
         }
     }
 
-    /// Time of the first byte of the peer's answer. `None` without an answer, or if both hosts sent at the same time.
+    /// Time of the first byte of the peer's answer, or `None` without an answer, or if both hosts sent at the same
+    /// time.
     #[must_use]
     pub fn answer_ts_ns(&self) -> Option<i64> {
         self.answer_ts_ns.filter(|_| self.state() != State::Overlapping)
@@ -156,8 +157,8 @@ impl Message {
         self.longest_stall.map(|(_, cause)| cause)
     }
 
-    /// Sizes of the application's writes. A segment below the MSS ends a write. `None` if bytes were retransmitted or
-    /// are missing.
+    /// Sizes of the application's writes, or `None` if bytes were retransmitted or are missing. A segment below the MSS
+    /// ends a write.
     #[must_use]
     pub fn writes(&self) -> Option<Vec<i64>> {
         if self.is_resent || self.state() != State::Whole {

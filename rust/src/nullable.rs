@@ -30,7 +30,7 @@ impl Nullable {
         self.0 != Self::NULL.0
     }
 
-    /// The value. It has no meaning if it is null.
+    /// The value, which has no meaning if it is null.
     #[inline]
     #[must_use]
     pub fn value(self) -> i64 {

@@ -136,7 +136,7 @@ type PulledStreams = (
     Option<ArrowStream>,
 );
 
-/// The batches of a table as a stream. `None` if there are no batches.
+/// The batches of a table as a stream, or `None` if there are no batches.
 fn some(batches: Vec<RecordBatch>) -> Option<ArrowStream> {
     let schema = batches.first()?.schema();
     Some(stream(batches, schema))
@@ -252,7 +252,7 @@ impl Engine {
         ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left })
     }
 
-    /// Returns the next rows of all tables, at most about `max_rows` together. `None` at the end.
+    /// Returns the next rows of all tables, at most about `max_rows` together, or `None` at the end.
     fn pull(&self, py: Python<'_>, max_rows: usize) -> PyResult<Option<PulledStreams>> {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);

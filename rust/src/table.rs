@@ -156,8 +156,8 @@ fn times(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Colu
     add("ack_lag_p95_ns", |times| times.ack_lag.p95_ns);
 }
 
-/// Highest possible share of payload in the bytes on the link. `None` if the overhead of the link or the segment size
-/// is unknown.
+/// Highest possible share of payload in the bytes on the link, or `None` if the overhead of the link or the segment
+/// size is unknown.
 fn best_payload_share(row: &DirectionRow<'_>) -> Option<f64> {
     let header_bytes = Some(row.figures.header_bytes).filter(|bytes| *bytes > 0)?;
     Some(row.connection.line?.best_payload_share(row.connection.full_segment_bytes?, header_bytes))

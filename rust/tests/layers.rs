@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Path of a module in the crate, such as `["connection", "ack"]`. Empty for `lib.rs`.
+/// Path of a module in the crate, such as `["connection", "ack"]`; empty for `lib.rs`.
 type ModulePath = Vec<String>;
 
 /// Longest chain of re-exports to resolve.
@@ -243,8 +243,8 @@ impl Crate {
         Self(modules)
     }
 
-    /// The module whose file defines the name at `path`. `from` is the module that contains the path. `None` for other
-    /// crates and the prelude.
+    /// The module whose file defines the name at `path`, which the module `from` contains, or `None` for other crates
+    /// and the prelude.
     fn resolve(&self, from: &ModulePath, path: &[String], depth: usize) -> Option<ModulePath> {
         let (first, rest) = path.split_first()?;
         let begin = match first.as_str() {

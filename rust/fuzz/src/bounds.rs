@@ -13,7 +13,7 @@ const MIN_TIME: Duration = Duration::from_secs(1);
 const BASE_BYTES: usize = 64 << 20;
 /// Memory per byte of an input. A connection takes about 3 kB, and the smallest frame that opens one has 40 bytes.
 const BYTES_PER_BYTE: usize = 64;
-/// Other programs use the machine too. An input is too slow only if all of its trials are too slow.
+/// Other programs use the machine too, so an input fails only if each of this many trials is too slow.
 const TRIALS: usize = 3;
 
 /// The threads whose memory is counted.

@@ -114,8 +114,8 @@ fn merged_by_hand(files: &[Arc<[u8]>]) -> (Vec<Seen>, Vec<CaptureError>) {
     (merged, ends)
 }
 
-/// Reads files with the engine as users do, with several threads and batches. Its tables must equal those of the
-/// single-threaded pipeline for any batch size.
+/// Reads files with the engine as users do, with several threads and batches. For any batch size, the tables must equal
+/// those of the single-threaded pipeline.
 ///
 /// Bits of the first byte:
 /// - 2 and 3: rows per batch

@@ -25,8 +25,8 @@ impl Step {
         self.0 >> 6 & 1 == 0
     }
 
-    /// The capture time of a segment after `ts_ns`. If bits 0 to 5 are 0, the step is `usual_ns`. Otherwise these bits
-    /// are an exponent n, and the step is (`count` + 1) · 2^n ns. With bit 7, the step goes backward.
+    /// The capture time of a segment after `ts_ns`. If bits 0 to 5 are 0, the step is `usual_ns`. If they are a number
+    /// n, the step is (`count` + 1) · 2^n ns. With bit 7, the step goes backward.
     fn after(self, ts_ns: i64, usual_ns: i64, count: u8) -> i64 {
         let step_ns = match self.0 & 63 {
             0 => i128::from(usual_ns),
@@ -93,7 +93,7 @@ impl Followed {
         self.account
     }
 
-    /// The waits of all segments. They take at most `max_memory_bytes` of memory.
+    /// The waits of all segments, in at most `max_memory_bytes` of memory.
     pub fn waits(&self, max_memory_bytes: usize) -> LiveWaits {
         let mut live = LiveWaits::within(max_memory_bytes);
         let mut revised = self.revised.iter().peekable();

@@ -1,8 +1,8 @@
 //! Targets: frames of one family of link types.
 //!
-//! An input begins with one byte. It contains the first link type (bits 0 to 3, and above them bits 6 and 7) and the
-//! time of the first frame (bits 4 and 5). Frames follow. Each frame has a byte of [control](Control), two bytes of
-//! length (little-endian), and its data. The last frame can be shorter than its length.
+//! The first byte of an input contains the first link type (bits 0 to 3, and above them bits 6 and 7) and the time of
+//! the first frame (bits 4 and 5). Frames follow. Each frame has a byte of [control](Control), two bytes of length
+//! (little-endian), and its data. The last frame can be shorter than its length.
 
 use tcptrace_lab_core::capture::{Frame, LinkType};
 

@@ -28,8 +28,8 @@ const WAIT_BYTES: usize = 72;
 /// - 0 and 1: memory of the waits ([`MEMORY_BYTES`])
 /// - 2 and 3: number of threads minus one
 /// - 4: evidence is kept only for the largest cost
-/// - 7: numbers follow instead of segments. They give the facts of one direction, and waits that segments possibly
-///   never produce.
+/// - 7: numbers instead of segments follow, for the facts of one direction and for waits that segments possibly never
+///   produce
 pub fn ledger(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     if head >> 7 == 1 {
@@ -180,7 +180,7 @@ fn check_details(details: &DirectionDetails) {
     }
 }
 
-/// Numbers from bytes. They are 0 after the last byte.
+/// Numbers from bytes; 0 after the last byte.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {

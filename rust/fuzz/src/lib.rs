@@ -1,8 +1,8 @@
 //! Fuzz targets of the engine. Arbitrary bytes must produce rows or a clear problem, in limited time and memory.
 //!
 //! A target is a function of bytes that panics if an invariant is violated. libFuzzer calls the targets
-//! (`fuzz_targets/`, started by `./run`). The tests call them too, with the seeds and with mutations of the seeds
-//! (`tests/seeds.rs`).
+//! (`fuzz_targets/`, started by `./run`). The tests call the targets too, with the seeds and with mutations of the
+//! seeds (`tests/seeds.rs`).
 //!
 //! - [`file`]: the bytes of a capture file of any format and compression.
 //! - [`merge`], [`engine`]: the bytes of one to four files, read as one capture. `engine` runs the engine with its
@@ -10,12 +10,12 @@
 //! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`], [`pseudo`], [`juniper`]: frames of
 //!   one family of link types.
 //! - [`segments`]: TCP segments with arbitrary numbers between few endpoints.
-//! - [`sender`], [`ledger`]: such segments at arbitrary times, for the waits of their senders and the causes of these
-//!   waits. Low memory limits (the engine's feature `small-limits`) let short inputs reach them.
+//! - [`sender`], [`ledger`]: segments at arbitrary times, for the waits of the senders and the causes of the waits. The
+//!   engine's feature `small-limits` lowers memory limits, so that short inputs reach the limits.
 //!
-//! All targets except the last two use [`pipeline`]. It does the work of the engine in one thread and checks the
-//! results. [`totals`] compares both. [`bounds`] limits time and memory of every input, and [`memory`] counts
-//! allocations.
+//! All targets except the last two use [`pipeline`], which does the work of the engine in one thread and checks the
+//! results. [`totals`] compares the engine with the pipeline. [`bounds`] limits time and memory of every input, and
+//! [`memory`] counts allocations.
 
 pub mod bounds;
 pub mod file;

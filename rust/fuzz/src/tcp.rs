@@ -77,8 +77,8 @@ impl<'a> Record<'a> {
         self.bytes[1]
     }
 
-    /// The sequence number. It is relative to earlier ones if byte 3, bit 6 is set. For the acknowledgment number, this
-    /// is bit 7.
+    /// The sequence number, relative to earlier ones if bit 6 of byte 3 is set. Bit 7 does this for the acknowledgment
+    /// number.
     fn seq(&self, next: u32) -> u32 {
         if self.bit(3, 6) { next.wrapping_add(self.word(4)) } else { self.word(4) }
     }

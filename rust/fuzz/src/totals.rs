@@ -1,4 +1,4 @@
-//! Totals of a table. They do not depend on the size of its batches.
+//! Totals of a table, which do not depend on the size of its batches.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

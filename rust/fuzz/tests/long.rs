@@ -7,7 +7,7 @@ use tcptrace_lab_fuzz::pipeline::{Account, Pipeline};
 
 const RAW: LinkType = 101;
 const ERF: LinkType = 197;
-/// Number of frames per input. It exceeds the limit of most lists in the engine.
+/// Number of frames per input, which exceeds the limit of most lists in the engine.
 const FRAMES: u32 = 100_000;
 
 const FIN_AND_SYN: u8 = 3;
@@ -123,7 +123,7 @@ fn every_cell_is_of_another_channel() {
 #[test]
 fn every_frame_comes_by_another_path_of_layers() {
     read(RAW, FRAMES, |at| {
-        // A Weyl sequence. Its upper bits look random and never repeat.
+        // The upper bits of a Weyl sequence look random and never repeat.
         let mut choices = (u64::from(at) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
         let mut packet = segment(true, 1, ACK);
         for _ in 0..7 {
@@ -144,8 +144,8 @@ fn every_segment_opens_a_connection() {
     assert_eq!(account.segments, u64::from(FRAMES));
 }
 
-/// Opens more connections at a time than the engine tracks. A connection that is closed for room is returned once. Its
-/// later segments open a new connection.
+/// Opens more connections at a time than the engine tracks. A connection that is closed to make room is returned once,
+/// and its later segments open a new connection.
 #[test]
 fn more_connections_than_are_followed_take_turns() {
     let frames = 4 * FRAMES;

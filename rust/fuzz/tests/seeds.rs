@@ -1,5 +1,5 @@
-//! Runs the seeds, and mutations of them, without libFuzzer. This takes a few seconds, or `FUZZ_SECONDS` per target. A
-//! generator with a fixed seed makes the mutations, so failures can be repeated. A failing input is written to
+//! Runs the seeds, and mutations of them, without libFuzzer. The run takes a few seconds, or `FUZZ_SECONDS` per target.
+//! A generator with a fixed seed makes the mutations, so failures can be repeated. A failing input is written to
 //! `artifacts/TARGET/`.
 
 use std::fs;
@@ -53,7 +53,7 @@ fn run(target: Target, name: &str, input: &[u8]) -> u64 {
     }
 }
 
-/// `SplitMix64` by Steele et al. (OOPSLA 2014). It is small, and good enough to choose mutations.
+/// `SplitMix64` by Steele et al. (OOPSLA 2014), which is small, and good enough to choose mutations.
 struct Random(u64);
 
 impl Random {
@@ -70,8 +70,8 @@ impl Random {
     }
 }
 
-/// Mutates `input` in one place. It changes a bit, a byte or a number (often to a limit), truncates the input, or
-/// removes, duplicates or replaces a part. A new part comes from `other`.
+/// Mutates `input` in one place: changes a bit, a byte or a number (often to a limit), truncates the input, or removes,
+/// duplicates or replaces a part. A new part comes from `other`.
 fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     const NUMBERS: [u32; 8] = [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff];
     let at = random.below(input.len());

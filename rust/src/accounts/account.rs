@@ -19,7 +19,7 @@ pub(crate) struct DirectionAccount {
     pub counts: Counts,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
-    /// The rates of sender and receiver. `None` until [`rates::MIN_DATA_SEGMENTS`] data segments have been sent.
+    /// The rates of sender and receiver, or `None` until [`rates::MIN_DATA_SEGMENTS`] data segments have been sent.
     pub rates: Option<Box<Rates>>,
 }
 

@@ -2,13 +2,13 @@
 
 use super::account::DirectionAccount;
 
-/// Accounts of more than 2,048 serialized bytes stay as they are. Those of a short connection never exceed this limit.
-/// Only short connections occur in large numbers.
+/// Accounts of more than 2,048 serialized bytes stay as they are. The accounts of a short connection never exceed this
+/// limit, and only short connections occur in large numbers.
 const MAX_COMPACT_BYTES: usize = 2048;
 
-/// The accounts of both directions of a connection, the client's direction first. They take 2.7 kB. A closed connection
-/// needs its account only for a late segment, which is rare. Its accounts are therefore serialized into a few hundred
-/// bytes.
+/// The accounts of both directions of a connection, the client's direction first, in 2.7 kB. A closed connection needs
+/// its accounts only for a late segment, which is rare. The accounts of closed connections are therefore serialized
+/// into a few hundred bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Accounts {
     Expanded(Box<[DirectionAccount; 2]>),

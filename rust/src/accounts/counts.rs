@@ -59,7 +59,8 @@ impl Counts {
             let new_payload = (novelty.new as u64).saturating_sub(controls).min(payload);
             self.unique_bytes += new_payload;
             if kind.is_resent() {
-                // Bytes that fill a hole are retransmitted too. Their original was lost before the capture point.
+                // Bytes that fill a hole are retransmitted too, because the original bytes were lost before the capture
+                // point.
                 let resent = if novelty.jumper.is_some() { payload } else { payload - new_payload };
                 self.retransmitted_bytes += resent;
             }

@@ -29,7 +29,7 @@ pub(crate) enum Channels {
     /// No ATM cell so far.
     #[default]
     None,
-    /// One channel: VPI and VCI. They are `None` if the capture does not record them.
+    /// One channel: VPI and VCI, or `None` if the capture does not record them.
     One(Option<(u16, u16)>),
     Several,
 }
@@ -50,7 +50,7 @@ impl Channels {
     }
 }
 
-/// The kind of link in a direction. `None` if the capture does not show it.
+/// The kind of link in a direction, or `None` if the capture does not show it.
 pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Line> {
     if counts.cells > 0 {
         return Some(Line::Atm);
@@ -59,7 +59,7 @@ pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Lin
 }
 
 impl Counts {
-    /// TCP payload as a share of all cell bytes. `None` if the captured cells are too few for the payload.
+    /// TCP payload as a share of all cell bytes, or `None` if the captured cells are too few for the payload.
     #[must_use]
     pub fn cell_payload_share(&self) -> Option<f64> {
         let holds = self.cells.saturating_mul(CELL_PAYLOAD_BYTES) >= self.payload_bytes;
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn an_mss_of_9148_takes_192_cells() {
-        // 9,148 bytes of payload, 48 bytes of LLC/SNAP, IP and TCP, and 8 bytes of AAL5 trailer are 9,204 bytes. They
-        // fill 192 cells, which are 10,176 bytes on the link.
+        // 9,148 bytes of payload, 48 bytes of LLC/SNAP, IP and TCP, and 8 bytes of AAL5 trailer are 9,204 bytes. These
+        // 9,204 bytes fill 192 cells, which are 10,176 bytes on the link.
         assert_eq!(best(Line::Atm, 9148, 48), 8990);
     }
 

@@ -1,8 +1,8 @@
 //! Data about each direction of a connection: counts, statistics, behaviour, rates, and the state of the sender.
 //!
-//! This layer combines the results of two lower layers. [`crate::connection`] classifies each segment, and
-//! [`crate::sender`] measures the wait before it. Accounts are needed only for the connections table and for waits, so
-//! other passes skip them.
+//! The accounts combine the results of two lower layers. [`crate::connection`] classifies each segment, and
+//! [`crate::sender`] measures the wait before each segment. Accounts are needed only for the connections table and for
+//! waits, so other passes skip them.
 //!
 //! A `DirectionAccount` contains all accumulators of one direction. `compact` stores the accounts of closed connections
 //! in fewer bytes. `counts`, `statistics`, `behaviour` and `rates` do not depend on each other.

@@ -48,7 +48,7 @@ impl RttFigures {
         (self.samples > 0).then(|| (self.sum_ns / self.samples as i64).clamp(self.min_ns, self.max_ns))
     }
 
-    /// Sample standard deviation (divided by n - 1). `None` for fewer than two samples.
+    /// Sample standard deviation (divided by n - 1), or `None` for fewer than two samples.
     #[must_use]
     pub fn stdev_ns(&self) -> Option<i64> {
         let (samples, sum_ns) = (self.samples as f64, self.sum_ns as f64);

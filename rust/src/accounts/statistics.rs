@@ -196,7 +196,7 @@ impl Statistics {
         }
     }
 
-    /// Adds a segment of the peer. Its ACK possibly covers data of this host.
+    /// Adds a segment of the peer, whose ACK possibly covers data of this host.
     #[inline]
     fn received(&mut self, event: &Event<'_>, in_flight: i64, duplicate_acks: u32) {
         let now = Nullable::from(event.segment.ts_ns);

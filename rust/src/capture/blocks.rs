@@ -1,5 +1,5 @@
-//! A buffer between a byte stream and a format reader. It reads the stream in large blocks and returns each record as
-//! contiguous bytes.
+//! A buffer between a byte stream and a format reader. The buffer reads the stream in large blocks and returns each
+//! record as contiguous bytes.
 //!
 //! A record is a slice of the buffer. A record that crosses the end of a block moves to the front of the buffer first.
 //! The buffer is as long as one block, or as one record if the record is longer. Each format limits the length of its
@@ -131,7 +131,7 @@ impl Blocks {
         true
     }
 
-    /// The fault that ended the stream early. `None` until the end of the stream is reached.
+    /// The fault that ended the stream early, or `None` until the end of the stream is reached.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }

@@ -12,12 +12,11 @@ use super::stream::{LinkType, Stream};
 /// Link type of ERF records (`LINKTYPE_ERF`).
 const LINK_TYPE: LinkType = 197;
 
-/// Length of a record's header. Its fields are time, type, flags, record length, loss counter or colour, and length on
-/// the wire.
+/// Length of a record's header: time, type, flags, record length, loss counter or colour, and length on the wire.
 const HEADER_BYTES: usize = 16;
 
-/// This bit of the type announces an extension header of `EXTENSION_BYTES`. The same bit in an extension header's first
-/// byte announces another one.
+/// The bit of the type which announces an extension header of `EXTENSION_BYTES`. In the first byte of an extension
+/// header, the bit announces another extension header.
 const EXTENDED: u8 = 0x80;
 const EXTENSION_BYTES: usize = 8;
 
@@ -25,10 +24,10 @@ const EXTENSION_BYTES: usize = 8;
 const PAD: u8 = 48;
 
 /// A file is read as ERF if its first `TRIED_PACKETS` records with a packet are consistent. At most `TRIED_RECORDS`
-/// records of any type are read for this check. Wireshark checks at least as many.
+/// records of any type are read for this check. Wireshark checks at least as many records.
 ///
-/// Random bytes look like a consistent second or third record in about 1 of 600 cases. Their time is within a year of
-/// the previous time in 1 of 136 cases, and 57 of the 256 types are assigned.
+/// Random bytes look like a consistent second or third record in about 1 of 600 cases. A random time is within a year
+/// of the previous time in 1 of 136 cases, and 57 of the 256 types are assigned.
 const TRIED_PACKETS: usize = 3;
 const TRIED_RECORDS: usize = 20;
 
@@ -59,7 +58,7 @@ struct Header {
 }
 
 impl Header {
-    /// Reads the record header at the start of `bytes`. `None` if it is incomplete.
+    /// Reads the record header at the start of `bytes`, or `None` if it is incomplete.
     #[inline]
     fn read(bytes: &[u8]) -> Option<Self> {
         let [t0, t1, t2, t3, t4, t5, t6, t7, kind, _flags, r0, r1, l0, l1, w0, w1] = *bytes.first_chunk()?;
@@ -72,7 +71,7 @@ impl Header {
         })
     }
 
-    /// The time, rounded to a nanosecond as in Wireshark. It fits into 63 bits: 2^32 s < 2^63 ns.
+    /// The time, rounded to a nanosecond as in Wireshark. The result fits into 63 bits: 2^32 s < 2^63 ns.
     #[inline]
     fn ts_ns(&self) -> i64 {
         let fraction_ns = ((self.time & 0xFFFF_FFFF) * NS_PER_S + (1 << 31)) >> 32;
@@ -83,7 +82,7 @@ impl Header {
         self.kind & !EXTENDED
     }
 
-    /// Number of bytes between the headers and the packet. They are a channel number, or Ethernet's offset and padding.
+    /// Number of bytes between the headers and the packet, such as a channel number, or Ethernet's offset and padding.
     fn sub_header_bytes(&self) -> usize {
         match self.plain_kind() {
             5..=9 | 12 | 17 | 18 => 4,
@@ -92,7 +91,7 @@ impl Header {
         }
     }
 
-    /// The number of lost records. `None` for record types with a colour in this field.
+    /// The number of lost records, or `None` for record types with a colour in this field.
     fn counted_lost(&self) -> Option<u64> {
         match self.plain_kind() {
             10 | 11 | 15..=17 | 19 | 20 | PAD => None,
@@ -107,7 +106,7 @@ impl Header {
     }
 }
 
-/// Number of bytes before the packet in `record`. `None` if the record is too short for its headers, or if it ends
+/// Number of bytes before the packet in `record`, or `None` if the record is too short for its headers, or if it ends
 /// after the first header.
 fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
     let (mut bytes, mut more) = (HEADER_BYTES, header.kind & EXTENDED);
@@ -167,7 +166,7 @@ fn is_plausible_after(time: u64, last: Option<u64>) -> bool {
 
 #[derive(Default)]
 pub(super) struct Erf {
-    /// Number of records that the card reports as lost. `None` until a record with a loss counter arrives.
+    /// Number of records that the card reports as lost, or `None` until a record with a loss counter arrives.
     lost: Option<u64>,
 }
 

@@ -3,7 +3,8 @@
 //! A file can declare a resolution of 1 µs although the host's clock advances only every 10 ms. All packets within one
 //! tick of such a clock have the same timestamp. Different timestamps are then a multiple of the tick apart.
 
-/// Shorter ticks are not reported. They hardly affect results, because a cause and its effect can be up to 1 ms apart.
+/// Ticks below 0.1 ms are not reported, because they hardly affect results: a cause and its effect can be up to 1 ms
+/// apart.
 const MIN_NS: i64 = 100_000;
 /// Minimum number of steps that are multiples of the tick. Without such a tick, one step in four is a multiple by
 /// chance.
@@ -65,7 +66,7 @@ impl Granularity {
         }
     }
 
-    /// The clock's tick in nanoseconds. `None` if the tick is shorter than [`MIN_NS`], or if too few steps show it.
+    /// The clock's tick in nanoseconds, or `None` if the tick is shorter than [`MIN_NS`], or if too few steps show it.
     ///
     /// At least half of the steps must be 0. A tick that rarely gives two packets the same timestamp does not affect
     /// the results.
@@ -96,7 +97,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Timestamps of packets about 0.7 ms apart. Their clock ticks every `tick_ns`.
+    /// Timestamps of packets about 0.7 ms apart, from a clock that ticks every `tick_ns`.
     fn shown(tick_ns: i64) -> impl Iterator<Item = i64> {
         (0..1_000_i64).map(move |at| (at * 700_000 + at * at % 7_919 * 97) / tick_ns * tick_ns)
     }

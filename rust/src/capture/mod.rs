@@ -47,16 +47,16 @@ pub use unpack::Unpacker;
 const MERGE_BYTES: usize = 64 << 20;
 const MIN_BLOCK_BYTES: usize = 16 << 10;
 
-/// One captured frame. Its bytes are borrowed from the reader's buffer until the next [`Capture::advance`].
+/// One captured frame, whose bytes are borrowed from the reader's buffer until the next [`Capture::advance`].
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     /// Frame number from 1, equal to Wireshark's `frame.number`. Wireshark also numbers some pcapng blocks without a
     /// packet.
     pub number: u64,
-    /// Timestamp in nanoseconds since 1970. `None` for a block without a timestamp, such as pcapng's simple packet
+    /// Timestamp in nanoseconds since 1970, or `None` for a block without a timestamp, such as pcapng's simple packet
     /// block.
     pub ts_ns: Option<i64>,
-    /// Link type of the frame. `None` for a block that has a frame number but no packet.
+    /// Link type of the frame, or `None` for a block that has a frame number but no packet.
     pub link_type: Option<LinkType>,
     /// Length on the wire, in bytes.
     pub original_bytes: u32,
@@ -75,7 +75,7 @@ pub struct CaptureInfo {
     /// The coarsest timestamp resolution of all interfaces, in nanoseconds, at least 1.
     pub resolution_ns: i64,
     /// Number of packets that the capturing kernel or card dropped, from pcapng interface statistics or ERF loss
-    /// counters. `None` if the files report no drops.
+    /// counters, or `None` if the files report no drops.
     pub kernel_drops: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ pub struct CaptureInfo {
 /// ```
 pub struct Capture {
     readers: Vec<Reader>,
-    /// The merge state. `None` for a single file.
+    /// The merge state, or `None` for a single file.
     merge: Option<Merge>,
 }
 
@@ -158,8 +158,8 @@ impl Capture {
     /// Moves to the next frame. Returns false at the end.
     ///
     /// # Errors
-    /// The error that ended one of the files early. It is returned once, and the next call continues with the other
-    /// files. The frame number in the error counts only the frames of the named file.
+    /// The error that ended one of the files early. Each error is returned once, and the next call continues with the
+    /// other files. The frame number in the error counts only the frames of the named file.
     #[inline]
     pub fn advance(&mut self) -> Result<bool, CaptureError> {
         match (&mut self.merge, self.readers.as_mut_slice()) {
@@ -169,7 +169,7 @@ impl Capture {
         }
     }
 
-    /// The current frame. It is empty before the first `advance` and after the end.
+    /// The current frame, or an empty frame before the first `advance` and after the end.
     #[must_use]
     #[inline]
     pub fn frame(&self) -> Frame<'_> {
@@ -207,8 +207,8 @@ impl Capture {
         info
     }
 
-    /// The file of the current frame, and the offset of the frame's bytes in this file. `None` for merged files, whose
-    /// frame numbers count over all files.
+    /// The file of the current frame, and the offset of the frame's bytes in this file, or `None` for merged files,
+    /// whose frame numbers count over all files.
     #[must_use]
     pub fn place(&self) -> Option<(&OsStr, u64)> {
         match (&self.merge, self.readers.as_slice()) {
@@ -217,7 +217,7 @@ impl Capture {
         }
     }
 
-    /// The progress of reading. It stays up to date while another thread reads the capture.
+    /// The progress of reading, which stays up to date while another thread reads the capture.
     #[must_use]
     pub fn progress(&self) -> Progress {
         Progress::of(self.readers.iter().map(|reader| reader.consumed().clone()).collect())

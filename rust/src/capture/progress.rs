@@ -1,4 +1,4 @@
-//! Counts the bytes that were read from a capture's files. Another thread shows this progress.
+//! Counts the bytes that were read from a capture's files, so that another thread can show the progress.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -15,7 +15,7 @@ pub(super) struct Counted {
 #[derive(Clone, Debug)]
 pub(super) struct Consumed {
     bytes: Arc<AtomicU64>,
-    /// Number of bytes to read. `None` if the stream is not a regular file.
+    /// Number of bytes to read, or `None` if the stream is not a regular file.
     total: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Progress {
         self.files.iter().map(|file| file.bytes.load(Ordering::Relaxed)).sum()
     }
 
-    /// Total size of the files in bytes when they were opened. `None` if one of them is not a regular file.
+    /// Total size of the files in bytes when they were opened, or `None` if one of them is not a regular file.
     #[must_use]
     pub fn bytes_total(&self) -> Option<u64> {
         self.files.iter().map(|file| file.total).sum()

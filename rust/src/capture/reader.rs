@@ -32,7 +32,7 @@ enum Format {
     Ended,
 }
 
-/// Properties of a file. They stay available after the last frame.
+/// Properties of a file, which stay available after the last frame.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileInfo {
     pub(super) format: String,
@@ -205,8 +205,8 @@ fn is_erf(blocks: &mut Blocks) -> bool {
     !sniff::is_recognized(blocks.available()) && erf::detect(blocks)
 }
 
-/// The error that stopped the reader. A fault of the decompressor replaces `stop`, because it is the cause. It has no
-/// offset.
+/// The error that stopped the reader. A fault of the decompressor is the cause of such an error, so the fault is
+/// returned instead, without an offset.
 fn caused(stop: CaptureError, blocks: &mut Blocks, path: &OsStr) -> CaptureError {
     match blocks.compression_fault() {
         Some(fault) => CaptureError::new(fault.kind, path, fault.what),
@@ -214,8 +214,8 @@ fn caused(stop: CaptureError, blocks: &mut Blocks, path: &OsStr) -> CaptureError
     }
 }
 
-/// The error for a stream in an unsupported format. It names the fault that ended the stream, or the format if it is
-/// recognized.
+/// The error for a stream in an unsupported format. The error names the fault that ended the stream, or the format if
+/// it is recognized.
 fn not_a_capture(path: &OsStr, blocks: &Blocks) -> CaptureError {
     let head = blocks.available();
     if let Some(fault) = blocks.fault() {

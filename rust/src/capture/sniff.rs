@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use crate::error::{CaptureError, ErrorKind};
 
-/// Number of bytes to check. They suffice for text and for every magic number.
+/// Number of bytes to check, enough for text and for every magic number.
 pub(super) const SNIFFED_BYTES: usize = 64;
 
 /// Capture formats that this engine recognizes but cannot read, as (magic number, name).
@@ -41,7 +41,8 @@ const PACKED: &[(&[u8], &str)] = &[
 const LANALYZER_TYPES: [u16; 2] = [0x1001, 0x1007];
 const LANALYZER_HEADER_MAX_BYTES: u16 = 1024;
 
-/// The error for a file that is not a capture. It names the format of the file if the first bytes (`head`) reveal it.
+/// The error for a file that is not a capture. The error names the format of the file if the first bytes (`head`) show
+/// it.
 pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
     if head.is_empty() {
         return CaptureError::new(ErrorKind::NotACapture, path, "is empty");
@@ -90,7 +91,7 @@ fn looks_like_lanalyzer(head: &[u8]) -> bool {
     }
 }
 
-/// Whether `head` is valid UTF-8 without control characters. Its last character can be incomplete.
+/// Whether `head` is valid UTF-8 without control characters. The last character of `head` can be incomplete.
 fn looks_like_text(head: &[u8]) -> bool {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,

@@ -16,7 +16,7 @@ pub(super) const MAX_RECORD_BYTES: u32 = 262_144;
 /// damaged. BIG TCP packets have up to 512 KiB; netlink and USB packets are longer.
 pub(super) const MAX_DECLARED_RECORD_BYTES: u32 = 16 << 20;
 
-/// The current frame of a reader. Its bytes are a range of the buffer.
+/// The current frame of a reader, whose bytes are a range of the buffer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
     /// Frame number within the file, from 1; 0 before the first frame.

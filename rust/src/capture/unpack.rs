@@ -41,7 +41,7 @@ impl Unpacker {
         Ok(count)
     }
 
-    /// The fault that ended the file early. `None` if there is no fault, or if the end is not reached yet.
+    /// The fault that ended the file early, or `None` if there is no fault, or if the end is not reached yet.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.blocks.fault().map(|fault| fault.what.as_str())

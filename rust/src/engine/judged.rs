@@ -1,4 +1,4 @@
-//! Judges waits: assigns a cause to each wait of finished connections, and builds the tables of the results. This
+//! Judges waits: assigns a cause to each wait of finished connections, and builds the tables of the results. Judging
 //! happens on the caller's thread while other threads continue to read.
 
 use std::io;
@@ -17,7 +17,7 @@ const BATCH_ROWS: usize = 16_384;
 /// Finished connections, and the rows that follow from them.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// `None` if the caller wants neither the ledger nor evidence for findings.
+    /// The judged connections, or `None` if the caller wants neither the ledger nor evidence for findings.
     summaries: Option<Summaries>,
     rows: JudgedRows,
     ledger_columns: Vec<String>,
@@ -65,7 +65,7 @@ impl Judged {
         failed(error)
     }
 
-    /// The next batch. `None` if all added connections are judged, and all of their rows returned.
+    /// The next batch, or `None` if all added connections are judged, and all of their rows returned.
     pub(super) fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         while self.largest() < BATCH_ROWS {
             let goes_on = self.summaries.as_mut().map_or(Ok(false), |summaries| summaries.go_on(&mut self.rows));
@@ -100,7 +100,7 @@ impl Judged {
         table::ledger(&[], &self.ledger_columns).map(|batch| batch.schema())
     }
 
-    /// The evidence for findings. It covers the connections that lose the most time, and failed handshakes.
+    /// The evidence for findings, about the connections that lose the most time, and about failed handshakes.
     pub(super) fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.summaries.iter().flat_map(Summaries::details)
     }

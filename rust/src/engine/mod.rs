@@ -51,7 +51,7 @@ use crate::wire::PathNames;
 /// Number of packets per chunk. A chunk fits into a core's cache, but is large enough to make the cost of passing it on
 /// negligible.
 const CHUNK_PACKETS: usize = 1024;
-/// Default number of rows per batch. Such a batch fits into a core's second-level cache.
+/// Default number of rows per batch, so that a batch fits into a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
 /// In a pass without segment rows, at most this many reports of each worker wait for the caller. A report can contain
@@ -69,7 +69,7 @@ pub struct Options {
     pub batch_rows: usize,
     /// Columns of the segments table, or `None` for all. Without columns, there are no segment rows.
     pub columns: Option<Vec<String>>,
-    /// The requested connections of an earlier pass. `None` requests all connections.
+    /// The requested connections of an earlier pass, or `None` for all connections.
     pub only: Option<Only>,
     /// Whether to produce rows of UDP datagrams.
     pub datagrams: bool,
@@ -316,8 +316,8 @@ impl Engine {
         if rows.is_empty() { Ok(self.nothing()) } else { self.connections(rows, waits) }
     }
 
-    /// An empty batch, so that the caller can show progress during a long wait for segment rows. `None` if segment rows
-    /// come without long waits.
+    /// An empty batch, so that the caller can show progress during a long wait for segment rows, or `None` if segment
+    /// rows come without long waits.
     fn nothing(&self) -> Option<Batch> {
         (!self.wants_rows || self.datagrams_seen > 0)
             .then(|| Batch::Segments(RecordBatch::new_empty(self.segments.schema())))
@@ -331,7 +331,7 @@ impl Engine {
         Ok(Batch::Segments(batch))
     }
 
-    /// The batch of finished connections, if the caller wants it. Their waits are queued for judging.
+    /// The batch of finished connections, if the caller wants it. The waits of the connections are queued for judging.
     fn connections(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) -> Result<Option<Batch>, ArrowError> {
         let resolution_ns = self.ended.summary.capture.resolution_ns;
         let batch =
@@ -374,8 +374,8 @@ impl Engine {
         }
     }
 
-    /// The evidence for findings. It covers the connections that lose the most time, and failed handshakes. It is
-    /// complete as soon as [`Engine::next_batch`] has returned `None`.
+    /// The evidence for findings, about the connections that lose the most time, and about failed handshakes. The
+    /// evidence is complete as soon as [`Engine::next_batch`] has returned `None`.
     pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.judged.details()
     }
@@ -392,7 +392,7 @@ impl Engine {
         self.segments_seen
     }
 
-    /// Number of datagrams up to the last batch. It is 0 if neither datagrams nor flows are requested.
+    /// Number of datagrams up to the last batch, or 0 if neither datagrams nor flows are requested.
     #[must_use]
     pub fn datagrams_seen(&self) -> u64 {
         self.datagrams_seen

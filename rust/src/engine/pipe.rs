@@ -77,12 +77,12 @@ impl Spread {
 }
 
 impl Outlet {
-    /// Receives the next chunk, which has at least one packet. `None` at the end.
+    /// Receives the next chunk, which has at least one packet, or `None` at the end.
     pub(super) fn next(&self) -> Option<Arc<Packets>> {
         self.taken.recv().ok()
     }
 
-    /// Returns a used chunk. It is reused after the last worker has returned it.
+    /// Returns a used chunk, which is reused after the last worker has returned it.
     pub(super) fn give_back(&self, chunk: Arc<Packets>) {
         if let Some(mut chunk) = Arc::into_inner(chunk) {
             chunk.packets.clear();

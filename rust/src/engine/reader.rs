@@ -15,7 +15,7 @@ const MAX_STOPS: usize = 64;
 
 pub(super) struct FrameReader {
     capture: Capture,
-    /// The connections whose packets are kept. `None` keeps all packets.
+    /// The connections whose packets are kept, or `None` to keep all packets.
     only: Option<Arc<Only>>,
     pub(super) dissector: Dissector,
     summary: Summary,
@@ -151,7 +151,7 @@ fn count_linked(linked: &mut (Option<LinkType>, u64), link_type: Option<LinkType
     }
 }
 
-/// Counts a reason. Its first occurrence also records the frame, and the file and offset if known.
+/// Counts a reason. The first occurrence of a reason also records the frame, and the file and offset if known.
 fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64, place: Option<(&OsStr, u64)>) {
     let is_one_of_many = stops.len() >= MAX_STOPS && matches!(stop, Stop::UnknownLink(_));
     let stop =

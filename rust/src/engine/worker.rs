@@ -40,8 +40,8 @@ pub(super) struct Epoch {
     pub segments: u64,
     /// Number of datagrams, or 0 if neither datagrams nor flows are requested.
     pub datagrams: u64,
-    /// Indices of the packets that opened connections. They count all packets of the epoch, including those of other
-    /// workers.
+    /// Indices of the packets that opened connections. The indices count all packets of the epoch, including those of
+    /// other workers.
     pub opened: Vec<u32>,
     pub over: Vec<Over>,
     /// The error that prevented the storing of waits. The worker stops after it.
@@ -53,7 +53,7 @@ pub(super) struct Epoch {
 pub(super) struct Over {
     pub shard: usize,
     pub rows: Vec<ConnectionRow>,
-    /// The waits of each finished connection. Empty if waits are not kept.
+    /// The waits of each finished connection; empty if waits are not kept.
     pub waits: Vec<EndedWaits>,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Wanted {
     pub summaries: bool,
     /// Whether the caller wants segment rows.
     pub segments: bool,
-    /// Memory limit for the waits of open connections. `None` if waits are not kept.
+    /// Memory limit for the waits of open connections, or `None` if waits are not kept.
     pub waits_memory_bytes: Option<usize>,
 }
 
@@ -200,7 +200,7 @@ impl Worker {
     }
 }
 
-/// The waits of finished connections. Empty if waits are not kept.
+/// The waits of finished connections; empty if waits are not kept.
 pub(super) fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Vec<EndedWaits> {
     waits.map_or_else(Vec::new, |waits| rows.iter().map(|row| waits.end(row.conn)).collect())
 }
@@ -210,7 +210,7 @@ pub(super) fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Ve
 struct Sink {
     rows: Inlet<Rows>,
     wants_rows: bool,
-    /// The waits of open connections. `None` if waits are not kept.
+    /// The waits of open connections, or `None` if waits are not kept.
     waits: Option<LiveWaits>,
     /// Connection number of the last row.
     conn: u32,

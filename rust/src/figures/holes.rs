@@ -1,12 +1,12 @@
 //! Holes in a stream. A hole is a range of bytes that the capture does not contain, although it contains later bytes.
-//! These bytes were lost before the capture point, or they arrive late. A retransmission can fill a hole. Its bytes are
-//! then new to the capture, although they were sent before.
+//! The bytes of a hole were lost before the capture point, or they arrive late. A retransmission can fill a hole with
+//! bytes that are new to the capture, although they were sent before.
 
 /// Maximum number of open holes. A further hole replaces the oldest one. Connections in the tested real captures have
 /// at most 3.
 pub const MAX_HOLES: usize = 10_000;
 
-/// The open holes as ranges of stream offsets, in ascending order. They are not empty and do not overlap.
+/// The open holes as non-empty ranges of stream offsets, in ascending order and without overlap.
 #[derive(Debug, Default)]
 pub struct Holes {
     ranges: Vec<(i64, i64)>,

@@ -20,8 +20,8 @@ pub use strip::{Band, Strip};
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Number of points per line, or of marks per name, that are kept between two batches. It is several times the number
-/// of drawn points, so the first of two reductions stays invisible.
+/// Number of points per line, or of marks per name, that are kept between two batches. This is several times the number
+/// of drawn points, so a second reduction has no visible effect.
 const HELD_POINTS: usize = 20_000;
 
 /// Names of the lines in order.
@@ -81,7 +81,7 @@ pub struct Burst {
 #[allow(missing_docs)]
 pub struct Mark {
     pub t_ns: i64,
-    /// The stream offset of the mark. `None` if the segment has no acknowledgment number.
+    /// The stream offset of the mark, or `None` if the segment has no acknowledgment number.
     pub low: Option<i64>,
     pub payload_bytes: i64,
     pub frame: i64,
@@ -98,8 +98,7 @@ pub struct Limits {
     pub silence_ns: i64,
 }
 
-/// The points of one line, or the marks of one name. They are reduced as soon as there are more than twice
-/// `HELD_POINTS`.
+/// The points of one line, or the marks of one name. More than twice `HELD_POINTS` points are reduced.
 #[derive(Debug)]
 struct Held<T> {
     points: Vec<T>,
@@ -218,7 +217,7 @@ impl Series {
         }
     }
 
-    /// Processes a segment before the drawn section. It is not drawn, but can open a hole for a later segment.
+    /// Processes a segment before the drawn section. The segment is not drawn, but can open a hole for a later segment.
     pub fn skip(&mut self, segment: &Segment, tracked: &Tracked) {
         if tracked.mine && segment.brings_data() {
             self.fill_hole(segment, tracked);

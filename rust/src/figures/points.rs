@@ -1,8 +1,9 @@
 //! Reduces the number of points in long series. A line keeps the first, last, lowest and highest point of each pixel
-//! column. It also keeps both ends of its longest gaps, so that pauses keep their position. Marks are thinned evenly.
+//! column. A line also keeps both ends of its longest gaps, so that pauses keep their position. Marks are thinned
+//! evenly.
 
-/// Number of gaps that keep both of their ends, longest first. This number is a heuristic: a reader cannot inspect more
-/// gaps in one figure.
+/// Number of gaps that keep both of their ends, longest first (a heuristic: a reader cannot inspect more gaps in one
+/// figure).
 pub const LONGEST_GAPS: usize = 40;
 
 /// Minimum number of drawn points. Fewer points would save nothing.

@@ -25,7 +25,7 @@ pub(super) const SENDER_MARKS: [Kind; 13] = [
 /// capture.
 const FILLING: usize = 8;
 
-/// The first 12 kinds in `SENDER_MARKS` repeat bytes. Their bytes are new to the capture only above the highest sent
+/// The first 12 kinds in `SENDER_MARKS` repeat bytes. Repeated bytes are new to the capture only above the highest sent
 /// offset, or within a hole.
 const AGAIN: usize = 12;
 
@@ -59,7 +59,7 @@ impl Segment<'_> {
         self.payload_bytes > 0 && !self.flags.any(TcpFlags::RST)
     }
 
-    /// The index of the segment's kind in `SENDER_MARKS`. `None` for an ordinary segment.
+    /// The index of the segment's kind in `SENDER_MARKS`, or `None` for an ordinary segment.
     pub(super) fn mark(&self) -> Option<usize> {
         SENDER_MARKS.iter().position(|kind| *kind as u8 == self.kind)
     }
@@ -77,7 +77,8 @@ impl Segment<'_> {
     }
 }
 
-/// The highest sent offset, the highest acknowledged offset, and the right edge of the window. `None` means unknown.
+/// The highest sent offset, the highest acknowledged offset, and the right edge of the window, each `None` while
+/// unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct State {
@@ -86,7 +87,8 @@ pub struct State {
     pub edge: Option<i64>,
 }
 
-/// A segment's time and direction, and the state of the tracked direction after this segment. `None` means unknown.
+/// A segment's time and direction, and the state of the tracked direction after this segment, with `None` for unknown
+/// values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Tracked {

@@ -1,8 +1,8 @@
 //! Draws the causes of a direction's waits as adjacent bands of at least one pixel.
 //!
-//! A wait of a pixel or more has a band of its own. Shorter waits share a band, which can show only one cause. It shows
-//! the cause with the most time that has not been drawn yet, also from earlier waits (error diffusion). All bands of a
-//! cause together are therefore as wide as its time in the ledger, except for a few pixels.
+//! A wait of a pixel or more has a band of its own. Shorter waits share a band, which can show only one cause. A shared
+//! band shows the cause with the most time that has not been drawn yet, also from earlier waits (error diffusion). All
+//! bands of a cause together are therefore as wide as its time in the ledger, except for a few pixels.
 
 use crate::ledger::Cause;
 
@@ -26,7 +26,7 @@ impl Band {
 pub struct Strip {
     pixel_ns: i64,
     bands: Vec<Band>,
-    /// Time of each cause that has not been drawn yet. It is negative if too much time has been drawn.
+    /// Time of each cause that has not been drawn yet, negative if too much time has been drawn.
     owed_ns: Vec<(Cause, i64)>,
     /// Start and end of the short waits since the last band.
     short: Option<(i64, i64)>,
@@ -106,8 +106,8 @@ mod tests {
         assert_eq!(bands(waits), expected);
     }
 
-    /// The first pixel has 600 ns of `Network` and 400 ns of `Peer`. It shows `Network`, so the 400 ns are carried
-    /// over. The next pixel has equal times of both causes, and shows `Peer`.
+    /// The first pixel has 600 ns of `Network` and 400 ns of `Peer`. The pixel shows `Network`, so the 400 ns are
+    /// carried over. The next pixel has equal times of both causes, and shows `Peer`.
     #[test]
     fn short_waits_share_a_pixel_which_has_the_cause_with_most_time() {
         let waits = [

@@ -33,9 +33,9 @@ pub(super) struct Connection {
     pub(super) channels: Channels,
     pub(super) client: DirectionState,
     pub(super) server: DirectionState,
-    /// The accounts of both directions. `None` in a pass without accounts.
+    /// The accounts of both directions, or `None` in a pass without accounts.
     pub(super) accounts: Option<Accounts>,
-    /// The times for quantiles. Empty in a pass without accounts.
+    /// The times for quantiles; empty in a pass without accounts.
     pub(super) times: Times,
 }
 
@@ -64,8 +64,8 @@ impl Connection {
         }
     }
 
-    /// Whether `segment` is a SYN that opens a new connection on the same ports. Such a SYN has another ISN, or it
-    /// follows a FIN or RST.
+    /// Whether `segment` is a SYN that opens a new connection on the same ports, because it has another ISN or follows
+    /// a FIN or RST.
     #[inline]
     pub(super) fn is_reused_by(&self, segment: &Segment) -> bool {
         if !segment.flags.any(TcpFlags::SYN) || segment.flags.any(TcpFlags::ACK) {
@@ -190,7 +190,7 @@ impl Connection {
         settle_window_scales(&mut self.client, &mut self.server, server_answered);
     }
 
-    /// The row of a finished connection. It takes over the accounts, so a connection without accounts has no row.
+    /// The row of a finished connection. The row takes over the accounts, so a connection without accounts has no row.
     pub(super) fn row(&mut self) -> Option<ConnectionRow> {
         let [mut client_account, mut server_account] = *self.accounts.take()?.take()?;
         let client_direction = AccountedDirection { direction: &self.client, account: &mut client_account };
@@ -239,7 +239,7 @@ impl Connection {
 
 /// The accumulators for a segment.
 struct Sums<'a> {
-    /// The accounts of the segment's sender and receiver. `None` in a pass without accounts.
+    /// The accounts of the segment's sender and receiver, or `None` in a pass without accounts.
     accounts: Option<(&'a mut DirectionAccount, &'a mut DirectionAccount)>,
     times: &'a mut Times,
 }

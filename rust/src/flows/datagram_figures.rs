@@ -46,7 +46,7 @@ pub(super) struct FlowFigures {
 }
 
 impl FlowFigures {
-    /// Adds a datagram. Its size is recorded only with `counts_sizes`.
+    /// Adds a datagram, with its size only if `counts_sizes` is set.
     pub(super) fn add(&mut self, row: &DatagramRow, counts_sizes: bool) {
         let [client, server] = &mut self.directions;
         let (direction, gaps) = if row.from_client { (client, CLIENT_GAPS) } else { (server, SERVER_GAPS) };
@@ -145,7 +145,7 @@ impl Direction {
         }
     }
 
-    /// Coefficient of variation of the gaps. `None` for fewer than two gaps, or if all gaps are 0.
+    /// Coefficient of variation of the gaps, or `None` for fewer than two gaps, or if all gaps are 0.
     fn gap_variation(&self) -> Option<f64> {
         let mean_ns = self.gap_sum_ns as f64 / self.gaps as f64;
         let variance = self.gap_squares / self.gaps as f64 - mean_ns * mean_ns;

@@ -8,20 +8,20 @@
 //!
 //! - Nearly all steps are small and forward: the IP ID is a counter. A datagram with a lower value than an earlier one
 //!   was reordered.
-//! - A value is repeated: the second datagram is a copy. It adds no step.
+//! - A value is repeated: the second datagram is a copy, which adds no step.
 //! - Nearly all steps are 1: the counter belongs to this flow alone. A value that never appears means a missing
 //!   datagram.
 
 /// Largest step of a counter. Nmap's OS detection treats larger steps as random (Nmap Network Scanning, TCP/IP
 /// fingerprinting, test TI).
 const SMALL_STEP: i64 = 1_000;
-/// The IP ID is a counter if at least 95% of the steps are between 1 and [`SMALL_STEP`]. This limit is a heuristic:
-/// random values reach 1.5%.
+/// The IP ID is a counter if at least 95% of the steps are between 1 and [`SMALL_STEP`] (a heuristic: with random
+/// values, 1.5% of the steps are).
 const COUNTER_PERCENT: u64 = 95;
-/// The counter belongs to this flow alone if at least 90% of the steps are 1. This limit is a heuristic: with fewer
-/// such steps, other flows possibly use the missing values.
+/// The counter belongs to this flow alone if at least 90% of the steps are 1 (a heuristic: with fewer such steps, other
+/// flows possibly use the missing values).
 const OWN_COUNTER_PERCENT: u64 = 90;
-/// Minimum number of steps for percentages. This limit is a heuristic that lets 1 of 10 steps differ.
+/// Minimum number of steps for percentages (a heuristic: 1 of 10 steps can differ).
 const MIN_STEPS: u64 = 10;
 /// Length of the replay window, which ends at the highest value. A repeated value in this window means a copy: the
 /// datagram was captured twice, or the network duplicated it. RFC 4303, 3.4.3, detects replayed packets with such a
@@ -30,7 +30,7 @@ const REPLAY_WINDOW: i64 = u64::BITS as i64;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DatagramIds {
-    /// The IP ID of the last datagram that was not a copy. `None` before the first datagram.
+    /// The IP ID of the last datagram that was not a copy, or `None` before the first datagram.
     last: Option<u16>,
     /// Position of `last`. Positions do not wrap around, and the first datagram has position 0.
     position: i64,
@@ -47,7 +47,7 @@ pub(super) struct DatagramIds {
     late: u64,
 }
 
-/// Losses and reordering of one direction. `None` means that the IP IDs do not show them.
+/// Losses and reordering of one direction, each `None` if the IP IDs do not show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
     /// Number of sent datagrams that are missing from the capture.

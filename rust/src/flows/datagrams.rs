@@ -130,7 +130,7 @@ impl Flows {
         (self.closed.len() >= CLOSED_ROWS).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(CLOSED_ROWS)))
     }
 
-    /// Some of the remaining rows at the end of the capture. `None` if there are no more.
+    /// Some of the remaining rows at the end of the capture, or `None` if there are no more.
     pub fn take_rest(&mut self) -> Option<Vec<FlowRow>> {
         let some = self.live.len().saturating_sub(CLOSED_ROWS);
         let knows_sizes = !self.too_many_sizes;

@@ -1,4 +1,4 @@
-//! The tracked connections. The flow table finds them by their endpoints, and opens and closes them.
+//! The tracked connections. The flow table finds connections by their endpoints, opens them and closes them.
 //!
 //! A connection must not be closed too early. Its later segments would open a new connection, whereas Wireshark assigns
 //! them to the old one. While few connections are tracked, none is closed before the end of the capture.
@@ -6,7 +6,7 @@
 //! Among many connections, one is closed for any of these reasons:
 //! - TCP's time limits forbid further segments.
 //! - The connection was silent for hours.
-//! - It is over, which means that all data and the FINs are acknowledged, and many others are over too.
+//! - The connection is over (all data and the FINs are acknowledged), and many others are over too.
 //! - Room is needed.
 //!
 //! A connection is also closed as soon as its ports are reused, because it cannot get more segments.
@@ -31,7 +31,7 @@ const MAX_LIVE: usize = 1 << 17;
 /// With fewer tracked connections in all tables together (about 65 MB), none is closed before the end of the capture.
 const KEEP_ALL_BELOW: usize = 1 << 14;
 /// Connections are not spread evenly over several tables, so each table can exceed its share of [`KEEP_ALL_BELOW`] by
-/// 1/8. This is six standard deviations of a random division into eight.
+/// 1/8: six standard deviations of a random division into eight.
 const UNEVEN_PART: usize = 8;
 /// A connection that has ended is closed after a silence of 4 minutes, which is twice the maximum segment lifetime. By
 /// then, no segment of it can be in flight (RFC 9293, 3.4.2 and 3.6.1).
@@ -51,15 +51,15 @@ const SWEPT_OF_MANY: usize = 8;
 const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows to emit at a time.
 const CLOSED_ROWS: usize = 1024;
-/// Number of adjacent connections to compare when room is needed. One that has ended is closed, or else the one with
-/// the longest silence. This number is a heuristic: among thousands of idle connections, the oldest of any 32 is about
-/// as old as the oldest of all.
+/// Number of adjacent connections to compare when room is needed. A connection that has ended is closed, or else the
+/// connection with the longest silence. Among thousands of idle connections, the oldest of any 32 is about as old as
+/// the oldest of all (a heuristic).
 const CANDIDATES: usize = 32;
-/// Minimum silence before an ended connection is closed because many are over, or to make room. This limit is a
-/// heuristic: the last stray segments arrive within one or two round trips of the close.
+/// Minimum silence before an ended connection is closed because many are over, or to make room (a heuristic: the last
+/// stray segments arrive within one or two round trips of the close).
 const OVER_NS: i64 = 1_000_000_000;
 
-/// Whether a pass keeps accounts of connections. They take most of its time and memory.
+/// Whether a pass keeps accounts of connections, which take most of its time and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accounting {
     /// The pass keeps accounts.
@@ -84,7 +84,7 @@ pub struct Connections {
     count: usize,
     /// Number of the next connection.
     next: u32,
-    /// Binary logarithm of the number of tables. They share the limits equally.
+    /// Binary logarithm of the number of tables that share the limits equally.
     shared_bits: u32,
     /// Indices of free places in `live`.
     vacant: Vec<u32>,
@@ -98,7 +98,7 @@ pub struct Connections {
     /// Number of histogram buckets in all connections, and number of low bits that bucket numbers omit.
     buckets: usize,
     widened_bits: u32,
-    /// The requested connections of an earlier pass. `None` requests all connections.
+    /// The requested connections of an earlier pass, or `None` for all connections.
     only: Option<Arc<Only>>,
     revisions: Revisions,
 }
@@ -220,7 +220,7 @@ impl Connections {
         (self.closed.len() >= rows).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(rows)))
     }
 
-    /// Some of the remaining rows at the end of the capture. `None` if there are no more. The memory of these
+    /// Some of the remaining rows at the end of the capture, or `None` if there are no more. The memory of these
     /// connections is freed.
     pub fn take_rest(&mut self) -> Option<Vec<ConnectionRow>> {
         if !self.closed.is_empty() {
@@ -348,7 +348,7 @@ impl Connections {
     }
 }
 
-/// A list of connections that does not move them when it grows. Its memory can be freed in parts.
+/// A list that does not move its connections when it grows, and whose memory can be freed in parts.
 #[derive(Debug, Default)]
 struct Slabs {
     slabs: Vec<Vec<Connection>>,

@@ -1,9 +1,9 @@
 //! Computes quantiles of any number of time values in limited memory.
 //!
-//! A capture can contain more time values than fit into memory. They are therefore counted in buckets that are 0.1%
+//! A capture can contain more time values than fit into memory, so the values are counted in buckets that are 0.1%
 //! wide. A quantile is the mean of the bucket with its rank. If all values of the bucket are equal, the quantile is
-//! exact; otherwise it is off by at most 0.1%. With very many long flows at the same time, buckets are wider
-//! ([`MAX_BUCKETS`]).
+//! exact. If they differ, the quantile is off by at most 0.1%. With very many long flows at the same time, buckets are
+//! wider ([`MAX_BUCKETS`]).
 
 use hashbrown::HashTable;
 
@@ -14,7 +14,7 @@ use crate::nullable::Nullable;
 const DROPPED_BITS: u32 = 13;
 /// Number of bits in a bucket number: those of a float, without its sign and the omitted bits.
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
-/// This factor spreads bucket numbers over the hash table (Fibonacci hashing). It is 2^64 divided by the golden ratio.
+/// This factor spreads bucket numbers over the hash table (Fibonacci hashing: 2^64 divided by the golden ratio).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Maximum number of buckets in all histograms together (16 bytes each). Beyond it, all buckets become twice as wide.
 pub(super) const MAX_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };

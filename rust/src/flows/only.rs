@@ -1,5 +1,5 @@
-//! A second pass over a capture for some of its connections. They keep their numbers, and all other packets are skipped
-//! early.
+//! A second pass over a capture for some of its connections. The selected connections keep their numbers, and all other
+//! packets are skipped early.
 
 use std::net::IpAddr;
 
@@ -45,7 +45,7 @@ impl Only {
         Self { flows }
     }
 
-    /// The number of the connection to which a segment of `key` in `frame` belongs. `None` if this connection is not
+    /// The number of the connection to which a segment of `key` in `frame` belongs, or `None` if this connection is not
     /// selected.
     #[inline]
     pub(super) fn number(&self, key: &FlowKey, frame: u64) -> Option<u32> {
@@ -60,7 +60,7 @@ impl Only {
         self.flows.contains_key(flow)
     }
 
-    /// Whether the second pass needs a packet. It needs all UDP datagrams.
+    /// Whether the second pass needs a packet, which is always true for a UDP datagram.
     #[inline]
     #[must_use]
     pub fn wants(&self, packet: &Packet) -> bool {

@@ -56,7 +56,7 @@ pub struct SegmentRow {
     pub released_by: Option<ReleasedBy>,
     pub path: u16,
     pub atm: Option<AtmFacts>,
-    /// The wait before this segment. `None` for a segment without sequence space.
+    /// The wait before this segment, or `None` for a segment without sequence space.
     pub departure: Option<Wait>,
 }
 
@@ -201,7 +201,7 @@ pub struct ConnectionRow {
     pub counts: [Counts; 2],
     /// The waits of the client, then those of the server.
     pub waits: [SenderTotals; 2],
-    /// The rates of the client's direction, then those of the server's. `None` for too few data segments.
+    /// The rates of the client's direction, then those of the server's, or `None` for too few data segments.
     pub rates: [Option<Box<Rates>>; 2],
     /// The statistics of the client's direction, then those of the server's.
     pub statistics: [StatisticsFigures; 2],

@@ -161,7 +161,7 @@ fn take(connection: &mut Connection, segment: &Segment) -> Vec<SegmentRow> {
     rows
 }
 
-/// All rows of a connection as debug output. Its accounts are stored compactly after `compact_after` segments.
+/// All rows of a connection as debug output, with accounts that are stored compactly after `compact_after` segments.
 fn rows_as_text(segments: &[Segment], compact_after: Option<usize>) -> String {
     let mut connection = begun(segments);
     let mut rows = Vec::new();

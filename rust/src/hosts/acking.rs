@@ -5,24 +5,24 @@ use crate::flows::ConnectionRow;
 
 /// Width of a class of ACK delays. The classes are those of the histogram in [`Acking`].
 const DELAY_CLASS_MS: i64 = 2;
-/// Minimum number of ACKs for a verdict on the usual number of segments per ACK. This limit is a heuristic.
+/// Minimum number of ACKs for a verdict on the usual number of segments per ACK (a heuristic).
 const MIN_ACKS: i64 = 5;
 /// Minimum number of delayed ACKs for a verdict on the timer (`docs/how-it-decides.md`, 2.4).
 const MIN_DELAYED: i64 = 3;
-/// The delays of a fixed timer differ by at most 20 ms. They vary with the ticks of the host (Linux: 4 or 10 ms) and
-/// with the path's jitter. This limit is a heuristic.
+/// The delays of a fixed timer differ by at most 20 ms (a heuristic). The delays vary with the ticks of the host
+/// (Linux: 4 or 10 ms) and with the path's jitter.
 const FIXED_SPREAD_MS: i64 = 20;
-/// Period of the timer in BSD and its descendants (`tcp_fasttimo`). It gives ACK delays from 0 to 200 ms. All delayed
-/// ACKs have the same phase, because they are sent when the timer fires.
+/// Period of the timer in BSD and its descendants (`tcp_fasttimo`), which gives ACK delays from 0 to 200 ms. All
+/// delayed ACKs have the same phase, because they are sent when the timer fires.
 const HEARTBEAT_MS: i64 = 200;
 /// A periodic timer (heartbeat) is assumed if delayed ACKs cluster at one phase of its period. The probability of such
 /// a cluster by chance (Rayleigh's test) must be below 0.1%.
 const HEARTBEAT_CHANCE: f64 = 0.001;
-/// A host acknowledges every segment if at least 80% of its ACKs cover one segment. Other hosts send some such ACKs
-/// too. Some stacks acknowledge a connection's first segments at once (Linux: 16), and ACKs also go out with the
-/// application's data or at the end of a message. This limit is a heuristic.
+/// A host acknowledges every segment if at least 80% of its ACKs cover one segment (a heuristic). Other hosts send some
+/// ACKs of one segment too. Some stacks acknowledge a connection's first segments at once (Linux: 16), and ACKs also go
+/// out with the application's data or at the end of a message.
 const EARLY: f64 = 0.8;
-/// A host follows a rule if at least half of its ACKs do. This limit is a heuristic.
+/// A host follows a rule if at least half of its ACKs do (a heuristic).
 const MOST: f64 = 0.5;
 /// Quantiles of the ACK delays. The first and the last give the range of the delays, and the middle one identifies the
 /// timer.
@@ -171,8 +171,8 @@ impl Acknowledging {
     }
 }
 
-/// The rule about bytes that explains both the immediate and the delayed ACKs. `None` if no rule or several rules fit,
-/// or if a limit of one full-sized segment fits too.
+/// The rule about bytes that explains both the immediate and the delayed ACKs, or `None` if no rule or several rules
+/// fit, or if a limit of one full-sized segment fits too.
 fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Option<AckPolicy> {
     let (prompt, delayed) = (i64::from(acking.prompt_acks), i64::from(acking.delayed_acks));
     let waited = (delayed > 0).then_some(i64::from(acking.delayed_max_bytes))?;
@@ -191,8 +191,8 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
 
 /// The rule about the number of segments per ACK. `prompt` is the number of ACKs without delay.
 ///
-/// A delayed ACK of several segments counts as if it covered more than two. This can hide [`AckPolicy::PerTwo`], but
-/// never suggests it wrongly.
+/// A delayed ACK of several segments counts as if it covered more than two. The count can hide [`AckPolicy::PerTwo`],
+/// but never suggests it wrongly.
 fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
     let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));
     let [of_one, of_two, ..] = acking.by_segments.map(i64::from);

@@ -6,10 +6,10 @@ use crate::connection::Confidence;
 /// Nagle's algorithm is on if it explains a wait at more than a quarter of its opportunities to delay a segment. By
 /// chance, at most 1/16 of the opportunities have such a wait.
 const HELD_SHARE: f64 = 0.25;
-/// This many waits prove that Nagle's algorithm is on.
+/// Number of waits that prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;
-/// This many events are not a coincidence. An event is a wait, or a small segment that was sent after an unacknowledged
-/// small one.
+/// Number of events that are not a coincidence. An event is a wait, or a small segment that was sent after an
+/// unacknowledged small one.
 const CONSISTENT_HOLDS: i64 = 2;
 
 /// The setting of Nagle's algorithm, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.

@@ -16,35 +16,34 @@ use crate::connection::DirectionFigures;
 use crate::flows::ConnectionRow;
 use crate::sender::SenderTotals;
 
-/// Minimum number of samples for a rate. This limit is a heuristic.
+/// Minimum number of samples for a rate (a heuristic).
 const MIN_SAMPLES: i64 = 10;
-/// Bursts give a rate only if their average segment has at least 80% of the largest payload. No single rate describes a
-/// mix of small and large segments, as in a dialogue before a bulk transfer. This limit is a heuristic.
+/// Bursts give a rate only if their average segment has at least 80% of the largest payload (a heuristic). No single
+/// rate describes a mix of small and large segments, as in a dialogue before a bulk transfer.
 const ALIKE_SHARE: f64 = 0.8;
-/// A bound up to 5% below the delivered rate is raised to this rate. A lower bound is dropped. This limit is a
-/// heuristic.
+/// A bound up to 5% below the delivered rate is raised to this rate, and a lower bound is dropped (a heuristic).
 const NOISE_SHARE: f64 = 0.05;
 /// Factor from bytes per nanosecond to bits per second: 8 bits times 10^9 ns.
 const BPS: f64 = 8e9;
 /// If λ/μ is closer to 1 than this, it counts as 1. The general M/M/1/K formula would divide 0 by 0.
 const EQUAL_RATES: f64 = 1e-6;
 /// Flights are on a plateau if they did not grow for [`PLATEAU_ROUNDS`] RTTs and reach [`PLATEAU_SHARE`] of the largest
-/// flight. They can be smaller than the largest flight, because large writes do not always fill the send buffer. A
+/// flight. A plateau can be below the largest flight, because large writes do not always fill the send buffer. A
 /// plateau above [`BELOW_WINDOW_SHARE`] of the largest window is caused by the window (`docs/how-it-decides.md`, 4.12).
 const PLATEAU_ROUNDS: u16 = 5;
 const PLATEAU_SHARE: f64 = 0.8;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// With a full send buffer, ACKs release more than 4 times as many segments as are sent at other times. The segments of
-/// an application with its own pace do not follow ACKs. This limit is a heuristic.
+/// With a full send buffer, ACKs release more than 4 times as many segments as are sent at other times (a heuristic).
+/// The segments of an application with its own pace do not follow ACKs.
 const CLOCKED_PART: u64 = 4;
 /// Link rates of Ethernet (IEEE 802.3) in b/s.
 const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];
 /// Link rates of ATM in b/s: 25.6 Mb/s and TAXI-100 of the ATM Forum, and the cell rates of OC-3c and OC-12c (ANSI
 /// T1.105).
 const ATM_BPS: [f64; 4] = [25_600_000.0, 100_000_000.0, 149_760_000.0, 599_040_000.0];
-/// A measured rate is a link rate if the two differ by at most [`LINE_SHARE`]. The measurement needs [`LINE_SAMPLES`]
-/// samples, and its average segment needs [`FULL_SHARE`] of a full-sized payload. These limits are heuristics. The
-/// clock of a link is exact to 0.01%.
+/// A measured rate is a link rate if the two differ by at most [`LINE_SHARE`] (a heuristic; the clock of a link is
+/// exact to 0.01%). The measurement needs [`LINE_SAMPLES`] samples, and its average segment needs [`FULL_SHARE`] of a
+/// full-sized payload.
 const LINE_SHARE: f64 = 0.01;
 const LINE_SAMPLES: i64 = 50;
 const FULL_SHARE: f64 = 0.98;
@@ -222,7 +221,7 @@ impl Facts<'_> {
         burst.bytes as f64 >= ALIKE_SHARE * largest as f64 * f64::from(burst.samples)
     }
 
-    /// The nominal link rate that fits a payload rate with its headers added. `None` if no link rate is within
+    /// The nominal link rate that fits a payload rate with its headers added, or `None` if no link rate is within
     /// [`LINE_SHARE`], or if the segments were not full-sized.
     fn link_bps(&self, rate_bps: Option<f64>, samples: Option<i64>) -> Option<f64> {
         let full_bytes = self.virtual_data_segments as f64 * self.full_bytes? as f64;
@@ -235,12 +234,12 @@ impl Facts<'_> {
         known.iter().copied().find(|known_bps| (on_link_bps - known_bps).abs() <= LINE_SHARE * known_bps)
     }
 
-    /// The flight at which the send buffer or a clamped congestion window stops the sender. `None` if there is no such
-    /// plateau.
+    /// The flight at which the send buffer or a clamped congestion window stops the sender, or `None` if there is no
+    /// such plateau.
     ///
-    /// The capture must be taken at the sender, contain TCP timestamps, or show flights with pauses between them.
-    /// Otherwise the path can cause the plateau. If most segments are sent one by one, each one RTT after an ACK, the
-    /// path limits the bytes per RTT.
+    /// The capture must be taken at the sender, contain TCP timestamps, or show flights with pauses between them. In
+    /// other captures, the path can cause the plateau. If most segments are sent one by one, each one RTT after an ACK,
+    /// the path limits the bytes per RTT.
     fn send_buffer(&self, near: bool) -> Option<i64> {
         let totals = self.totals;
         let (level, full) = (totals.level_flight_bytes.get()?, self.full_bytes?);
@@ -270,7 +269,8 @@ fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f6
 }
 
 /// Raises a bound to the delivered rate if it is slightly lower. A bound that is lower by more than [`NOISE_SHARE`]
-/// gives `None`, because it did not limit the data. Such a bound occurs if a few long RTTs look like a draining queue.
+/// gives `None`, because it did not limit the data. A few long RTTs can look like a draining queue and give a bound
+/// that is too low.
 fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
     let bound_bps = bound_bps?;
     let Some(delivered_bps) = delivered_bps else { return Some(bound_bps) };

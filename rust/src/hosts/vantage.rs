@@ -20,13 +20,13 @@ use crate::sender::NO_DISTANCE_NS;
 
 /// The capture was taken at a host if its turnaround is less than a tenth of the sum of both turnarounds.
 const NEAR_SHARE: f64 = 0.1;
-/// Longest RTT of a path. This limit is a heuristic: two geostationary satellites give 1.1 s.
+/// Longest RTT of a path (a heuristic: two geostationary satellites give 1.1 s).
 pub(crate) const LONGEST_PATH_NS: i64 = 1_500_000_000;
-/// A shorter turnaround than 0.5 ms can be the delay of the host itself, so it does not show a path to the host. This
-/// limit is a heuristic for the interrupts, softirqs and scheduling of real and virtual hosts.
+/// A turnaround below 0.5 ms can be the delay of the host itself, so it does not show a path to the host (a heuristic
+/// for the interrupts, softirqs and scheduling of real and virtual hosts).
 const HOST_NS: i64 = 500_000;
-/// If both turnarounds together are below 0.1 ms, the hosts cannot be distinguished, and the capture point is unknown.
-/// This limit is a heuristic.
+/// If both turnarounds together are below 0.1 ms, the hosts cannot be distinguished, and the capture point is unknown
+/// (a heuristic).
 const MIN_PATH_NS: i64 = 100_000;
 /// Both turnarounds together must be at least this many ticks of the capture's clock.
 const MIN_TICKS: i64 = 2;
@@ -128,10 +128,10 @@ fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
     }
 }
 
-/// The turnaround of host `side` (0 client, 1 server): the shortest time from the capture point to this host and back.
-/// `None` without proof. Answers faster than `min_ns`, the tick of the clock, do not count.
+/// The turnaround of host `side` (0 client, 1 server): the shortest time from the capture point to this host and back,
+/// or `None` without proof. Answers faster than `min_ns`, the tick of the clock, do not count.
 ///
-/// A host that never had to answer has only the echoed timestamps in its own data. They include the delay of the
+/// A host that never had to answer has only the echoed timestamps in its own data, which include the delay of the
 /// application. If routers lie only on the other side of the capture point, the turnaround of such a host is 0.
 ///
 /// A single answer does not count if it took longer than any path. The host then sent an earlier ACK, which was lost or

@@ -10,7 +10,7 @@ use super::columns::{Column, maybe, nullable, numbers};
 use super::direction::DirectionRow;
 use crate::accounts::{Acking, Count, SynShape};
 
-/// Adds the columns of one direction. Their names begin with `prefix`.
+/// Adds the columns of one direction, whose names begin with `prefix`.
 pub(super) fn columns(prefix: &str, rows: &[DirectionRow<'_>], columns: &mut Vec<Column>) {
     let named = sending(rows).into_iter().chain(acking(rows)).chain(syn(rows));
     columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
@@ -79,7 +79,7 @@ fn syn(rows: &[DirectionRow<'_>]) -> Named {
     ]
 }
 
-/// A figure of the initial window. `None` if the capture does not contain the SYN.
+/// A figure of the initial window, or `None` if the capture does not contain the SYN.
 fn initial(row: &DirectionRow<'_>, amount: u32) -> Option<i64> {
     (row.figures.syn_segments > 0 && amount > 0).then_some(amount.into())
 }

@@ -63,7 +63,7 @@ pub(super) fn words(rows: &SegmentRows, word: impl Fn(&Block) -> u64) -> Boolean
     BooleanBuffer::new(Buffer::from_vec(words), 0, rows.len())
 }
 
-/// A mask of the rows whose value is not null. `None` if all rows have a value.
+/// A mask of the rows whose value is not null, or `None` if all rows have a value.
 pub(super) fn nulls(rows: &SegmentRows, some: impl Fn(&Block) -> u64) -> Option<NullBuffer> {
     Some(NullBuffer::new(words(rows, some))).filter(|nulls| nulls.null_count() > 0)
 }

@@ -50,13 +50,13 @@ pub(super) fn flags<R>(rows: &[R], value: impl Fn(&R) -> bool) -> ArrayRef {
     Arc::new(BooleanArray::new(bits(rows, value), None))
 }
 
-/// A mask of the rows whose value is not null. `None` if all rows have a value.
+/// A mask of the rows whose value is not null, or `None` if all rows have a value.
 pub(super) fn validity<R>(rows: &[R], is_some: impl Fn(&R) -> bool) -> Option<NullBuffer> {
     Some(NullBuffer::new(bits(rows, is_some))).filter(|nulls| nulls.null_count() > 0)
 }
 
-/// A mask with one bit per row. The values become bytes of 0 or 1 first, and eight bytes at a time become bits. This is
-/// several times faster than packing bit by bit.
+/// A mask with one bit per row. The values become bytes of 0 or 1 first, and eight bytes at a time become bits, which
+/// is several times faster than packing bit by bit.
 pub(super) fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
     /// A multiplication by this factor gathers the bits of eight bytes with value 0 or 1. The bits end up, in order, in
     /// the highest byte of the product.
@@ -84,7 +84,7 @@ pub(super) fn dictionary(paths_of_rows: Vec<u16>, paths: &PathNames) -> ArrayRef
     let names: StringArray = paths.so_far().iter().map(Some).collect();
     match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
         Ok(array) => Arc::new(array),
-        // This never happens, because a path gets its name before any row refers to it.
+        // An error is impossible, because a path gets its name before any row refers to it.
         Err(_) => arrow_array::new_null_array(&layers_type(), rows),
     }
 }

@@ -12,7 +12,7 @@ use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
 use crate::sender::SenderTotals;
 
-/// Columns of the segments table. They are null for a segment that has neither data nor SYN nor FIN.
+/// Columns of the segments table, null for a segment that has neither data nor SYN nor FIN.
 pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("wait_ns", |rows, _| value(rows, |block| &block.wait_ns)),
     ("smss_bytes", |rows, _| value(rows, |block| &block.smss_bytes)),

@@ -10,7 +10,7 @@ use crate::figures::{Band, Burst, Mark, Point, Segment, Tracked};
 use crate::ledger::Cause;
 use crate::wire::TcpFlags;
 
-/// Reads the segments of one connection. They need timestamps, and codes for categories.
+/// Reads the segments of one connection. All timestamps must be known, and categories must be codes.
 ///
 /// # Errors
 /// A column is missing or has another type.
@@ -76,7 +76,7 @@ pub fn tracked(rows: &[Tracked]) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// Reads the waits of one direction in order of time. They need codes for categories.
+/// Reads the waits of one direction in order of time. Categories must be codes.
 ///
 /// # Errors
 /// A column is missing or has another type.

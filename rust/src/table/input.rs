@@ -23,7 +23,7 @@ pub(super) fn booleans<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a Bool
     found.ok_or_else(|| ArrowError::SchemaError(format!("the column {name:?} is not Boolean")))
 }
 
-/// The value at index `place`. `None` if it is null.
+/// The value at index `place`, or `None` if it is null.
 pub(super) fn at<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, place: usize) -> Option<T::Native> {
     array.is_valid(place).then(|| array.value(place))
 }

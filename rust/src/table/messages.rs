@@ -13,7 +13,7 @@ use crate::connection::Confidence;
 use crate::ledger::{Cause, Note};
 use crate::messages::{Message, Noted, Segment};
 
-/// Reads segments. They need codes for categories.
+/// Reads segments. Categories must be codes.
 ///
 /// # Errors
 /// A column is missing or has another type.
@@ -40,7 +40,7 @@ pub fn segments_of_messages(rows: &RecordBatch) -> Result<impl Iterator<Item = S
     }))
 }
 
-/// Reads notes from a batch of the notes table. They need codes for categories.
+/// Reads notes from a batch of the notes table. Categories must be codes.
 ///
 /// # Errors
 /// A column is missing or has another type.

@@ -1,5 +1,4 @@
-//! The rows of the segments table before their conversion to Arrow columns. They are stored by column, in blocks of 64
-//! rows.
+//! The rows of the segments table before their conversion to Arrow columns, stored by column in blocks of 64 rows.
 //!
 //! The worker thread writes each value directly into its column. Another thread then copies whole columns and looks for
 //! nulls. If whole rows were stored, this thread would read all of them again for each column, after they have left the
@@ -11,7 +10,7 @@ use crate::flows::{SegmentRow, SegmentSink};
 use crate::nullable::Nullable;
 use crate::wire::AtmFacts;
 
-/// Number of rows per block. It is the number of bits in a word of a validity mask.
+/// Number of rows per block, which is the number of bits in a word of a validity mask.
 pub(super) const BLOCK_ROWS: usize = 64;
 /// Stands for null in a column of codes.
 pub(super) const NO_CODE: u8 = u8::MAX;
@@ -179,7 +178,7 @@ impl Block {
 
 #[inline(always)]
 fn set<T>(column: &mut Of<T>, at: usize, value: T) {
-    // This form lets the compiler remove the bounds check, because `at` is less than the length.
+    // `get_mut` lets the compiler remove the bounds check, because `at` is less than the length.
     if let Some(place) = column.get_mut(at) {
         *place = value;
     }

@@ -13,7 +13,7 @@ use super::departure;
 use super::rows::{BLOCK_ROWS, NO_CODE, SegmentRows};
 use crate::wire::{AtmFacts, Ecn, PathNames};
 
-/// The first columns of the table in order. Those in [`departure::SEGMENT_COLUMNS`] follow.
+/// The first columns of the table in order, before those in [`departure::SEGMENT_COLUMNS`].
 const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("frame", |rows, _| numbers::<UInt64Type>(rows, |block| &block.frame)),
     ("ts_ns", |rows, _| nullable(rows, |block| &block.ts_ns)),
@@ -89,7 +89,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Selects the columns in `wanted`, or all columns if it is `None`. Their order is that of the table.
+    /// Selects the columns in `wanted`, or all columns if it is `None`. The columns have the order of the table.
     #[must_use]
     pub fn new(wanted: Option<&[String]>) -> Self {
         let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));

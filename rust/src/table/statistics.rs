@@ -6,17 +6,17 @@ use super::columns::{Column, maybe, nullable, numbers};
 use super::direction::DirectionRow;
 use crate::accounts::RttFigures;
 
-/// `sum / count`, rounded. `None` if `count` is 0.
+/// `sum / count`, rounded, or `None` if `count` is 0.
 fn mean(sum: u64, count: u64) -> Option<i64> {
     (count > 0).then(|| ((u128::from(sum) + u128::from(count / 2)) / u128::from(count)) as i64)
 }
 
-/// `sum / count`. `None` if `count` is 0.
+/// `sum / count`, or `None` if `count` is 0.
 fn ratio(sum: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum as f64 / count as f64)
 }
 
-/// Adds the columns of one direction. Their names begin with `prefix`.
+/// Adds the columns of one direction, whose names begin with `prefix`.
 pub(super) fn statistics(prefix: &str, rows: &[DirectionRow<'_>], columns: &mut Vec<Column>) {
     let named = counts(rows).into_iter().chain(sizes(rows)).chain(acks(rows)).chain(times(rows));
     columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
@@ -182,7 +182,7 @@ fn if_it_acks(row: &DirectionRow<'_>, value: u32) -> Option<i64> {
     (row.statistics.usual.advancing_acks > 0).then_some(value.into())
 }
 
-/// Length of the stream in bytes. `None` unless the capture contains SYN (offset 0) and FIN of the direction.
+/// Length of the stream in bytes, or `None` unless the capture contains SYN (offset 0) and FIN of the direction.
 fn stream_bytes(row: &DirectionRow<'_>) -> Option<i64> {
     let fin = row.statistics.usual.stream_end.get()?;
     (row.figures.syn_segments > 0).then_some(fin - 1)

@@ -1,15 +1,15 @@
 //! Reassembles AAL5 PDUs (ITU-T I.363.5) from 53-byte ATM cells, separately for each virtual channel.
 //!
 //! A PDU can lose a cell or have a wrong CRC. The receiver's adaptation layer then discards the PDU. This module still
-//! returns the PDU and marks it as damaged. Otherwise its segment would count as "not captured", although the capture
-//! contains most of it.
+//! returns the PDU and marks it as damaged. Without it, the segment in the PDU would count as "not captured", although
+//! the capture contains most of the segment.
 
 use std::collections::VecDeque;
 
 use super::segment::AtmFacts;
 
 pub(super) const CELL_BYTES: usize = 48;
-/// Length of the trailer in bytes. Its fields are CPCS-UU, CPI, length and CRC-32.
+/// Length of the trailer in bytes: CPCS-UU, CPI, length and CRC-32.
 const TRAILER_BYTES: usize = 8;
 /// Maximum number of cells in a PDU. The 16-bit length field allows a payload of 65,535 bytes. The trailer and the
 /// padding come on top.

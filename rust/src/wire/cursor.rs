@@ -6,7 +6,7 @@ use crate::capture::LinkType;
 pub(crate) struct Cursor<'a> {
     /// The captured bytes of this part.
     pub(super) data: &'a [u8],
-    /// Length of this part on the wire. It is never less than the number of captured bytes.
+    /// Length of this part on the wire, which is never less than the number of captured bytes.
     pub(super) wire_bytes: usize,
     /// How reliable the bytes are. A damaged frame must contain an IPv4 header with a correct checksum.
     pub(super) trust: Trust,

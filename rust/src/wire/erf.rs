@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
 
-/// This bit of the type field is set if extension headers follow.
+/// The bit of the type field that is set if extension headers follow.
 const EXTENSION_HEADERS: u8 = 0x80;
 /// Length of the record header: time, type, flags, lengths and loss counter.
 const HEADER_BYTES: usize = 16;
@@ -27,7 +27,7 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
         more = cursor.take::<8>("ERF extension header")?[0] & EXTENSION_HEADERS;
     }
     let record = match kind & !EXTENSION_HEADERS {
-        // Record types 1, 10, 15 and 19 contain HDLC. Its first byte distinguishes PPP and Cisco HDLC.
+        // Record types 1, 10, 15 and 19 contain HDLC, whose first byte distinguishes PPP and Cisco HDLC.
         1 | 10 | 15 | 19 => Record::Layer(Layer::HDLC),
         5 | 17 => {
             cursor.take::<4>("ERF channel header")?;

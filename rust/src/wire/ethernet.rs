@@ -28,8 +28,8 @@ pub(super) fn ethernet_ii(cursor: &mut Cursor<'_>) -> Result<u16, Stop> {
     Ok(u16::from_be_bytes([header[12], header[13]]))
 }
 
-/// Reads a frame with a length instead of a type. This is an 802.3 frame, or a frame of Cisco's Inter-Switch Link
-/// (ISL). An ISL header begins with a special multicast address; a whole Ethernet frame follows its 26 bytes.
+/// Reads a frame with a length instead of a type: an 802.3 frame, or a frame of Cisco's Inter-Switch Link (ISL). An ISL
+/// header begins with a special multicast address; a whole Ethernet frame follows its 26 bytes.
 #[cold]
 fn short(header: &[u8; 14], value: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ISL_REST_BYTES: usize = 26 - 14;

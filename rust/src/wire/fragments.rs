@@ -43,7 +43,7 @@ struct Key {
     source: [u64; 2],
     destination: [u64; 2],
     identification: u32,
-    /// IP protocol number. It is 0 for IPv6, where the protocol number does not distinguish datagrams (RFC 8200, 4.5).
+    /// IP protocol number, or 0 for IPv6, where the protocol number does not distinguish datagrams (RFC 8200, 4.5).
     protocol: u8,
 }
 
@@ -70,7 +70,7 @@ struct Datagram {
     first_frame: u64,
     /// Length of the datagram's payload. The last fragment reveals it.
     total_bytes: Option<usize>,
-    /// The fragments in order of their offsets. They do not overlap.
+    /// The fragments in order of their offsets, without overlap.
     parts: Vec<Part>,
     /// The received runs in order of their offsets.
     runs: Vec<Run>,
@@ -267,8 +267,8 @@ impl Datagram {
 
     /// Records received bytes. Returns false if all of them have arrived before.
     ///
-    /// As in Linux, only a fragment at the end of the last run extends a run. A fragment can repeat several earlier
-    /// fragments. It is recognized as a duplicate only if those fragments arrived in order.
+    /// As in Linux, only a fragment at the end of the last run extends a run. A fragment that repeats several earlier
+    /// fragments is therefore recognized as a duplicate only if the earlier fragments arrived in order.
     fn add_run(&mut self, start: usize, end: usize) -> Result<bool, Broken> {
         let at = self.runs.partition_point(|run| run.end <= start);
         match self.runs.get(at) {

@@ -32,8 +32,8 @@ pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
 
 /// Reads an IPv4 header.
 ///
-/// The total length is 0 in packets that were captured before segmentation offload, and with BIG TCP. Their length is
-/// that of the frame. The frame length also applies if the total length exceeds it, as in Wireshark.
+/// The total length is 0 in packets that were captured before segmentation offload, and with BIG TCP. The length of
+/// such a packet is that of the frame. The frame length also applies if the total length exceeds it, as in Wireshark.
 #[inline]
 pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
@@ -134,7 +134,7 @@ pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Sto
         FRAGMENT => {
             let head = cursor.take::<8>("IPv6 fragment header")?;
             let fragment = u16::from_be_bytes([head[2], head[3]]);
-            // An atomic fragment (RFC 6946) has offset 0 and no "more fragments" flag. It is a complete packet.
+            // An atomic fragment (RFC 6946) has offset 0 and no "more fragments" flag, and is a complete packet.
             if fragment & 0xfff9 == 0 {
                 return Ok(Layer::IpProtocol(head[0]));
             }

@@ -71,7 +71,7 @@ pub(crate) enum Layer {
     },
     Erspan3,
     Wccp,
-    /// UDP. Its payload is possibly a tunnel.
+    /// UDP, whose payload is possibly a tunnel.
     Udp,
     Vxlan,
     Geneve,
@@ -97,14 +97,14 @@ pub(crate) enum Layer {
 impl Layer {
     /// An IEEE 802.11 frame in its transmitted form.
     pub(super) const WIFI: Self = Self::Wifi { padded: false, opened: false };
-    /// An IEEE 802.11 frame that the card has decrypted. Its header still says that it is encrypted.
+    /// An IEEE 802.11 frame that the card has decrypted, although its header still says that it is encrypted.
     pub(super) const WIFI_OPENED: Self = Self::Wifi { padded: false, opened: true };
     /// HDLC framing without a recorded direction.
     pub(super) const HDLC: Self = Self::Hdlc { sent: None };
     /// PPP without a recorded direction.
     pub(super) const PPP: Self = Self::Ppp { sent: None };
 
-    /// The name of the layer in a path. It is `None` if a later layer is more specific.
+    /// The name of the layer in a path, or `None` if a later layer is more specific.
     fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::Ethernet => "eth",

@@ -82,8 +82,7 @@ pub struct Dissector {
     wifi_fragments: WifiFragments,
     cells: Cells,
     decompressor: Decompressor,
-    /// Stops of single packets, with frame numbers. They come only from frames that contain or complete several
-    /// packets.
+    /// Stops of single packets, with frame numbers, from frames that contain or complete several packets.
     asides: Vec<(Stop, u64)>,
     paths: Paths,
 }
@@ -125,11 +124,11 @@ impl Dissector {
 
     /// Dissects a frame and adds its TCP segment or UDP datagram to `packets`.
     ///
-    /// An 802.11 frame can contain several packets, and an ATM cell can end two PDUs. All their packets are added. A
-    /// reassembled packet gets the number of the frame that completes it, as in Wireshark.
+    /// An 802.11 frame can contain several packets, and an ATM cell can end two PDUs. All packets of such a frame are
+    /// added. A reassembled packet gets the number of the frame that completes it, as in Wireshark.
     ///
-    /// A PDU can lose its last cell. It is then recognized only at the end of the channel's next PDU. Its packet still
-    /// has the frame number and time of the PDU's own last captured cell.
+    /// A PDU that has lost its last cell is recognized only at the end of the channel's next PDU. The packet of this
+    /// PDU still has the frame number and time of the PDU's own last captured cell.
     ///
     /// # Errors
     /// A [`Stop`] with the reason why the frame gave no packet.
@@ -202,7 +201,7 @@ impl Dissector {
         }
     }
 
-    /// Reads an ERF record. It contains a packet, a PDU, or a cell.
+    /// Reads an ERF record, which contains a packet, a PDU, or a cell.
     fn record(&mut self, cursor: &mut Cursor<'_>, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
         /// Largest payload type of a user cell. An odd payload type marks the last cell of a PDU (I.361, 2.2.4).
         const MAX_USER_TYPE: u8 = 3;
@@ -255,8 +254,8 @@ impl Dissector {
     }
 
     fn pdu(&mut self, pdu: &aal5::Pdu, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Stop> {
-        // A damaged PDU was longer when it was sent. Its sent length is in the trailer. If the trailer is lost, the
-        // length in the IP header is the only one.
+        // A damaged PDU was longer when it was sent. The trailer contains the sent length. If the trailer is lost, only
+        // the IP header contains a length.
         let (wire_bytes, trust) = match (pdu.damaged, pdu.payload_bytes) {
             (false, _) => (pdu.data.len(), Trust::Whole),
             (true, Some(length)) => (length.max(pdu.data.len()), Trust::LengthOnly),

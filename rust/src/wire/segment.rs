@@ -38,8 +38,8 @@ impl FlowKey {
     #[inline]
     #[must_use]
     pub(crate) fn part(&self, bits: u32) -> u8 {
-        // These odd factors with irregular bits come from the golden ratio and SplitMix64. They make the high bits of
-        // the result depend on all bits of the key.
+        // The odd factors with irregular bits come from the golden ratio and SplitMix64. With these factors, the high
+        // bits of the result depend on all bits of the key.
         let low = (self.low[0] ^ self.low[1]).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let high = (self.high[0] ^ self.high[1]).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (low ^ high ^ self.ports).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -205,7 +205,7 @@ pub enum FastOpen {
     Cookie,
 }
 
-/// The TCP options that the analysis uses. `None` stands for an absent option.
+/// The TCP options that the analysis uses, with `None` for an absent option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Maximum segment size (RFC 9293, 3.7.1).

@@ -203,8 +203,8 @@ pub(super) fn ether_ip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if header[0] >> 4 == VERSION { Ok(Layer::Ethernet) } else { Err(Stop::NotTcp) }
 }
 
-/// Reads MPLS labels down to the bottom of the stack. The first four bits after the labels show the next protocol. They
-/// are 4 or 6 for IP. They are 0 for the control word of a pseudowire (RFC 4385), which mostly carries Ethernet.
+/// Reads MPLS labels down to the bottom of the stack. The first four bits after the labels show the next protocol: 4 or
+/// 6 for IP, and 0 for the control word of a pseudowire (RFC 4385), which mostly carries Ethernet.
 pub(super) fn mpls(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const BOTTOM: u8 = 1;
     while cursor.take::<4>("MPLS label")?[2] & BOTTOM == 0 {}

@@ -166,7 +166,7 @@ pub(super) fn teredo(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Whether the data looks like AYIYA (Anything In Anything). Its header has an identity and a signature of variable
+/// Whether the data looks like AYIYA (Anything In Anything), whose header has an identity and a signature of variable
 /// length, and the content's IP protocol number.
 fn is_ayiya(data: &[u8]) -> bool {
     const FORWARD: u8 = 1;

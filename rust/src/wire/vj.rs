@@ -81,7 +81,7 @@ impl Decompressor {
     }
 }
 
-/// Reads a packet with an uncompressed header. Its headers become the connection's state.
+/// Reads a packet with an uncompressed header, whose fields become the connection's state.
 fn uncompressed(line: Option<&mut Line>, cursor: &Cursor<'_>) -> Result<Vec<u8>, Stop> {
     let mut packet = cursor.data.to_vec();
     let Some(protocol) = packet.get_mut(PROTOCOL_AT) else {
@@ -225,8 +225,8 @@ fn fold(sum: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// An uncompressed packet without payload from 10.0.0.1:1 to 10.0.0.2:2. It has sequence number 1000,
-    /// acknowledgment number 5000, window 100, IP identification 7 and connection number 3.
+    /// An uncompressed packet without payload from 10.0.0.1:1 to 10.0.0.2:2, with sequence number 1000, acknowledgment
+    /// number 5000, window 100, IP identification 7 and connection number 3.
     fn uncompressed_header() -> Vec<u8> {
         let mut ip = [0x45, 0, 0, 40, 0, 7, 0, 0, 64, tcp::PROTOCOL, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
         [ip[10], ip[11]] = (!(fold(sum(&ip)) as u16)).to_be_bytes();

@@ -11,7 +11,7 @@ use super::{atm, ethernet, ip, link, tcp, tunnel, udp, wifi};
 pub(super) struct Innermost {
     pub ip: IpFacts,
     pub endpoints: IpEndpoints,
-    /// Source and destination port of UDP. `None` for TCP, whose header is read later.
+    /// Source and destination port of UDP, or `None` for TCP, whose header is read later.
     pub udp_ports: Option<(u16, u16)>,
 }
 

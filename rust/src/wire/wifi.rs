@@ -18,10 +18,10 @@ pub(super) fn radiotap(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Wifi { padded: flags & PADDED != 0, opened: false })
 }
 
-/// This radiotap flag is set if the frame ends with its checksum.
+/// The radiotap flag of a frame that ends with its checksum.
 const CHECKSUM: u8 = 0x10;
 const CHECKSUM_BYTES: usize = 4;
-/// This radiotap flag is set if the 802.11 header is padded to a multiple of four bytes.
+/// The radiotap flag of a frame whose 802.11 header is padded to a multiple of four bytes.
 const PADDED: u8 = 0x20;
 
 /// The flags in a radiotap header, or 0 if the header has no flags. `fields` begins with bitmap words. The time follows
@@ -43,8 +43,8 @@ pub(super) fn prism(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.starts_with(&AVS_MAGIC) {
         return avs(cursor);
     }
-    // Old drivers omitted the Prism header. Such a header begins with 0x41 or 0x44 as a 32-bit number in either byte
-    // order. An 802.11 data frame begins with other bytes.
+    // Old drivers omitted the Prism header. A Prism header begins with 0x41 or 0x44 as a 32-bit number in either byte
+    // order, and an 802.11 data frame begins with other bytes.
     if !matches!(cursor.data, [0x41 | 0x44, 0, 0, 0, ..] | [0, 0, 0, 0x41 | 0x44, ..]) {
         return Ok(Layer::WIFI);
     }
@@ -52,7 +52,7 @@ pub(super) fn prism(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::WIFI)
 }
 
-/// The magic number of an AVS header, without the last four bits. They contain the version.
+/// The magic number of an AVS header, without the last four bits, which contain the version.
 const AVS_MAGIC: [u8; 3] = [0x80, 0x21, 0x10];
 
 /// Reads an AVS header: magic number, version, length of the header, other fields.
@@ -132,8 +132,7 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
 }
 
 /// Returns the next packet of an A-MSDU: two addresses, length, LLC and SNAP, and padding to a multiple of four bytes
-/// (IEEE 802.11, 9.3.2.2). The result is `None` if the rest is too short for a packet. This rest is possibly the
-/// frame's checksum.
+/// (IEEE 802.11, 9.3.2.2). The result is `None` if the rest is too short for a packet, such as the frame's checksum.
 pub(super) fn subframe<'a>(cursor: &mut Cursor<'a>) -> Option<Result<Cursor<'a>, Stop>> {
     const HEADER: &str = "A-MSDU subframe header";
     const HEADER_BYTES: usize = 14;
@@ -155,8 +154,8 @@ pub(super) fn subframe<'a>(cursor: &mut Cursor<'a>) -> Option<Result<Cursor<'a>,
     Some(if part.wire_bytes < length { Err(Stop::Malformed(HEADER)) } else { Ok(part) })
 }
 
-/// Reads the initialization vector. It has 4 bytes for WEP, and 8 bytes for TKIP and CCMP. One of its bits reveals the
-/// length.
+/// Reads the initialization vector, which has 4 bytes for WEP, and 8 bytes for TKIP and CCMP. One bit of the vector
+/// shows the length.
 fn initialization_vector(cursor: &mut Cursor<'_>) -> Result<(), Stop> {
     const EXTENDED: u8 = 0x20;
     if cursor.take::<4>("802.11 initialization vector")?[3] & EXTENDED != 0 {

@@ -167,7 +167,7 @@ fn a_wrong_checksum_is_damage_after_all_frames() {
 
 #[test]
 fn a_window_above_the_limit_is_refused_before_memory_is_taken() {
-    // zstd: not a single segment, window descriptor 0xA0. This means a window of 2^(10+20) bytes.
+    // zstd: not a single segment; the window descriptor 0xA0 means 2^(10+20) bytes.
     let error = read_bytes([&0xFD2F_B528_u32.to_le_bytes()[..], &[0x00, 0xA0, 1, 0, 0]].concat()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unsupported, "{error}");
     // xz: a dictionary of 1 GiB (property byte 36).
@@ -212,7 +212,7 @@ fn a_cut_gzip_file_gives_all_that_can_be_inflated() {
     let packed = gzip(&plain);
     for cut in (20..packed.len()).step_by(997) {
         let mut inflated = Vec::new();
-        // flate2's own reader gives the expected bytes. It ends with an error here, too.
+        // flate2's own reader gives the expected bytes, and ends with an error here, too.
         let _ = flate2::read::GzDecoder::new(&packed[..cut]).read_to_end(&mut inflated);
         let whole_frames = inflated.len().saturating_sub(24) / 1016;
         match read_bytes(packed[..cut].to_vec()) {

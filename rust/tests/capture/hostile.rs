@@ -1,5 +1,5 @@
-//! Captures that are truncated at every byte, and captures with changed bytes. They return the complete frames, then
-//! one clear error, and never panic.
+//! Captures that are truncated at every byte, and captures with changed bytes, return the complete frames, then one
+//! clear error, and never panic.
 
 use std::sync::LazyLock;
 
@@ -56,7 +56,7 @@ fn pcapng_sample() -> Sample {
     sample
 }
 
-/// An ERF file has no header. Its first record identifies it.
+/// An ERF file has no header, so its first record identifies it.
 fn erf_sample() -> Sample {
     let record = |kind, extensions: &[[u8; 8]], bytes| {
         let erf = Erf { extensions: extensions.to_vec(), fraction: 1 << 30, ..Erf::of(kind) };

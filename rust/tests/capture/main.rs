@@ -1,4 +1,4 @@
-//! Tests of capture files. They are handwritten, truncated and damaged at every byte, or compared with Wireshark's
+//! Tests of capture files that are handwritten, truncated and damaged at every byte, or compared with Wireshark's
 //! tools.
 
 #![expect(

@@ -218,8 +218,7 @@ impl Read for Trickle {
     }
 }
 
-/// The number of records that Wireshark checks before it recognizes a file as ERF. It is set to the number of this
-/// engine.
+/// The number of records that Wireshark checks before it recognizes a file as ERF, set to the number of this engine.
 const ERF_RECORDS: (&str, &str) = ("ERF_RECORDS_TO_CHECK", "3");
 
 /// Whether all comparisons must run (`CI=true`).

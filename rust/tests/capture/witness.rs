@@ -6,7 +6,7 @@ use tcptrace_lab_core::capture::Capture;
 
 use crate::support::*;
 
-/// Link types whose pseudo-header Wireshark removes. It reports smaller lengths for them.
+/// Link types whose pseudo-header Wireshark removes, so that it reports smaller lengths.
 const SUNATM: u32 = 123;
 const ERF: u32 = 197;
 

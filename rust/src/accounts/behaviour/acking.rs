@@ -8,8 +8,8 @@ use crate::connection::DirectionState;
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// An ACK counts as delayed if it is more than 2 ms later than the fastest ACKs. This limit is a heuristic: a host
-/// answers within microseconds, but scheduling can take milliseconds.
+/// An ACK counts as delayed if it is more than 2 ms later than the fastest ACKs (a heuristic: a host answers within
+/// microseconds, but scheduling can take milliseconds).
 const PROMPT_NS: i64 = 2_000_000;
 /// The shortest segment that Linux counts as full-sized when it decides whether to send an ACK (`TCP_MIN_RCVMSS`).
 const MIN_FULL_BYTES: u32 = 536;
@@ -43,7 +43,7 @@ pub struct Acking {
 }
 
 impl Acking {
-    /// Number of delayed ACKs by delay, in buckets of 2 ms up to the longest delay. `None` without delayed ACKs.
+    /// Number of delayed ACKs by delay, in buckets of 2 ms up to the longest delay, or `None` without delayed ACKs.
     #[must_use]
     pub fn delays(&self) -> Option<&[u16]> {
         let delays = self.delays.as_deref()?;
@@ -52,7 +52,7 @@ impl Acking {
     }
 
     /// The concentration of the delayed ACKs at one phase of a 200 ms timer (mean resultant length, Rayleigh's test).
-    /// It is 1 if all ACKs have the same phase. Without such a timer, it is about 1/√n for n ACKs.
+    /// The concentration is 1 if all ACKs have the same phase, and about 1/√n for n ACKs without such a timer.
     #[must_use]
     pub fn concentration(&self) -> Option<f64> {
         (self.delayed_acks > 0).then(|| self.heartbeat.0.hypot(self.heartbeat.1) / f64::from(self.delayed_acks))

@@ -12,7 +12,7 @@ pub(crate) struct Event<'a> {
     pub kind: Kind,
     /// What triggered the segment, if it is a retransmission.
     pub retransmit_trigger: Option<RetransmitTrigger>,
-    /// The acknowledged offset. `None` for a damaged segment, because its receiver discards it.
+    /// The acknowledged offset, or `None` for a damaged segment, because its receiver discards it.
     pub ack: Option<i64>,
     /// Bytes in flight from this sender before the segment.
     pub in_flight: Option<i64>,

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::{Segment, TcpFlags};
 
-/// Minimum number of steps between successive identifications for a verdict. This is a heuristic, as in
-/// `flows/datagram_ids.rs`.
+/// Minimum number of steps between successive identifications for a verdict (a heuristic, as in
+/// `flows/datagram_ids.rs`).
 const MIN_STEPS: u32 = 10;
-/// Missing numbers count as missing packets if at least 9 of 10 numbers are present. With fewer numbers, the counter
-/// possibly numbers packets to other hosts too. This limit is a heuristic.
+/// Missing numbers count as missing packets if at least 9 of 10 numbers are present (a heuristic). With fewer numbers,
+/// the counter possibly numbers packets to other hosts too.
 const COUNTED_TENTHS: i64 = 9;
-/// A gap in the numbers is a possible loss if at least 6 of 10 numbers are present. This heuristic allows for a path
-/// that loses a fifth of the packets, and some of their retransmissions.
+/// A gap in the numbers is a possible loss if at least 6 of 10 numbers are present (a heuristic). The limit allows for
+/// a path that loses a fifth of the packets, and some of their retransmissions.
 const POSSIBLE_TENTHS: i64 = 6;
 /// Largest step of a counter. A larger step means that the counter did not number the packet. For example, Linux
 /// numbers packets without a socket differently (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
@@ -27,7 +27,7 @@ const SMALL_STEP: u16 = 1_000;
 /// The identifications of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Numbering {
-    /// The counter's next identification. `None` before the first packet.
+    /// The counter's next identification, or `None` before the first packet.
     next: Option<u16>,
     /// Position of `next` in the counter's sequence. The first packet has position 0.
     place: i32,
@@ -79,7 +79,7 @@ impl Numbering {
         std::mem::take(&mut self.left_out).into()
     }
 
-    /// Number of missing packets. `None` if the identifications do not show it.
+    /// Number of missing packets, or `None` if the identifications do not show it.
     #[must_use]
     pub fn missing(&self) -> Option<i64> {
         self.are_present(COUNTED_TENTHS).then_some((self.numbers() - i64::from(self.seen)).max(0))

@@ -35,7 +35,7 @@ pub struct Behaviour {
     pub reaction: Reaction,
     pub sending: Sending,
     pub numbering: Numbering,
-    /// `None` if the host never acknowledged data.
+    /// The ACKs of the host, or `None` if it never acknowledged data.
     pub acking: Option<Box<Acking>>,
     pub syn: Option<SynShape>,
     pub min_window_scale: u8,

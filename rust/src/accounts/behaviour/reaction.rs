@@ -6,12 +6,12 @@ use crate::connection::{Kind, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Reaction times of a host. A reaction time begins when a segment for the host is captured. It ends when the host
-/// proves that this segment has arrived. The proof is an echoed timestamp (RFC 7323, 3), or data beyond the peer's
-/// previous window. The ACK of data is a proof too, but counts as an RTT sample instead.
+/// Reaction times of a host. A reaction time begins when a segment for the host is captured. The reaction time ends
+/// when the host proves that this segment has arrived. The proof is an echoed timestamp (RFC 7323, 3), or data beyond
+/// the peer's previous window. The ACK of data is a proof too, but counts as an RTT sample instead.
 ///
-/// A reaction takes at least the round trip from the capture point to the host. The shortest one is therefore the best
-/// estimate of this round trip.
+/// A reaction takes at least the round trip from the capture point to the host. The shortest reaction is therefore the
+/// best estimate of this round trip.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Reaction {
     /// The shortest reaction time.
@@ -67,7 +67,7 @@ impl Reaction {
         }
         let Some(ack) = ack else { return };
         let edge = window_bytes.map(|window_bytes| ack.saturating_add(i64::from(window_bytes)));
-        // Without a known window scale, a nonzero window has no known right edge. It only shows that a zero window has
+        // Without a known window scale, a nonzero window has no known right edge, and only shows that a zero window has
         // opened.
         if edge.map_or(self.edge.is_some(), |edge| edge > self.edge.value()) {
             self.edge_before = self.edge;

@@ -12,7 +12,7 @@ use crate::wire::TcpFlags;
 /// without free send memory sends what it has, even with Nagle's algorithm (`tcp_sendmsg_locked`, `wait_for_space`).
 /// Linux's minimum send memory is 4,608 bytes (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;
-/// The smallest send buffer that this analysis expects, in bytes. It is the default of 4.2BSD.
+/// The smallest send buffer that this analysis expects, in bytes: the default of 4.2BSD.
 pub(crate) const MIN_BUFFER_BYTES: i64 = 2048;
 /// A reaction within 0.2 ms means that the capture was taken at the host. The host alone needs about this time. The
 /// limit is a heuristic.

@@ -23,7 +23,7 @@ impl SynShape {
         Self { kinds: segment.options.kinds, window_bytes: segment.window, ttl: segment.ip.ttl }
     }
 
-    /// The names of the options in order, such as `mss,sackOK,TS,nop,wscale`. Empty without options.
+    /// The names of the options in order, such as `mss,sackOK,TS,nop,wscale`; empty without options.
     #[must_use]
     pub fn option_names(&self) -> String {
         let kinds = (0..16).map(|at| (self.kinds >> (4 * at) & 15) as usize).take_while(|kind| *kind > 0);

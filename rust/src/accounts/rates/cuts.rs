@@ -14,8 +14,8 @@ use crate::nullable::Nullable;
 const CLUSTER_BYTES: i64 = 1024;
 /// Up to 1/8 of a full-sized segment is too little data for a packet of its own.
 const REST_PART: i64 = 8;
-/// Two segments less than 10 ms apart belong to the same message. This limit is a heuristic: slow hosts need a few
-/// milliseconds per segment.
+/// Two segments less than 10 ms apart belong to the same message (a heuristic: slow hosts need a few milliseconds per
+/// segment).
 const SAME_MESSAGE_NS: i64 = 10_000_000;
 /// An ACK releases the segments that follow it within 1 ms.
 const RELEASED_NS: i64 = 1_000_000;
@@ -27,8 +27,8 @@ const WAIT_NS: i64 = 10_000_000;
 #[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Cuts {
     pub messages: u32,
-    /// Number of cuts. A cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`. It also follows a
-    /// full-sized segment before the tiny rest of a message.
+    /// Number of cuts. A cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`, or a full-sized
+    /// segment before the tiny rest of a message.
     pub segments: u32,
     /// Offset of the first cut in its message. The value is 0 if the messages differ.
     pub at_bytes: u32,
@@ -106,8 +106,8 @@ impl Cuts {
     }
 }
 
-/// Whether the segment continues the message. Such a segment is sent immediately after the previous one, or immediately
-/// after an ACK.
+/// Whether the segment continues the message: it is sent immediately after the previous segment, or immediately after
+/// an ACK.
 #[inline]
 fn continues_message(left: &Left<'_>) -> bool {
     let held = left.held;

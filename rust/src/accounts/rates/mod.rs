@@ -1,9 +1,9 @@
 //! How fast the sender can send, and how fast the receiver can accept data, if nothing else limits them. Bursts show
 //! the sender's rate. Queued data shows the rate of the receiver, or of the path to it.
 //!
-//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these rates λ and
-//! μ and measure them on hosts without other load. In a capture, only some periods show them. This module adds up the
-//! bytes and the time of these periods. [`crate::hosts`] draws the conclusions.
+//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call the two rates λ
+//! and μ and measure them on hosts without other load. In a capture, only some periods show the rates. `Rates` adds up
+//! the bytes and the time of these periods. [`crate::hosts`] draws the conclusions.
 
 mod cuts;
 mod drain;
@@ -22,11 +22,11 @@ use drain::{Drain, Reading};
 /// Minimum number of data segments for rate measurements. Shorter directions have too few samples. In large captures,
 /// most directions are shorter, so this limit saves memory.
 pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
-/// A wait ends a burst if it exceeds both 10 ms and two round trips. It is then a pause of the application. This limit
-/// is a heuristic for LANs.
+/// A wait is a pause of the application and ends a burst if it exceeds both 10 ms and two round trips (a heuristic for
+/// LANs).
 const PAUSE_NS: i64 = 10_000_000;
-/// With room in the congestion window, an ACK releases segments only within 0.1 ms. This limit is a heuristic: a kernel
-/// needs only a fraction of this time to send after an ACK.
+/// With room in the congestion window, an ACK releases segments only within 0.1 ms (a heuristic: a kernel needs only a
+/// fraction of this time to send after an ACK).
 const AFTER_ACK_NS: i64 = 100_000;
 /// Without such room, an ACK can release segments within 0.2 ms or 1/4 of the round trip, whichever is longer. A
 /// blocked application needs time to wake up and to write.
@@ -121,7 +121,7 @@ mod tests {
     use super::{Left, Passed, Rates};
     use crate::sender::Wait;
 
-    /// A full-sized segment after a flight of 10,000 bytes. It was sent `wait_ns` after the previous segment and
+    /// A full-sized segment after a flight of 10,000 bytes, sent `wait_ns` after the previous segment and
     /// `since_ack_ns` after an ACK.
     fn after(wait_ns: i64, since_ack_ns: Option<i64>) -> Wait {
         Wait {

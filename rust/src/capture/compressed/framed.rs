@@ -19,13 +19,13 @@ const LZ4_MAGIC: u32 = 0x184D_2204;
 /// Magic number of an lz4 frame in the legacy format (LZ4 frame format 1.6, "Legacy frame"). A legacy frame ends where
 /// the file ends.
 const LZ4_LEGACY_MAGIC: u32 = 0x184C_2102;
-/// The first of 16 magic numbers for skippable frames, which contain no data. They differ only in the last four bits.
-/// zstd and lz4 share them (RFC 8878, 3.1.2).
+/// The first of 16 magic numbers for skippable frames, which contain no data. The 16 numbers differ only in the last
+/// four bits, and are the same in zstd and lz4 (RFC 8878, 3.1.2).
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 const SKIPPABLE_MASK: u32 = 0xFFFF_FFF0;
 
-/// An empty raw block with the mark of a last block (RFC 8878, 3.1.1.2), and space for a checksum. It makes the decoder
-/// of a truncated frame return the data in its window.
+/// An empty raw block with the mark of a last block (RFC 8878, 3.1.1.2), and space for a checksum. For this block, the
+/// decoder of a truncated frame returns the data in its window.
 const ZSTD_LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 /// The fault if bytes between two frames or after the last frame are not a frame.
@@ -49,12 +49,12 @@ enum Place {
 }
 
 pub(super) struct Framed {
-    /// The lz4 decoder. It owns the compressed bytes, even while a zstd frame is read.
+    /// The lz4 decoder, which owns the compressed bytes even while a zstd frame is read.
     lz4: Lz4<Raw>,
     zstd: Zstd,
     place: Place,
     name: Option<&'static str>,
-    /// This fault is reported as soon as the zstd decoder has returned all its bytes.
+    /// A fault to report after all bytes of the zstd decoder.
     pending: Option<Fault>,
 }
 

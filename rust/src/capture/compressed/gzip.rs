@@ -19,8 +19,8 @@ enum Place {
     End,
 }
 
-/// The gzip decoder, built on `Decompress` of the crate flate2. That crate's `MultiGzDecoder` has two drawbacks. It
-/// drops bytes that were decoded in the same call as the damage, and it rejects any bytes after the last member.
+/// The gzip decoder, built on `Decompress` of the crate flate2. flate2's `MultiGzDecoder` would drop bytes that were
+/// decoded in the same call as the damage. `MultiGzDecoder` also rejects any bytes after the last member.
 pub(super) struct Gzip {
     pub(super) raw: Raw,
     inflate: Decompress,
@@ -47,8 +47,8 @@ impl Gzip {
         }
     }
 
-    /// Looks for another member. As in the gzip program, zeros after the last member (tape padding) are ignored. Other
-    /// bytes are ignored too, but reported.
+    /// Looks for another member. As in the gzip program, bytes after the last member are ignored. Bytes other than
+    /// zeros (tape padding) are reported.
     fn next_member(&mut self) {
         match self.raw.peek(2) {
             [0x1f, 0x8b, ..] => {

@@ -52,7 +52,7 @@ enum Decoding {
 pub(super) struct Decoder {
     decoding: Decoding,
     produced: u64,
-    /// This fault is reported after all bytes before it.
+    /// A fault to report after all bytes before it.
     fault: Option<Fault>,
 }
 

@@ -7,7 +7,7 @@ use super::raw::Raw;
 use super::step::{MAX_WINDOW_BYTES, Step};
 use crate::error::ErrorKind;
 
-/// Memory of the decoder besides its window, in bytes. Its probability tables take less than 64 KiB.
+/// Memory of the decoder besides its window, in bytes. The decoder's probability tables take less than 64 KiB.
 const DECODER_BYTES: u64 = 1 << 20;
 
 /// The compressed length must not exceed 5/4 of the decompressed length by more than this number of bytes. The decoder
@@ -15,8 +15,8 @@ const DECODER_BYTES: u64 = 1 << 20;
 /// memory. A real xz file is hardly longer than its content.
 const OVERHEAD_BYTES: u64 = 16 << 20;
 
-/// The xz decoder, built on the push interface of the crate. This interface returns all bytes before a truncation.
-/// `XzReader` of the crate returns only whole chunks of up to 2 MiB.
+/// The xz decoder, built on the crate's push interface, which returns all bytes before a truncation. The crate's
+/// `XzReader` returns only whole chunks of up to 2 MiB.
 pub(super) struct Xz {
     pub(super) raw: Raw,
     stream: XzStream,

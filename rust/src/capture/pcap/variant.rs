@@ -74,8 +74,8 @@ impl Variant {
             }
             Magic::Microseconds if lengths != Lengths::CapturedFirst => Self { lengths, ..MICROSECONDS },
             Magic::Microseconds => {
-                // The first check uses only the bytes that came with the file header. Otherwise the reader of a live
-                // pipe would wait for three records.
+                // The first check uses only the bytes that came with the file header, so that the reader of a live pipe
+                // does not wait for three records.
                 if MICROSECONDS.implausibility(header, blocks, false) == 0 {
                     return MICROSECONDS;
                 }

@@ -23,13 +23,14 @@ enum Unit {
 pub(super) struct Clock {
     unit: Unit,
     offset_s: i64,
-    /// Nanoseconds per tick. Present if one multiplication converts ticks to time.
+    /// Nanoseconds per tick, or `None` if one multiplication cannot convert ticks to time.
     factor: Option<u64>,
 }
 
 impl Clock {
     /// A clock from the values of `if_tsresol` and `if_tsoffset`. The highest bit of `resolution` selects the base: a
-    /// tick is 10^-n s if the bit is 0, and 2^-n s if it is 1. The other bits are n. `None` means microseconds.
+    /// tick is 10^-n s if the bit is 0, and 2^-n s if it is 1. The other bits are n. Without `resolution`, a tick is a
+    /// microsecond.
     pub(super) fn new(resolution: Option<u8>, offset_s: i64) -> Self {
         let unit = match resolution {
             Some(value) if value & 0x80 != 0 => Unit::Binary(value & 0x7F),
@@ -45,7 +46,7 @@ impl Clock {
         Self { unit, offset_s, factor }
     }
 
-    /// The time at `ticks`, rounded down to a nanosecond. `None` if it does not fit into 64 bits (before 1677, after
+    /// The time at `ticks`, rounded down to a nanosecond, or `None` if it does not fit into 64 bits (before 1677, after
     /// 2262).
     #[inline]
     pub(super) fn ns(&self, ticks: u64) -> Option<i64> {

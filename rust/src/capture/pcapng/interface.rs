@@ -34,7 +34,7 @@ impl Interface {
     }
 }
 
-/// The numbers of dropped packets. `None` stands for a count that the file does not report.
+/// The numbers of dropped packets, each `None` if the file does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drops {
     /// The number in the interface's last statistics block.
@@ -101,7 +101,7 @@ impl<'a> Iterator for Options<'a> {
 }
 
 impl Order {
-    /// A 64-bit option value. `None` if the value has another length.
+    /// A 64-bit option value, or `None` if the value has another length.
     pub(super) fn number(self, value: &[u8]) -> Option<u64> {
         value.try_into().ok().map(|bytes| self.u64(bytes))
     }

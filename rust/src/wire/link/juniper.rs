@@ -1,5 +1,5 @@
 //! Reads the headers of Juniper routers: a magic number, flags and optional extensions. Some link types add a cookie of
-//! the interface card. The cookies are not documented. They are read as in tcpdump and Wireshark, to which Juniper
+//! the interface card. The cookies are not documented, but read as in tcpdump and Wireshark, to which Juniper
 //! developers contributed.
 
 use super::super::cursor::{Cursor, Stop};
@@ -29,7 +29,7 @@ pub(super) fn is_juniper(link_type: LinkType) -> bool {
 
 struct Header {
     incoming: bool,
-    /// Juniper's protocol number. Present if the router removed the link-layer header.
+    /// Juniper's protocol number, if the router removed the link-layer header.
     protocol: Option<u8>,
 }
 
@@ -161,12 +161,12 @@ fn begins_with_ppp(data: &[u8]) -> bool {
     matches!(data, [0x00, 0x21 | 0x57, ..] | [0x02, 0x81 | 0x83, ..])
 }
 
-/// The cookie of a services card. Its first byte identifies the kind of card.
+/// The cookie of a services card, whose first byte identifies the kind of card.
 enum Cookie {
-    /// A link services card. Its cookie has four bytes.
+    /// A link services card, whose cookie has four bytes.
     LinkServices,
-    /// An adaptive services card. Its cookie has eight bytes: the upper half of the sixth byte is the protocol, and the
-    /// low bits of the fifth byte are the direction.
+    /// An adaptive services card, whose cookie has eight bytes. The upper half of the sixth byte is the protocol, and
+    /// the low bits of the fifth byte are the direction.
     AdaptiveServices { protocol: u8, direction: u8 },
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Llc)
 }
 
-/// Reads an ARCNET header in Linux's form: source, destination, two bytes of offset, protocol. This form has no
+/// Reads an ARCNET header in Linux's form: source, destination, two bytes of offset, protocol. Linux's form has no
 /// exception packets.
 pub(super) fn arcnet_linux(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<4>("ARCNET header")?;

@@ -1,4 +1,4 @@
-//! The names of link types in reports. They come from tcpdump.org's LINKTYPE registry, without the prefix `LINKTYPE_`.
+//! The names of link types in reports, from tcpdump.org's LINKTYPE registry without the prefix `LINKTYPE_`.
 
 use crate::capture::LinkType;
 

@@ -12,8 +12,8 @@ const SLL_802_3: u16 = 1;
 /// Protocol field of a Linux cooked header before an 802.2 frame, which has no Ethernet type.
 const SLL_802_2: u16 = 4;
 
-/// Reads a header of link type NULL. It is an address family in the capturing host's byte order. On the loopback
-/// interface of Linux 2.1, it is a PPP header.
+/// Reads a header of link type NULL: an address family in the capturing host's byte order, or a PPP header on the
+/// loopback interface of Linux 2.1.
 pub(super) fn null(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if cursor.data.starts_with(&[0xff, 0x03]) { Ok(Layer::PPP) } else { bsd_loopback(cursor) }
 }
@@ -45,13 +45,13 @@ fn address_family(family: u32) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads a Linux cooked header of 16 bytes. Its last field is the protocol.
+/// Reads a Linux cooked header of 16 bytes, whose last field is the protocol.
 pub(super) fn cooked(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<16>("Linux cooked header")?;
     Ok(cooked_protocol(u16::from_be_bytes([header[14], header[15]])))
 }
 
-/// Reads a Linux cooked header of version 2, which has 20 bytes. Its first field is the protocol.
+/// Reads a Linux cooked header of version 2, which has 20 bytes and begins with the protocol.
 pub(super) fn cooked_v2(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<20>("Linux cooked header")?;
     Ok(cooked_protocol(u16::from_be_bytes([header[0], header[1]])))
@@ -64,7 +64,7 @@ fn cooked_protocol(protocol: u16) -> Layer {
     }
 }
 
-/// Reads a header of OpenBSD's packet filter log. It begins with its length (without padding to four bytes) and an
+/// Reads a header of OpenBSD's packet filter log, which begins with its length (without padding to four bytes) and an
 /// address family.
 pub(super) fn pflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let &[length, family] = cursor.take::<2>("PFLOG header")?;
@@ -73,8 +73,8 @@ pub(super) fn pflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     address_family(u32::from(family))
 }
 
-/// Reads OpenBSD's header for decrypted `IPsec`: address family, security parameter index, flags. Both byte orders of
-/// the address family occur.
+/// Reads OpenBSD's header for decrypted `IPsec`: address family, security parameter index, flags. The address family
+/// occurs in both byte orders.
 pub(super) fn enc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let &[a, b, c, d, ..] = cursor.take::<12>("ENC header")?;
     let family = u32::from_be_bytes([a, b, c, d]);

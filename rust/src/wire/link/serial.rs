@@ -23,8 +23,8 @@ pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// Distinguishes the HDLC framing of PPP and of Cisco by the address byte. This byte is 15 or 143 in Cisco HDLC. In
-/// PPP, it is 255 or absent.
+/// Distinguishes the HDLC framing of PPP and of Cisco by the address byte. The address byte is 15 or 143 in Cisco HDLC,
+/// and 255 or absent in PPP.
 pub(crate) fn hdlc(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data.first() {
         Some(0x0f | 0x8f) => cisco_hdlc(cursor),

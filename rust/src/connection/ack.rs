@@ -47,7 +47,6 @@ pub(crate) struct Answer {
     pub dsack: bool,
 }
 
-/// Processes an ACK for the data of `data_sender`.
 #[inline(always)]
 pub(crate) fn acknowledge(
     segment: &Segment,
@@ -126,7 +125,6 @@ fn unseen_bytes(una: i64, ack: i64, data_sender: &mut DirectionState) -> i64 {
     in_holes + beyond
 }
 
-/// Compares an ACK and its SACK blocks with earlier retransmissions.
 #[cold]
 fn look_back(
     segment: &Segment,

@@ -168,7 +168,6 @@ impl DirectionState {
         segments == 1 && data_segments == 0 && syn_segments == 0 && fin_segments == 0
     }
 
-    /// Updates the maximum number of bytes in flight.
     #[inline]
     pub(crate) fn note_flight(&mut self) {
         if let Some(in_flight) = self.in_flight() {
@@ -243,10 +242,10 @@ impl DirectionState {
     /// Whether this host's longest segments are full-sized although the MSS is larger. The caller checks first that two
     /// of these segments were in flight at the same time.
     ///
-    /// A tunnel can keep segments below the MSS, even between hosts without SACK and timestamps. (libslirp subtracts 20
-    /// bytes too many for the headers.) The segments are not small ones, because Nagle's algorithm allows only one
-    /// small segment in flight. A second small segment is sent only if it is half of the largest window (4.4BSD,
-    /// `tcp_output`).
+    /// A tunnel can keep segments below the MSS, even between hosts without SACK and timestamps. For example, libslirp
+    /// subtracts 20 bytes too many for the headers. The segments are not small ones, because Nagle's algorithm allows
+    /// only one small segment in flight. A second small segment is sent only if it is half of the largest window
+    /// (4.4BSD, `tcp_output`).
     #[inline]
     fn are_full(longest: i64, max_window: u32) -> bool {
         longest * 2 < i64::from(max_window)
@@ -307,7 +306,6 @@ impl DirectionState {
         Some(u32::from(segment.window) << shift.min(MAX_WINDOW_SCALE))
     }
 
-    /// The retransmission history of this direction, which is created on first use.
     pub(crate) fn history_mut(&mut self) -> &mut History {
         self.history.get_or_insert_with(Box::default)
     }

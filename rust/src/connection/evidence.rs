@@ -84,7 +84,6 @@ pub enum RetransmitTrigger {
 }
 
 impl RetransmitTrigger {
-    /// The kind of segment for a retransmission with this trigger.
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Fast => Kind::FastRetransmit,

@@ -11,7 +11,6 @@ use super::rst_ecn_tfo::{self, Signals};
 use super::sending::{self, Novelty, Sent};
 use crate::wire::{Segment, TcpFlags};
 
-/// Classifies a segment from the state of both directions, then updates that state.
 #[inline(always)]
 pub(crate) fn exchange(
     segment: &Segment,

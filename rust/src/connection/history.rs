@@ -29,11 +29,8 @@ pub(crate) struct Resend {
     start: i64,
     end: i64,
     stamp: Stamp,
-    /// Whether an ACK covers the segment.
     acknowledged: bool,
-    /// Whether the retransmission is known to be spurious.
     spurious: bool,
-    /// Whether a D-SACK reported the segment.
     dsacked: bool,
 }
 

@@ -55,7 +55,6 @@ impl Print {
     }
 }
 
-/// Fingerprints of the last captured segments of one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recent {
     few: [Print; FEW],
@@ -100,7 +99,6 @@ impl Recent {
     }
 }
 
-/// An earlier segment with the same fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub frame: u64,

@@ -9,7 +9,6 @@ use crate::wire::{FastOpen, Segment, TcpFlags};
 /// Flags that few segments have.
 const UNUSUAL: u16 = TcpFlags::SYN | TcpFlags::RST | TcpFlags::ECE | TcpFlags::CWR | TcpFlags::AE;
 
-/// The meaning of a segment's flags.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Signals {
     pub reset_kind: Option<ResetKind>,

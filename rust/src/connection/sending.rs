@@ -82,7 +82,6 @@ fn jump(segment: &Segment, start: i64, sender: &mut DirectionState) {
     }
 }
 
-/// The result of adding a segment's bytes to the state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     /// Earlier transmissions of the bytes, if the segment retransmits bytes that are not acknowledged.
@@ -91,7 +90,6 @@ pub(crate) struct Sent {
     pub transmission: u8,
 }
 
-/// Adds a segment's bytes to the state of its direction.
 #[inline(always)]
 pub(crate) fn send(
     segment: &Segment,

@@ -223,7 +223,6 @@ fn shown_turnaround_ns(row: &ConnectionRow, side: usize) -> Option<i64> {
     turnaround_ns(row, side, row.tick_ns.unwrap_or(0))
 }
 
-/// A share of the RTT, but at least `min_ns`.
 fn at_least(min_ns: i64, share: f64, rtt_ns: i64) -> i64 {
     min_ns.max((rtt_ns as f64 * share) as i64)
 }
@@ -474,7 +473,6 @@ fn leaves_by_chance(totals: &SenderTotals) -> bool {
     i64::from(late) >= CHANCE_DEPARTURES && late.saturating_mul(CHANCE_PART) >= early
 }
 
-/// Whether an even interval predicts the application's writes better than ACKs do.
 fn is_by_clock(totals: &SenderTotals) -> bool {
     totals.writes_by_clock >= totals.writes_by_ack.saturating_mul(CLOCK_TIMES).saturating_add(CLOCK_WRITES)
 }

@@ -101,17 +101,14 @@ impl<'a> Evidence<'a> {
         self.released
     }
 
-    /// Shortest RTT between the hosts, as far as the capture shows it.
     pub(super) fn rtt_ns(&self) -> i64 {
         self.direction.rtt_ns
     }
 
-    /// The causal window: a segment sent within this time after an ACK may have been released by the ACK.
     pub(super) fn causal_ns(&self) -> i64 {
         self.direction.causal_window_ns
     }
 
-    /// The release window: a segment counts as released by an ACK only if it was sent within this time after the ACK.
     pub(super) fn release_ns(&self) -> i64 {
         self.direction.release_window_ns
     }
@@ -126,7 +123,6 @@ impl<'a> Evidence<'a> {
         self.wait.flight_after_bytes.get()
     }
 
-    /// Largest flight of the previous round.
     pub(super) fn previous_round_flight(&self) -> Option<i64> {
         self.wait.previous_round_flight_bytes.get()
     }

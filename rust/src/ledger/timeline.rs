@@ -44,7 +44,6 @@ pub(super) fn transit_ns(gap_ns: i64, undisturbed_ns: i64, unsteady_ns: i64) -> 
     gap_ns.min(undisturbed_ns + unsteady_ns).max(0)
 }
 
-/// Divides a wait into its intervals.
 #[inline]
 pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
     let handshake_ns = handshake_ns(wait);

@@ -102,14 +102,11 @@ impl Arrival {
 struct Queue {
     /// Ring buffer, whose length is 0 or a power of two, at most [`MAX_IN_TRANSIT`].
     places: Vec<Own>,
-    /// Index of the oldest arrival.
     first: usize,
     len: usize,
     /// Number of arrivals removed so far.
     removed: u64,
-    /// Common part of the oldest arrival.
     oldest: Common,
-    /// Common part of the newest arrival.
     newest: Common,
     /// The changes of the common part after the oldest arrival: the number of the arrival at which it changes, and the
     /// new common part. The first arrival of the direction has number 0.
@@ -175,7 +172,6 @@ impl Queue {
 /// The arrivals in transit, in capture order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Arrivals {
-    /// Allocated with the first arrival.
     queue: Option<Box<Queue>>,
     /// The last echoed timestamp, and the capture time of the first segment with this timestamp.
     echoed: Option<(u32, i64)>,
@@ -193,7 +189,6 @@ impl Arrivals {
         self.queue.get_or_insert_default().push(arrival)
     }
 
-    /// Capture time of the next arrival.
     pub(super) fn next_ns(&self) -> Option<i64> {
         Some(self.queue.as_deref()?.front()?.ts_ns)
     }

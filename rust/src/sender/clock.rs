@@ -14,7 +14,6 @@ const MILLISECOND_NS: i64 = 1_000_000;
 /// Two clocks drift apart by at most 1/[`DRIFT_PART`] of the elapsed time (a heuristic: 100 ppm is a bad quartz).
 pub(crate) const DRIFT_PART: i64 = 10_000;
 
-/// The sender's timestamp clock, as the segments sent so far show it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clock {
     /// Timestamp of the last segment that had one.
@@ -80,7 +79,6 @@ impl Clock {
         self.tick_ns().get().map(|tick_ns| ticks.saturating_mul(tick_ns))
     }
 
-    /// Length of a tick.
     pub(super) fn tick_ns(&self) -> Nullable {
         Some(self.lasted_ns).filter(|_| self.ticks >= MIN_TICKS).map(|lasted_ns| lasted_ns / self.ticks).into()
     }

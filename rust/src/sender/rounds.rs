@@ -126,7 +126,6 @@ impl Rounds {
         (self.highest, self.grown, self.steady) = (0, 0, 0);
     }
 
-    /// Records that the sender reduces its congestion window in this round.
     pub(super) fn cut(&mut self) {
         self.restart();
         self.cut = true;
@@ -142,7 +141,6 @@ impl Rounds {
         0 < flight && flight <= self.highest && (!after_loss || self.steady >= STEADY_ROUNDS)
     }
 
-    /// The largest flight of the previous round.
     pub(super) fn last_flight(&self) -> Nullable {
         self.last_flight
     }

@@ -48,13 +48,11 @@ impl Pace {
         faster
     }
 
-    /// The time that `bytes` take at this pace.
     fn of(self, bytes: i64) -> i64 {
         (self.ns as f64 * bytes as f64 / self.bytes as f64) as i64
     }
 }
 
-/// Where a segment is captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Seen {
     /// The capture point is at the sender, before the line carries the segment.
@@ -95,7 +93,6 @@ pub(super) struct Spacing {
     fin_ns: Nullable,
     /// Bytes of TCP options in each segment.
     option_bytes: i64,
-    /// Where the last segment was captured.
     seen: Seen,
 }
 

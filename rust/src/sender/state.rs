@@ -151,7 +151,6 @@ impl SenderState {
         self.spacing.rtt_sampled(rtt_ns, payload_bytes, back_bytes);
     }
 
-    /// Records that either host sent a keepalive.
     #[cold]
     pub(crate) fn keepalive_seen(&mut self) {
         self.since.kept_alive = true;

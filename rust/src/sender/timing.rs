@@ -1,6 +1,5 @@
 //! The distance between capture point and sender, and how soon an effect must follow its cause.
 
-/// Nanoseconds in a millisecond.
 pub(crate) const NS_PER_MS: i64 = 1_000_000;
 /// The capture point counts as at the sender if the round trip to the sender is less than 1/10 of the whole RTT (a
 /// heuristic).

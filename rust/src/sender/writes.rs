@@ -147,7 +147,6 @@ impl Writes {
         }
     }
 
-    /// Processes an ACK that arrives at `now_ns`.
     #[inline]
     pub(super) fn acked(&mut self, now_ns: i64) {
         let Some((ack_ns, late_ns)) = self.after_ack.take() else { return };

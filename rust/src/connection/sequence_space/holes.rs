@@ -19,7 +19,6 @@ struct Hole {
     rest: bool,
 }
 
-/// The result of filling holes with captured bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filled {
     /// Number of bytes that were in holes before.
@@ -32,7 +31,6 @@ pub(crate) struct Filled {
     pub jumper: Option<Stamp>,
 }
 
-/// The holes of one direction, ordered by offset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holes {
     missing: Vec<Hole>,

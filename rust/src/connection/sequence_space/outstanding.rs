@@ -99,7 +99,6 @@ pub(crate) struct Newest {
     pub overtaken: bool,
 }
 
-/// The unacknowledged ranges of one direction, ordered by offset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outstanding {
     queue: Queue<Sent>,

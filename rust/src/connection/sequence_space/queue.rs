@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 pub(crate) struct Queue<T> {
     /// The front element, if it was added to an empty queue.
     first: Option<T>,
-    /// The elements after `first`.
     rest: VecDeque<T>,
 }
 
@@ -28,7 +27,6 @@ impl<T> Queue<T> {
         self.first.is_none() && self.rest.is_empty()
     }
 
-    /// Number of elements that fit in the allocated memory.
     #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.rest.capacity()

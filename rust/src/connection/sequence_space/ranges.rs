@@ -32,7 +32,6 @@ impl Ranges {
         self.ranges.get(at).is_some_and(|(left, right)| *left <= start && end <= *right)
     }
 
-    /// Whether a range contains a byte above `offset`.
     pub(crate) fn any_above(&self, offset: i64) -> bool {
         self.ranges.last().is_some_and(|(_, right)| *right > offset)
     }

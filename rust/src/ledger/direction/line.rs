@@ -25,7 +25,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// Computes the rates from the totals of this direction and of the opposite direction.
     pub(super) fn of(totals: &SenderTotals, other: &SenderTotals, near_sender: bool, stamped: bool) -> Self {
         if !near_sender {
             return Self::default();

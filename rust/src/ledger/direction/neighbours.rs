@@ -111,7 +111,7 @@ impl Samples {
 }
 
 /// Whether an ACK released the segment: the segment continues a write, bytes are in flight, and no data of the peer
-/// arrived. (After data of the peer, the application decides when to continue.)
+/// arrived.
 fn is_released(record: &WaitRecord) -> bool {
     let wait = &record.wait;
     wait.since_ack_ns.is_some()

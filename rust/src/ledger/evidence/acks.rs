@@ -25,7 +25,6 @@ impl Evidence<'_> {
         is(self.flight_before(), |flight| flight < 2 * self.smss_bytes)
     }
 
-    /// Whether everything was acknowledged when the segment was sent.
     pub(in super::super) fn all_acked(&self) -> bool {
         is(self.flight_after(), |flight| flight <= 0)
     }
@@ -157,7 +156,6 @@ impl Evidence<'_> {
         Some(sample_ns? - min_full_ns)
     }
 
-    /// Whether the ACKs of this wait cover less than two full-sized segments.
     fn is_for_less_than_two(&self) -> bool {
         are(self.flight_before(), self.flight_after(), |before, after| before - after < 2 * self.smss_bytes)
     }

@@ -25,7 +25,6 @@ impl Evidence<'_> {
             && !self.is_after_loss()
     }
 
-    /// Whether an earlier flight was at least as large as this one.
     pub(in super::super) fn has_flown(&self) -> bool {
         self.flight_stands() || self.wait.flown_before
     }
@@ -48,7 +47,6 @@ impl Evidence<'_> {
         self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < MIN_OVERRIDE_NS)
     }
 
-    /// Whether the previous segment emptied the send buffer.
     pub(in super::super) fn buffer_was_emptied(&self) -> bool {
         self.wait.pushed_before && is(self.flight_before(), |flight| self.direction.is_emptied_by(flight))
     }
@@ -297,7 +295,6 @@ impl Evidence<'_> {
             && (self.has_flown() || flew())
     }
 
-    /// Whether Nagle's algorithm, in one of its variants, delayed the segment.
     pub(in super::super) fn was_held_by_nagle(&self) -> bool {
         self.was_held_behind_small()
             || self.was_held_at_first()

@@ -38,9 +38,8 @@ impl Evidence<'_> {
     }
 
     /// The path delayed this segment more than the previous one, by at least this time. The result is the difference
-    /// between the wait in the capture and the wait by the sender's timestamps, less a tick. (A timestamp is the time
-    /// at which the segment was sent; RFC 7323, 3.) The result is at most the wait, even if a broken clock runs
-    /// backwards.
+    /// between the wait in the capture and the wait by the sender's timestamps (RFC 7323, 3), less a tick. The result
+    /// is at most the wait, even if a broken clock runs backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;

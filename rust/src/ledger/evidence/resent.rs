@@ -75,8 +75,7 @@ impl Evidence<'_> {
     }
 
     /// Whether the segment is a retransmission to a receiver that had closed before the wait began. True only if the
-    /// receiver answers with a RST or never acknowledges new data again. (After a half-close, the receiver's
-    /// application still reads, and its host acknowledges.) The sender must have closed, too.
+    /// receiver answers with a RST or never acknowledges new data again. The sender must have closed, too.
     #[inline]
     pub(in super::super) fn is_to_closed_receiver(&self) -> bool {
         let direction = self.direction;

@@ -116,12 +116,10 @@ impl Evidence<'_> {
         if queued { self.jitter_ns() } else { 0 }
     }
 
-    /// Whether the room in the receiver window is known.
     pub(in super::super) fn window_is_known(&self) -> bool {
         self.room().is_some()
     }
 
-    /// Whether the receiver window opened during the wait.
     pub(in super::super) fn window_opened(&self) -> bool {
         self.wait.window_opened_ns.is_some()
     }

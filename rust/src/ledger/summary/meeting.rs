@@ -178,7 +178,6 @@ impl Meeting {
     }
 }
 
-/// The client (0) or the server (1).
 fn host(row: &ConnectionRow, side: usize) -> IpAddr {
     if side == 0 { row.client.0 } else { row.server.0 }
 }

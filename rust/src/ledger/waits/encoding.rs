@@ -135,7 +135,6 @@ pub(super) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Reads the bytes of a block from its beginning.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, record: WaitRecord::default() }
     }
@@ -225,13 +224,11 @@ fn take_number(expected: Nullable, rest: &mut &[u8]) -> Nullable {
     }
 }
 
-/// Returns `value` plus `ns`, or null if `value` is null.
 #[inline(always)]
 fn later(value: Nullable, ns: i64) -> Nullable {
     value.get().map(|value| value.wrapping_add(ns)).into()
 }
 
-/// Returns `value`, or `other` if `value` is null.
 #[inline(always)]
 fn or(value: Nullable, other: Nullable) -> Nullable {
     if value.is_some() { value } else { other }
@@ -491,7 +488,6 @@ pub(super) mod tests {
         })
     }
 
-    /// Each record as text.
     pub(crate) fn described(records: &[WaitRecord]) -> Vec<String> {
         records.iter().map(|record| format!("{record:?}")).collect()
     }

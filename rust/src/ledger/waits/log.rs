@@ -183,7 +183,6 @@ impl StoredBlock {
         }
     }
 
-    /// Bytes of memory of the block's records.
     fn memory_bytes(&self) -> usize {
         match self {
             Self::InMemory(block) => block.bytes.capacity(),
@@ -199,7 +198,6 @@ impl StoredBlock {
         Ok(())
     }
 
-    /// Calls `take` with each record, in order of time.
     pub(crate) fn each(&self, take: impl FnMut(&WaitRecord)) -> io::Result<()> {
         match self {
             Self::InMemory(block) => Decoder::new(&block.bytes).each(take),

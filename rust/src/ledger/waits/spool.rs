@@ -37,7 +37,6 @@ fn nameless_file() -> io::Result<File> {
     Err(last)
 }
 
-/// The file that logs are written to.
 #[derive(Debug)]
 pub(crate) struct Spool {
     file: Arc<File>,
@@ -85,7 +84,6 @@ impl Spool {
     }
 }
 
-/// A block in the spool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunk {
     pub records: u32,

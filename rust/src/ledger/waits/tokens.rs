@@ -2,7 +2,6 @@
 
 #![expect(clippy::inline_always, reason = "measured: otherwise the numbers of a record are not kept in registers")]
 
-/// Bytes of the longest token.
 pub(super) const MAX_TOKEN_BYTES: usize = 9;
 
 /// Writes a token and returns its length in bytes. A number below 2^56 is stored with seven bits per byte; a larger one

@@ -78,6 +78,21 @@ def test_without_identification_the_timestamp_distinguishes_a_copy_from_a_resend
     assert judged(tmp_path, text % ("40", 20), 5)[0][0] == "retransmit"
 
 
+@pytest.mark.parametrize(("again_ms", "kinds"), [(30, ["syn_retransmit", "syn_retransmit"]), (None, ["capture_duplicate"])])
+def test_a_syn_that_arrives_late_and_is_answered_again_is_no_copy(tmp_path: Path, again_ms: int | None, kinds: list[str]) -> None:
+    """The packets are IPv6, without IP identifications. The RTT is 60 ms, and the capture is made at the server.
+
+    Two SYNs arrive, 30 ms apart, and the server answers both with the same SYN-ACK; or one SYN-ACK is captured twice.
+    """
+    hosts = "host A [2001:db8::1]:40000 isn 1\nhost B [2001:db8::2]:80 isn 9"
+    asked = "A > B S 0:0(0) win 64240 <mss 1440>"
+    answer = "B > A S. 0:0(0) ack 1 win 64000 <mss 1440>"
+    opened = f"0ms {asked}\n0.03ms {answer}"
+    again = f"{again_ms}ms {asked}\n{again_ms}.03ms {answer}" if again_ms else f"0.05ms {answer}"
+    read = read_text(tmp_path, f"{hosts}\n{opened}\n{again}\n60ms A > B . ack 1 win 502")
+    assert column(read.segments, "kind", *range(3, 3 + len(kinds))) == kinds
+
+
 def test_duplicate_acks_of_a_stack_with_one_identification_for_all_are_no_copies(tmp_path: Path) -> None:
     """If DF is set, the IPv4 identification has no meaning (RFC 6864, 4.1), and some stacks send a constant."""
     text = f"""{HANDSHAKE.replace("win 65160 <mss 1460, sackOK, wscale 7>", "win 65160 <mss 1460, sackOK, wscale 7> {id 5}")}

@@ -12,7 +12,7 @@ use crate::wire::{Segment, TcpFlags};
 pub(crate) struct Novelty {
     /// Number of the segment's sequence numbers that were not captured before.
     pub new: i64,
-    /// If this segment fills a hole, the earlier segment that skipped the hole.
+    /// The earlier segment that skipped the hole, if this segment fills one.
     pub jumper: Option<Stamp>,
 }
 

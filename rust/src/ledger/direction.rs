@@ -115,8 +115,8 @@ pub struct DirectionFacts {
     /// Whether the sender has an old stack, which does not pace. The SYN of such a stack lacks SACK (RFC 2018, 1996)
     /// and timestamps (RFC 1323, 1992).
     pub old: bool,
-    /// Whether ACKs never show that a retransmission was spurious. Only connections with SACK (DSACK, RFC 2883) or
-    /// timestamps (RFC 3522) show it.
+    /// Whether the connection uses neither SACK (DSACK, RFC 2883) nor timestamps (RFC 3522). ACKs then cannot show that
+    /// a retransmission was spurious.
     pub shows_no_copies: bool,
     pub uses_sack: bool,
     pub line: Line,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 CONFIDENCES = {
     "proved": "the frames show the cause; no other cause is possible",
-    "consistent": "nothing contradicts the cause, but another cause could look the same",
-    "possible": "the capture does not show more",
+    "consistent": "the cause explains the frames, and nothing contradicts it; another cause is not excluded",
+    "possible": "the cause explains the frames, but another cause explains them equally well, or the capture has defects",
 }
 """Confidence of a finding → its meaning."""
 

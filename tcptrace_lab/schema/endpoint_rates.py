@@ -14,7 +14,7 @@ PACE = (
     Column("drained_acks", "Int64", Unit.SEGMENTS, "Number of ACKs that cover drained_bytes", "null below four segments of data"),
     Column("read_ns", "Int64", Unit.NS, "Time in which the receiving application read from a receive buffer that was at least half full", "null below four segments of data"),
     Column("cut_messages", "Int64", Unit.NONE, "Messages of this host that a full send buffer cut into pieces", f"{_CUT}; null below four segments of data"),
-    Column("cut_pieces", "Int64", Unit.SEGMENTS, "Segments of the cut messages that end at the cut", "null below four segments of data"),
+    Column("cut_pieces", "Int64", Unit.SEGMENTS, "Segments that end at the cut of a cut message", "null below four segments of data"),
     Column("cut_waited_ns", "Int64", Unit.NS, "Time that the rest of the cut messages waited for the ACK of the earlier data", "waits of 10 ms or less do not count; null below four segments of data"),
     Column("cut_at_bytes", "Int64", Unit.BYTES, "Offset of the first cut from the start of the message", "null unless all messages are cut at the same offset"),
     Column("cut_frame", "Int64", Unit.FRAME, "Frame of the last segment of the first cut message", "null without cut messages"),

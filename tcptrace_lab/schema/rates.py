@@ -26,7 +26,7 @@ BOUNDS = (
     Column("receive_buffer_needed_bytes", "Int64", Unit.BYTES, "Smallest receive buffer, and smallest send buffer, that allow bound_bps: bound times base RTT", "null if either is unknown"),
     Column("window_segments", "Int64", Unit.SEGMENTS, "Number of full segments that fit in the largest window", "null while the window scale is unknown"),
     Column("window_full_share", "Float64", Unit.NONE, "Share of segments that would find the window full in an M/M/1/K queue: (1-r) r^K / (1-r^(K+1)) with r = λ/μ and K = window_segments", "a model of random arrivals; null without λ/μ"),
-    Column("send_buffer_estimate_bytes", "Int64", Unit.BYTES, "Estimate of the send buffer: the number of bytes in flight at which the largest flights stay while the sender limits them", "a clamped congestion window looks the same; an application that writes large pieces never fills the buffer completely; null without at least five such round trips, in step with the ACKs and at least two segments below the window"),
+    Column("send_buffer_estimate_bytes", "Int64", Unit.BYTES, "Estimate of the send buffer: the number of bytes that the largest flights do not exceed while the sender limits them", "a clamped congestion window looks the same; an application that writes large pieces never fills the buffer completely; null unless there are at least five such round trips, in which ACKs release the segments and the flights are at least two segments below the window"),
 )
 """Columns with the rates of both hosts of a direction, and the upper bound that follows. The prefix of a column names the sender."""
 

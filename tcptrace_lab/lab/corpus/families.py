@@ -97,7 +97,7 @@ FAMILIES: Mapping[int, Family] = {
         (SENDER,),
     ),
     3: Family(
-        "a busy line: no remedy saves more time than the line has free",
+        "a busy line: a remedy saves at most the time in which the line is free",
         (
             Made("iperf3-parallel", "long-queue", _path(20, 10, 200)),
             Made("iperf3-window-64k", "long-queue", _path(30, 10, 200), competing=_UPLOADS),
@@ -108,7 +108,7 @@ FAMILIES: Mapping[int, Family] = {
         has_gains=True,
     ),
     4: Family(
-        "RTT spikes are no draining queue: the remedy saves what the line has free",
+        "RTT spikes without a draining queue: a remedy saves the time in which the line is free",
         (
             Made("iperf3-window-24k-reverse", "jitter", _path(30, 100, 200, down=_SPIKES)),
             Made("socat-small-receive-buffer", "jitter", _path(30, 100, 200, up=_SPIKES)),
@@ -117,7 +117,7 @@ FAMILIES: Mapping[int, Family] = {
         has_gains=True,
     ),
     5: Family(
-        "stop and wait: the next message follows the answer to the last one",
+        "stop and wait: each message follows the answer to the previous one",
         (
             Made("redis-set", "no-bottleneck", _path(20)),
             Made("memcached-set", "no-bottleneck", _path(12)),
@@ -126,7 +126,7 @@ FAMILIES: Mapping[int, Family] = {
         ),
     ),
     6: Family(
-        "a batch, a request or the tail of a transfer, smaller than the send buffer",
+        "a batch, a request or the tail of a transfer that is smaller than the send buffer",
         (
             Made("redis-pipeline", "no-bottleneck", _path(30)),
             Made("influxdb-write", "no-bottleneck", _path(30)),
@@ -135,7 +135,7 @@ FAMILIES: Mapping[int, Family] = {
         ),
     ),
     7: Family(
-        "more than a tenth is lost before the capture point",
+        "more than a tenth of the segments is lost before the capture point",
         (
             Made("nginx-curl", "random-loss", _path(20, 20, 200, down=_LOSS)),
             Made("socat-file", "random-loss", _path(20, 20, 200, up=_LOSS)),
@@ -153,7 +153,7 @@ FAMILIES: Mapping[int, Family] = {
         (RECEIVER,),
     ),
     9: Family(
-        "Nagle's algorithm holds the tail of a write larger than the MSS",
+        "Nagle's algorithm delays the tail of a write that is larger than the MSS",
         (
             Made("mosquitto-subscriber", "no-bottleneck", _path(60, mtu_bytes=JUMBO)),
             Made("ffmpeg-raw-video", "no-bottleneck", _path(150, mtu_bytes=JUMBO)),
@@ -163,7 +163,7 @@ FAMILIES: Mapping[int, Family] = {
         ),
     ),
     10: Family(
-        "a queue is no delayed ACK; reordering is no loss; a nearly full receive window holds its sender",
+        "a queue that looks like a delayed ACK; reordering that looks like loss; a nearly full receive window that limits the sender",
         (
             Made("mosquitto-lines-acknowledged", "long-queue", _path(20, 8, 150), competing=_UPLOADS),
             Made("pgbench-select", "long-queue", _path(20, 8, 150), competing=_DOWNLOADS),

@@ -56,7 +56,7 @@ def test_no_verdict_on_nagle_contradicts_the_socket_option(name: str) -> None:
 
 @pytest.mark.parametrize("name", HELD)
 def test_the_delayed_ack_timer_of_linux_is_found(name: str) -> None:
-    """The delayed-ACK timer TCP_DELACK_MIN is 40 ms (include/net/tcp.h). The kernel's timer wheel may add one tick."""
+    """The delayed-ACK timer TCP_DELACK_MIN is 40 ms (include/net/tcp.h). The kernel's timer wheel can add one tick."""
     found = scenario(name)
     assert (found["server_ack_timer_ms"], found["server_ack_timer_kind"], found["server_delayed_acks"]) == (40, "fixed", 11)
     assert 38 <= found["server_ack_delay_from_ms"] <= found["server_ack_delay_to_ms"] <= 48
@@ -124,7 +124,7 @@ def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> Non
 def test_two_phases_a_quarter_apart_are_a_heartbeat_only_if_many_acks_show_them(tmp_path: Path, acks: int, kind: str | None) -> None:
     """Half of the ACKs are sent 70 ms into each period of 200 ms, the other half 120 ms into it.
 
-    As unit vectors, the two phases are at a right angle; the length of their mean is R = |1 + i| / 2 = 0.7071. Rayleigh's statistic for n
+    As unit vectors, the two phases are at a right angle; the length R of their mean is |1 + i| / 2 = 0.7071. Rayleigh's statistic for n
     ACKs is n R²: 10 for 20 ACKs, and 6 for 12 ACKs. A significance of one in a thousand requires at least ln 1000 = 6.91. Delays of 21 to
     192 ms do not come from a fixed timer.
     """
@@ -145,7 +145,7 @@ def test_delays_without_a_phase_are_no_heartbeat(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("timer_ms", "jitter_ms"), [(40, 4), (50, 8), (100, 10), (200, 10)])
 def test_fixed_timers_are_identified_by_their_time(tmp_path: Path, timer_ms: int, jitter_ms: int) -> None:
-    """Delayed-ACK timers are 40 ms in Linux, 50 and 100 ms in Solaris, and 200 ms in Windows. Each may fire up to a clock tick late."""
+    """Delayed-ACK timers are 40 ms in Linux, 50 and 100 ms in Solaris, and 200 ms in Windows. Each can fire a clock tick late."""
     random.seed(timer_ms)
     requests = [(1000 + 503.3 * number, timer_ms + random.uniform(0, jitter_ms)) for number in range(12)]  # noqa: S311
     found = judged_text(tmp_path, exchange(*requests))

@@ -104,8 +104,8 @@ def _ledger(setting: dict[str, Any]) -> dict[str, float]:
 def test_time_that_window_and_send_buffer_held_is_the_kernels(setting: dict[str, Any]) -> None:
     """The ledger's time for the receive window is compared with `tcpi_rwnd_limited`.
 
-    They may differ by 5% of the busy time, by 1.25 RTTs or by a jiffy, whichever is longest. The ledger's time for the send buffer is at
-    least 90% of `tcpi_sndbuf_limited`.
+    The two times are allowed to differ by 5% of the busy time, by 1.25 RTTs or by a jiffy, whichever is longest. The ledger's time for the
+    send buffer is at least 90% of `tcpi_sndbuf_limited`.
     """
     info = setting["connections"][0].get("client", {}).get("tcp_info") if setting.get("connections") else None
     if not info:

@@ -119,7 +119,7 @@ def test_the_pace_of_segments_shows_nothing_of_the_sender_at_the_other_end(tmp_p
 
 
 def test_a_burst_that_leaves_a_queue_one_by_one_shows_the_rate_of_the_queue(tmp_path: Path) -> None:
-    """A segment every 2 ms is 5.84 Mb/s (the queue). A segment every 0.1 ms is 116.8 Mb/s (the sender)."""
+    """The queue releases a segment every 2 ms: 5.84 Mb/s. The sender sends a segment every 0.1 ms: 116.8 Mb/s."""
     row = direction(tmp_path, OPENED_AT_CLIENT + drained(30, 0.1, 2.0))
     assert row["drain_bps"] == row["receive_bps"] == pytest.approx(5.84e6)
     assert row["send_bps"] == pytest.approx(116.8e6)

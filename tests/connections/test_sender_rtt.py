@@ -23,7 +23,7 @@ AT_RECEIVER = ["ethernet-loss-at-server", "ethernet-reordering-at-server", "ethe
 AT_SENDER = ["ethernet-loss", "ethernet-ipv6-bulk", "ethernet-slow-start", "ethernet-two-way"]
 
 SHARE, US = 0.03, 50
-"""The estimate may differ from the kernel's value by 3% or 50 µs."""
+"""The estimate is allowed to differ from the kernel's value by 3% or 50 µs."""
 
 
 def reported(path: Path, folder: Path) -> dict[str, Any]:

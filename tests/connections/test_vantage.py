@@ -149,7 +149,7 @@ def test_data_of_which_the_fin_alone_is_beyond_the_old_window_prove_nothing(tmp_
 
 
 def test_middle_by_acks_alone_is_only_possible(tmp_path: Path) -> None:
-    """The capture has no handshake. So the receiver may be at the capture point and delay all its ACKs."""
+    """The capture has no handshake. So the receiver is possibly at the capture point, and delays all its ACKs."""
     found = judged_text(
         tmp_path,
         "0 C > S P. 1:101 ack 1\n0.040 S > C . ack 101\n1 S > C P. 1:101 ack 101\n1.020 C > S . ack 101",

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def test_a_finding_is_as_sure_as_the_waits_that_make_up_most_of_its_time(path: Path) -> None:
     """The expected confidence is computed from the intervals of the ledger.
 
-    A finding may be surer than its waits for two reasons. Three waits can prove what one wait cannot. There may also be evidence about the
-    whole direction (`Doubt`).
+    A finding can be more certain than its waits for two reasons. Three waits can prove what one wait cannot. There can also be evidence
+    about the whole direction (`Doubt`).
     """
     analysis = tcptrace_lab.analyze(path)
     length, confidence = pl.col("end_ns") - pl.col("start_ns"), pl.col("confidence")

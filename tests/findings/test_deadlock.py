@@ -1,10 +1,10 @@
 """Rounds that only the delayed-ACK timer ends are reported as a throughput deadlock, with the bytes that the send buffer lacks.
 
 The first exchange is a published deadlock over ATM (Comer & Lin), with a send buffer of 16 KB and a receive buffer of 24 KB. By
-calculation, 8,192 bytes per 200 ms are 0.328 Mb/s; the authors measured 0.322. A full segment has M = 9,148 bytes; the receive buffer R and
-the window W have 24,576 bytes. The receiver sends an ACK after A = min(2M, ⌈0.35 R⌉) = min(18,296, 8,602) = 8,602 bytes. The sender sends
-again when H = min(M, W/2) = min(9,148, 12,288) = 9,148 bytes are queued. The send buffer contains u = 8,192 bytes in flight and q = 8,192
-bytes queued: u + q = 16,384 is 1,366 bytes less than H + A = 17,750.
+calculation, 8,192 bytes per 200 ms are 0.328 Mb/s; the authors measured 0.322. A full segment has 9,148 bytes. The receive buffer and the
+largest window have 24,576 bytes. The receiver sends an ACK after 8,602 bytes: 35% of its buffer, which is less than two full segments. The
+sender sends again when 9,148 bytes are queued: a full segment, which is less than half of the window. The send buffer contains 8,192 bytes
+in flight and 8,192 bytes queued. These 16,384 bytes are 1,366 less than 8,602 + 9,148 = 17,750.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
     assert "328 kb/s" in lock.mechanism  # 8,192 bytes (65,536 bits) per 200.1 ms
     assert "17,750" in lock.mechanism
     assert "to at least 17,750 bytes, which is at most 1,366 more" in lock.remedy[0]
-    assert "29,491 bytes are always enough" in lock.remedy[0]  # 3 × 9,148, plus 2,047 that 4.4BSD's socket may leave unused
+    assert "29,491 bytes are always enough" in lock.remedy[0]  # 3 × 9,148, plus 2,047 that 4.4BSD's socket can leave unused
     assert lock.remedy[1].startswith("set TCP_NODELAY at the sender")
 
 
@@ -105,9 +105,9 @@ def test_the_frames_of_a_lock_are_the_ends_of_its_waits_and_their_late_acks(tmp_
 
 
 def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_path: Path) -> None:
-    """By hand, for a receive buffer of R = 49,152: A = min(18,296, ⌈17,203.2⌉) = 17,204 and H = 9,148.
+    """With a receive buffer of 49,152 bytes, the receiver waits for 17,204 bytes (35%), and the sender for 9,148 queued bytes.
 
-    The send buffer is A + H − 16,384 = 9,968 bytes too small. It is even smaller than the A bytes that the receiver waits for.
+    The send buffer is 17,204 + 9,148 − 16,384 = 9,968 bytes too small. It is even smaller than the 17,204 bytes alone.
     """
     (lock,) = late(tmp_path, opened(9148, 49152) + rounds([[8192]] * 8, 49152))
     assert lock.id == "throughput-deadlock"
@@ -118,8 +118,8 @@ def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_pa
 def test_a_full_buffer_locks_without_nagle(tmp_path: Path) -> None:
     """Two segments of 9,148 and 7,236 bytes fill the send buffer of 16,384 bytes.
 
-    The send buffer is 820 bytes smaller than the A = 17,204 bytes that the receiver waits for. No small segment waits, so the deadlock is
-    not proved. An ACK arrives after 122 ms, 22 ms more than the RTT. These 22 ms are not taken for queueing.
+    The send buffer is 820 bytes smaller than the 17,204 bytes that the receiver waits for. No small segment waits, so the deadlock is not
+    proved. An ACK arrives after 122 ms, 22 ms more than the RTT. These 22 ms are not taken for queueing.
     """
     (lock,) = late(tmp_path, opened(9148, 49152, 100) + rounds([[9148, 7236]] * 8, 49152, lag_ms=122, rtt_ms=100))
     assert (lock.id, str(lock.confidence)) == ("throughput-deadlock", "consistent")

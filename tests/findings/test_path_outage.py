@@ -136,7 +136,7 @@ def test_silence_and_a_retransmit_of_acked_data_are_an_outage_seen_at_the_receiv
 
 
 def test_a_lost_ack_alone_is_no_outage_seen_at_the_receiver(tmp_path: Path) -> None:
-    """No segment of the sender is missing, so the sender's timer may simply be slow."""
+    """No segment of the sender is missing, so possibly, the sender's timer is only slow."""
     assert outages(tmp_path, at_receiver(0)) == []
 
 

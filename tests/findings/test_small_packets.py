@@ -154,7 +154,7 @@ def test_messages_cut_where_a_buffer_ends_are_priced(tmp_path: Path) -> None:
 
 
 def test_what_is_cut_off_may_wait_for_an_ack(tmp_path: Path) -> None:
-    """There are 20 waits of 200 ms."""
+    """The finding counts 20 waits of 200 ms each."""
     (found,) = small(tmp_path, messages(22, [1024, 1], wait_ms=200, each_ms=500))
     assert str(found.severity) == "low"
     assert "The rest of the messages waited for the ACK of the earlier data, 4 s in total" in found.mechanism

@@ -185,7 +185,7 @@ def test_repairs_and_what_follows_a_loss_are_one_story_as_sure_as_its_least_sure
 def test_a_headline_is_less_sure_where_unknown_time_could_make_another_cause_the_largest(
     network_ms: int, unknown_ms: int, said: str
 ) -> None:
-    """The application took 250 ms for certain. With the unknown time, the application may have taken as much as the network."""
+    """The application took 250 ms for certain. With the unknown time, the application possibly took as much as the network."""
     times = {"network": network_ms, "unknown": unknown_ms, "application": 250}
     assert verdict.sentence(made(client=times)).startswith(said)
 
@@ -198,7 +198,7 @@ def test_unknown_time_that_could_change_the_order_makes_a_proved_fault_most_like
 
 @pytest.mark.parametrize(("count", "said"), [(49, "; 48 more connections lose"), (50, "; at least 49 more connections lose")])
 def test_the_headline_says_at_least_if_not_all_findings_of_the_capture_are_reported(count: int, said: str) -> None:
-    """At most 50 findings are reported for a capture. If there are 50, more connections may lose time."""
+    """At most 50 findings are reported for a capture. If there are 50, further connections can lose time as well."""
     findings = tuple(fault("receiver-window", 400 if conn == 0 else 1, conn=conn) for conn in range(count))
     times = {"receiver_window": 400, "network": 600}
     assert said in verdict.sentence(replace(made(client=times), findings=findings))

@@ -239,7 +239,7 @@ def test_segments_as_far_apart_as_round_trips_are_spaced_by_the_path_where_a_sho
 
 
 def test_writes_as_large_as_a_segment_that_come_as_regularly_are_their_programs(tmp_path: Path) -> None:
-    """Each segment ends a write (PSH), so the application may not have written the next one yet."""
+    """Each segment ends a write (PSH), so possibly, the application had not written the next segment yet."""
     reported = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.031, flags="P."))
     assert reported["application"] >= 19 * (31.0 - 20.0 - 2.1)
 

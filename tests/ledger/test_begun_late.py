@@ -45,9 +45,9 @@ def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: 
 
 @pytest.mark.parametrize("ttls", [(64, 64), (_A_ROUTER_AWAY, _A_ROUTER_AWAY), (_A_ROUTER_AWAY, 64)])
 def test_where_nothing_shows_the_sender_far_from_its_program_late_the_cause_is_unknown(tmp_path: Path, ttls: tuple[int, int]) -> None:
-    """The fastest echo of a timestamp took 840 ms, so the sender may be 840 ms away.
+    """The fastest echo of a timestamp took 840 ms, so the sender is possibly 840 ms away.
 
-    Each write may have waited for an ACK. Only the last RTT is certain.
+    Possibly, each write waited for an ACK. Only the last RTT is certain.
     """
     assert lasted(tmp_path, _once_a_second(*ttls)) == {"unknown": pytest.approx(4000), "network": pytest.approx(100)}
 
@@ -164,14 +164,14 @@ def test_a_closed_window_of_unknown_scale_that_has_opened_is_closed_no_more(tmp_
 
 
 def test_a_side_that_was_silent_since_before_the_capture_waits_only_for_what_comes(tmp_path: Path) -> None:
-    """The client's FIN may have been sent before the capture, so nothing shows that the client waits for the server's FIN."""
+    """Possibly, the client's FIN was sent before the capture, so nothing shows that the client waits for the server's FIN."""
     assert lasted(tmp_path, "0.000 S > C . 1:1461 ack 1\n0.010 C > S . ack 1461\n0.900 S > C F. 1461:1461 ack 1") == {
         "unknown": pytest.approx(900)
     }
 
 
 def test_what_of_a_wait_for_an_answer_was_the_way_is_not_known_without_a_handshake(tmp_path: Path) -> None:
-    """Each answer arrives with the ACK, 300 ms after the question. The path or the other application may have taken this time."""
+    """Each answer arrives with the ACK, 300 ms after the question. Either the path or the other application took this time."""
     reported = lasted(
         tmp_path,
         """
@@ -197,7 +197,7 @@ def _begun_late(server_ends: str) -> str:
 def test_a_side_that_is_silent_while_the_other_closes_may_have_closed_before_the_capture(tmp_path: Path) -> None:
     """The client acknowledges the server's FIN and sends none in the capture.
 
-    The client's FIN may have been sent before the capture, or after its end.
+    Possibly, the client's FIN was sent before the capture, or after its end.
     """
     assert lasted(tmp_path, _begun_late("FP. 101:201")) == {"unknown": pytest.approx(5001)}
     assert lasted(tmp_path, _begun_late("P. 101:201"))["peer"] == pytest.approx(5000)

@@ -1,7 +1,7 @@
 """The causes do not change if the capture's format, clock, addresses or snaplen change, and they hardly change if it is cut.
 
-In a capture that begins late or ends early, the cause of a wait may become unknown. A cut capture may name another cause than the whole
-capture for at most `cuts.SHARE` of a direction's lifetime. Larger deviations are in `DEVIATIONS`, with the reason. A test fails if a
+In a capture that begins late or ends early, the cause of a wait can become unknown. A cut capture is allowed to name another cause than the
+whole capture for at most `cuts.SHARE` of a direction's lifetime. Larger deviations are in `DEVIATIONS`, with the reason. A test fails if a
 deviation is not listed there, if it exceeds its entry, or if an entry is no longer needed.
 
 All of `captures/` and the captures named in `OTHERS` are cut; `cuts.main` cuts and compares any other capture.

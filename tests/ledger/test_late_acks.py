@@ -48,7 +48,7 @@ def test_a_segment_never_departs_before_its_predecessor() -> None:
 
 
 def test_two_flights_that_alternate_gain_as_much_as_the_one_that_gains_less() -> None:
-    """Two flights start at 0 and 50. The ACK of the second comes 30 late, and that of the first 40 late."""
+    """Two flights start at 0 and 50 ns. The ACK of the second flight is 30 ns late, and the ACK of the first flight 40 ns."""
     first, second = wait(50, 140, "delayed-ack", 140), wait(140, 180, "delayed-ack", 180, 50)
     assert gain(first, second, wait(180, 240, "congestion-window", 240, 140)) == LATE
     assert gain(first, second, wait(180, 240, "congestion-window", 240, 140), wait(240, 280, "congestion-window", 280, 180)) == 30
@@ -73,7 +73,7 @@ def opened() -> str:
 
 
 def test_a_flight_that_doubles_although_one_ack_was_late_has_no_finding(tmp_path: Path) -> None:
-    """The flight of three segments has a late ACK for the last one. The first two were ACKed in time and released the round's segments."""
+    """The first flight has three segments, and only the ACK of the last one is late. The ACK of the first two released four segments."""
     late = """
         110ms C > S . 1:1001 ack 1
         110ms C > S . 1001:2001 ack 1

@@ -254,7 +254,7 @@ def test_at_the_end_of_a_capture_it_is_unknown_which_of_two_silent_sides_is_to_s
 def test_a_sender_to_which_nobody_speaks_has_no_more_to_send_once_all_is_acknowledged(tmp_path: Path, last: str, cause: str) -> None:
     """The capture ends with a keepalive and its answer, 1.5 s after the data.
 
-    Until all data were ACKed, TCP may have delayed the next data.
+    Until all data were ACKed, TCP possibly delayed the next data.
     """
     found = tables(
         tmp_path,

@@ -51,6 +51,6 @@ def test_a_pause_after_the_ack_of_missing_bytes_is_known(tmp_path: Path, third_s
 def test_an_ack_of_a_part_of_the_missing_bytes_leaves_the_rest_of_the_pause_unknown(tmp_path: Path) -> None:
     """The third request begins 2,000 bytes later, so 2,000 more bytes are missing.
 
-    No ACK shows when they were sent. They may have been sent just before the third request.
+    No ACK shows when they were sent. Possibly, they were sent just before the third request.
     """
     assert lasted(tmp_path, _requests(14, third_seq=4101))["unknown"] == pytest.approx(13_000)

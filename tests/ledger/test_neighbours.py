@@ -29,7 +29,7 @@ FIRST_MS = 200 - 20
 """Time from the handshake to the client's first question."""
 BEGIN_MS, END_MS, EVERY_MS = 40, 2_200, 5
 SHORT_MS = 10 + 2 + 1
-"""The ledger's queueing delay may be this much too short.
+"""The ledger's queueing delay is allowed to be too short by this much.
 
 A packet shows the queue every 10 ms. The error is at most these 10 ms, plus two ticks of the timestamp clock, plus 1 ms.
 """
@@ -114,7 +114,7 @@ def beside_a_stream(*, late_ms: int, round_trip_ms: int | None, address: str = "
 
 
 def beside_two_hosts(late_ms: int, queues_ms: tuple[int, int], far_ms: int) -> str:
-    """Captured at the server: a client asks as in `turns`, and two other hosts upload. Their paths have these queues.
+    """Return a capture at the server. A client asks as in `turns`, and two other hosts upload over paths with queues.
 
     The RTT between the server and the other hosts is `far_ms` without a queue.
     """
@@ -186,7 +186,7 @@ def test_a_program_that_asks_late_beside_others_is_late(tmp_path: Path, round_tr
 def test_a_queue_that_two_other_hosts_show_is_in_the_part_that_all_paths_share(
     tmp_path: Path, queues_ms: tuple[int, int], paths_ms: int
 ) -> None:
-    """The questions arrive 60 ms late. The path caused as much of that as both other hosts show."""
+    """The questions arrive 60 ms late. The path caused the part of these 60 ms that both other hosts show."""
     reported = lasted(tmp_path, beside_two_hosts(60, queues_ms, 20))
     least_ms = FIRST_MS + (TURNS - 1) * (60 - paths_ms)
     assert least_ms - TURNS <= reported["application"] <= least_ms + TURNS * (SHORT_MS if paths_ms else 1)

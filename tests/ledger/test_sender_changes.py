@@ -295,7 +295,7 @@ def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_clo
     """The MSS is 4,312. Four times, 4,096 bytes wait 100 ms for an ACK.
 
     If three segments of 4,096 bytes are sent together afterwards, 4,096 is the size of a full segment. Then the waits show a congestion
-    window of one segment. If only two are sent together, the second with a FIN, 4,096 bytes may be a small segment.
+    window of one segment. If only two are sent together, the second with a FIN, 4,096 bytes are possibly a small segment.
     """
     lines = ["0.000 C > S S 0:0(0) win 32768 <mss 4312>", "0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>"]
     lines += ["0.020 C > S . ack 1 win 32768"]

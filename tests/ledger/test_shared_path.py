@@ -49,7 +49,8 @@ def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_que
 ) -> None:
     """The path has an RTT of 100 ms. The ACKs of ten segments release twenty more.
 
-    The ACK of the eleventh segment arrives 40 ms after the first of these ACKs. If the other ACKs took only 100 ms, it is a delayed ACK.
+    The ACK of the eleventh segment arrives 40 ms after the first of these ACKs. If the other ACKs took only 100 ms, this ACK is a delayed
+    ACK.
     """
     text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
     train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
@@ -60,7 +61,7 @@ def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_que
 def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delayed_one(tmp_path: Path) -> None:
     """Three segments are sent. The ACK of the third arrives 40 ms after the ACK of the first two.
 
-    The ACK of the first two releases data. These reach the server after it sent the second ACK, because the RTT is 100 ms.
+    The ACK of the first two releases data. These data reach the server after the server has sent the second ACK, because the RTT is 100 ms.
     """
     text = OPENED.replace("20ms", "100ms")
     lines = [text, data(200, 0, 3), acks(300, 1, 1), data(300.01, 3, 2), acks(340, 2, 1), data(340.01, 5, 1), acks(400.1, 4, 1)]
@@ -228,8 +229,8 @@ def test_what_a_timer_sends_again_needlessly_behind_a_full_window_waited_for_the
 def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_path: Path, segments: int, drained_ms: float) -> None:
     """The ACK of ten segments arrives 150 ms after them, and the answer 340 ms after them.
 
-    If only one segment is sent, its late ACK may be a delayed ACK, so only the RTT of 20 ms counts as network. The rest of the time until
-    the answer is the peer's. The application needs another 20 ms after the answer.
+    If only one segment is sent, its late ACK is possibly a delayed ACK, so only the RTT of 20 ms counts as network. The rest of the time
+    until the answer is the peer's. The application needs another 20 ms after the answer.
     """
     answer = f"380ms S > C P. 1:101 ack {1 + MSS * segments} win 4000"
     answered = [acks(100, 0, segments, 10)] if segments > 1 else [acks(190, 0, 1)]
@@ -305,7 +306,7 @@ def at_receiver(*, queued: bool) -> str:
 def test_behind_a_queue_a_window_that_is_full_all_the_time_holds_its_sender_all_the_time(tmp_path: Path) -> None:
     """The window is full from the last segment of the second flight (129 ms) to that of the last flight (289 ms).
 
-    The window of the first flight may count, too.
+    The ledger is also allowed to count the time in which the first flight filled the window.
     """
     assert 160.0 - 1.0 <= lasted(tmp_path, at_receiver(queued=True))["receiver-window"] <= 240.0 + 4.0
 
@@ -420,7 +421,7 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
     """The ACK of ten segments arrives 150 ms after them, and the answer 300 ms after them.
 
     If `acked_by_answer` is true, the last ACK comes with the answer, and only the RTT of 20 ms counts as network. An ACK that comes with an
-    answer may have waited for the server's application, and so may the ACKs before it.
+    answer, and each ACK before it, possibly waited for the server's application.
     """
     acked = acks(100, 0, 8 if acked_by_answer else 10, 10)
     end = 1 + MSS * 10
@@ -455,7 +456,7 @@ def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_q
     """The capture point is behind a shaper of the sender, which passes one segment every 4 ms. The path itself takes 20 µs.
 
     Linux gives the shaper ten segments at a time, with one timestamp. The first of these ten segments did not wait in the shaper, and the
-    timestamp clock may have ticked before the second. In the other case, the application writes one segment every 4 ms, and there is no
+    timestamp clock possibly ticked before the second. In the other case, the application writes one segment every 4 ms, and there is no
     shaper.
     """
     size, batches = MSS - 12, 12
@@ -474,7 +475,7 @@ def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_q
 
 
 def test_a_clock_that_runs_slow_shows_no_queue_of_its_own_host_where_it_echoes_what_came_since(tmp_path: Path) -> None:
-    """The client's clock is 1% slow. By this clock, a question after 5 s was sent 50 ms earlier than it was.
+    """The client's clock is 1% slow. By this clock, a question after 5 s seems to have been sent 50 ms too early.
 
     Each of the 21 questions is answered after 5 ms.
     """

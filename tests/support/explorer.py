@@ -1,4 +1,4 @@
-"""Starts `tcptrace-lab view` like a user, and sends requests to it."""
+"""Starts `tcptrace-lab view` as a user does, and sends requests to it."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ PACKAGES = {
     "reordercap": "wireshark-common",
     "xz": "xz-utils",
 }
-"""The Debian package of each program whose name differs from that of its package."""
+"""Program → its Debian package, if the package has another name."""
 
 
 def each(paths: Iterable[Path]) -> list[ParameterSet]:

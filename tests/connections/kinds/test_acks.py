@@ -36,7 +36,7 @@ def test_linux_probes_a_closed_window_without_data(tmp_path: Path) -> None:
 
 
 def test_a_probe_with_data_that_is_taken_is_answered_by_an_ack_of_it(tmp_path: Path) -> None:
-    """The receiver of a probe may accept its byte and still keep the window closed (RFC 9293, 3.8.6.1)."""
+    """The receiver of a probe can accept its byte and still keep the window closed (RFC 9293, 3.8.6.1)."""
     text = f"{HANDSHAKE}\n0.02 C > S P. 1:1461 ack 1\n0.03 S > C . ack 1461 win 0\n0.5 C > S . 1461:1462 ack 1\n0.51 S > C . ack 1462 win 0"
     assert judged(tmp_path, text, 6, 7) == [
         ("zero_window_probe", "window", 5, "proved"),
@@ -130,7 +130,7 @@ def test_a_single_byte_that_is_pushed_is_data_where_a_capture_begins_with_it(tmp
 def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) -> None:
     """The client sends one byte right after an ACK of the peer.
 
-    The byte may be a window probe. It counts as new data, because no ACK had covered it before.
+    Possibly, the byte is a window probe. It counts as new data, because no ACK had covered it before.
     """
     text = """
         0.000 S > C . 5001:5001(0) ack 800

@@ -60,7 +60,7 @@ def test_data_that_goes_on_where_the_last_ack_stood_is_new(tmp_path: Path) -> No
 
 
 def test_a_number_that_a_reset_made_up_shows_nothing(tmp_path: Path) -> None:
-    """A RST may be forged (RFC 5961), so its sequence number does not show what the sender has sent."""
+    """A RST can be forged (RFC 5961), so its sequence number does not show what the sender has sent."""
     text = f"{HANDSHAKE}\n0.0200 C > S R. 501:501(0) ack 1\n0.0300 C > S P. 1:501 ack 1"
     assert judged(tmp_path, text, 5) == [("new", "sequence", None, "proved")]
 

@@ -219,7 +219,7 @@ def test_fin_sent_again_by_its_timer(tmp_path: Path) -> None:
 
 
 def test_resent_although_the_other_side_has_reset_the_connection(tmp_path: Path) -> None:
-    """The peer has sent a RST and has no connection any more (RFC 9293, 3.10.7.4). The RST may not have reached the sender."""
+    """The peer has sent a RST and has no connection any more (RFC 9293, 3.10.7.4). Possibly, the RST has not reached the sender."""
     text = f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1\n0.03 S > C R. ack 101 win 0\n0.25 C > S P. 1:101 ack 1"
     assert judged(tmp_path, text, 6) == [("spurious", "acknowledged", 5, "proved")]
     text = f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1\n0.03 S > C R 1:1(0) win 0\n0.25 C > S P. 1:101 ack 1"

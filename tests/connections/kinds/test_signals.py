@@ -90,7 +90,7 @@ def test_fast_open_asks_for_a_cookie_and_brings_data_with_it(tmp_path: Path) -> 
 
 
 def test_fast_open_in_its_experimental_form(tmp_path: Path) -> None:
-    """Experimental Fast Open uses option 254 with the ExID 0xF989 (RFC 7413, 4.1.1; RFC 6994); a SYN may carry a cookie and no data."""
+    """Experimental Fast Open uses option 254 with the ExID 0xF989 (RFC 7413, 4.1.1; RFC 6994); a SYN can carry a cookie and no data."""
     text = "0 C > S S 0:0(0) <opt 254 f989>\n1 C > S S 0:0(0) <opt 254 f98901020304>\n2 C > S S 0:0(0) <opt 254 dead>"
     assert column(read_text(tmp_path, text).segments, "tfo") == ["cookie_request", "cookie", None]
 

@@ -112,7 +112,7 @@ def test_resent_after_its_ack_was_captured(tmp_path: Path) -> None:
 
 
 def test_resent_although_sack_had_reported_it(tmp_path: Path) -> None:
-    """After a timeout, a sender may ignore what SACK reported earlier (RFC 2018, 5.1)."""
+    """After a timeout, a sender is allowed to ignore what SACK reported earlier (RFC 2018, 5.1)."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1

@@ -93,9 +93,9 @@ def test_what_the_sender_can_do_is_reported_first_and_holds_for_any_stack(tmp_pa
 
 
 def test_a_lock_shows_the_receivers_switch_and_the_verdict_names_none(tmp_path: Path) -> None:
-    """The receive window is 8,192 bytes, so the receiver sends an ACK after A = min(2,920, 2,868) = 2,868 bytes.
+    """The receiver sends an ACK after 2,868 bytes: 35% of its window of 8,192 bytes, which is less than two full segments.
 
-    The send buffer has 2,460 bytes (1,460 + 1,000), less than A. So each round ends with a delayed ACK.
+    The send buffer has only 2,460 bytes (1,460 + 1,000). So each round ends with a delayed ACK.
     """
     lines, seq = [opened("mss 1460>", "mss 1460> {ttl 128}").replace("65535 <mss 1460> {ttl", "8192 <mss 1460> {ttl")], 1
     for place in range(8):

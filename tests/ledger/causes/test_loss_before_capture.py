@@ -49,7 +49,7 @@ def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
 ) -> None:
     """The first retransmission timer of Linux runs for 200 ms plus one or two RTTs, the second twice as long.
 
-    If the delay fits no timer, the missing packet may have been an ACK without data.
+    If the delay fits no timer, the missing packet was possibly an ACK without data.
     """
     reported = lasted(tmp_path, questions(late_ms, left_out))
     assert reported.get("loss-recovery", 0) == pytest.approx(late_ms if by_loss else 0, abs=1.5)
@@ -60,8 +60,8 @@ def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
 def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out: int, *, by_loss: bool) -> None:
     """The application writes every 100 ms, and one write arrives 30 ms late.
 
-    The host sends nothing else. If an IP ID is missing before the late write, it was that of a first copy, which was lost. Heavy loss can
-    explain that a third of the IDs are missing. If most IDs are missing, the host may use one counter for all its packets.
+    The host sends nothing else. A missing IP ID before the late write belongs to the lost first copy of this write. Heavy loss can explain
+    that a third of the IDs are missing. If most IDs are missing, the host possibly uses one counter for all its packets.
     """
     lines, at_ms, number = [OPENED], 20.0, 101
     for place in range(EXCHANGES):

@@ -76,7 +76,7 @@ def stalls(found: Tables) -> pl.DataFrame:
 def test_a_rest_that_a_full_buffer_explains_as_well_proves_nothing(
     tmp_path: Path, first: int, answer: int, before: int, confidence: str
 ) -> None:
-    """4,096 bytes in flight may fill the send buffer, unless 27,444 bytes were in flight before.
+    """4,096 bytes in flight possibly fill the send buffer, unless 27,444 bytes were in flight before.
 
     No stack has a buffer as small as 2,000 bytes.
     """
@@ -91,7 +91,7 @@ def test_a_rest_that_a_full_buffer_explains_as_well_proves_nothing(
 def test_a_segment_more_than_the_flight_is_what_distinguishes_a_buffer_from_a_hold(tmp_path: Path) -> None:
     """The client sends 4,096 bytes. If 13,244 bytes were in flight before, the send buffer has room for a full segment (9,148) as well.
 
-    If only 13,243 bytes were in flight before, the send buffer may be too small.
+    If only 13,243 bytes were in flight before, the send buffer is possibly too small.
     """
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_244))[1].confidence) == "proved"
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_243))[1].confidence) == "consistent"
@@ -134,7 +134,7 @@ def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer
 
     So two flights alternate: 1,460 + 1,460 + 1,176 bytes, and 1,176 + 1,460 + 1,460 bytes. Nagle's algorithm does not delay full segments.
     So a flight that begins with a full segment waited for room in the send buffer. Three such flights show that the send buffer has 4,096
-    bytes. Two such flights may be chance, so six waits have the cause Nagle's algorithm.
+    bytes. Two such flights can be chance, so six waits have the cause Nagle's algorithm.
     """
     small_first, full_first = [1_176, SEGMENT, SEGMENT], [SEGMENT, SEGMENT, 1_176]
     sizes = [full_first] + [small_first, full_first] * full_ones + [small_first] * (6 - full_ones)
@@ -151,7 +151,7 @@ def test_a_sender_whose_buffer_may_be_full_is_not_proved_to_follow_nagles_rule(t
 
 
 def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp_path: Path) -> None:
-    """With an MSS of 4,312, segments of 4,096 bytes may be full segments of a tunnel.
+    """With an MSS of 4,312, segments of 4,096 bytes could be full segments of a tunnel.
 
     But only one of them is in flight at a time, so they are writes of 4,096 bytes.
     """
@@ -182,7 +182,7 @@ def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: 
 
 
 def test_a_larger_flight_before_shows_that_the_buffer_has_room_for_more_than_one_small_segment(tmp_path: Path) -> None:
-    """In its first form (RFC 896), Nagle's algorithm also delays the first small segment, which follows full ones."""
+    """In its first form (RFC 896), Nagle's algorithm also delays the first small segment after full segments."""
     reported = held_ms(tmp_path, flights([[MSS] * 3, *([6_705] for _ in range(8))], mss=MSS))
     assert reported["nagle"] == pytest.approx(8 * ROUND_MS, abs=8 * 0.2)
     assert not {"send-buffer", "unknown"} & reported.keys()
@@ -201,6 +201,6 @@ def test_an_answer_before_the_first_piece_leaves_the_second_to_nagles_rule(tmp_p
     ids=["below-any-buffer", "as-much-as-a-buffer"],
 )
 def test_the_verdict_is_as_sure_of_nagles_rule_alone_as_its_waits_are(tmp_path: Path, sizes: list[list[int]], said: str) -> None:
-    """No ACK is delayed, so there is no finding. A flight of 4,096 bytes may fill a send buffer, one of 1,000 bytes cannot."""
+    """No ACK is delayed, so there is no finding. A flight of 4,096 bytes can fill a send buffer, a flight of 1,000 bytes cannot."""
     reported = verdict.sentence(analyze([packets.capture(tmp_path / "exchange.pcap", flights(sizes))]))
     assert reported.startswith(f"{said} Nagle's algorithm (small segments delayed by one RTT) took ")

@@ -25,7 +25,7 @@ OPENED = f"""
 
 
 def rounds(sizes: list[int]) -> str:
-    """Every 20 ms, an ACK of everything, and 10 µs after it a segment of the given size."""
+    """Return rounds of 20 ms: an ACK of everything, and 10 µs later a segment of the given size."""
     lines, seq = [OPENED], 1
     for number, size in enumerate(sizes):
         at_us = 40_000 + 20_000 * number
@@ -40,7 +40,7 @@ def rounds(sizes: list[int]) -> str:
     ids=["one message each", "two messages each", "messages of different sizes"],
 )
 def test_a_segment_of_one_message_does_not_show_when_the_message_was_written(tmp_path: Path, sizes: list[int], held: int) -> None:
-    """Ten segments, so nine waits. The second segment has no doubt, because the first segment did not wait."""
+    """Ten segments have nine waits. The cause of the first wait is not in doubt, because the segment before it did not wait."""
     reported = lasted(tmp_path, rounds(sizes))
     assert reported.get("nagle", 0) == pytest.approx(held * ROUND_MS, abs=0.2)
     assert reported.get("unknown", 0) == pytest.approx((9 - held) * ROUND_MS, abs=0.2)
@@ -48,9 +48,9 @@ def test_a_segment_of_one_message_does_not_show_when_the_message_was_written(tmp
 
 @pytest.mark.parametrize("probed_turns", [[], [1]])
 def test_a_tail_loss_probe_of_a_small_segment_does_not_show_that_nagles_algorithm_is_off(tmp_path: Path, probed_turns: list[int]) -> None:
-    """Replies of 100 bytes, a full segment and 300 bytes. The 300 bytes wait until the 100 bytes are acknowledged.
+    """Each reply has 100 bytes, a full segment and 300 bytes. The 300 bytes wait for the ACK of the 100 bytes.
 
-    The second reply's last segment is lost and sent again by a tail-loss probe, while it is itself the last small segment in flight.
+    The second reply's last segment is lost, and a tail-loss probe repeats it. Only this small segment is in flight at that time.
     """
     lines, seq, at_ms = [OPENED], 1, 40
     for turn in range(6):

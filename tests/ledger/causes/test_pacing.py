@@ -58,7 +58,7 @@ def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_
 ) -> None:
     """Five gaps together are a little longer than the RTT. So an ACK arrives 0.5 ms or 0.02 ms before each burst.
 
-    Only the ACK 0.02 ms before a burst may have released it. Slow start limits the first bursts, so the test compares captures of 20 and 60
+    Only the ACK 0.02 ms before a burst can have released it. Slow start limits the first bursts, so the test compares captures of 20 and 60
     bursts.
     """
     begun, all_of_it = (lasted(tmp_path, bursts(count, 4.0, 20.0 - late_ms)) for count in (20, 60))
@@ -94,7 +94,7 @@ def test_where_data_arrives_and_nothing_reveals_queues_the_path_may_have_spaced_
 
 @pytest.mark.parametrize(("flags", "cause"), [(".", "unknown"), ("P.", "application")])
 def test_a_write_that_goes_on_after_all_was_acknowledged_may_wait_for_a_pacing_timer(tmp_path: Path, flags: str, cause: str) -> None:
-    """One full segment every 50 to 56 ms; the ACK arrives after 20 ms. PSH ends a write; without PSH, more data may be in the buffer."""
+    """A full segment is sent every 50 to 56 ms and ACKed after 20 ms. If it has no PSH, more data of its write can be in the buffer."""
     lines = [bursts(1, 50.0, 20.0)]
     for number in range(1, 10):
         at_ms, seq = FIRST_MS + 50 * number + 3 * (number % 3), 1 + SIZE * (number + 1)

@@ -285,7 +285,7 @@ def pieces(size: int, *, between_ms: float) -> str:
 
 @pytest.mark.parametrize("size", [700, 1_400, 1_450])
 def test_a_piece_of_nearly_a_segment_is_held_by_nagle_like_a_small_one(tmp_path: Path, size: int) -> None:
-    """Two second pieces are never in flight together. So they are writes of the application, not segments that a tunnel shortened."""
+    """Second pieces are never in flight together. So they are writes of the application, not segments that a tunnel shortened."""
     reported = lasted(tmp_path, pieces(size, between_ms=45.1))
     assert reported["nagle-delayed-ack"] == pytest.approx(10 * 45.1)
     assert "delayed-ack" not in reported
@@ -318,8 +318,8 @@ def test_an_ack_that_waits_behind_the_other_sides_data_is_the_networks_not_a_del
     """Data that the server sends after it received the client's flight carry its ACK (RFC 9293, 3.8.6.3).
 
     The data that arrive from 41 to 107 ms carry an older ACK number. So the server sent them before it received the flight, and they waited
-    in a queue. A receiver must ACK at least every second segment (RFC 5681, 4.2). So it does not delay the ACK of ten segments, but may
-    delay that of one.
+    in a queue. A receiver must ACK at least every second segment (RFC 5681, 4.2). So it does not delay the ACK of ten segments, but can
+    delay the ACK of one segment.
     """
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=True))
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=False))

@@ -55,7 +55,7 @@ def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, p
     """The flights have 1, 2 and 4 segments. After a pause, they have 2, 4 and 1.
 
     Slow start explains only the first flight of 4. The first flight after the pause is no larger than the last one before it. If the pause
-    is longer than the retransmission timeout, slow start may explain the second flight of 4 as well (RFC 5681, 4.1).
+    is longer than the retransmission timeout, slow start can explain the second flight of 4 as well (RFC 5681, 4.1).
     """
     begun = flights([full(1), full(2), full(4)], 65_535)
     again = flights([full(2), full(4), full(1)], 65_535, seq=1 + 7 * MSS, from_s=0.1002 + pause_s)
@@ -106,7 +106,7 @@ def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: P
     """Two flights have 8,252 bytes, eight 7,300 and one 5,840.
 
     The plateau is 7,300 bytes, because no flight is a whole segment larger. The second flight is no larger than the first, so slow start
-    limits only the first. The third flight follows a small segment that is in flight, so Nagle's algorithm may have delayed it as well.
+    limits only the first. The third flight follows a small segment that is in flight, so Nagle's algorithm possibly delayed it as well.
     """
     text = flights([[*full(5), 952]] * 2 + [full(5)] * 8 + [full(4), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
@@ -130,7 +130,7 @@ def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Pat
 def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, old: bool, last: int, rounds: int) -> None:
     """Six flights have five segments, three have three, and one more follows.
 
-    The second and third flights of three did not grow. Newer senders may leave slow start without a loss (RFC 9406). For them, a last
+    The second and third flights of three did not grow. Newer senders can leave slow start without a loss (RFC 9406). For them, a last
     flight that is one segment larger than the plateau proves nothing.
     """
     text = flights([full(5)] * 6 + [full(3)] * 3 + [full(last), full(1)], 60_000)
@@ -147,7 +147,7 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
     """Flights have five segments.
 
     In the last flight, the first segments are ACKed in time or 10 ms late. The last one or three are ACKed 15 ms after that. On current
-    hosts, the network card may have merged the three segments after a queue.
+    hosts, the network card possibly merged the three segments after a queue.
     """
     at_s, seq, most = 0.04 + 7 * ROUND_MS / 1000, 1 + 35 * MSS, 10 - rest
     first_s, rest_s = at_s + in_time_ms / 1000, at_s + (in_time_ms + 15) / 1000
@@ -236,7 +236,7 @@ def test_an_old_sender_whose_flight_did_not_grow_is_not_in_slow_start_however_fe
 ) -> None:
     """There are three flights of three segments.
 
-    The congestion window of a newer sender may stop growing without a loss (RFC 9406), so the cause is unknown.
+    The congestion window of a newer sender can stop growing without a loss (RFC 9406), so the cause is unknown.
     """
     reported = lasted(tmp_path, opened(old=old, window=60_000) + flights([full(3)] * 3 + [full(1)], 60_000))
     assert reported.get("send-buffer", 0.0) == pytest.approx(rounds * ROUND_MS, abs=0.1)
@@ -259,7 +259,7 @@ def test_a_small_segment_does_not_wait_for_a_third_of_the_window(tmp_path: Path,
 def test_a_window_with_room_for_one_more_segment_holds_newer_senders_alone(tmp_path: Path, *, old: bool) -> None:
     """Four segments are in flight, and the window has room for five.
 
-    Linux may wait until a third of the window is free (`tcp_tso_should_defer`), but BSD sends what fits.
+    Linux can wait until a third of the window is free (`tcp_tso_should_defer`), but BSD sends what fits.
     """
     reported = lasted(tmp_path, opened(old=old, window=5 * MSS) + flights([full(4)] * 9, 5 * MSS))
     assert reported.get("send-buffer", 0.0) == pytest.approx(8 * ROUND_MS if old else 0.0, abs=0.1)
@@ -310,7 +310,7 @@ def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tm
     """Twice, 428 bytes wait for the ACK of full segments.
 
     The second time, the flight before them is as large as an earlier one. Two segments of 536 bytes leave room in the smallest send buffer
-    (2,048 bytes); four may fill it.
+    (2,048 bytes); four segments can fill it.
     """
     turn = [[536] * count, [428]]
     reported = lasted(tmp_path, opened(old=True, window=65_535, mss=536) + flights([[536], *turn, *turn], 65_535))
@@ -419,7 +419,7 @@ def test_an_old_sender_that_begins_with_more_than_any_initial_window_knows_no_sl
 ) -> None:
     """Ten segments are the largest initial window (RFC 6928).
 
-    A newer sender may start with a larger one, which it cached from an earlier connection.
+    A newer sender can start with a larger window, which it cached from an earlier connection.
     """
     reported = lasted(tmp_path, opened(old=old, window=65_535) + flights([full(segments)] * 2, 65_535))
     assert reported[cause] == pytest.approx(ROUND_MS, abs=0.1)
@@ -508,8 +508,8 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
     """100 bytes are sent every 3.4 ms; the RTT is shorter. Either the application has its own pace, or ACKs release the segments.
 
     In the second case, each segment holds one message. An application that always has data would fill the segment while Nagle's algorithm
-    delays it, so the application may as well write one message per ACK. Only the second segment has no such doubt, because the first did
-    not wait.
+    delays it, so the application may as well write one message per ACK. The second segment alone is not in doubt, because the first segment
+    did not wait.
     """
     lines = [opened(old=False, window=60_000).replace("0.0200", f"{3_400 - behind_us}us")]
     for place in range(20):
@@ -525,8 +525,8 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
 def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_starts(tmp_path: Path, segments: int, held: int) -> None:
     """Two flights of `segments` full segments are followed by a single segment.
 
-    For some sizes, the send buffer is not the only explanation. A flight of four may be BBR's probe for the minimum RTT. From 16 segments
-    on, slow start may have ended. From 20 on, congestion avoidance adds a segment per RTT.
+    For some sizes, the send buffer is not the only explanation. A flight of four can be BBR's probe for the minimum RTT. From 16 segments
+    on, slow start has possibly ended. From 20 on, congestion avoidance adds a segment per RTT.
     """
     reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(segments)] * 2 + [full(1)], 60_000))
     assert reported.get("send-buffer", 0) == pytest.approx(held * ROUND_MS, abs=0.1)

@@ -123,7 +123,8 @@ def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_los
 ) -> None:
     """After the loss, four or three segments are sent, then three segments. 900 bytes follow the last one.
 
-    If four segments were in flight before, the congestion window had room for these 900 bytes. If only three were, it may have had no room.
+    If four segments were in flight before, the congestion window had room for these 900 bytes. If only three were in flight, it possibly
+    had no room.
     """
     rest = BEHIND + (flown + 3) * MSS + 900
     sizes = [[MSS] * flown, [MSS] * 3, [900, MSS], [MSS]]

@@ -29,17 +29,17 @@ MAX_CONNECTIONS: Final = 40
 MIN_FRAMES: Final = 8
 
 SHARE: Final = 0.05
-"""The share of a direction's lifetime that may have another cause after the cut.
+"""Largest share of a direction's lifetime that is allowed to have another cause after the cut.
 
-A cut capture shows less of the path, so waits may begin or end at other times.
+A cut capture shows less of the path, so waits can begin or end at other times.
 """
 FLOOR_NS: Final = 2_000_000
-"""The time that may always have another cause. A cut capture may have only a few frames of a connection."""
+"""Time that is always allowed to have another cause. A cut capture can have only a few frames of a connection."""
 
 OF_SILENCE: Final = frozenset({"idle", "application", "peer"})
-"""Causes of silence, which may replace each other after a cut.
+"""Causes of silence. After a cut, one of them is allowed to replace another.
 
-Silence is idle or not depending on the pauses of the whole transfer and on which host opened it.
+Whether a silence is idle depends on the pauses of the whole transfer, and on which host opened it.
 """
 
 Direction: TypeAlias = tuple[int, bool]

@@ -1,7 +1,7 @@
 """Splits super-segments (offload) into the segments on the wire.
 
 A capture at a sender with TSO or GSO shows data before the network card splits it. A capture at a receiver with GRO or LRO shows merged
-segments. On the wire, there are ⌈length / MSS⌉ segments, and only the last one may be smaller. Some calculations need these segments.
+segments. On the wire, there are ⌈length / MSS⌉ segments, and only the last segment can be smaller. Some calculations need these segments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starts the explorer's server like a user."""
+"""Starts the explorer's server as a user does."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Packet:
 
 @dataclass(frozen=True)
 class Call:
-    """A system call such as `write(3, ..., 100) = 100`. A call that may block must return by `until_s`."""
+    """A system call such as `write(3, ..., 100) = 100`. A call that can block must return by `until_s`."""
 
     name: str
     arguments: tuple[str, ...]
@@ -137,7 +137,7 @@ OWN_PORT, OTHER_PORT, OTHER_START = 8080, 5001, 1_000_000
 BITS = {"F": 1, "S": 2, "R": 4, "P": 8, ".": 16}
 GIVEN_UP_S = 3.0
 EARLY_S, LATE_S = 0.025, 0.5
-"""How early and how late an event may happen (s).
+"""How early and how late an event is allowed to happen (s).
 
 On a busy machine, the player and the kernel are late. Nothing should happen early.
 """

@@ -43,7 +43,7 @@ def _equal(ours: Value, theirs: str, figure: Figure) -> bool:
 
 
 def printed(figure: Figure, direction: Direction) -> list[Any]:
-    """Return the values that tcptrace may print for our figure, as numbers or text."""
+    """Return the values that tcptrace can print for our figure, as numbers or text."""
     ours = figure.value(direction)
     way = _WAYS.get(figure.name)
     if way is not None and ours is not None:
@@ -115,7 +115,7 @@ def _mean_window(ours: int, direction: Direction) -> list[Any]:
 
 
 def _handshake_flags(ours: str, direction: Direction) -> list[Any]:
-    """Return what tcptrace may print for window scaling and timestamps, such as `N/Y`.
+    """Return what tcptrace can print for window scaling and timestamps, such as `N/Y`.
 
     In tcptrace, timestamps in any segment count. Our figure is about SYNs only.
     """

@@ -194,7 +194,7 @@ def _run(program: Path, fd: int, folder: Path, plan: Planned) -> None:
         "longest_s": LONGEST_S,
         "steps": [asdict(step) for step in script.here],
     }
-    command = ["setpriv", "--pdeathsig", "KILL", "chrt", "--other", "0", str(program), str(fd), str(folder / RECORDS)]
+    command = ["setpriv", "--pdeathsig", "KILL", str(program), str(fd), str(folder / RECORDS)]  # in real time, as a kernel's stack is
     try:
         done = subprocess.run(
             command,

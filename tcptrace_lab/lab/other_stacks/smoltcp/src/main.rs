@@ -138,18 +138,19 @@ impl Link {
 
     /// Process all that is due: packets that have arrived, the program's next actions, and the stack's timers. If nothing was, wait.
     fn turn(&mut self, mut program: Option<&mut Program>) -> Result<(), Box<dyn Error>> {
-        let mut is_changed = false;
+        let mut has_received = false;
         while self.ingress() {
-            is_changed = true;
+            has_received = true;
             self.egress();
         }
-        if let Some(program) = &mut program {
-            is_changed |= program.act(self.socket());
-        }
-        is_changed |= self.egress();
-        if is_changed {
+        let has_acted = program.as_mut().is_some_and(|program| program.act(self.socket()));
+        let has_sent = self.egress();
+        if has_received || has_sent {
             let mtu = self.mtu;
             return records::settled(self.socket(), mtu);
+        }
+        if has_acted {
+            return Ok(());
         }
         let longest =
             program.and_then(|program| program.sleeps_for()).map_or(LINGER, |sleeps| sleeps.min(LINGER)).into();

@@ -1,6 +1,6 @@
 //! Runs the engine up to one stage. `pass segments|accounts|ledger|details FILE…` reads the files as one capture,
-//! merged by time, and prints the number of rows. The cost of a stage is its difference from the previous stage, which
-//! `benchmarks/speed/instructions.py` measures.
+//! merged by time, and prints the number of rows. `benchmarks/speed/instructions.py` compares the cost of successive
+//! stages.
 //!
 //! - `segments`: segment rows without accounts
 //! - `accounts`: the account and the row of each connection, without segment rows

@@ -1,5 +1,6 @@
-//! Explains the cause of a wait. `why FILE FRAME` prints the wait before this frame, all evidence about it, and the
-//! answer of each gate, in the order in which the judge asks the gates. `docs/how-it-decides.md` explains the gates.
+//! Explains the cause of a wait. `why FILE FRAME` prints the wait before this frame, all evidence about the wait, and
+//! the answer of each gate. The gates appear in the order in which the judge asks them. `docs/how-it-decides.md`
+//! explains the gates.
 
 use std::error::Error;
 
@@ -70,7 +71,7 @@ fn explained(record: &WaitRecord, direction: &DirectionFacts) -> String {
     let sender = if direction.from_client { "client" } else { "server" };
     let owner = judged.cause.map_or("no gate was closed", Cause::name);
     let spans = judged.spans.iter().filter(|(_, ns)| *ns != 0).map(|(cause, ns)| format!("{} {ns} ns", cause.name()));
-    // The direction's last wait would look like a second wait here, so it is left out.
+    // The direction's last wait would look like a second wait in the output, so it is left out.
     let totals = SenderTotals { ending: Wait::default(), ..direction.totals };
     let direction = DirectionFacts { totals, ..direction.clone() };
     let queued = format!("answer_queued_ns: {}", wait.answer_queued_ns(wait.queueing_delay_ns()));
@@ -98,8 +99,8 @@ fn section(title: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> Str
     format!("{title}\n{}", lines.collect::<String>())
 }
 
-/// The fields of a struct with known values, one per line, from the debug text of the struct. Fields of inner structs
-/// follow without the name of their struct. False flags are left out.
+/// The fields of a struct with known values, one per line, from the debug text of the struct. Fields of an inner struct
+/// are printed without the name of this struct. False flags are left out.
 fn known(text: &str) -> Vec<String> {
     let (mut fields, mut field, mut depth) = (Vec::new(), String::new(), 0_usize);
     for letter in text.chars() {

@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Unsupported,
     /// The capture ends in the middle of a record. All earlier records were read.
     Cut,
-    /// A length or tag in the capture contradicts its context. The reader stops at this place.
+    /// A length or tag in the capture contradicts its context, so the reader stops.
     Damaged,
 }
 

@@ -2,16 +2,17 @@
 //! ACK and its answer.
 //!
 //! Two events end a message. The first is a turn of the dialogue: the sender's next bytes acknowledge all data of the
-//! peer, and some of it for the first time. The second is a pause of the application of at least 10 ms and two RTTs,
-//! which the ledger marks ([`crate::ledger::rows::NoteRow`]). Time in which TCP delayed the data is not a pause. PSH on
-//! a segment below the MSS ends a write, but not a message, because an application can write a message in pieces.
+//! peer, and some of this data for the first time. The second is a pause of the application of at least 10 ms and two
+//! RTTs, which the ledger marks ([`crate::ledger::rows::NoteRow`]). Time in which TCP delayed the data is not a pause.
+//! PSH on a segment below the MSS ends a write, but not a message, because an application can write a message in
+//! pieces.
 //!
-//! Some hosts send while data of the peer is in flight (pipelined requests, full duplex). Message boundaries are then
-//! unknown. The current and the next message of both directions count as overlapping, and no conclusions are drawn from
-//! them. Messages also have states of their own if they start before the capture, or if the capture lacks some of their
-//! bytes.
+//! If a host sends while data of the peer is in flight (pipelined requests, full duplex), message boundaries are
+//! unknown. In this case, the current and the next message of both directions count as overlapping, and no conclusions
+//! are drawn from these messages. A message also has a state of its own if it starts before the capture, or if the
+//! capture lacks some of its bytes.
 //!
-//! Segments come in batches. Between batches, unacknowledged messages are kept, and the last message of each direction.
+//! Segments come in batches. Unacknowledged messages and the last message of each direction are kept between batches.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -22,8 +23,8 @@ use crate::ledger::{Cause, Note};
 /// Maximum number of listed writes per message. Later writes are not listed.
 const MAX_WRITES: usize = 64;
 
-/// An unacknowledged message is final as soon as more than this many messages follow in its direction. An ACK is then
-/// no longer expected.
+/// An unacknowledged message is final as soon as more than this many messages follow in its direction. An ACK is not
+/// expected after so many messages.
 const UNACKED_MESSAGES: i64 = 64;
 
 /// The PSH flag (RFC 9293, 3.1).
@@ -94,7 +95,7 @@ pub enum State {
     BytesMissing,
 }
 
-/// One message. Offsets are stream offsets. Times are those of segments, or null if unknown.
+/// One message. Offsets are stream offsets. Times are capture times of segments, or null if unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, clippy::struct_excessive_bools)] // independent facts
 pub struct Message {
@@ -170,8 +171,8 @@ impl Message {
         Some(sizes.filter(|size| *size > 0).collect())
     }
 
-    /// Whether `writes` is reliable. There must be several writes, each must end with PSH, and Nagle's algorithm must
-    /// not have delayed any of them.
+    /// Whether `writes` is reliable. This requires several writes that all end with PSH, and no wait of a write for
+    /// Nagle's algorithm.
     #[must_use]
     pub fn writes_fit(&self, writes: &[i64]) -> bool {
         writes.len() > 1 && !self.is_held && !self.is_unpushed
@@ -208,8 +209,8 @@ impl Message {
         }
     }
 
-    /// Adds a segment with data. A wait before the segment counts only if it is `inside` the message. The wait before a
-    /// new message belongs to no message.
+    /// Adds a segment with data. A wait before the segment counts only if the wait is `inside` the message. The wait
+    /// before a new message belongs to no message.
     fn add(&mut self, segment: &Segment, noted: &Noted, inside: bool) {
         let (frame, end) = (segment.frame, segment.end());
         self.segments += 1;
@@ -251,7 +252,7 @@ struct Ack {
 
 #[derive(Debug, Default)]
 struct Direction {
-    /// Messages that can still change, in order. Only the last one can get more segments.
+    /// Messages that can still change, in order. Only the last message can get more segments.
     open: Vec<Message>,
     /// The acknowledgment number of the last segment with new data, as an offset in the peer's stream.
     acked: Option<i64>,
@@ -374,7 +375,7 @@ impl Messages {
         Self { notes, next_note: 0, dialogues: HashMap::default(), touched: Vec::new() }
     }
 
-    /// Adds the next segment. Segments must come in order of their frames.
+    /// Adds the next segment in order of the frames.
     pub fn add(&mut self, segment: &Segment) {
         let later = self.notes.get(self.next_note..).unwrap_or_default();
         self.next_note += later.iter().take_while(|noted| noted.frame < segment.frame).count();

@@ -69,7 +69,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// The next batch of segments or datagrams. Batches of connections and flows before it are stored.
+    /// Returns the next batch of segments or datagrams. Batches of connections and flows that come earlier are stored.
     fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
             match self.engine.next_batch()? {
@@ -88,7 +88,7 @@ impl Pass {
     }
 }
 
-/// The batches of one call of `pull`. `rows` is their total weight, expressed in segment rows.
+/// The batches of one call of `pull`. `rows` is the total weight of these batches, expressed in segment rows.
 #[derive(Default)]
 struct Pulled {
     segments: Vec<RecordBatch>,

@@ -1,8 +1,9 @@
 //! Converts 32-bit sequence numbers to 64-bit stream offsets (RFC 9293, 3.4).
 
-/// The stream offset of a sequence number. Its low 32 bits are `number - base`, and it is within 2^31 of `near`.
+/// The stream offset of a sequence number. The low 32 bits of the offset are `number - base`, and the offset is within
+/// 2^31 of `near`.
 ///
-/// A capture can start in the middle of a stream. Bytes before its first segment then have offsets below 1.
+/// A capture can start in the middle of a stream. Bytes before the first captured segment have offsets below 1.
 ///
 /// ```
 /// use tcptrace_lab_core::seq::unwrap;

@@ -2,7 +2,7 @@
 //! a higher layer. The order of the layers is the numbered list in `src/lib.rs`.
 //!
 //! An import is a path in a `use` line. A path in the code is an import too if it starts at `crate`, `super`, `self`, a
-//! child module or an imported module. The file imports from the file that defines the name. A `pub use` counts only if
+//! child module or an imported module. The imported file is the file that defines the name. A `pub use` counts only if
 //! the file itself needs the name. Unit tests are excluded, because they can use anything.
 
 #![expect(clippy::indexing_slicing, clippy::panic, reason = "a test that panics has failed, which is its purpose")]
@@ -223,7 +223,7 @@ fn read_module(file: &str, source: &str) -> Module {
 struct Crate(BTreeMap<ModulePath, Module>);
 
 impl Crate {
-    /// Reads the modules in `mod` lines, from `lib.rs` on. `read` returns the text of a file, if it exists.
+    /// Reads the modules in `mod` lines, from `lib.rs` on. `read` returns the text of a file, if the file exists.
     fn read(read: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut modules = BTreeMap::new();
         let mut wanted = vec![ModulePath::new()];

@@ -11,7 +11,8 @@ const NS_PER_BYTE: u64 = 1_000_000_000 / 100_000;
 const MIN_TIME: Duration = Duration::from_secs(1);
 /// Memory for any input: buffers, the first slab of connections, and twice the largest record (16 MiB).
 const BASE_BYTES: usize = 64 << 20;
-/// Memory per byte of an input. A connection takes about 3 kB, and the smallest frame that opens one has 40 bytes.
+/// Memory per byte of an input. A connection takes about 3 kB, and the smallest frame that opens a connection has 40
+/// bytes.
 const BYTES_PER_BYTE: usize = 64;
 /// Other programs use the machine too, so an input fails only if each of this many trials is too slow.
 const TRIALS: usize = 3;
@@ -25,8 +26,8 @@ pub enum Threads {
     All,
 }
 
-/// Runs `run`, and panics if it exceeds the limits of time or memory. The limits depend on the number of bytes that it
-/// reads, including decompressed ones. `window_bytes` of memory are allowed in addition.
+/// Runs `run`, and panics if it exceeds the limits of time or memory. The limits grow with the number of bytes that
+/// `run` reads, including decompressed bytes. `window_bytes` of memory are allowed in addition.
 pub fn hold(input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
     hold_threads(Threads::This, input, window_bytes, run)
 }

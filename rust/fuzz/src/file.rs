@@ -15,8 +15,8 @@ pub(crate) const MAX_WINDOW_BYTES: usize = 128 << 20;
 /// Numbers of bytes that a slow source returns at a time.
 const DRIBS: [usize; 5] = [1, 2, 7, 64, 1000];
 
-/// Reads a capture from arbitrary bytes, down to its tables. Reads it once more from a source that returns a few bytes
-/// at a time, and compares the frames.
+/// Reads a capture from arbitrary bytes, down to its tables. A second pass reads the capture from a source that returns
+/// a few bytes at a time, and must find equal frames.
 pub fn file(input: &[u8]) -> Account {
     let bytes: Arc<[u8]> = input.into();
     let window_bytes = if is_compressed(input) { MAX_WINDOW_BYTES } else { 0 };
@@ -83,8 +83,8 @@ struct Frames {
 }
 
 fn frames_of(stream: impl Read + Send + Sync + 'static) -> Frames {
-    // A file can be both damaged and no capture. The reason for its refusal then depends on the bytes that have
-    // arrived, so it is not compared.
+    // A file can be damaged and also not be a capture. The error for such a file depends on the number of bytes that
+    // have arrived, so it is not compared.
     let Ok(mut capture) = Capture::from_stream("frames", stream) else { return Frames::default() };
     let mut digest = DefaultHasher::new();
     let mut count = 0;

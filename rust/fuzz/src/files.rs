@@ -16,7 +16,7 @@ use crate::file::{MAX_WINDOW_BYTES, each_frame, is_compressed};
 use crate::pipeline::{Account, Pipeline};
 use crate::totals::Totals;
 
-/// Numbers of rows per batch. Two bits of the first byte select one of them.
+/// Numbers of rows per batch. Two bits of the first input byte select the number.
 const BATCH_ROWS: [usize; 4] = [1, 7, 1024, 4096];
 const NAMES: [&str; 4] = ["first", "second", "third", "fourth"];
 
@@ -47,7 +47,7 @@ fn window_bytes(files: &[Arc<[u8]>]) -> usize {
     files.iter().filter(|file| is_compressed(file)).count() * MAX_WINDOW_BYTES
 }
 
-/// A frame without its number. `due_ns` is its time for merging.
+/// A frame without its number. `due_ns` is the time by which frames are merged.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     due_ns: i64,
@@ -63,8 +63,8 @@ impl Seen {
     }
 }
 
-/// Reads several files as one capture, and compares it with the files alone. The next frame is always the earliest of
-/// the files' next frames. Among equally early frames, that of the first file is next.
+/// Reads several files as one capture, and compares the result with the files alone. The next frame is always the
+/// earliest of the files' next frames. If several are equally early, the frame of the first file is next.
 pub fn merge(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     let files = split(head, rest);
@@ -85,7 +85,7 @@ pub fn merge(input: &[u8]) -> Account {
     let mut ends = each_frame(&mut capture, files.len(), |frame| merged.push(Seen::of(frame)));
     let (expected, mut expected_ends) = merged_by_hand(&files);
     assert!(merged == expected, "{} frames, or their order, where {} are expected", merged.len(), expected.len());
-    // A file ends once, so its path gives the errors a fixed order.
+    // Each file ends once, so sorting by path gives the errors a fixed order.
     ends.sort_by(|one, other| one.path.cmp(&other.path));
     expected_ends.sort_by(|one, other| one.path.cmp(&other.path));
     let place = |error: &CaptureError| (error.path.clone(), error.kind, error.frame, error.offset);
@@ -128,7 +128,8 @@ pub fn engine(input: &[u8]) -> Account {
     let Ok(mut capture) = open(&files) else { return Account::default() };
     let mut pipeline = Pipeline::default();
     pipeline.totals = Some(Totals::default());
-    // The engine builds the rows of such a short capture at its end, with the resolution from all headers.
+    // The engine builds the rows of such a short capture at the end of the capture, with the resolution from all
+    // headers.
     let mut ahead = open(&files).expect("opened before");
     each_frame(&mut ahead, files.len(), |_| ());
     pipeline.resolution_ns = ahead.info().resolution_ns;

@@ -25,8 +25,8 @@ impl Step {
         self.0 >> 6 & 1 == 0
     }
 
-    /// The capture time of a segment after `ts_ns`. If bits 0 to 5 are 0, the step is `usual_ns`. If they are a number
-    /// n, the step is (`count` + 1) · 2^n ns. With bit 7, the step goes backward.
+    /// The capture time of a segment after `ts_ns`. If bits 0 to 5 are 0, the step is `usual_ns`. If bits 0 to 5
+    /// contain a number n above 0, the step is (`count` + 1) · 2^n ns. With bit 7, the step goes backward.
     fn after(self, ts_ns: i64, usual_ns: i64, count: u8) -> i64 {
         let step_ns = match self.0 & 63 {
             0 => i128::from(usual_ns),

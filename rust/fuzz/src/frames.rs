@@ -1,8 +1,8 @@
 //! Targets: frames of one family of link types.
 //!
 //! The first byte of an input contains the first link type (bits 0 to 3, and above them bits 6 and 7) and the time of
-//! the first frame (bits 4 and 5). Frames follow. Each frame has a byte of [control](Control), two bytes of length
-//! (little-endian), and its data. The last frame can be shorter than its length.
+//! the first frame (bits 4 and 5). The other bytes are frames. Each frame has a byte of [control](Control), two bytes
+//! of length (little-endian), and its data. The last frame can be shorter than its length.
 
 use tcptrace_lab_core::capture::{Frame, LinkType};
 
@@ -48,7 +48,7 @@ struct Control {
 }
 
 /// Splits a control byte. Bits 0 to 2 are the time step, bits 3 and 4 the missing bytes, and bits 6 and 7 the link
-/// type. With bit 5, the frame has no time.
+/// type. If bit 5 is set, the frame has no time.
 fn control(byte: u8) -> Control {
     let bits = |shift: u8, mask: u8| usize::from(byte >> shift & mask);
     Control {

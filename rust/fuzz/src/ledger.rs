@@ -1,5 +1,5 @@
-//! Target: the causes of waits. For any waits, the intervals of a direction fill its lifetime. The results do not
-//! depend on the number of threads or the order of the work.
+//! Target: the causes of waits. For any waits, the intervals of a direction cover its lifetime without gaps. The
+//! results do not depend on the number of threads or the order of the work.
 
 use tcptrace_lab_core::connection::{Kind, RetransmitTrigger};
 use tcptrace_lab_core::flows::ConnectionRow;
@@ -22,14 +22,14 @@ const FACTS_BYTES: usize = 128;
 /// Bytes of input for each made-up wait.
 const WAIT_BYTES: usize = 72;
 
-/// Judges the waits of `input`. Segments follow the first byte ([`crate::followed`]).
+/// Judges the waits of `input`. The first byte is followed by segments ([`crate::followed`]).
 ///
 /// Bits of the first byte:
 /// - 0 and 1: memory of the waits ([`MEMORY_BYTES`])
 /// - 2 and 3: number of threads minus one
 /// - 4: evidence is kept only for the largest cost
-/// - 7: numbers instead of segments follow, for the facts of one direction and for waits that segments possibly never
-///   produce
+/// - 7: numbers follow instead of segments. The numbers are the facts of one direction, and waits that segments
+///   possibly never produce.
 pub fn ledger(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     if head >> 7 == 1 {
@@ -146,7 +146,7 @@ fn check_tables(followed: &Followed, results: &Results) {
     }
 }
 
-/// Checks that intervals touch, do not overlap, and fill the lifetime.
+/// Checks that intervals touch, do not overlap, and cover the whole lifetime.
 fn check_intervals<'a>(row: &ConnectionRow, life_ns: i64, intervals: impl Iterator<Item = &'a LedgerRow>) {
     let first_ns = row.first_ts_ns.value();
     let mut filled_ns = 0;

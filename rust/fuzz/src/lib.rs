@@ -5,7 +5,7 @@
 //! seeds (`tests/seeds.rs`).
 //!
 //! - [`file`]: the bytes of a capture file of any format and compression.
-//! - [`merge`], [`engine`]: the bytes of one to four files, read as one capture. `engine` runs the engine with its
+//! - [`merge`], [`engine`]: the bytes of one to four files, read as one capture. `engine` runs the engine with several
 //!   threads.
 //! - [`ethernet`], [`loopback_cooked_raw`], [`atm`], [`erf`], [`wifi_ppp_other`], [`pseudo`], [`juniper`]: frames of
 //!   one family of link types.
@@ -13,9 +13,9 @@
 //! - [`sender`], [`ledger`]: segments at arbitrary times, for the waits of the senders and the causes of the waits. The
 //!   engine's feature `small-limits` lowers memory limits, so that short inputs reach the limits.
 //!
-//! All targets except the last two use [`pipeline`], which does the work of the engine in one thread and checks the
-//! results. [`totals`] compares the engine with the pipeline. [`bounds`] limits time and memory of every input, and
-//! [`memory`] counts allocations.
+//! All targets except `sender` and `ledger` use [`pipeline`], which does the work of the engine in one thread and
+//! checks the results. [`totals`] compares the engine with the pipeline. [`bounds`] limits time and memory of every
+//! input, and [`memory`] counts allocations.
 
 pub mod bounds;
 pub mod file;

@@ -9,7 +9,8 @@ static COUNTING: Counting = Counting;
 
 struct Counting;
 
-/// Bytes that this thread has allocated and not freed. The number is negative if it frees memory of other threads.
+/// Bytes that this thread has allocated and not freed. The number is negative if this thread frees memory of other
+/// threads.
 struct Account {
     live: Cell<isize>,
     peak: Cell<isize>,
@@ -20,7 +21,7 @@ thread_local! {
     static ACCOUNT: Account = const { Account { live: Cell::new(0), peak: Cell::new(0) } };
 }
 
-/// The count for all threads together. Tests run several inputs at once in their process, so they cannot use it.
+/// The count for all threads together. Tests run several inputs at once in one process, so tests cannot use this count.
 #[cfg(feature = "libfuzzer")]
 mod process {
     use std::sync::atomic::{AtomicIsize, Ordering};
@@ -79,7 +80,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The result of `run`, and the peak of the memory that all threads allocated during it. In tests, which run at the
+/// The result of `run`, and the peak of the memory that all threads allocated during `run`. In tests, which run at the
 /// same time, only this thread counts.
 pub fn peak_of_all<T>(run: impl FnOnce() -> T) -> (T, usize) {
     #[cfg(feature = "libfuzzer")]
@@ -92,7 +93,7 @@ pub fn peak_of_all<T>(run: impl FnOnce() -> T) -> (T, usize) {
     peak_of(run)
 }
 
-/// The result of `run`, and the peak of the memory that this thread allocated during it.
+/// The result of `run`, and the peak of the memory that this thread allocated during `run`.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = ACCOUNT.with(|account| {
         account.peak.set(account.live.get());

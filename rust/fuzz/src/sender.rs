@@ -9,8 +9,8 @@ use crate::bounds;
 use crate::followed::Followed;
 use crate::pipeline::Account;
 
-/// Memory for the waits, selected by two bits of the first byte. All, most, some or none of them go to the temporary
-/// file.
+/// Memory for the waits, selected by two bits of the first byte. All, most, some or none of the waits go to the
+/// temporary file.
 pub const MEMORY_BYTES: [usize; 4] = [0, 1000, 8000, usize::MAX];
 
 /// Tracks the senders of the segments in `input` and checks the invariants of their waits. Bits 0 and 1 of the first

@@ -1,7 +1,7 @@
 //! Target: TCP segments with arbitrary numbers between few endpoints.
 //!
 //! An input is a list of records of [`RECORD_BYTES`] bytes, one per segment. Random sequence and acknowledgment numbers
-//! would rarely be in the window, so a record can give them relative to earlier numbers.
+//! would rarely be in the window. A record can therefore give these numbers relative to earlier ones.
 
 use tcptrace_lab_core::capture::Frame;
 
@@ -77,8 +77,8 @@ impl<'a> Record<'a> {
         self.bytes[1]
     }
 
-    /// The sequence number, relative to earlier ones if bit 6 of byte 3 is set. Bit 7 does this for the acknowledgment
-    /// number.
+    /// The sequence number, which is relative to earlier ones if bit 6 of byte 3 is set. If bit 7 is set, the
+    /// acknowledgment number is relative.
     fn seq(&self, next: u32) -> u32 {
         if self.bit(3, 6) { next.wrapping_add(self.word(4)) } else { self.word(4) }
     }

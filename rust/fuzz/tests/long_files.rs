@@ -1,4 +1,4 @@
-//! Long files with as many of the smallest blocks, records and compressed parts as fit.
+//! Long files with as many of the smallest blocks, records and compressed parts as possible.
 
 use tcptrace_lab_fuzz::{file, pipeline::Account};
 

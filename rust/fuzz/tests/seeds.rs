@@ -1,6 +1,6 @@
-//! Runs the seeds, and mutations of them, without libFuzzer. The run takes a few seconds, or `FUZZ_SECONDS` per target.
-//! A generator with a fixed seed makes the mutations, so failures can be repeated. A failing input is written to
-//! `artifacts/TARGET/`.
+//! Runs the seeds, and mutations of the seeds, without libFuzzer. The run takes a few seconds, or `FUZZ_SECONDS` per
+//! target. A generator with a fixed seed makes the mutations, so failures can be repeated. A failing input is written
+//! to `artifacts/TARGET/`.
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -53,7 +53,7 @@ fn run(target: Target, name: &str, input: &[u8]) -> u64 {
     }
 }
 
-/// `SplitMix64` by Steele et al. (OOPSLA 2014), which is small, and good enough to choose mutations.
+/// `SplitMix64` by Steele et al. (OOPSLA 2014), a small generator that is good enough to choose mutations.
 struct Random(u64);
 
 impl Random {
@@ -96,7 +96,7 @@ fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Runs the seeds of `name`, then mutations of them.
+/// Runs the seeds of `name`, and then mutations of these seeds.
 fn fuzz(name: &str) {
     let target = TARGETS.iter().find(|(known, _)| *known == name).unwrap().1;
     let seeds = seeds(name);

@@ -230,7 +230,7 @@ fn arrives(
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| ack.is_some()),
         frame: segment.frame,
-        // A keepalive reaches only the TCP stack. The application does not notice it.
+        // A keepalive reaches only the TCP stack, so the application does not notice it.
         has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)
             || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
         payload_bytes: segment.payload_bytes,
@@ -256,7 +256,7 @@ fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
 }
 
 /// Measures how fast data arrives at the receiver, and how fast its application reads. The acknowledgment number shows
-/// how many bytes have arrived. The window shows how many of them the application has read.
+/// how many bytes have arrived. The advertised window shows how many of these bytes the application has read.
 #[inline]
 fn drains(
     arrival: &Arrival,

@@ -2,8 +2,8 @@
 
 use super::account::DirectionAccount;
 
-/// Accounts of more than 2,048 serialized bytes stay as they are. The accounts of a short connection never exceed this
-/// limit, and only short connections occur in large numbers.
+/// Accounts of more than 2,048 serialized bytes stay as they are. The accounts of a short connection are always
+/// smaller, and only short connections occur in large numbers.
 const MAX_COMPACT_BYTES: usize = 2048;
 
 /// The accounts of both directions of a connection, the client's direction first, in 2.7 kB. A closed connection needs
@@ -13,7 +13,7 @@ const MAX_COMPACT_BYTES: usize = 2048;
 pub(crate) enum Accounts {
     Expanded(Box<[DirectionAccount; 2]>),
     Compact(Box<[u8]>),
-    /// Deserialized accounts. A segment arrived after the close, so more segments are likely.
+    /// Accounts that were deserialized for a segment after the close. More segments are likely.
     Restored(Box<[DirectionAccount; 2]>),
 }
 

@@ -1,4 +1,4 @@
-//! The counts of one direction for the connections table. Classification does not need them.
+//! The counts of one direction for the connections table, which classification does not need.
 
 use serde::{Deserialize, Serialize};
 

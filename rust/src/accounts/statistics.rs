@@ -1,9 +1,9 @@
 //! Statistics of one direction that classification does not need. Together with [`crate::connection::DirectionFigures`]
-//! and [`super::Counts`], they cover tcptrace's long listing, tshark's conversations, and round trips by TCP timestamps
-//! (RFC 7323).
+//! and [`super::Counts`], the statistics cover tcptrace's long listing, tshark's conversations, and round trips by TCP
+//! timestamps (RFC 7323).
 //!
-//! A segment adds to the statistics of its sender, and its ACK adds to those of the peer. Figures about rare events
-//! have an allocation of their own, so most connections need no memory for them.
+//! A segment adds to the statistics of its sender, and the segment's ACK adds to the statistics of the peer. Figures
+//! about rare events have an allocation of their own, so most connections need no memory for these figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -74,8 +74,8 @@ pub struct Rare {
     pub post_loss_acks: u64,
     pub triple_duplicate_acks: u64,
     pub max_retransmits: u16,
-    /// Round trips of retransmitted segments. A round trip runs from the last transmission of a segment to the ACK
-    /// whose acknowledgment number is the end of this segment.
+    /// Round trips of retransmitted segments. A round trip runs from the last transmission of a segment to the ACK for
+    /// the end of this segment.
     pub rtt_retransmitted: RttFigures,
     /// Time between two successive transmissions of a segment.
     pub retransmit_interval: RttFigures,
@@ -145,7 +145,7 @@ impl Statistics {
         }
         if segment.payload_bytes > 0 {
             usual.data(segment);
-            // All data before the first ACK of data is the initial window (RFC 5681, 3.1).
+            // All data that is sent before the first ACK of data belongs to the initial window (RFC 5681, 3.1).
             if has_syn && !event.kind.is_resent() && una.get().is_none_or(|una| una <= 1) {
                 usual.initial_window_bytes = usual.initial_window_bytes.saturating_add(segment.payload_bytes);
                 usual.initial_window_segments += 1;

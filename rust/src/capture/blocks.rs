@@ -1,8 +1,8 @@
 //! A buffer between a byte stream and a format reader. The buffer reads the stream in large blocks and returns each
 //! record as contiguous bytes.
 //!
-//! A record is a slice of the buffer. A record that crosses the end of a block moves to the front of the buffer first.
-//! The buffer is as long as one block, or as one record if the record is longer. Each format limits the length of its
+//! A record is a slice of the buffer. A record that crosses the end of a block is first moved to the front of the
+//! buffer. The buffer is as long as one block, or as long as the longest record. Each format limits the length of its
 //! records. Nothing seeks, so files, FIFOs and stdin are read alike.
 
 use std::ops::Range;
@@ -103,8 +103,8 @@ impl Blocks {
         true
     }
 
-    /// Moves the available bytes to the front of the buffer. If the buffer is still full, makes it larger: up to twice
-    /// as large, but not larger than `count` needs.
+    /// Moves the available bytes to the front of the buffer. If the buffer is still full, it becomes larger: up to
+    /// twice as large, but not larger than `count` needs.
     fn make_room(&mut self, count: usize) {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -184,7 +184,7 @@ impl Blocks {
         }
     }
 
-    /// The available bytes, and the stream that continues after them. The stream is `None` if it is compressed.
+    /// The available bytes, and the stream that continues after these bytes. The stream is `None` if it is compressed.
     pub(super) fn into_parts(self) -> (Vec<u8>, Option<Source>) {
         let ahead = self.available().to_vec();
         match self.input {

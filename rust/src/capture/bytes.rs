@@ -1,4 +1,4 @@
-//! The byte order of numbers in a capture file. The file's magic number shows it.
+//! The byte order of numbers in a capture file, which the magic number of the file shows.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {

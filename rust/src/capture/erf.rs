@@ -16,11 +16,11 @@ const LINK_TYPE: LinkType = 197;
 const HEADER_BYTES: usize = 16;
 
 /// The bit of the type which announces an extension header of `EXTENSION_BYTES`. In the first byte of an extension
-/// header, the bit announces another extension header.
+/// header, this bit announces another extension header.
 const EXTENDED: u8 = 0x80;
 const EXTENSION_BYTES: usize = 8;
 
-/// Type of padding records. As in Wireshark, they get no frame number.
+/// Type of padding records. As in Wireshark, padding records get no frame number.
 const PAD: u8 = 48;
 
 /// A file is read as ERF if its first `TRIED_PACKETS` records with a packet are consistent. At most `TRIED_RECORDS`
@@ -52,7 +52,7 @@ struct Header {
     /// Record type, with the bit for extension headers.
     kind: u8,
     record_bytes: u16,
-    /// Number of records lost before this record. In some record types, this field contains a colour.
+    /// Number of records lost before this record, or a colour in some record types.
     lost: u16,
     wire_bytes: u16,
 }
@@ -71,7 +71,8 @@ impl Header {
         })
     }
 
-    /// The time, rounded to a nanosecond as in Wireshark. The result fits into 63 bits: 2^32 s < 2^63 ns.
+    /// The time, rounded to a nanosecond as in Wireshark. The result fits into 63 bits, because 2^32 s are less than
+    /// 2^63 ns.
     #[inline]
     fn ts_ns(&self) -> i64 {
         let fraction_ns = ((self.time & 0xFFFF_FFFF) * NS_PER_S + (1 << 31)) >> 32;
@@ -91,7 +92,7 @@ impl Header {
         }
     }
 
-    /// The number of lost records, or `None` for record types with a colour in this field.
+    /// The number of lost records, or `None` for record types that have a colour instead.
     fn counted_lost(&self) -> Option<u64> {
         match self.plain_kind() {
             10 | 11 | 15..=17 | 19 | 20 | PAD => None,

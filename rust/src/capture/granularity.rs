@@ -1,13 +1,13 @@
 //! Measures the real tick of the capture's clock.
 //!
 //! A file can declare a resolution of 1 µs although the host's clock advances only every 10 ms. All packets within one
-//! tick of such a clock have the same timestamp. Different timestamps are then a multiple of the tick apart.
+//! tick of such a clock have the same timestamp. Any two timestamps of such a clock differ by a multiple of the tick.
 
 /// Ticks below 0.1 ms are not reported, because they hardly affect results: a cause and its effect can be up to 1 ms
 /// apart.
 const MIN_NS: i64 = 100_000;
-/// Minimum number of steps that are multiples of the tick. Without such a tick, one step in four is a multiple by
-/// chance.
+/// Minimum number of steps that are multiples of the tick. If the clock had no such tick, one step in four would be a
+/// multiple by chance.
 const MIN_STEPS: u32 = 20;
 /// A step counts as a multiple if it is off by at most 1/8 of the tick.
 const TOLERANCE: i64 = 8;

@@ -1,9 +1,9 @@
 //! Merges several files in the order of their timestamps.
 //!
-//! Frames of one file keep their order, even if its timestamps run backwards. Frames of several files with equal
-//! timestamps follow the order of the paths. mergecap takes the last path first, which would swap frames at the border
-//! between two ring-buffer files. A frame without a timestamp directly follows the previous frame of its file, as in
-//! mergecap.
+//! Frames of one file keep their order, even if the timestamps of the file run backwards. Frames of several files with
+//! equal timestamps follow the order of the paths. mergecap takes the last path first, which would swap frames at the
+//! border between two ring-buffer files. A frame without a timestamp directly follows the previous frame of its file,
+//! as in mergecap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,8 +42,8 @@ impl Merge {
             Some(index) => ask(readers, index)?,
             None => None,
         };
-        // Mostly, the next frame is in the current file, because ring-buffer files follow one another. The heap then
-        // stays as it is.
+        // Mostly, the next frame is in the current file, because ring-buffer files follow one another. In this case,
+        // the heap stays as it is.
         let due = match (next, self.waiting.peek()) {
             (Some(due), Some(Reverse(earliest))) if *earliest < due => {
                 self.waiting.push(Reverse(due));

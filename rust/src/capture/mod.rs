@@ -64,11 +64,11 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
 }
 
-/// Information from the headers of all files, as far as they have been read.
+/// Information from all file headers that have been read so far.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureInfo {
-    /// Name of the format (`pcap`, `pcapng`, `erf`, …). A compression comes first, as in `gzip pcapng`. Several formats
-    /// are joined by `, `.
+    /// Name of the format (`pcap`, `pcapng`, `erf`, …). The name of a compression precedes the format, as in `gzip
+    /// pcapng`. Several formats are joined by `, `.
     pub format: String,
     /// The largest declared snaplen, or 0 if no file declares one.
     pub snaplen_bytes: u32,
@@ -137,7 +137,8 @@ impl Capture {
         Self::from_streams([(path, stream)])
     }
 
-    /// Reads several captures and merges them by timestamp. Each stream comes with the name that errors use for it.
+    /// Reads several captures and merges them by timestamp. Each stream is paired with the name that errors use for
+    /// this stream.
     ///
     /// # Errors
     /// The errors of [`Self::open`], except those for paths.
@@ -186,7 +187,7 @@ impl Capture {
         Frame { number, ts_ns, link_type, original_bytes, data: reader.data() }
     }
 
-    /// Information from the file headers, as far as they have been read.
+    /// Information from all file headers that have been read so far.
     #[must_use]
     pub fn info(&self) -> CaptureInfo {
         let mut info = CaptureInfo::default();

@@ -12,7 +12,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Counts an occurrence of the problem `what`. The first one also records its place.
+    /// Counts an occurrence of the problem `what`. The first occurrence of a problem also records its place.
     #[cold]
     #[inline(never)]
     pub(super) fn add(&mut self, what: &'static str, frame: u64, offset: u64) {

@@ -205,8 +205,8 @@ fn is_erf(blocks: &mut Blocks) -> bool {
     !sniff::is_recognized(blocks.available()) && erf::detect(blocks)
 }
 
-/// The error that stopped the reader. A fault of the decompressor is the cause of such an error, so the fault is
-/// returned instead, without an offset.
+/// The error that stopped the reader. If a fault of the decompressor caused this error, the fault is returned instead,
+/// without an offset.
 fn caused(stop: CaptureError, blocks: &mut Blocks, path: &OsStr) -> CaptureError {
     match blocks.compression_fault() {
         Some(fault) => CaptureError::new(fault.kind, path, fault.what),

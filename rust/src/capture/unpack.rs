@@ -28,7 +28,7 @@ impl Unpacker {
         Ok(Self { blocks: decompressed(blocks, codec, BLOCK_BYTES) })
     }
 
-    /// Writes the next bytes to `sink`. Returns their number; 0 means the end of the file.
+    /// Writes the next bytes to `sink`. Returns the number of written bytes, which is 0 at the end of the file.
     ///
     /// # Errors
     /// Writing to `sink` failed.

@@ -2,8 +2,8 @@
 
 use arrow_array::RecordBatch;
 
-/// A batch of one table. A connection's row comes after the batches with its segments, and a flow's row after those
-/// with its datagrams.
+/// A batch of one table. The row of a connection comes after the batches with the connection's segments. The row of a
+/// flow comes after the batches with the flow's datagrams.
 #[derive(Debug)]
 pub enum Batch {
     /// Rows of the segments table.

@@ -1,14 +1,14 @@
 //! Runs the layers as a pipeline of threads in limited memory. One thread reads and dissects frames, workers track
-//! connections, and the caller's thread builds columns. Between two threads, at most a few chunks of fixed size wait.
+//! connections, and the caller's thread builds columns. At most a few chunks of fixed size wait between two threads.
 //!
 //! ```text
 //! read ─┬─ track (flow tables 0, 2, 4, 6) ─┬─ caller: numbers connections, judges their waits, builds columns
 //!       └─ track (flow tables 1, 3, 5, 7) ─┘
 //! ```
 //!
-//! There is a fixed number of flow tables, and each connection belongs to one of them. The workers share the flow
-//! tables; there is one worker per processor. Segment rows must be in the order of the capture, so a pass with segment
-//! rows has only one worker.
+//! There is a fixed number of flow tables, and each connection belongs to one of them. The flow tables are divided
+//! among the workers, one worker per processor. Segment rows must be in the order of the capture, so a pass with
+//! segment rows has only one worker.
 
 mod batch;
 mod judged;
@@ -48,8 +48,8 @@ use crate::ledger::{EndedWaits, Worth};
 use crate::table::{self, SegmentRows, Segments};
 use crate::wire::PathNames;
 
-/// Number of packets per chunk. A chunk fits into a core's cache, but is large enough to make the cost of passing it on
-/// negligible.
+/// Number of packets per chunk. A chunk fits into a core's cache, but is so large that passing it to another thread
+/// costs little per packet.
 const CHUNK_PACKETS: usize = 1024;
 /// Default number of rows per batch, so that a batch fits into a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
@@ -67,7 +67,7 @@ const REST_ROWS: usize = 1024;
 pub struct Options {
     /// Rows per batch.
     pub batch_rows: usize,
-    /// Columns of the segments table, or `None` for all. Without columns, there are no segment rows.
+    /// Columns of the segments table, or `None` for all columns. An empty list gives no segment rows.
     pub columns: Option<Vec<String>>,
     /// The requested connections of an earlier pass, or `None` for all connections.
     pub only: Option<Only>,
@@ -82,17 +82,16 @@ pub struct Options {
     /// Thresholds for findings. With thresholds, the pass produces accounts and the evidence for findings
     /// ([`Engine::details`]).
     pub worth: Option<Vec<Worth>>,
-    /// Maximum number of costs above the thresholds whose evidence is kept. If there are more, the largest ones are
-    /// kept.
+    /// Maximum number of costs whose evidence is kept. If more costs exceed the thresholds, the largest costs are kept.
     pub most: usize,
-    /// Number of connections in the whole capture, or 0 if unknown. A second pass needs it, because `only` can exclude
-    /// connections.
+    /// Number of connections in the whole capture, or 0 if unknown. A second pass needs this number, because `only` can
+    /// exclude connections.
     ///
     /// Up to [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS) connections are judged together, because
     /// connections can share a path. `only` must be `None` in this case.
     pub in_capture: usize,
-    /// Memory limit for the waits of open connections. The waits of ended connections have an equal limit of their own.
-    /// Waits beyond a limit go to a temporary file.
+    /// Memory limit for the waits of open connections. An equal limit applies to the waits of ended connections. Waits
+    /// beyond a limit go to a temporary file.
     pub waits_memory_bytes: usize,
     /// Number of workers in a pass without segment rows, or `None` for one per processor.
     pub threads: Option<NonZeroUsize>,
@@ -188,7 +187,7 @@ impl Engine {
     /// The system cannot start a thread.
     pub fn of(capture: Capture, options: Options) -> Result<Self, CaptureError> {
         let progress = capture.progress();
-        // The file headers are known now. The rest of the summary follows at the end of the capture.
+        // At this point, only the file headers are known. The rest of the summary is added at the end of the capture.
         let summary = Summary { capture: capture.info(), ..Summary::default() };
         let judged =
             Judged::new(options.ledger, options.worth, options.most, options.in_capture, options.waits_memory_bytes);
@@ -326,7 +325,7 @@ impl Engine {
     fn segments(&mut self, mut rows: SegmentRows) -> Result<Batch, ArrowError> {
         let batch = self.segments.batch(&rows, &self.paths)?;
         rows.clear();
-        // Sending fails if the receiver was dropped. The rows are then not reused.
+        // Sending fails if the receiver was dropped. In this case, the rows are not reused.
         let _ = self.used_rows.send(rows);
         Ok(Batch::Segments(batch))
     }
@@ -404,8 +403,8 @@ impl Engine {
         self.ended.revisions.as_slice()
     }
 
-    /// The summary of the capture. Until [`Engine::next_batch`] has returned `None`, it contains only data from the
-    /// file headers.
+    /// The summary of the capture. Until [`Engine::next_batch`] has returned `None`, the summary contains only data
+    /// from the file headers.
     #[must_use]
     pub fn summary(&self) -> &Summary {
         &self.ended.summary

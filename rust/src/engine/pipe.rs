@@ -23,7 +23,8 @@ impl Packets {
     }
 }
 
-/// Collects packets for all workers. Each worker gets all packets, and processes those of its own flow tables.
+/// Collects packets for all workers. Each worker gets all packets, and processes only the packets of its own flow
+/// tables.
 pub(super) struct Spread {
     chunk: Packets,
     size: usize,
@@ -87,13 +88,13 @@ impl Outlet {
         if let Some(mut chunk) = Arc::into_inner(chunk) {
             chunk.packets.clear();
             chunk.shards.clear();
-            // Sending fails if the receiver was dropped. The chunk is then not reused.
+            // Sending fails if the receiver was dropped. In this case, the chunk is not reused.
             let _ = self.used.send(chunk);
         }
     }
 }
 
-/// Collects segment rows. `M` is the message that carries them.
+/// Collects segment rows, and sends them in messages of type `M`.
 pub(super) struct Inlet<M> {
     pub(super) rows: SegmentRows,
     size: usize,

@@ -10,7 +10,8 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
-/// Maximum number of reasons that are counted separately. Further unknown link types then count as one reason.
+/// Maximum number of reasons that are counted separately. Beyond this number, all further unknown link types count as
+/// one reason.
 const MAX_STOPS: usize = 64;
 
 pub(super) struct FrameReader {
@@ -25,7 +26,7 @@ pub(super) struct FrameReader {
     ends: Vec<Problem>,
     previous_ts_ns: Option<i64>,
     granularity: Granularity,
-    /// The link type of the latest frames, and how many consecutive frames have it.
+    /// The link type of the latest frames, and the number of consecutive frames with this link type.
     linked: (Option<LinkType>, u64),
 }
 

@@ -9,7 +9,7 @@ use crate::wire::Packet;
 pub(super) const SHARD_BITS: u32 = 3;
 pub(super) const SHARDS: usize = 1 << SHARD_BITS;
 
-/// The flow table of a packet. All UDP datagrams belong to the first one, so one thread tracks them.
+/// The flow table of a packet. All UDP datagrams belong to the first flow table, so one thread tracks all of them.
 #[inline]
 pub(super) fn shard_of(packet: &Packet) -> u8 {
     match packet {

@@ -44,7 +44,7 @@ pub(super) struct Epoch {
     /// other workers.
     pub opened: Vec<u32>,
     pub over: Vec<Over>,
-    /// The error that prevented the storing of waits. The worker stops after it.
+    /// The error that prevented the storing of waits. The worker stops after such an error.
     pub failure: Option<io::Error>,
 }
 
@@ -177,7 +177,7 @@ impl Worker {
         self.sink.revise(at, table.revisions());
     }
 
-    /// Ends an epoch. Sends the rows of finished connections and flows if there are enough, after the rows of their
+    /// Ends an epoch. If there are enough rows of finished connections and flows, sends these rows after the rows of
     /// segments and datagrams. Returns false if the receiver was dropped, or if waits cannot be stored.
     fn end_epoch(&mut self) -> bool {
         let mut epoch = std::mem::take(&mut self.epoch);
@@ -205,8 +205,8 @@ pub(super) fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Ve
     waits.map_or_else(Vec::new, |waits| rows.iter().map(|row| waits.end(row.conn)).collect())
 }
 
-/// Receives segment rows and keeps only the requested columns. Storing whole rows for a later selection would take
-/// longer than their classification.
+/// Receives segment rows and keeps only the requested columns. Storing whole rows would take longer than the
+/// classification of the segments.
 struct Sink {
     rows: Inlet<Rows>,
     wants_rows: bool,
@@ -219,8 +219,8 @@ struct Sink {
 }
 
 impl Sink {
-    /// Applies new revisions of flow table `at` to the waits. The last segment revised the kinds of earlier segments of
-    /// its connection.
+    /// Applies new revisions of flow table `at` to the waits. All new revisions concern earlier segments of the last
+    /// row's connection.
     #[inline]
     fn revise(&mut self, at: usize, revisions: &Revisions) {
         let known = revisions.as_slice();

@@ -22,8 +22,8 @@ impl Holes {
         }
     }
 
-    /// Marks the bytes from `left` to `right` (exclusive) as captured. Returns the number of bytes that were missing
-    /// until now.
+    /// Marks the bytes from `left` to `right` (exclusive) as captured. Returns how many of these bytes were missing
+    /// before the call.
     pub fn fill(&mut self, left: i64, right: i64) -> i64 {
         let first = self.ranges.partition_point(|(_, end)| *end <= left);
         let last = self.ranges.partition_point(|(begin, _)| *begin < right);

@@ -1,7 +1,7 @@
 //! Data for the figures of one direction in a report: lines, marks, bursts, throughput and causes.
 //!
-//! Segments and waits arrive in batches, in the order of the capture. Each series keeps a limited number of points and
-//! counts all of them. A connection of any length therefore needs limited memory, and the report can state how many
+//! Segments and waits arrive in batches, in the order of the capture. A series stores a limited number of points, and
+//! counts all points. A connection of any length therefore needs limited memory, and the report can state how many
 //! points it does not draw. The size of the batches does not affect the figures.
 
 mod holes;
@@ -20,8 +20,8 @@ pub use strip::{Band, Strip};
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Number of points per line, or of marks per name, that are kept between two batches. This is several times the number
-/// of drawn points, so a second reduction has no visible effect.
+/// Number of points per line, or of marks per name, that are kept between two batches. The number is several times the
+/// number of drawn points, so a second reduction has no visible effect.
 const HELD_POINTS: usize = 20_000;
 
 /// Names of the lines in order.
@@ -98,7 +98,8 @@ pub struct Limits {
     pub silence_ns: i64,
 }
 
-/// The points of one line, or the marks of one name. More than twice `HELD_POINTS` points are reduced.
+/// The points of one line, or the marks of one name. As soon as there are more than twice `HELD_POINTS` points, they
+/// are reduced.
 #[derive(Debug)]
 struct Held<T> {
     points: Vec<T>,
@@ -128,7 +129,7 @@ impl<T> Held<T> {
 #[derive(Debug)]
 struct Steps {
     line: Held<Point>,
-    /// The line's last point, if the value did not change there.
+    /// The last point of the line, if the value did not change at this point.
     last: Option<Point>,
     y: Option<i64>,
 }
@@ -303,7 +304,7 @@ impl Series {
         }
     }
 
-    /// Adds a data segment to the last stroke. After a pause, or if the last stroke is full, starts a new one.
+    /// Adds a data segment to the last stroke. After a pause, or if the last stroke is full, starts a new stroke.
     fn stroke(&mut self, segment: &Segment, t_ns: i64) {
         let joins = self.strokes % self.limits.run.max(1) != 0;
         self.strokes += 1;
@@ -328,8 +329,8 @@ impl Series {
         }
     }
 
-    /// Opens a hole if the segment starts above the expected offset. Fills holes if the segment starts below it.
-    /// Returns the number of filled bytes.
+    /// Opens a hole if the segment starts above the expected offset, and fills holes if the segment starts below the
+    /// expected offset. Returns the number of filled bytes.
     fn fill_hole(&mut self, segment: &Segment, tracked: &Tracked) -> i64 {
         match tracked.sent_before {
             Some(before) if segment.seq > before => self.holes.open(before, segment.seq),

@@ -9,8 +9,8 @@ pub const LONGEST_GAPS: usize = 40;
 /// Minimum number of drawn points. Fewer points would save nothing.
 const FEWEST_POINTS: usize = 16;
 
-/// Points per pixel column. A rising line needs two, because its first point is the lowest, and its last point the
-/// highest. Other lines need four.
+/// Points per pixel column. A rising line needs two points, because its first point in a column is the lowest, and its
+/// last point the highest. Other lines need four.
 const POINTS_PER_COLUMN: [usize; 2] = [2, 4];
 
 /// A point of a line.

@@ -69,7 +69,7 @@ impl Segment<'_> {
         self.mark().is_some_and(|place| place < FILLING)
     }
 
-    /// Number of new bytes. In a segment that repeats bytes, only those above the highest sent offset count.
+    /// Number of new bytes. If the segment repeats bytes, only bytes above the highest sent offset count.
     pub(super) fn fresh_bytes(&self, sent_before: Option<i64>) -> i64 {
         let is_again = self.mark().is_some_and(|place| place < AGAIN);
         let from = sent_before.filter(|_| is_again).map_or(self.seq, |before| before.max(self.seq));
@@ -145,7 +145,7 @@ impl Tracker {
             acked,
             edge,
             sent_before,
-            // A negative flight means that data below the ACK is missing from the capture. The flight is then unknown.
+            // A negative flight means that data below the ACK is missing from the capture, so the flight is unknown.
             flight: beyond(sent).filter(|flight| *flight >= 0),
             offered: beyond(edge),
         }

@@ -22,7 +22,7 @@ pub(super) struct Connection {
     pub(super) reset: bool,
     /// Whether the FINs of both hosts, and all data before them, are acknowledged.
     pub(super) over: bool,
-    /// Whether the connection's row has been returned. The connection then gets no more segments.
+    /// Whether the connection's row has been returned. After this, the connection gets no more segments.
     pub(super) handed_out: bool,
     pub(super) first_frame: u64,
     pub(super) last_frame: u64,
@@ -82,7 +82,8 @@ impl Connection {
         now.since(self.last_ts_ns).get().unwrap_or(0)
     }
 
-    /// Whether FINs of both hosts or a RST have ended the connection. Only stray segments are then expected.
+    /// Whether FINs of both hosts or a RST have ended the connection. After such an end, only stray segments are
+    /// expected.
     pub(super) fn has_ended(&self) -> bool {
         self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
@@ -112,7 +113,7 @@ impl Connection {
     ) {
         let from_client = segment.from_low == self.client_is_low;
         if ACCOUNTS {
-            // The link can lose the end of an AAL5 PDU. The frame of this PDU then arrives here after a later frame.
+            // The link can lose the end of an AAL5 PDU. The frame of such a PDU is processed after a later frame.
             self.first_frame = self.first_frame.min(segment.frame);
             self.last_frame = self.last_frame.max(segment.frame);
             self.first_ts_ns = self.first_ts_ns.earlier(segment.ts_ns.into());

@@ -1,5 +1,6 @@
-//! Groups UDP datagrams into flows. The client of a flow is the sender of its first datagram. A datagram's row contains
-//! the time since its sender's last datagram, and the time since the peer's last one. A flow's row contains totals.
+//! Groups UDP datagrams into flows. The client of a flow is the sender of its first datagram. The row of a datagram
+//! contains the time since the last datagram of its sender, and the time since the last datagram of the peer. The row
+//! of a flow contains totals.
 
 use std::hash::BuildHasher;
 
@@ -14,8 +15,8 @@ use crate::wire::{Datagram, FlowKey};
 
 /// Maximum number of tracked flows (about 80 MB). A further flow closes an old one and emits its row.
 const MAX_LIVE: usize = 1 << 17;
-/// Maximum number of stored datagram sizes in all directions together (100 MB). If there are more, sizes are no longer
-/// counted.
+/// Maximum number of stored datagram sizes in all directions together (100 MB). If there are more sizes, they are no
+/// longer counted.
 const MAX_SIZES: usize = if cfg!(test) { 1 << 10 } else { 8_000_000 };
 /// Number of closed rows to emit at a time.
 const CLOSED_ROWS: usize = 4096;
@@ -138,7 +139,7 @@ impl Flows {
         Some(std::mem::take(&mut self.closed)).filter(|rows| !rows.is_empty())
     }
 
-    /// The index of the datagram's flow. Opens the flow if it is new.
+    /// The index of the datagram's flow. A new flow is opened first.
     fn find(&mut self, datagram: &Datagram) -> usize {
         let hash = self.hasher.hash_one(datagram.key);
         let same = |at: &u32| self.live.get(*at as usize).is_some_and(|flow| flow.key == datagram.key);

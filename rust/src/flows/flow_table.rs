@@ -1,9 +1,9 @@
-//! The tracked connections. The flow table finds connections by their endpoints, opens them and closes them.
+//! The tracked connections. The flow table finds connections by their endpoints, and opens and closes connections.
 //!
-//! A connection must not be closed too early. Its later segments would open a new connection, whereas Wireshark assigns
-//! them to the old one. While few connections are tracked, none is closed before the end of the capture.
+//! If a connection is closed too early, its later segments open a new connection, whereas Wireshark assigns these
+//! segments to the old one. While few connections are tracked, none is closed before the end of the capture.
 //!
-//! Among many connections, one is closed for any of these reasons:
+//! If many connections are tracked, a connection is closed for any of these reasons:
 //! - TCP's time limits forbid further segments.
 //! - The connection was silent for hours.
 //! - The connection is over (all data and the FINs are acknowledged), and many others are over too.
@@ -33,11 +33,11 @@ const KEEP_ALL_BELOW: usize = 1 << 14;
 /// Connections are not spread evenly over several tables, so each table can exceed its share of [`KEEP_ALL_BELOW`] by
 /// 1/8: six standard deviations of a random division into eight.
 const UNEVEN_PART: usize = 8;
-/// A connection that has ended is closed after a silence of 4 minutes, which is twice the maximum segment lifetime. By
-/// then, no segment of it can be in flight (RFC 9293, 3.4.2 and 3.6.1).
+/// A connection that has ended is closed after a silence of 4 minutes, which is twice the maximum segment lifetime.
+/// After such a silence, no segment of the connection can be in flight (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
-/// Number of connections that can be over in all tables together (about 40 MB). If more are over, each of them is
-/// closed after a silence of [`OVER_NS`].
+/// Number of connections that can be over in all tables together (about 40 MB). If more connections are over, each of
+/// these connections is closed after a silence of [`OVER_NS`].
 const MAX_OVER: usize = 1 << 14;
 /// A connection that has not ended is closed after a silence of 2 hours and 4 minutes. A NAT must keep an established
 /// connection for this time, because keepalives are sent every two hours (RFC 5382, REQ-5).
@@ -45,15 +45,15 @@ const IDLE_NS: i64 = 7_440_000_000_000;
 /// Number of connections to check for silence whenever a connection is opened. With 2 checks, every connection has been
 /// checked before the number of connections doubles.
 const SWEPT: usize = 2;
-/// Number of these checks if more than [`MAX_OVER`] connections are over.
+/// Number of connections to check whenever a connection is opened while more than [`MAX_OVER`] connections are over.
 const SWEPT_OF_MANY: usize = 8;
 /// Number of flows in the lookup cache, which takes 64 KB. The table of all flows does not fit into a core's caches.
 const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows to emit at a time.
 const CLOSED_ROWS: usize = 1024;
-/// Number of adjacent connections to compare when room is needed. A connection that has ended is closed, or else the
-/// connection with the longest silence. Among thousands of idle connections, the oldest of any 32 is about as old as
-/// the oldest of all (a heuristic).
+/// Number of adjacent connections to compare when room is needed. A connection that has ended is closed first. If none
+/// has ended, the connection with the longest silence is closed. Among thousands of idle connections, the oldest of any
+/// 32 is about as old as the oldest of all (a heuristic).
 const CANDIDATES: usize = 32;
 /// Minimum silence before an ended connection is closed because many are over, or to make room (a heuristic: the last
 /// stray segments arrive within one or two round trips of the close).
@@ -220,8 +220,8 @@ impl Connections {
         (self.closed.len() >= rows).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(rows)))
     }
 
-    /// Some of the remaining rows at the end of the capture, or `None` if there are no more. The memory of these
-    /// connections is freed.
+    /// Some of the remaining rows at the end of the capture, or `None` if no rows remain. The call frees the memory of
+    /// these connections.
     pub fn take_rest(&mut self) -> Option<Vec<ConnectionRow>> {
         if !self.closed.is_empty() {
             return Some(std::mem::take(&mut self.closed));
@@ -230,7 +230,7 @@ impl Connections {
         Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
-    /// The index of the segment's connection. Opens the connection if it is new, with the given `number` if there is
+    /// The index of the segment's connection. A new connection is opened first, with the given `number` if there is
     /// one.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
@@ -313,8 +313,8 @@ impl Connections {
         }
     }
 
-    /// Closes one of the next few connections: one that has ended, or else the one with the longest silence. Returns a
-    /// free index.
+    /// Closes one of the next few connections: a connection that has ended, or else the connection with the longest
+    /// silence. Returns a free index.
     fn make_room(&mut self, now: Nullable) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len);
         let dispensable =
@@ -369,7 +369,7 @@ impl Slabs {
         self.slabs.get_mut(at / Self::SIZE)?.get_mut(at % Self::SIZE)
     }
 
-    /// Stores a connection at index `at`. Any index beyond the end appends it.
+    /// Stores a connection at index `at`, or appends the connection if `at` is beyond the end.
     fn put(&mut self, at: usize, connection: Connection) {
         if let Some(place) = self.get_mut(at) {
             *place = connection;

@@ -2,8 +2,8 @@
 //!
 //! A capture can contain more time values than fit into memory, so the values are counted in buckets that are 0.1%
 //! wide. A quantile is the mean of the bucket with its rank. If all values of the bucket are equal, the quantile is
-//! exact. If they differ, the quantile is off by at most 0.1%. With very many long flows at the same time, buckets are
-//! wider ([`MAX_BUCKETS`]).
+//! exact. If the values differ, the quantile is off by at most 0.1%. If there are very many long flows at the same
+//! time, buckets are wider ([`MAX_BUCKETS`]).
 
 use hashbrown::HashTable;
 
@@ -12,11 +12,12 @@ use crate::nullable::Nullable;
 /// Number of low fraction bits that a bucket number omits from a 32-bit float. The other 10 fraction bits make a bucket
 /// at most 2^-10 (0.1%) of its values wide.
 const DROPPED_BITS: u32 = 13;
-/// Number of bits in a bucket number: those of a float, without its sign and the omitted bits.
+/// Number of bits in a bucket number: the bits of a float, without the sign and the omitted bits.
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
 /// This factor spreads bucket numbers over the hash table (Fibonacci hashing: 2^64 divided by the golden ratio).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Maximum number of buckets in all histograms together (16 bytes each). Beyond it, all buckets become twice as wide.
+/// Maximum number of buckets in all histograms together (16 bytes each). If there are more buckets, all buckets become
+/// twice as wide.
 pub(super) const MAX_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
 /// The quantiles of a set of times.
@@ -80,7 +81,7 @@ impl Histogram {
         }
     }
 
-    /// Makes the buckets wider: bucket numbers then omit their lowest `bits` bits.
+    /// Makes the buckets wider by omitting the lowest `bits` bits of bucket numbers.
     #[cold]
     pub(super) fn widen(&mut self, bits: u32) {
         self.widened_bits = bits;

@@ -3,10 +3,10 @@
 //! This layer combines all earlier layers. Each segment is classified ([`crate::connection`]), ends a wait of its
 //! sender ([`crate::sender`]), and is added to the accounts ([`crate::accounts`]).
 //!
-//! - TCP: `flow_table` finds the connection of a segment, `connection` is one connection, `handshake` guesses its
-//!   client, `histogram` and `times` compute its medians and percentiles, `rows` defines its rows
+//! - TCP: `flow_table` finds the connection of a segment, `connection` is one connection, `handshake` guesses the
+//!   client, `histogram` and `times` compute medians and percentiles, `rows` defines the rows
 //! - UDP: `datagrams` finds the flow of a datagram, `datagram_figures` and `datagram_ids` measure the flow,
-//!   `datagram_rows` defines its rows
+//!   `datagram_rows` defines the rows
 //! - Both: `only` limits a second pass to some connections
 
 mod connection;

@@ -195,18 +195,18 @@ pub struct ConnectionRow {
     pub channel: Option<(u16, u16)>,
     /// The largest payload of a segment in either direction.
     pub full_segment_bytes: Option<u16>,
-    /// The figures of the client's direction, then those of the server's.
+    /// The figures of both directions: first the client's, then the server's.
     pub directions: [DirectionFigures; 2],
-    /// The counts of the client's direction, then those of the server's.
+    /// The counts of both directions: first the client's, then the server's.
     pub counts: [Counts; 2],
-    /// The waits of the client, then those of the server.
+    /// The waits of both hosts: first the client's, then the server's.
     pub waits: [SenderTotals; 2],
-    /// The rates of the client's direction, then those of the server's, or `None` for too few data segments.
+    /// The rates of both directions: first the client's, then the server's. `None` means too few data segments.
     pub rates: [Option<Box<Rates>>; 2],
-    /// The statistics of the client's direction, then those of the server's.
+    /// The statistics of both directions: first the client's, then the server's.
     pub statistics: [StatisticsFigures; 2],
-    /// The behaviour of the client, then that of the server.
+    /// The behaviour of both hosts: first the client's, then the server's.
     pub behaviours: [Behaviour; 2],
-    /// The times of the client's direction, then those of the server's.
+    /// The times of both directions: first the client's, then the server's.
     pub times: [DirectionTimes; 2],
 }

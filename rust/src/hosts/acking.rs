@@ -3,7 +3,7 @@
 use crate::accounts::Acking;
 use crate::flows::ConnectionRow;
 
-/// Width of a class of ACK delays. The classes are those of the histogram in [`Acking`].
+/// Width of a class of ACK delays in the histogram of [`Acking`].
 const DELAY_CLASS_MS: i64 = 2;
 /// Minimum number of ACKs for a verdict on the usual number of segments per ACK (a heuristic).
 const MIN_ACKS: i64 = 5;
@@ -24,7 +24,7 @@ const HEARTBEAT_CHANCE: f64 = 0.001;
 const EARLY: f64 = 0.8;
 /// A host follows a rule if at least half of its ACKs do (a heuristic).
 const MOST: f64 = 0.5;
-/// Quantiles of the ACK delays. The first and the last give the range of the delays, and the middle one identifies the
+/// Quantiles of the ACK delays. The first and the third give the range of the delays, and the median identifies the
 /// timer.
 const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 
@@ -32,7 +32,7 @@ const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 /// (exclusive), all in ms (`docs/how-it-decides.md`, 2.5).
 const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115), (200, 190, 215)];
 /// Largest 10th percentile of the delays from a 200 ms timer. This limit excludes lwIP, whose timer fires every 250 ms
-/// (`TCP_TMR_INTERVAL`). If all segments arrive 40 ms after the timer fires, all delays are 210 ms.
+/// (`TCP_TMR_INTERVAL`). For example, all delays of lwIP are 210 ms if all segments arrive 40 ms after the timer fires.
 const SOONEST_TO_MS: i64 = 206;
 const TIMER_LIKE_LWIP_MS: i64 = 200;
 
@@ -191,8 +191,8 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
 
 /// The rule about the number of segments per ACK. `prompt` is the number of ACKs without delay.
 ///
-/// A delayed ACK of several segments counts as if it covered more than two. The count can hide [`AckPolicy::PerTwo`],
-/// but never suggests it wrongly.
+/// A delayed ACK of several segments counts as if it covered more than two segments. The count can hide
+/// [`AckPolicy::PerTwo`], but never suggests it wrongly.
 fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
     let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));
     let [of_one, of_two, ..] = acking.by_segments.map(i64::from);
@@ -244,7 +244,8 @@ mod tests {
             (&[(50, 10)], Some(50)),
             (&[(60, 10)], None),
             (&[(200, 10)], Some(200)),
-            // All delays are 210 ms: a timer of 250 ms in step with the segments, not one of 200 ms.
+            // All delays are 210 ms. A timer of 250 ms that runs in step with the segments gives such delays, but a
+            // timer of 200 ms does not.
             (&[(210, 10)], None),
             // The delays differ by up to 30 ms, even without the shortest and longest 10%.
             (&[(40, 10), (70, 5)], None),

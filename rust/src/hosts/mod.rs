@@ -3,10 +3,10 @@
 //! The input is the row of a finished connection, with the counts of all earlier layers. If the counts do not decide a
 //! question, the answer is "unknown". A guess would look like a measurement.
 //!
-//! - The capture: `vantage` (its place on the path), `quality` (its faults)
-//! - Each host: `acking` (when it sends ACKs), `nagle` (whether it delays small segments), `stack` (a guess of its TCP
-//!   stack)
-//! - Each direction: `rates` (its speed, and the bound that it reached)
+//! - The capture: `vantage` (the capture point on the path), `quality` (the faults of the capture)
+//! - Each host: `acking` (when the host sends ACKs), `nagle` (whether the host delays small segments), `stack` (a guess
+//!   of the TCP stack)
+//! - Each direction: `rates` (the speed, and the bound that was reached)
 
 mod acking;
 mod nagle;

@@ -28,11 +28,11 @@ pub type NagleVerdict = (NagleState, Option<Confidence>, Option<u64>);
 
 /// Decides whether Nagle's algorithm is on.
 ///
-/// A host with Nagle's algorithm never sends a small segment while an earlier small one is unacknowledged. Several such
-/// segments prove that it is off.
+/// A host with Nagle's algorithm never sends a small segment while an earlier small one is unacknowledged. Several
+/// segments that break this rule prove that the algorithm is off.
 ///
 /// A single wait for an ACK can be a coincidence. A wait proves nothing if the data in flight possibly filled the send
-/// buffer, because the next data then waits for the ACK too.
+/// buffer, because a full send buffer makes the next data wait for the ACK too.
 ///
 /// ```
 /// use tcptrace_lab_core::accounts::{Count, Nagle};

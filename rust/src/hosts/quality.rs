@@ -97,7 +97,7 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     .collect()
 }
 
-/// Whether more bytes were in flight than the receiver's window allows. ACKs are then missing.
+/// Whether more bytes were in flight than the receiver's window allows, which means that ACKs are missing.
 fn lacks_acks(row: &ConnectionRow) -> bool {
     row.directions.iter().zip(row.counts.iter().rev()).any(|(sender, receiver)| {
         let known = sender.max_in_flight_bytes.get().zip(receiver.max_window_bytes);

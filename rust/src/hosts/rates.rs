@@ -1,14 +1,14 @@
-//! The rates of both ends of each direction, the upper bound of throughput that follows, and the reached share of this
-//! bound.
+//! The rates of both ends of each direction, the upper bound of throughput that these rates give, and the reached share
+//! of this bound.
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) derive the bound from
 //! the rates of the two hosts. λ is the rate at which the sender can send. μ is the rate at which the receiver can
-//! receive. Data cannot flow faster than the lower of the two. Idle time of the sender shows how far the throughput
-//! stayed below λ.
+//! receive. Data cannot flow faster than the lower of the two rates. Idle time of the sender shows how far the
+//! throughput stayed below λ.
 //!
-//! [`Rates`] contains the bytes and the times of the periods that show these rates. A value is `None` if the capture
+//! [`Rates`] contains the bytes and the times of the periods that show these rates. A rate is `None` if the capture
 //! cannot show it. λ is known only in a capture at the sender, because the path changes the spacing of segments. A
-//! capture at the receiver shows no queues of the path, because segments have already passed them.
+//! capture at the receiver shows no queues of the path, because segments have already passed these queues.
 
 use super::vantage::{is_near, turnaround_ns};
 use crate::accounts::{Counts, Line, Passed, Rates};
@@ -167,8 +167,8 @@ impl Facts<'_> {
         };
         let window_segments =
             self.window_bytes.zip(self.full_bytes).and_then(|(window, full)| window.checked_div(full));
-        // Bursts exclude single segments and segments that an ACK released. The sender is busy with those too, so the
-        // larger of the two shares is used.
+        // Bursts exclude single segments and segments that an ACK released. The sender is also busy with these
+        // segments, so the larger of the two shares is used.
         let burst_share = burst.zip(span_ns).filter(|_| near).map(|(burst, ns)| burst.ns as f64 / ns as f64);
         let data_share = average_bps.zip(send_bps).map(|(average, send)| average / send);
         Bounds {
@@ -197,7 +197,7 @@ impl Facts<'_> {
     }
 
     /// The rate at which data was delivered. A queue can still contain data when the last segment is sent. The time to
-    /// drain it is estimated as the longest RTT minus the shortest.
+    /// drain this queue is estimated as the longest RTT minus the shortest.
     fn delivered_bps(&self, span_ns: i64) -> Option<f64> {
         let rtt = &self.counts.rtt;
         let queued_ns = rtt.max_ns().zip(rtt.min_ns()).map_or(0, |(most, least)| most - least);
@@ -268,9 +268,9 @@ fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f6
     }
 }
 
-/// Raises a bound to the delivered rate if it is slightly lower. A bound that is lower by more than [`NOISE_SHARE`]
-/// gives `None`, because it did not limit the data. A few long RTTs can look like a draining queue and give a bound
-/// that is too low.
+/// Raises a bound to the delivered rate if the bound is slightly lower. A bound that is lower by more than
+/// [`NOISE_SHARE`] gives `None`, because such a bound did not limit the data. A few long RTTs can look like a draining
+/// queue and give a bound that is too low.
 fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
     let bound_bps = bound_bps?;
     let Some(delivered_bps) = delivered_bps else { return Some(bound_bps) };

@@ -1,8 +1,8 @@
 //! Guesses the TCP stack of a host from the initial TTL and the order of TCP options in its SYN.
 //!
 //! The order is fixed in the code of a stack and known for common stacks. The result is only a guess, because settings,
-//! middleboxes and tunnels can change a SYN. A SYN-ACK contains only options that the SYN offered, so it often shows
-//! less.
+//! middleboxes and tunnels can change a SYN. A SYN-ACK contains only options that the SYN offered, so a SYN-ACK often
+//! shows less than a SYN.
 
 use crate::accounts::{INITIAL_TTLS, SynShape};
 

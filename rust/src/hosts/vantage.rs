@@ -2,11 +2,11 @@
 //!
 //! The time between a captured packet and its captured answer is a round trip from the capture point to the answering
 //! host. The shortest of these round trips is the **turnaround** of the host. A capture at a host shows a turnaround
-//! near 0 for this host, and a full RTT for the other one.
+//! near 0 for this host, and a full RTT for the other host.
 //!
-//! An answer must *prove* that the packet arrived. Four kinds of answer do: the handshake, ACKs of data (Karn's rule),
-//! echoed TCP timestamps, and data beyond the previously offered window. Data right after an ACK is no proof, because
-//! the host possibly sent it before the ACK arrived.
+//! An answer must *prove* that the packet arrived. Four kinds of answer prove an arrival: the handshake, ACKs of data
+//! (Karn's rule), echoed TCP timestamps, and data beyond the previously offered window. Data right after an ACK is no
+//! proof, because the host possibly sent it before the ACK arrived.
 //!
 //! A host can also send data on its own initiative. The timestamp echoed in such data gives only an upper bound. For
 //! example, an application that writes once a second echoes a timestamp up to one second late, even on a near host.
@@ -69,10 +69,10 @@ pub struct Vantage {
     /// The confidence in the place, or `None` if the place is unknown.
     ///
     /// - Proved: the handshake and all answers together show the same host.
-    /// - Consistent: other answers than the handshake show a host, or all answers show a point in the middle. In the
-    ///   second case, both hosts are possibly just slow.
-    /// - Possible: the handshake contradicts the other answers, or only ACKs show a point in the middle. In the second
-    ///   case, all of them were possibly delayed.
+    /// - Consistent: answers other than the handshake show a host, or all answers show a point in the middle. A point
+    ///   in the middle is not proved, because both hosts are possibly just slow.
+    /// - Possible: the handshake contradicts the other answers, or only ACKs show a point in the middle. ACKs alone are
+    ///   weak evidence, because all of them were possibly delayed.
     pub confidence: Option<Confidence>,
     /// The evidence for the place, or the reason why it is unknown.
     pub known_by: KnownBy,
@@ -134,8 +134,8 @@ fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
 /// A host that never had to answer has only the echoed timestamps in its own data, which include the delay of the
 /// application. If routers lie only on the other side of the capture point, the turnaround of such a host is 0.
 ///
-/// A single answer does not count if it took longer than any path. The host then sent an earlier ACK, which was lost or
-/// not captured.
+/// A single answer does not count if it took longer than the RTT of any path. Such an answer means that an earlier ACK
+/// of the host was lost or not captured.
 #[must_use]
 pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i64> {
     let other = 1 - side;
@@ -163,8 +163,8 @@ fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
         .is_some_and(|(own, other)| INITIAL_TTLS.contains(&own) && !INITIAL_TTLS.contains(&other))
 }
 
-/// Whether both ends are one host. Each packet is then sent, captured and received at once. Packets with a loopback
-/// address never leave the host (RFC 1122, 3.2.1.3).
+/// Whether both ends are one host, which sends, captures and receives each packet at the same time. Packets with a
+/// loopback address never leave the host (RFC 1122, 3.2.1.3).
 pub(crate) fn is_loopback(row: &ConnectionRow) -> bool {
     let within = |address: IpAddr| address.to_canonical().is_loopback();
     row.client.0 == row.server.0 || (within(row.client.0) && within(row.server.0))

@@ -26,7 +26,7 @@ impl Tracker {
         Self(figures::Tracker::new(first_ts_ns, from_client, figures::State { sent, acked, edge }))
     }
 
-    /// Processes the next segments of the connection. Returns the columns that tracking adds to them.
+    /// Processes the next segments of the connection. Returns the columns that tracking adds to these segments.
     fn follow(&mut self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
         let rows = imported(rows)?;
         let read = || -> Result<_, ArrowError> {

@@ -100,7 +100,7 @@ pub(super) fn maybe<T: ArrowPrimitiveType>(
 }
 
 /// A column of numbers in which `none` stands for null. A null row stores 0, because some readers of Arrow files look
-/// up its number in the dictionary.
+/// up the number of a null row in the dictionary.
 pub(super) fn but<T: ArrowPrimitiveType>(
     rows: &SegmentRows,
     none: T::Native,

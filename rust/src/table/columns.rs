@@ -24,7 +24,7 @@ pub(super) fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> 
     Arc::new(PrimitiveArray::<T>::new(values.into(), validity(rows, |row| value(row).is_some())))
 }
 
-/// A column of numbers that few rows have. Without any number, it takes almost no time.
+/// A column of numbers that few rows have. If no row has a number, building the column takes almost no time.
 pub(super) fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
     // An early exit would prevent vectorization, so all rows are checked.
     if rows.iter().fold(false, |any, row| any | value(row).is_some()) {

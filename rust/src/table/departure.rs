@@ -23,7 +23,7 @@ fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayR
     amounts(rows, column, nulls)
 }
 
-/// Adds the columns of one direction. The client (`at` = 0) or the server (`at` = 1) sends in it. Column names begin
+/// Adds the columns of the direction in which the client (`at` = 0) or the server (`at` = 1) sends. Column names begin
 /// with `prefix`.
 pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<&SenderTotals> = rows.iter().filter_map(|row| row.waits.get(at)).collect();

@@ -7,7 +7,7 @@ use super::columns::{Column, rare};
 use crate::accounts::Rates;
 use crate::flows::ConnectionRow;
 
-/// Adds the columns of one direction. The client (`at` = 0) or the server (`at` = 1) sends in it. Column names begin
+/// Adds the columns of the direction in which the client (`at` = 0) or the server (`at` = 1) sends. Column names begin
 /// with `prefix`. Directions with little data have null values.
 pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<Option<&Rates>> = rows.iter().filter_map(|row| Some(row.rates.get(at)?.as_deref())).collect();

@@ -1,8 +1,8 @@
 //! The rows of the segments table before their conversion to Arrow columns, stored by column in blocks of 64 rows.
 //!
 //! The worker thread writes each value directly into its column. Another thread then copies whole columns and looks for
-//! nulls. If whole rows were stored, this thread would read all of them again for each column, after they have left the
-//! cache.
+//! nulls. If whole rows were stored, the second thread would read all rows again for each column, although the rows
+//! have already left the cache.
 
 #![expect(clippy::inline_always, reason = "measured: otherwise rows are built in memory before columns are filled")]
 

@@ -89,7 +89,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Selects the columns in `wanted`, or all columns if it is `None`. The columns have the order of the table.
+    /// Selects the columns in `wanted`, or all columns if `wanted` is `None`. The columns have the order of the table.
     #[must_use]
     pub fn new(wanted: Option<&[String]>) -> Self {
         let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));

@@ -182,7 +182,7 @@ fn if_it_acks(row: &DirectionRow<'_>, value: u32) -> Option<i64> {
     (row.statistics.usual.advancing_acks > 0).then_some(value.into())
 }
 
-/// Length of the stream in bytes, or `None` unless the capture contains SYN (offset 0) and FIN of the direction.
+/// Length of the stream in bytes, or `None` if the capture lacks the SYN (offset 0) or the FIN of the direction.
 fn stream_bytes(row: &DirectionRow<'_>) -> Option<i64> {
     let fin = row.statistics.usual.stream_end.get()?;
     (row.figures.syn_segments > 0).then_some(fin - 1)

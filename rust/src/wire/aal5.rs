@@ -1,8 +1,8 @@
 //! Reassembles AAL5 PDUs (ITU-T I.363.5) from 53-byte ATM cells, separately for each virtual channel.
 //!
-//! A PDU can lose a cell or have a wrong CRC. The receiver's adaptation layer then discards the PDU. This module still
-//! returns the PDU and marks it as damaged. Without it, the segment in the PDU would count as "not captured", although
-//! the capture contains most of the segment.
+//! If a PDU has lost a cell or has a wrong CRC, the receiver's adaptation layer discards the PDU. This module still
+//! returns such a PDU and marks it as damaged. Otherwise, the segment in the PDU would count as "not captured",
+//! although the capture contains most of the segment.
 
 use std::collections::VecDeque;
 
@@ -11,8 +11,8 @@ use super::segment::AtmFacts;
 pub(super) const CELL_BYTES: usize = 48;
 /// Length of the trailer in bytes: CPCS-UU, CPI, length and CRC-32.
 const TRAILER_BYTES: usize = 8;
-/// Maximum number of cells in a PDU. The 16-bit length field allows a payload of 65,535 bytes. The trailer and the
-/// padding come on top.
+/// Maximum number of cells in a PDU. The 16-bit length field allows a payload of 65,535 bytes, to which trailer and
+/// padding are added.
 const MAX_CELLS: usize = (65_535 + TRAILER_BYTES).div_ceil(CELL_BYTES);
 /// Maximum number of channels with an incomplete PDU. A further channel replaces the channel whose PDU began first.
 const MAX_CHANNELS: usize = 2048;
@@ -33,7 +33,7 @@ pub(super) struct Pdu {
     pub data: Vec<u8>,
     /// Whether the receiver's adaptation layer discarded the PDU.
     pub damaged: bool,
-    /// Length of the payload as sent. The length is read from the trailer, so it is `None` if the trailer is lost.
+    /// Length of the payload as sent, read from the trailer, or `None` if the trailer is lost.
     pub payload_bytes: Option<usize>,
 }
 
@@ -57,8 +57,8 @@ struct UnderWay {
 impl Cells {
     /// Adds a user cell. The last cell of a PDU returns this PDU.
     ///
-    /// A lost last cell makes two PDUs look like one. The length in the second PDU's trailer reveals this, and both
-    /// PDUs are then returned as damaged.
+    /// If the last cell of a PDU is lost, this PDU and the next one look like a single PDU. The length in the second
+    /// PDU's trailer reveals the loss, and both PDUs are returned as damaged.
     pub(super) fn add(&mut self, channel: Channel, payload: &[u8; CELL_BYTES], last: bool, seen: Seen) -> Vec<Pdu> {
         let at = self.under_way.iter().position(|pdu| pdu.channel == channel).unwrap_or_else(|| {
             if self.under_way.len() == MAX_CHANNELS {
@@ -146,7 +146,7 @@ pub(super) fn is_whole(pdu: &[u8]) -> bool {
     payload_length(pdu).is_some_and(|length| padded_length(length) == pdu.len()) && crc32(pdu) == GOOD_CRC
 }
 
-/// The length field of the trailer. A sender writes the length 0 when it aborts a PDU; the result is then `None`.
+/// The length field of the trailer, or `None` if the field is 0. A sender writes 0 when it aborts a PDU.
 pub(super) fn payload_length(pdu: &[u8]) -> Option<usize> {
     let [.., high, low, _, _, _, _] = *pdu else { return None };
     Some(usize::from(u16::from_be_bytes([high, low]))).filter(|length| *length > 0)

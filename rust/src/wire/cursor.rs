@@ -83,7 +83,8 @@ pub enum Stop {
     Fragment,
     /// This engine cannot read frames of this link type.
     UnknownLink(LinkType),
-    /// This engine cannot read the frame's link type. The capture has too many such types to count each of them.
+    /// This engine cannot read the frame's link type. The capture has too many unreadable link types to count each of
+    /// them.
     MoreUnknownLinks,
     /// The data offset contradicts the length of the packet, or it is smaller than the TCP header. The segment is still
     /// returned, but without data.

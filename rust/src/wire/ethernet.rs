@@ -22,14 +22,14 @@ pub(super) fn ethernet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     if value < ETHER_MIN_TYPE { short(header, value, cursor) } else { Ok(Layer::EtherType(value)) }
 }
 
-/// Reads an Ethernet II header. Returns its type.
+/// Reads an Ethernet II header and returns the Ethernet type.
 pub(super) fn ethernet_ii(cursor: &mut Cursor<'_>) -> Result<u16, Stop> {
     let header = cursor.take::<14>("Ethernet header")?;
     Ok(u16::from_be_bytes([header[12], header[13]]))
 }
 
 /// Reads a frame with a length instead of a type: an 802.3 frame, or a frame of Cisco's Inter-Switch Link (ISL). An ISL
-/// header begins with a special multicast address; a whole Ethernet frame follows its 26 bytes.
+/// header has 26 bytes and begins with a special multicast address. After the ISL header comes a whole Ethernet frame.
 #[cold]
 fn short(header: &[u8; 14], value: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ISL_REST_BYTES: usize = 26 - 14;

@@ -47,8 +47,8 @@ impl<'a> Usual<'a> {
         let behind_ethernet = (frame.original_bytes as usize).max(frame.data.len()) - ETHERNET_BYTES;
         let ip_bytes = usize::from(two(h[16], h[17])).min(behind_ethernet);
         let tcp_bytes = usize::from(h[46] >> 4) * 4;
-        // `left` counts the bytes after the first 20 bytes of the TCP header. The first `option_bytes` of them are
-        // options.
+        // `left` counts the bytes after the first 20 bytes of the TCP header. The first `option_bytes` of these bytes
+        // are options.
         let left = ip_bytes.checked_sub(HEADERS_BYTES - ETHERNET_BYTES)?;
         let option_bytes = tcp_bytes.checked_sub(HEADERS_BYTES - IP_END)?;
         let (options, payload) = rest.get(..left).unwrap_or(rest).split_at_checked(option_bytes)?;
@@ -104,8 +104,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Random bytes would almost never take the fast path. The fields that select it therefore have their usual
-        /// values, and `odd` changes one byte in 30% of the cases.
+        /// Random bytes would almost never take the fast path. The fields that select the fast path therefore have
+        /// their usual values, and `odd` changes one byte in 30% of the cases.
         #[test]
         fn the_header_by_header_path_gives_the_same_packets(
             mut data in prop::collection::vec(any::<u8>(), 50..130),

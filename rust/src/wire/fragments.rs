@@ -1,7 +1,8 @@
 //! Reassembles IP fragments (RFC 791, 3.2; RFC 8200, 4.5), with limits on memory and waiting time.
 //!
-//! The rules are those of Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). Overlapping
-//! fragments drop the whole datagram (RFC 5722; for IPv4 since Linux 4.19). A fragment without new bytes is ignored.
+//! The rules are those of Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). If fragments
+//! overlap, the whole datagram is dropped (RFC 5722; for IPv4 since Linux 4.19). A fragment without new bytes is
+//! ignored.
 //!
 //! A fragment counts with its full length even if the capture truncated it. The bytes themselves matter only in the
 //! first fragment, which contains the TCP header.
@@ -68,7 +69,7 @@ struct Datagram {
     max_age_ns: i64,
     first_ts_ns: Option<i64>,
     first_frame: u64,
-    /// Length of the datagram's payload. The last fragment reveals it.
+    /// Length of the datagram's payload, or `None` until the last fragment has arrived.
     total_bytes: Option<usize>,
     /// The fragments in order of their offsets, without overlap.
     parts: Vec<Part>,
@@ -76,7 +77,7 @@ struct Datagram {
     runs: Vec<Run>,
     /// The IP header fields and the protocol number of the first fragment.
     head: Option<(IpFacts, u8)>,
-    /// Whether any fragment has a CE mark. The reassembled datagram then has a CE mark too (RFC 3168, 5.3).
+    /// Whether any fragment has a CE mark, which gives the reassembled datagram a CE mark too (RFC 3168, 5.3).
     met_congestion: bool,
 }
 
@@ -103,10 +104,11 @@ pub(crate) struct GivenUp {
 /// The reason why a fragment does not fit into its datagram.
 enum Broken {
     Overlap,
-    /// The fragment is empty, exceeds the largest datagram or ends after the last fragment. Or it claims to be the last
+    /// The fragment is empty, exceeds the largest datagram, ends after the last fragment, or claims to be the last
     /// fragment although later bytes have arrived.
     Impossible,
-    /// The IPv6 fragment ends inside a unit, or it exceeds the largest datagram. Only this fragment is ignored.
+    /// The IPv6 fragment ends inside a unit, or it exceeds the largest datagram. Only the fragment is ignored, not its
+    /// datagram.
     Unfit,
 }
 
@@ -119,7 +121,7 @@ pub(crate) struct Reassembler {
 }
 
 impl Reassembler {
-    /// Adds a fragment. Returns the datagram if this fragment completes it.
+    /// Adds a fragment. Returns the datagram if it is now complete.
     pub(crate) fn add(&mut self, fragment: &Fragment<'_>, frame: u64, ts_ns: Option<i64>) -> Option<Reassembled> {
         self.expire(ts_ns);
         let key = Key {
@@ -223,7 +225,7 @@ impl Datagram {
         self.parts.last().map_or(0, |part| part.end)
     }
 
-    /// Adds a fragment. Returns the memory for this fragment, or `None` if the fragment has no new bytes.
+    /// Adds a fragment. Returns the memory that the fragment needs, or `None` if the fragment has no new bytes.
     fn add(&mut self, fragment: &Fragment<'_>) -> Result<Option<usize>, Broken> {
         let place = fragment.place;
         let start = usize::from(place.offset);
@@ -265,7 +267,7 @@ impl Datagram {
         }
     }
 
-    /// Records received bytes. Returns false if all of them have arrived before.
+    /// Records received bytes. Returns false if all of these bytes have arrived before.
     ///
     /// As in Linux, only a fragment at the end of the last run extends a run. A fragment that repeats several earlier
     /// fragments is therefore recognized as a duplicate only if the earlier fragments arrived in order.

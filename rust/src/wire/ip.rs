@@ -16,7 +16,7 @@ const SHIM6: u8 = 140;
 pub(super) const MORE_FRAGMENTS: u16 = 0x2000;
 /// Mask of the IPv4 fragment offset, which counts units of eight bytes.
 pub(super) const FRAGMENT_UNITS: u16 = 0x1fff;
-/// Type of the hop-by-hop option for packets of more than 65,535 bytes (RFC 2675). The option contains their length.
+/// Type of the hop-by-hop option that contains the length of a packet of more than 65,535 bytes (RFC 2675).
 const JUMBO_OPTION: u8 = 0xc2;
 
 /// The layer IPv4 or IPv6, according to the version field in the first four bits.
@@ -32,8 +32,8 @@ pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
 
 /// Reads an IPv4 header.
 ///
-/// The total length is 0 in packets that were captured before segmentation offload, and with BIG TCP. The length of
-/// such a packet is that of the frame. The frame length also applies if the total length exceeds it, as in Wireshark.
+/// The total length is 0 in packets that were captured before segmentation offload, and with BIG TCP. Such a packet is
+/// as long as its frame. The length of the frame is also used if the total length exceeds it, as in Wireshark.
 #[inline]
 pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
@@ -91,7 +91,7 @@ fn checksum_is_right(header: &[u8; 20], options: &[u8]) -> bool {
 /// Reads an IPv6 header.
 ///
 /// A payload length of 0 means a jumbogram, whose length is in a hop-by-hop option (RFC 2675). Linux's BIG TCP can omit
-/// this option. The packet length is then that of the frame.
+/// this option. A packet without the option is as long as its frame.
 pub(super) fn v6(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
     let h = cursor.take::<40>("IPv6 header")?;
@@ -149,7 +149,7 @@ pub(super) fn protocol(number: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Sto
     }
 }
 
-/// Applies the jumbo payload option, if the hop-by-hop header has one. `cursor` is at the end of this header.
+/// Applies the jumbo payload option, if the hop-by-hop header has one. `cursor` is at the end of the hop-by-hop header.
 fn limit_to_jumbo(options: &[u8], cursor: &mut Cursor<'_>) {
     let mut rest = options;
     while let [kind, tail @ ..] = rest {

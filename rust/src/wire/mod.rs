@@ -61,8 +61,8 @@ pub struct Incident {
     pub count: u64,
 }
 
-/// Dissects frames. It stores the fragments and cells of incomplete packets, and the previous headers of connections
-/// with header compression.
+/// Dissects frames. The dissector stores the fragments and cells of incomplete packets, and the previous headers of
+/// connections with header compression.
 ///
 /// ```
 /// use tcptrace_lab_core::capture::Capture;
@@ -95,7 +95,7 @@ struct Around {
     fragments: u16,
 }
 
-/// How far a walk through headers has come: the layers it has read, and the number of its halts.
+/// The progress of a walk through headers: the layers read so far, and the number of halts.
 #[derive(Clone, Copy)]
 struct Position {
     path: Path,
@@ -111,7 +111,7 @@ pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {
 }
 
 impl Dissector {
-    /// Returns each stop that `read` has not returned, once, with its frame number.
+    /// Returns the stops that `read` has not returned, with their frame numbers. Each stop is returned only once.
     pub fn asides(&mut self) -> impl Iterator<Item = (Stop, u64)> + '_ {
         self.asides.drain(..)
     }
@@ -375,13 +375,13 @@ impl Dissector {
     }
 }
 
-/// Sets the AAL5 PDU of the last packet. `pdu_bytes` is the length of the PDU's payload without padding, if known. For
-/// a fragmented packet, this is the PDU of the last fragment.
+/// Sets the AAL5 PDU of the last packet. `pdu_bytes` is the length of the PDU's payload without padding, if known. A
+/// fragmented packet gets the PDU of its last fragment.
 fn set_pdu(packets: &mut [Packet], atm: AtmFacts, pdu_bytes: Option<usize>, damaged: bool) {
     let Some(Packet::Tcp(segment)) = packets.last_mut() else { return };
     segment.atm = Some(atm);
     segment.damaged = damaged;
-    // Bytes after the TCP payload count as header bytes too. An example is the FCS of a bridged frame.
+    // Bytes after the TCP payload, such as the FCS of a bridged frame, count as header bytes too.
     let beside_data = pdu_bytes.and_then(|bytes| bytes.checked_sub(segment.payload_bytes as usize));
     segment.header_bytes = match beside_data.and_then(|bytes| u16::try_from(bytes).ok()) {
         _ if damaged || segment.header_bytes == 0 => 0,

@@ -174,7 +174,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block, unless there are four already.
+    /// Adds a block, unless there are already four.
     pub(crate) fn push(&mut self, left: u32, right: u32) {
         if let Some(edge) = self.edges.get_mut(usize::from(self.count)) {
             *edge = (left, right);
@@ -220,7 +220,7 @@ pub struct TcpOptions {
     pub fast_open: Option<FastOpen>,
     /// SACK blocks (RFC 2018).
     pub sack: SackBlocks,
-    /// Whether the capture truncated the options. An option that seems absent was then possibly sent.
+    /// Whether the capture truncated the options, so that an option was possibly sent although it seems absent.
     pub cut: bool,
     /// Kinds of the options in order, four bits each: the kind plus one, at most 15. The first option has the lowest
     /// bits. The value is 0 if the options were not read one by one.
@@ -228,8 +228,8 @@ pub struct TcpOptions {
 }
 
 impl TcpOptions {
-    /// The timestamp echo reply. The value 0 means that a host has received no timestamp yet (RFC 7323, 3.2; Linux
-    /// `tcp_ack`), so it gives `None`.
+    /// The timestamp echo reply, or `None` if it is absent or 0. The value 0 means that a host has received no
+    /// timestamp yet (RFC 7323, 3.2; Linux `tcp_ack`).
     ///
     /// ```
     /// use tcptrace_lab_core::wire::TcpOptions;
@@ -314,12 +314,12 @@ pub struct Segment {
     pub path: u16,
     /// The AAL5 PDU that carried the segment.
     pub atm: Option<AtmFacts>,
-    /// Bytes around the payload: those before it in an Ethernet frame, or those before and after it in an AAL5 PDU. The
-    /// value is 0 for other links, and for fragmented or damaged packets.
+    /// Number of bytes before the payload in an Ethernet frame, or before and after the payload in an AAL5 PDU. The
+    /// number is 0 for other links, and for fragmented or damaged packets.
     pub header_bytes: u16,
-    /// Whether the data offset is wrong. The start of the payload is then unknown.
+    /// Whether the data offset is wrong, so that the start of the payload is unknown.
     pub bad_data_offset: bool,
-    /// Whether the link lost a part of the segment. The receiver then discarded the segment.
+    /// Whether the link lost a part of the segment, so that the receiver discarded the segment.
     pub damaged: bool,
 }
 

@@ -24,8 +24,8 @@ pub(super) const FLAGS: u16 = 0x01ff;
 
 /// Reads the TCP header at `cursor` and adds its segment to `packets`.
 ///
-/// A data offset below 5 or beyond the end of the packet hides the start of the data. The segment is then added without
-/// data. Truncated options are read as far as the capture contains them.
+/// If the data offset is below 5 or beyond the end of the packet, the start of the data is unknown, and the segment is
+/// added without data. Truncated options are read as far as the capture contains them.
 #[inline]
 pub(super) fn read(
     cursor: &mut Cursor<'_>,

@@ -11,7 +11,7 @@ pub(super) enum Udp {
     Ports((u16, u16)),
 }
 
-/// Reads a UDP header (RFC 768). Both port and content must match those of a tunnel.
+/// Reads a UDP header (RFC 768). A tunnel is recognized only if both its port and its content match.
 pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
     const TEREDO: u16 = 3544;
     const AYIYA: u16 = 5072;
@@ -48,7 +48,7 @@ pub(super) fn udp(cursor: &mut Cursor<'_>) -> Result<Udp, Stop> {
     Ok(tunnel.map_or(Udp::Ports((ports[0], ports[1])), Udp::Tunnel))
 }
 
-/// Whether the data looks like VXLAN (RFC 7348). The flag for a valid network identifier is always set there.
+/// Whether the data looks like VXLAN (RFC 7348), which always sets the flag for a valid network identifier.
 fn is_vxlan(data: &[u8]) -> bool {
     const HAS_IDENTIFIER: u8 = 0x08;
     data.first().is_some_and(|flags| flags & HAS_IDENTIFIER != 0)

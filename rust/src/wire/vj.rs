@@ -3,7 +3,7 @@
 //! A compressed header contains only the changes since the connection's previous segment in this direction. An
 //! uncompressed header contains all fields, with the connection number in the IP protocol field. A decompressed header
 //! is used only if the TCP checksum is correct. A wrong checksum means that an earlier segment is missing or damaged.
-//! The connection is then unreadable until its next uncompressed header.
+//! After a wrong checksum, the connection is unreadable until its next uncompressed header.
 //!
 //! Each direction has its own state, so the link type must record which host sent a frame. The packets themselves do
 //! not show the direction. Both ends use the same connection numbers, and the checksum stays correct if the two hosts
@@ -118,7 +118,7 @@ impl Line {
         packet
     }
 
-    /// Reads the byte of flags. If a connection number follows, it becomes the current one.
+    /// Reads the byte of flags. If a connection number follows, it becomes the current connection number.
     fn changes(&mut self, cursor: &mut Cursor<'_>) -> Option<u8> {
         let changes = byte(cursor)?;
         if changes & NEW_CONNECTION != 0 {
@@ -129,8 +129,8 @@ impl Line {
 }
 
 impl Headers {
-    /// Reads the headers at the start of an IP packet. Returns `None` if they are incomplete, or if the IP checksum is
-    /// wrong.
+    /// Reads the headers at the start of an IP packet. Returns `None` if the headers are incomplete, or if the IP
+    /// checksum is wrong.
     fn of(packet: &[u8]) -> Option<Self> {
         let mut cursor = Cursor { data: packet, wire_bytes: packet.len(), trust: Trust::Whole };
         let ip = *cursor.take::<20>("").ok()?;

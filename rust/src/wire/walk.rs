@@ -7,7 +7,7 @@ use super::layers::{Layer, MAX_LAYERS, Path};
 use super::segment::{IpEndpoints, IpFacts};
 use super::{atm, ethernet, ip, link, tcp, tunnel, udp, wifi};
 
-/// The innermost IP header. TCP or UDP follows it.
+/// The innermost IP header, which is followed by TCP or UDP.
 pub(super) struct Innermost {
     pub ip: IpFacts,
     pub endpoints: IpEndpoints,

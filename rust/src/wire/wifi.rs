@@ -1,4 +1,4 @@
-//! Reads IEEE 802.11 data frames, and the headers that capture cards put before them.
+//! Reads IEEE 802.11 data frames, and the headers that capture cards put before these frames.
 
 use super::cursor::{Cursor, Stop};
 use super::ethernet;
@@ -24,8 +24,8 @@ const CHECKSUM_BYTES: usize = 4;
 /// The radiotap flag of a frame whose 802.11 header is padded to a multiple of four bytes.
 const PADDED: u8 = 0x20;
 
-/// The flags in a radiotap header, or 0 if the header has no flags. `fields` begins with bitmap words. The time follows
-/// (eight bytes, aligned), and then the flags; both are optional.
+/// The flags in a radiotap header, or 0 if the header has no flags. `fields` begins with bitmap words. After these
+/// words come the time (eight bytes, aligned) and the flags, both optional.
 fn flags(fields: &[u8]) -> u8 {
     const MORE_WORDS: u8 = 0x80;
     const TIME: u8 = 1;
@@ -122,8 +122,8 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
             more,
         }));
     }
-    // Some drivers write the original Ethernet frame after the 802.11 header. Both headers then have the same source
-    // address.
+    // Some drivers write the original Ethernet frame after the 802.11 header. This Ethernet frame has the same source
+    // address as the 802.11 header.
     let source = if flags & FROM_DISTRIBUTION_SYSTEM == 0 { header.get(10..16) } else { header.get(16..22) };
     if source == cursor.data.get(6..12) {
         return Ok(ethernet::ethernet(cursor)?);

@@ -34,7 +34,7 @@ struct Waiting {
     first_ts_ns: Option<i64>,
     /// The fragments by number: captured bytes, and length on the wire.
     fragments: [Option<(Vec<u8>, usize)>; MAX_FRAGMENTS],
-    /// Number of fragments of the frame. The last fragment reveals it.
+    /// Number of fragments of the frame, or `None` until the last fragment has arrived.
     count: Option<usize>,
     is_complete: bool,
 }
@@ -43,8 +43,8 @@ struct Waiting {
 pub(super) struct WifiFragments {
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
-    /// The frames that were dropped incomplete: the captured frame with the first fragment of the first one, and their
-    /// number.
+    /// The frames that were dropped incomplete: the captured frame with the first fragment of the first dropped frame,
+    /// and the number of dropped frames.
     given_up: Option<(u64, u64)>,
 }
 

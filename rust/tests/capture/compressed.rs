@@ -76,7 +76,8 @@ type Packer = fn(&[u8]) -> Vec<u8>;
 
 pub const PACKERS: [(&str, Packer); 4] = [("gzip", gzip), ("zstd", zstd), ("lz4", lz4), ("xz", xz)];
 
-/// A capture of `frames` frames of 1,000 bytes. Half of them are noise, so it has many compressed blocks.
+/// A capture of `frames` frames of 1,000 bytes. Half of the frames are noise, so the compressed capture has many
+/// blocks.
 fn noisy_capture(frames: u32) -> Vec<u8> {
     let mut file = pcap_header(Order::Little, MICROSECONDS, 1500, RAW);
     let mut state = 1_u32;

@@ -1,5 +1,5 @@
-//! Handwritten ERF files. A frame is a whole record. A file without a magic number is accepted only if it is
-//! consistent.
+//! Handwritten ERF files, in which each frame is a whole record. ERF has no magic number, so a file is accepted as ERF
+//! only if its records are consistent.
 
 use tcptrace_lab_core::error::ErrorKind;
 
@@ -33,7 +33,7 @@ fn a_record_is_a_frame_with_its_header() {
 
 #[test]
 fn a_fraction_of_a_second_is_rounded_to_the_nearest_nanosecond() {
-    // 2^-32 s is 0.2328 ns. Three of them round to 1 ns. The last one of a second rounds to the next second.
+    // 2^-32 s is 0.2328 ns. Three such units round to 1 ns. The last unit of a second rounds to the next second.
     for (fraction, ns) in [(0, 0), (2, 0), (3, 1), (0x8000_0000, 500_000_000), (0xFFFF_FFFF, 1_000_000_000)] {
         let record = erf_record(&Erf { fraction, seconds: SECOND, ..Erf::of(22) }, &[0x45; 40], 40);
         assert_eq!(read_whole(record).frames[0].ts_ns, Some(i64::from(SECOND) * 1_000_000_000 + ns), "{fraction}");

@@ -112,7 +112,7 @@ static ALL_FORMS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     packed.chain(plain.clone()).collect()
 });
 
-/// Reading ends for any bytes. The number of results is limited by the number of bytes.
+/// Checks that arbitrary bytes give at most one error, in the frame after the last complete one.
 fn survives(bytes: Vec<u8>) {
     if let Ok(all) = read_bytes(bytes) {
         assert!(all.errors.len() <= 1);

@@ -135,8 +135,8 @@ fn drops_are_the_statistics_or_what_the_packets_say_whichever_is_more() {
             &[option(order, 1, b"comment"), drops(3)[0].clone(), option(order, 4, b"bad")],
         ),
         enhanced(order, 1, 0, b"abc", 3, &drops(1)),
-        // Statistics are cumulative, so the last ones count. The interface dropped 4 packets and the system 3, which is
-        // more than the 5 drops in packet blocks.
+        // Statistics are cumulative, so the last statistics count. The interface dropped 4 packets and the system 3,
+        // which is more than the 5 drops in packet blocks.
         statistics(0, &[option(order, 5, &order.u64(1))]),
         statistics(0, &[option(order, 5, &order.u64(4)), option(order, 7, &order.u64(3))]),
         section(order),

@@ -168,7 +168,7 @@ pub struct All {
     pub info: CaptureInfo,
 }
 
-/// Reads a capture to its end, and checks that it stays there.
+/// Reads a capture to its end, and checks that further calls find no frame.
 pub fn read_all(mut capture: Capture) -> All {
     let mut all = All::default();
     loop {
@@ -226,7 +226,7 @@ pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !matches!(value.to_lowercase().as_str(), "" | "0" | "false"))
 }
 
-/// Runs one of Wireshark's tools. Returns `None` if it is not installed; continuous integration fails instead.
+/// Runs one of Wireshark's tools. Returns `None` if the tool is not installed, but fails in continuous integration.
 pub fn wireshark_tool(name: &str, arguments: &[&str]) -> Option<String> {
     match std::process::Command::new(name).args(arguments).env(ERF_RECORDS.0, ERF_RECORDS.1).output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),

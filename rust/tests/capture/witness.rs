@@ -26,7 +26,7 @@ const EXCEPTIONS: [(&str, &str); 5] = [
 ];
 
 /// Other people's captures, in the folder `CAPTURES`, or in `../shared/captures` beside the project. Continuous
-/// integration fails without them.
+/// integration fails without these captures.
 fn shared_captures() -> Vec<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/captures");
     let shared = std::env::var_os("CAPTURES").filter(|named| !named.is_empty()).map_or_else(beside, PathBuf::from);
@@ -77,8 +77,8 @@ fn erf_headers_bytes(record: &[u8]) -> u32 {
 /// A frame of this engine, with the lengths and the time that Wireshark would report.
 fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
     let Some(link_type) = frame.link_type else {
-        // A numbered block without a packet has no length here. Wireshark reports the length of its content, and the
-        // time of a journal entry.
+        // A numbered block without a packet has no length in this engine. Wireshark reports the length of the block's
+        // content, and the time of a journal entry.
         return (frame.number, theirs.1, theirs.2, theirs.3);
     };
     let taken = match link_type {
@@ -90,7 +90,7 @@ fn said_like_wireshark(frame: &Owned, theirs: &Line) -> Line {
     if link_type == ERF {
         lengths.1 = lengths.1.min(lengths.0); // padding follows the packet in a record
     }
-    // A time beyond 64 bits of nanoseconds is unknown here.
+    // A time beyond 64 bits of nanoseconds is unknown in this engine.
     let ts_ns = match (frame.ts_ns, theirs.1) {
         (None, Some(ns)) if i64::try_from(ns).is_err() => Some(ns),
         (ts_ns, _) => ts_ns.map(i128::from),
@@ -191,8 +191,8 @@ fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
     files
 }
 
-/// ERF records of all types, with and without extension headers. Also various times, lengths that are too small, and
-/// truncations.
+/// ERF records of all types, with and without extension headers, with various times, with lengths that are too small,
+/// and truncated.
 fn erf_files() -> Vec<(&'static str, Vec<u8>)> {
     let types: Vec<u8> = (1..=25)
         .chain(27..=29)

@@ -17,12 +17,13 @@ const BUCKET_NS: i64 = 2_000_000;
 /// Number of histogram buckets. The last bucket counts all delays above 250 ms. No known delayed-ACK timer runs for
 /// longer.
 const BUCKETS: usize = 128;
-/// Period of BSD's delayed-ACK timer (`tcp_fasttimo`). At each expiry, it sends the delayed ACKs of all connections.
+/// Period of BSD's delayed-ACK timer (`tcp_fasttimo`). At each expiry, the host sends the delayed ACKs of all
+/// connections.
 const HEARTBEAT_NS: i64 = 200_000_000;
 /// Classes of ACKs by their number of covered segments: the upper bound of each class except the last.
 const SEGMENT_CLASSES: [u32; 5] = [1, 2, 3, 4, 8];
 
-/// The accumulators for pure ACKs. For an ACK with data, the application chooses the time, so it is not counted.
+/// The accumulators for pure ACKs. ACKs with data are not counted, because the application chooses their time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Acking {
@@ -112,8 +113,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
-    // A delay counts only if the host sent nothing during its last 3/4. An ACK that closely follows another one
-    // possibly waited in a queue.
+    // A delay counts only if the host sent nothing during the last 3/4 of the delay. An ACK that closely follows
+    // another one possibly waited in a queue.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
         acking.delayed(lag_ns.saturating_sub(min_ns), acked.segments, bytes, now);

@@ -1,7 +1,8 @@
 //! Uses gaps in the IPv4 identifications (IP ID) of one direction to find packets that are missing from the capture.
 //!
-//! RFC 6864 requires unique identifications only during reassembly, so hosts choose them in several ways. Linux has a
-//! counter for each connection. Other hosts have one counter for all packets, use random numbers, or always write 0.
+//! RFC 6864 requires unique identifications only during reassembly, so hosts choose identifications in several ways.
+//! Linux has a counter for each connection. Other hosts have one counter for all packets, use random numbers, or always
+//! write 0.
 //!
 //! Only a counter per connection gives consecutive numbers to the packets of one direction. Such a counter is assumed
 //! if the capture contains nearly all numbers, in any order. A packet with a missing number was lost before the capture
@@ -17,8 +18,8 @@ const MIN_STEPS: u32 = 10;
 /// Missing numbers count as missing packets if at least 9 of 10 numbers are present (a heuristic). With fewer numbers,
 /// the counter possibly numbers packets to other hosts too.
 const COUNTED_TENTHS: i64 = 9;
-/// A gap in the numbers is a possible loss if at least 6 of 10 numbers are present (a heuristic). The limit allows for
-/// a path that loses a fifth of the packets, and some of their retransmissions.
+/// A gap in the numbers is a possible loss if at least 6 of 10 numbers are present (a heuristic). The limit is low
+/// enough for a path that loses a fifth of the packets and some of their retransmissions.
 const POSSIBLE_TENTHS: i64 = 6;
 /// Largest step of a counter. A larger step means that the counter did not number the packet. For example, Linux
 /// numbers packets without a socket differently (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
@@ -85,7 +86,7 @@ impl Numbering {
         self.are_present(COUNTED_TENTHS).then_some((self.numbers() - i64::from(self.seen)).max(0))
     }
 
-    /// Whether a counter numbers only this direction. A missing identification is then a possible loss.
+    /// Whether a counter numbers only this direction. If so, a missing identification is a possible loss.
     #[must_use]
     pub fn gaps_may_be_losses(&self) -> bool {
         self.are_present(POSSIBLE_TENTHS)

@@ -56,7 +56,7 @@ impl Behaviour {
     }
 }
 
-/// Adds a segment of `sender`. At this point, `receiver_direction` contains the ACK of the segment, but
+/// Adds a segment of `sender`. At the time of the call, `receiver_direction` contains the ACK of the segment, but
 /// `sender_direction` does not contain the segment yet.
 #[inline]
 pub(crate) fn take(

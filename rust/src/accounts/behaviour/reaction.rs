@@ -10,8 +10,8 @@ use crate::wire::{Segment, TcpFlags};
 /// when the host proves that this segment has arrived. The proof is an echoed timestamp (RFC 7323, 3), or data beyond
 /// the peer's previous window. The ACK of data is a proof too, but counts as an RTT sample instead.
 ///
-/// A reaction takes at least the round trip from the capture point to the host. The shortest reaction is therefore the
-/// best estimate of this round trip.
+/// A reaction takes at least the round trip from the capture point to the host. The shortest reaction time is therefore
+/// the best estimate of this round trip.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Reaction {
     /// The shortest reaction time.
@@ -30,7 +30,7 @@ pub struct Reaction {
 
 impl Reaction {
     /// Measures a reaction time if this segment proves the arrival of an earlier one. Returns true if the segment
-    /// exceeds the peer's previous window. The host then knows the peer's latest window.
+    /// exceeds the peer's previous window. Such a segment proves that the host knows the peer's latest window.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()
@@ -53,7 +53,7 @@ impl Reaction {
         needed_window
     }
 
-    /// Records a segment of the peer. A later segment of this host can prove its arrival.
+    /// Records a segment of the peer, whose arrival a later segment of this host can prove.
     #[inline]
     pub(super) fn peer_sent(&mut self, segment: &Segment, ack: Option<i64>, window_bytes: Option<u32>, now: Nullable) {
         if let Some((value, _)) = segment.options.timestamps

@@ -14,8 +14,8 @@ use crate::wire::TcpFlags;
 const PROOF_FLIGHT_BYTES: i64 = 4096;
 /// The smallest send buffer that this analysis expects, in bytes: the default of 4.2BSD.
 pub(crate) const MIN_BUFFER_BYTES: i64 = 2048;
-/// A reaction within 0.2 ms means that the capture was taken at the host. The host alone needs about this time. The
-/// limit is a heuristic.
+/// A reaction within 0.2 ms means that the capture was taken at the host, because the reaction of the host alone takes
+/// about 0.2 ms. The limit is a heuristic.
 const HOST_NS: i64 = 200_000;
 /// Nagle's algorithm never delays segments with these flags. A close sends the remaining data, and urgent data is sent
 /// at once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
@@ -29,7 +29,8 @@ const MIN_HOLD_NS: i64 = 2_000_000;
 #[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Sending {
     pub super_segments: u32,
-    /// Number of segments on the wire minus number of captured segments. Offload splits segments after their capture.
+    /// Number of segments on the wire minus number of captured segments. The difference comes from offload, which
+    /// splits segments after their capture.
     pub hidden_segments: u64,
     /// Number of data segments whose ACK was captured before them.
     pub late_segments: u32,
@@ -41,12 +42,12 @@ pub struct Sending {
     small_end: Nullable,
     first_ack_ts_ns: Nullable,
     initial_over: bool,
-    /// Capture time of the ACK after which nothing was in flight. Null if this ACK carried data.
+    /// Capture time of the ACK after which nothing was in flight, or null if this ACK carried data.
     emptied_ts_ns: Nullable,
     /// Whether the last data before the last ACK was a small segment.
     emptied_of_small: bool,
-    /// Whether the last ACK possibly emptied a full send buffer. Hardly more bytes were ever in flight than this ACK
-    /// covered.
+    /// Whether the last ACK possibly emptied a full send buffer. This is possible if the ACK covered nearly as many
+    /// bytes as were ever in flight.
     emptied_of_all: bool,
 }
 
@@ -88,9 +89,9 @@ impl Sending {
 /// Whether a captured segment with `bytes` of payload is smaller than full-sized on the wire. If offload splits the
 /// segment, its last piece decides.
 ///
-/// A segment as long as the MSS is full-sized. A path MTU can keep all segments below the MSS; the longest segments are
-/// then full-sized. If no segment exceeds half of the MSS, however, all of them count as small. A segment of at least
-/// half of the largest offered window is never small (RFC 9293, 3.8.6.2.1).
+/// A segment as long as the MSS is full-sized. A path MTU can keep all segments below the MSS. In this case, the
+/// longest segments are full-sized, unless no segment exceeds half of the MSS. A segment of at least half of the
+/// largest offered window is never small (RFC 9293, 3.8.6.2.1).
 #[inline]
 fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);

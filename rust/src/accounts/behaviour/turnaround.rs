@@ -2,7 +2,7 @@
 
 use crate::nullable::Nullable;
 
-/// Initial TTLs of common stacks. A captured packet with one of these TTLs has passed no router.
+/// Initial TTLs of common stacks. A captured packet with such a TTL has passed no router.
 pub(crate) const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 
 /// The measurements that give the turnaround of a host.

@@ -1,5 +1,5 @@
-//! How fast the receiver of a direction accepts bytes. ACKs show the rate while a queue drains. The window shows it
-//! while the receive buffer is full.
+//! How fast the receiver of a direction accepts bytes. While a queue drains, ACKs show this rate. While the receive
+//! buffer is full, the advertised window shows this rate.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,8 @@ use crate::nullable::Nullable;
 /// by nearly as much.
 const MIN_QUEUE_NS: i64 = 100_000;
 /// A queue shows a rate only if it drains for at least 1 ms, and for at least half of the shortest round trip. Some
-/// return paths bundle ACKs (wireless, GRO): they deliver several at once after a wait. Over a shorter time, such ACKs
-/// would show a rate that no link has.
+/// return paths (wireless, GRO) bundle ACKs and deliver several of them at once. Over a shorter time, such ACKs would
+/// show a rate that no link has.
 const MIN_STRETCH_NS: i64 = 1_000_000;
 
 /// An ACK of new bytes.
@@ -28,7 +28,7 @@ pub(crate) struct Advanced {
 }
 
 /// Bytes and time of busy queues. A queue is busy between two ACKs if the newest segment under the second ACK was
-/// already queued when the first ACK was captured. The bottleneck then has no idle time between the two ACKs.
+/// already queued when the first ACK was captured. The bottleneck has no idle time between two such ACKs.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,
@@ -79,8 +79,8 @@ pub(crate) struct Advertised {
 }
 
 /// Bytes that the application read, and the time that this took. The measurement runs while the window is less than
-/// half of the largest window. Unread bytes then fill most of the receive buffer, and the right edge of the window
-/// moves as fast as the application reads.
+/// half of the largest window. A small window means that unread bytes fill most of the receive buffer. The right edge
+/// of the window then moves as fast as the application reads.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reading {
     pub sum: Passed,

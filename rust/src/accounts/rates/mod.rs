@@ -1,5 +1,5 @@
-//! How fast the sender can send, and how fast the receiver can accept data, if nothing else limits them. Bursts show
-//! the sender's rate. Queued data shows the rate of the receiver, or of the path to it.
+//! How fast the sender can send, and how fast the receiver can accept data, if nothing else limits the transfer. Bursts
+//! show the sender's rate. Queued data shows the rate of the receiver, or of the path to the receiver.
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call the two rates λ
 //! and μ and measure them on hosts without other load. In a capture, only some periods show the rates. `Rates` adds up
@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use drain::{Drain, Reading};
 
-/// Minimum number of data segments for rate measurements. Shorter directions have too few samples. In large captures,
-/// most directions are shorter, so this limit saves memory.
+/// Minimum number of data segments for rate measurements. Shorter directions have too few samples. Most directions in
+/// large captures are shorter, so this limit saves memory.
 pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
 /// A wait is a pause of the application and ends a burst if it exceeds both 10 ms and two round trips (a heuristic for
 /// LANs).
@@ -28,8 +28,8 @@ const PAUSE_NS: i64 = 10_000_000;
 /// With room in the congestion window, an ACK releases segments only within 0.1 ms (a heuristic: a kernel needs only a
 /// fraction of this time to send after an ACK).
 const AFTER_ACK_NS: i64 = 100_000;
-/// Without such room, an ACK can release segments within 0.2 ms or 1/4 of the round trip, whichever is longer. A
-/// blocked application needs time to wake up and to write.
+/// If the congestion window has no room, an ACK can release segments within 0.2 ms or 1/4 of the round trip, whichever
+/// is longer. A blocked application needs time to wake up and to write.
 const WOKEN_NS: i64 = 200_000;
 const WOKEN_PART: i64 = 4;
 /// The congestion window and the send buffer have room while less than 9/10 of the largest flight is in flight.
@@ -93,8 +93,8 @@ impl Rates {
     }
 }
 
-/// Whether only the sender's host and application can have delayed the segment. For this, the window had room, no data
-/// of the peer arrived, and no ACK released the segment.
+/// Whether only the sender's host and application can have delayed the segment. This is true if the window had room, no
+/// data of the peer arrived, and no ACK released the segment.
 #[inline]
 fn was_free(left: &Left<'_>) -> bool {
     let Left { held, payload_bytes, max_in_flight, .. } = *left;

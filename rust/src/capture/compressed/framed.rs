@@ -1,5 +1,5 @@
-//! Decompresses zstd frames (RFC 8878) and lz4 frames. A file can contain several frames of both kinds, with skippable
-//! frames between them.
+//! Decompresses zstd frames (RFC 8878) and lz4 frames. A file can contain several frames of both kinds, and skippable
+//! frames between any two of them.
 
 use std::io::Read;
 
@@ -24,11 +24,11 @@ const LZ4_LEGACY_MAGIC: u32 = 0x184C_2102;
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 const SKIPPABLE_MASK: u32 = 0xFFFF_FFF0;
 
-/// An empty raw block with the mark of a last block (RFC 8878, 3.1.1.2), and space for a checksum. For this block, the
-/// decoder of a truncated frame returns the data in its window.
+/// An empty raw block with the mark of a last block (RFC 8878, 3.1.1.2), and space for a checksum. When the decoder of
+/// a truncated frame gets this block, it returns the data in its window.
 const ZSTD_LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
-/// The fault if bytes between two frames or after the last frame are not a frame.
+/// The fault if a frame is followed by bytes that are not a frame.
 const NO_FRAME: &str = "no valid frame follows a frame";
 
 /// Whether `head` begins with a magic number of zstd or lz4.
@@ -106,7 +106,7 @@ impl Framed {
             }
             LZ4_MAGIC | LZ4_LEGACY_MAGIC => {
                 self.name.get_or_insert("lz4");
-                // The crate's decoder chooses the size of its buffers by its first frame, so each frame gets a new
+                // The crate's decoder chooses the size of its buffers by the first frame, so each frame gets a new
                 // decoder.
                 let old = std::mem::replace(&mut self.lz4, Lz4::new(Raw::empty()));
                 self.lz4 = Lz4::new(old.into_inner());

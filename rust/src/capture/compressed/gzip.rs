@@ -20,7 +20,7 @@ enum Place {
 }
 
 /// The gzip decoder, built on `Decompress` of the crate flate2. flate2's `MultiGzDecoder` would drop bytes that were
-/// decoded in the same call as the damage. `MultiGzDecoder` also rejects any bytes after the last member.
+/// decoded in the same call as a damaged part. `MultiGzDecoder` also rejects any bytes after the last member.
 pub(super) struct Gzip {
     pub(super) raw: Raw,
     inflate: Decompress,
@@ -47,8 +47,8 @@ impl Gzip {
         }
     }
 
-    /// Looks for another member. As in the gzip program, bytes after the last member are ignored. Bytes other than
-    /// zeros (tape padding) are reported.
+    /// Looks for another member. As in the gzip program, bytes after the last member are ignored. They are reported
+    /// unless all of them are zeros (tape padding).
     fn next_member(&mut self) {
         match self.raw.peek(2) {
             [0x1f, 0x8b, ..] => {

@@ -1,5 +1,5 @@
-//! Decompresses captures while they are read, in limited memory. The compression is recognized by the content of the
-//! file.
+//! Decompresses captures while they are read, in limited memory. The content of the file shows how the file is
+//! compressed.
 //!
 //! A truncated file first returns all bytes that can be decompressed, and then the fault.
 
@@ -109,7 +109,7 @@ impl Decoder {
         }
     }
 
-    /// The name of the compression. Reports write it before the name of the capture format.
+    /// The name of the compression, which reports write before the name of the capture format.
     pub(super) fn name(&self) -> &'static str {
         match &self.decoding {
             Decoding::Gzip(_) => "gzip",

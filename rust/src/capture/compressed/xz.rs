@@ -11,7 +11,7 @@ use crate::error::ErrorKind;
 const DECODER_BYTES: u64 = 1 << 20;
 
 /// The compressed length must not exceed 5/4 of the decompressed length by more than this number of bytes. The decoder
-/// stores 16 bytes per block until the index at the end of the stream, so a file of empty blocks would need ever more
+/// stores 16 bytes per block until the index at the end of the stream, so a file of many empty blocks would need much
 /// memory. A real xz file is hardly longer than its content.
 const OVERHEAD_BYTES: u64 = 16 << 20;
 

@@ -23,8 +23,8 @@ pub(super) enum Lengths {
     CapturedFirst,
     /// Versions before 2.3, and version 543.0 of DG/UX.
     OriginalFirst,
-    /// Version 2.3 has files with either order. The captured length cannot exceed the original length, so the smaller
-    /// one is the captured length.
+    /// Files of version 2.3 have either order. The captured length cannot exceed the original length, so the smaller
+    /// length is the captured length.
     SmallerIsCaptured,
 }
 
@@ -90,7 +90,7 @@ impl Variant {
         if self.aix { aix_link_type(network).unwrap_or(network) } else { network }
     }
 
-    /// Number of implausible values in the first records, if this is their layout. With `wait`, the function waits for
+    /// Number of implausible values in the first records, read with this layout. With `wait`, the function waits for
     /// bytes that have not arrived yet.
     fn implausibility(&self, header: &FileHeader, blocks: &mut Blocks, wait: bool) -> u32 {
         let (mut wrong, mut at) = (0, 0);

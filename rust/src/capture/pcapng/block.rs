@@ -10,7 +10,7 @@ pub(super) const BLOCK_TAIL_BYTES: usize = 4;
 /// A block that is completely in the buffer.
 pub(super) struct Block {
     pub(super) kind: u32,
-    /// Length of the block. As in Wireshark, it is rounded up to a multiple of four.
+    /// Length of the block, rounded up to a multiple of four as in Wireshark.
     pub(super) bytes: usize,
 }
 

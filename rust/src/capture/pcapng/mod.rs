@@ -1,8 +1,8 @@
 //! Reads pcapng files. A file consists of sections, and a section of blocks. Each section has its own byte order and
 //! interfaces. Each interface has its own link type and clock.
 //!
-//! The format is that of draft-ietf-opsawg-pcapng. A file that violates it is read as by Wireshark 4.0, so that frames
-//! get the same numbers.
+//! The format is that of draft-ietf-opsawg-pcapng. Files that violate the draft are read as in Wireshark 4.0, so that
+//! frames get the same numbers as in Wireshark.
 
 mod block;
 mod clock;
@@ -186,7 +186,7 @@ impl Pcapng {
         }
     }
 
-    /// Skips a block. Only its lengths are checked.
+    /// Skips a block, and checks only its lengths.
     fn skip(&self, blocks: &mut Blocks, bytes: u32) -> Result<(), Stop> {
         let offset = blocks.offset();
         if bytes > MAX_SKIPPED_BLOCK_BYTES {

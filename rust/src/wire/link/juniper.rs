@@ -68,7 +68,7 @@ pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Resul
     }
 }
 
-/// Reads the header that all Juniper link types share. Frames of old routers begin without this header and its magic
+/// Reads the header that all Juniper link types share. Frames of old routers have neither this header nor its magic
 /// number.
 fn header(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
     const MAGIC: [u8; 3] = *b"MGC";

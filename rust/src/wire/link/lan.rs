@@ -41,7 +41,7 @@ pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 fn arcnet_protocol(may_be_exception: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const RFC1051_IP: u8 = 240;
     const RFC1201_IP: u8 = 212;
-    /// Split flag of an exception packet (RFC 1201, 2). Padding follows the flag, and then a second header.
+    /// Split flag of an exception packet (RFC 1201, 2). After the flag come padding and a second header.
     const EXCEPTION: u8 = 255;
     match cursor.take::<1>("ARCNET header")? {
         [RFC1051_IP] => Ok(Layer::Ipv4),

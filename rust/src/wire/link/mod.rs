@@ -1,5 +1,5 @@
-//! Reads the link-layer headers before IP. Link types have the numbers of tcpdump.org's LINKTYPE registry. Some systems
-//! used other numbers before the registry existed; these numbers are read as in Wireshark.
+//! Reads the link-layer headers before IP. Link types have the numbers of tcpdump.org's LINKTYPE registry. Numbers that
+//! some systems used before the registry existed are read as in Wireshark.
 
 mod juniper;
 mod lan;
@@ -98,7 +98,7 @@ pub(super) fn first_layer(
     }
 }
 
-/// Reads the rest of a pseudo-header that contains a link type, then the header of this link type. The type is in
+/// Reads the rest of a pseudo-header that contains a link type, then the header of this link type. The link type is in
 /// little-endian byte order. A pseudo-header must not contain the link type of another such pseudo-header.
 fn inner_link(
     rest: Option<usize>,

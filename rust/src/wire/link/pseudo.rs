@@ -1,5 +1,5 @@
-//! Reads pseudo-headers. Operating systems and capture tools put them before a captured packet, but never transmit
-//! them.
+//! Reads pseudo-headers, which operating systems and capture tools put before a captured packet. Pseudo-headers are
+//! never transmitted.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::ethernet::{ETHER_IPV4, ETHER_IPV6, ETHER_MAX_LENGTH};

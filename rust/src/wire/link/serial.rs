@@ -7,9 +7,9 @@ const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
 /// Control byte of HDLC's unnumbered information.
 const UNNUMBERED: u8 = 0x03;
 
-/// Reads the link type RAW, which is IP or PPP. Linux drivers of the 1990s for PPP and ISDN wrote PPP here. Some of
-/// them put one byte or a made-up MAC address before PPP. While the line is down, these drivers write ten zero bytes
-/// before IP. The checks have the same order as in Wireshark.
+/// Reads the link type RAW, which is IP or PPP. Linux drivers of the 1990s for PPP and ISDN wrote PPP with this link
+/// type. Some of these drivers put one byte or a made-up MAC address before PPP. While the line is down, the drivers
+/// write ten zero bytes before IP. The checks have the same order as in Wireshark.
 pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LINE_DOWN: [u8; 10] = [0; 10];
     let ppp_at = |at: usize| cursor.data.get(at..).is_some_and(|rest| rest.starts_with(&PPP_ADDRESS_AND_CONTROL));
@@ -38,8 +38,8 @@ pub(crate) fn cisco_hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes([header[2], header[3]])))
 }
 
-/// Reads a Frame Relay header. The Q.922 address ends with a byte whose lowest bit is set. Control and NLPID follow
-/// (RFC 2427), or an Ethernet type (Cisco).
+/// Reads a Frame Relay header. The Q.922 address ends with a byte whose lowest bit is set. After the address come
+/// control and NLPID (RFC 2427), or an Ethernet type (Cisco).
 pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
     while cursor.take::<1>("Frame Relay address")?[0] & LAST == 0 {}

@@ -52,6 +52,7 @@ _OF_SENDER = (
     "missing_segments",
     "small_delayed_run",
     "small_delayed_over_full",
+    "sack_permitted",
     *congestion_marks.COLUMNS,
 )
 
@@ -196,6 +197,7 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
     facts["max_retransmits"] = facts["max_retransmits"] or 0
     facts["numbered"] = facts["missing_segments"] is not None
     facts["answered"] = 2 * connection[f"{other}_data_segments"] >= facts["small_delayed_run"] + facts["small_delayed_over_full"]
+    facts["without_sack"] = False in (connection[f"{side}_sack_permitted"], connection[f"{other}_sack_permitted"])
     facts["receiver_stack"] = connection[f"{other}_stack_guess"]
     on_path_ns = rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])
     return {**direction, **facts, "cases": special_cases.of(connection, side), "on_path_ns": on_path_ns}

@@ -33,6 +33,16 @@ _OF_READER = frozenset({Case.SLOW_READER})
 OF_LOSS = frozenset({"timeout", "loss-recovery"})
 """Causes of waits that segments too large for the path can produce."""
 
+NOT_LOST = frozenset({Case.NEEDLESS, Case.TOO_LARGE, Case.STOPPED_ANSWERING})
+"""Special cases in which the place of losses, or SACK, explains nothing: no loss, all large segments, or a host that stopped answering."""
+
+NO_SACK = (
+    " The connection does not use SACK: the sender does not learn which segments arrived after a lost one, so it retransmits them, too. "
+    "Without SACK, a receiver may also discard them."
+)
+USE_SACK = "enable SACK at both hosts (RFC 2018)"
+"""Text and remedy for losses if a SYN does not permit SACK."""
+
 PROVED_BY = 3
 """Number of waits of one kind that prove a cause. A single wait is only consistent with the cause (docs/how-it-decides.md, 2.4)."""
 
@@ -64,6 +74,7 @@ def finding_of(
         cost.ns, cost.share, kind=kind, longest_ns=longest_ns, direction=direction, windows=_windows(waits), large=large
     )
     confidence = _confidence(rule, kind, direction)
+    blind = cost.cause in OF_LOSS and bool(direction["without_sack"]) and not (direction["cases"] | own_cases) & NOT_LOST
     doubt = _doubt(rule, kind, direction) if confidence is not Confidence.PROVED else None
     return Finding(
         id=advice.finding,
@@ -74,10 +85,10 @@ def finding_of(
         cost_ns=cost.ns,
         cost_share=cost.share,
         title=advice.title.format_map(words),
-        mechanism=advice.mechanism.format_map(words) + _without_effect(cost, kind),
+        mechanism=advice.mechanism.format_map(words) + _without_effect(cost, kind) + (NO_SACK if blind else ""),
         evidence_frames=tuple(sorted({*frames_of(waits), *_frames_beside(waits, rule), *_answer(cost, direction)})),
         limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Would be disproved by: {rule.refuted_by}.",
-        remedy=tuple(one.format_map(words) for one in (*advice.remedy, *(doubt.remedy if doubt else ()))),
+        remedy=tuple(one.format_map(words) for one in (*advice.remedy, *([USE_SACK] if blind else ()), *(doubt.remedy if doubt else ()))),
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
         source=rule.source,
         causes=frozenset({cost.cause}),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from tcptrace_lab import causes
 from tcptrace_lab.causes.rule import Case, Clause, Confidence
 from tcptrace_lab.causes.texts import rivals, silence
-from tcptrace_lab.findings import deadlock
+from tcptrace_lab.connections import loss_before_capture
+from tcptrace_lab.findings import deadlock, one_cause
 from tcptrace_lab.findings.costs import MOST
 from tcptrace_lab.findings.finding import Finding, Severity
 from tcptrace_lab.schema import CAUSES
@@ -90,7 +91,18 @@ def fault_words(faults: tuple[Finding, ...], direction: Direction) -> tuple[str,
     (cause,) = first.causes
     rule = causes.of_cause(cause).for_cases(direction.cases | first.cases)
     lost_to = _of_several(faults, direction, rule) if len(faults) > 1 else rule.lost_to or CAUSES[cause]
+    if cause in one_cause.OF_LOSS and not (direction.cases | first.cases) & one_cause.NOT_LOST:
+        lost_to = with_place(lost_to, loss_before_capture.place(direction.row, "client" if direction.from_client else "server"))
     return lost_to, direction.fill_in(rule.advice.cure) if rule.advice else ""
+
+
+def with_place(lost_to: str, place: str) -> str:
+    """Add where the losses were (`loss_before_capture.place`): `packet loss before the capture point (loss recovery and …)`."""
+    if not place:
+        return lost_to
+    if lost_to == LOST_TO_LOSSES:
+        return lost_to.replace("packet loss", f"packet loss {place}", 1)
+    return f"{lost_to[:-1]}; losses {place})" if lost_to.endswith(")") else f"{lost_to} (losses {place})"
 
 
 def _of_several(faults: tuple[Finding, ...], direction: Direction, rule: causes.Rule) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab import schema
-from tcptrace_lab.connections import behaviour
+from tcptrace_lab.connections import behaviour, loss_before_capture
 from tcptrace_lab.connections.host_names import endpoint
+from tcptrace_lab.schema import SIDES
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
@@ -150,17 +151,13 @@ def retransmitted(connection: Mapping[str, Any], side: str) -> str:
     words = [f"{resent:,} of {numbers.counted(sent, 'segment')}"]
     if spurious:
         words.append(f"{spurious:,} spurious")
-    if unseen := _without_original(connection, side):
+    if unseen := loss_before_capture.without_original(connection, side):
         words.append(f"at least {unseen:,} without {'its' if unseen == 1 else 'their'} original in the capture")
+    elif loss_before_capture.place(connection, side) == loss_before_capture.AFTER:
+        words.append(f"{'its original' if resent == 1 else 'all originals'} in the capture")
+    if resent > (spurious or 0) and any(connection[f"{end}_sack_permitted"] is False for end in SIDES):
+        words.append("no SACK")
     return f"retransmitted {numbers.share(resent / sent)} ({', '.join(words)})"
-
-
-def _without_original(connection: Mapping[str, Any], side: str) -> int:
-    """Return the minimum number of retransmits whose original is not in the capture."""
-    seen_again = connection[f"{side}_payload_bytes"] - connection[f"{side}_unique_bytes"]
-    first_seen = max(connection[f"{side}_retransmitted_bytes"] - seen_again, 0)
-    longest = connection[f"{side}_max_segment_bytes"]
-    return -(-first_seen // longest) if longest else 0
 
 
 def traffic(connection: Mapping[str, Any], side: str) -> str:

@@ -53,7 +53,7 @@ class Analysis:
         name: name of the capture: its file name without folder and suffixes.
         capture: facts about the capture, as under `capture` in the JSON.
         connections: rows of `schema.CONNECTIONS`, by `conn`. This table and all others up to `accounts` are lazy, because they can be
-          larger than memory (see `Tables`).
+            larger than memory (see `Tables`).
         segments: rows of `schema.SEGMENTS` of the connections, in capture order.
         ledger: rows of `schema.LEDGER` of the connections: every interval. Further columns can follow (see `Tables`).
         together: yields rows of `segments` and `ledger` in one pass over the files; None if the tables are kept (see `Tables`).
@@ -67,7 +67,7 @@ class Analysis:
         message_sizes: message times by message size, for groups of connections that lose enough time for a finding, most expensive first.
         transactions: rows of `schema.TRANSACTIONS`: HTTP/1 and FTP transactions.
         labels: number of a connection → purpose of the connection in words, judged by its first data (`transactions.labels`). Empty if the
-          rows of the capture are not kept.
+            rows of the capture are not kept.
         problems: errors in the capture that did not stop the engine.
         loss: the part of the capture that could not be used; None if everything was used.
     """
@@ -165,12 +165,12 @@ def analyze(
         paths: a file, or several files that are one capture and are merged by time; `-` is standard input.
         connection: keep only the connection with this number (`conn`), and no UDP.
         where: keep only the connections for which this SQL expression is true, and no UDP. The expression uses the columns of
-          `schema.CONNECTIONS` and `schema.ACCOUNTS`; null counts as false.
+            `schema.CONNECTIONS` and `schema.ACCOUNTS`; null counts as false.
         spill_rows: see `read`.
         reread_bytes: see `read`.
         proofs: see `read`; affects only the ledger of the result.
         anonymizer: replaces all addresses in the result, and leaves out file names and transaction targets. `where` still sees the real
-          addresses.
+            addresses.
         progress: see `read`.
         say: see `read`.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcptrace_lab._core import CaptureInfo, Problem
 
 KNOWN, UNKNOWN = "unsupported", "not_a_capture"
-"""Kinds of engine errors for which editcap may help: the format is known but unsupported, or it is unknown."""
+"""Kinds of engine errors for which editcap can help: the format is unsupported or unknown."""
 
 PCAPNG_MAGIC = b"\n\r\r\n"
 """Block type of the first block of a pcapng file."""
@@ -250,7 +250,7 @@ class _Files:
         if index is not None:
             refusal.path = self._paths[index]
         if index is None or index in self._foreign:
-            raise from_engine(refusal) from refusal  # the engine refused the file for another reason than its format
+            raise from_engine(refusal) from refusal  # the format is not the reason why the engine refused the file
         self._convert(index, refusal)
         for other, path in enumerate(self._paths):
             if other not in self._foreign and other not in self._streams:
@@ -278,7 +278,7 @@ class _Files:
         path = self._paths[index]
         stream = self._streams.get(index)
         file = editcap.File(path) if stream is None else self._spooled(stream)
-        if _is_empty(file):  # Wireshark takes an empty file for ERF
+        if _is_empty(file):  # Wireshark reports the format of an empty file as ERF
             raise error from refusal
         form, packing = editcap.format_of(file), None
         if form == editcap.UNKNOWN and refusal.kind == KNOWN and streams.is_compressed(file.argument):

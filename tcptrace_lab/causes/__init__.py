@@ -2,8 +2,8 @@
 
 The engine (`rust/src/ledger/`) decides which cause a wait has; this package only describes the causes. Another Python package can add a
 `Rule` through the entry point `tcptrace_lab.rules`. A rule of another package selects waits by a condition and assigns one of
-`schema.CAUSES` to them (docs/rules.md, `tcptrace_lab.ledger.other_rules`). If the rule has texts (`Rule.advice`), they replace our texts
-for that cause.
+`schema.CAUSES` to them (docs/rules.md, `tcptrace_lab.ledger.other_rules`). If the rule has texts (`Rule.advice`), these texts replace our
+texts for that cause.
 """
 
 from __future__ import annotations

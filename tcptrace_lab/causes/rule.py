@@ -78,7 +78,7 @@ class Advice:
         limits: what a capture does not show about the cause.
         remedy: what to change, best first. The placeholder `immediate_ack.PLACE` becomes the setting of the receiver's stack.
         cure: the best remedy as a singular subject. A fault continues it with "… saves up to 25 s", anything else with "… would help".
-          `{sender}` and `{receiver}` become addresses. Empty if the capture does not show which host to change.
+            `{sender}` and `{receiver}` become addresses. Empty if the capture does not show which host to change.
         worth_share, worth_ns: minimum share of a direction's active time, and minimum time, for a finding.
         of_client_alone: whether only the client's direction gets a finding, because both directions lose the time together.
         is_a_fault: false if TCP has nothing to fix, because the application or the path needs the time.
@@ -105,12 +105,12 @@ class Doubt(NamedTuple):
 
     Attributes:
         consistent_if: `answered` or `numbered` (`cause_findings`), a fact about the direction that makes the second cause less likely. If
-          all waits of a finding are in doubt, the finding is `consistent` if the fact is true, and otherwise `possible`. Empty: always
-          `possible`.
+            all waits of a finding are in doubt, the finding is `consistent` if the fact is true, and otherwise `possible`. Empty: always
+            `possible`.
         limits: what the capture does not show about the waits, as a sentence; empty if the rule has no advice.
         remedy: what to change if the second cause applies.
         of_all: function that returns whether all waits of a direction are in doubt. Its argument is a function that returns a count of the
-          sender (a column of `schema.CONNECTIONS`). None: only the waits that the engine calls possible are in doubt.
+            sender (a column of `schema.CONNECTIONS`). None: only the waits that the engine calls possible are in doubt.
         rival: the second cause as the subject of "… looks the same", for the verdict; only for a rule with `of_all` and advice.
     """
 
@@ -128,9 +128,9 @@ class Rule:
     Attributes:
         cause: one of `schema.CAUSES`.
         lost_to: the cause as the subject of "… took 50% of 3 s", or as a `Clause` before "… for 50% of 3 s". `{sender}` and `{receiver}`
-          become addresses; `{sending}` and `{receiving}` become client or server.
+            become addresses; `{sending}` and `{receiving}` become client or server.
         colour, pattern: style of the cause in reports: `#rrggbb`, and one of Plotly's patterns or an empty string. Only our own rules have
-          a style.
+            a style.
         confidence: confidence of one wait with this cause, if no second cause explains the wait equally well.
         proof: values that are reported for one wait, and further frames that show the values (`causes.texts.proof`).
         refuted_by: the end of the sentence "Would be disproved by: …".
@@ -140,7 +140,7 @@ class Rule:
         advice: texts of a finding; None if the cause never has a finding.
         cure: for a rule without advice: what would help, in the form of `Advice.cure`. The verdict shows it if there is no fault.
         holds: condition (an expression over `schema.WAITS`) that selects the waits of this rule, whatever cause the engine gave them. Only
-          rules of other packages have a condition (docs/rules.md).
+            rules of other packages have a condition (docs/rules.md).
     """
 
     cause: str

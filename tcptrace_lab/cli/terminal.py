@@ -73,7 +73,7 @@ class Activity:
         self._file = ""
         self._display: Progress | None = None
         self._task: TaskID | None = None
-        self._lock = threading.RLock()  # reentrant, because an interrupt can remove the display at any point of the main thread
+        self._lock = threading.RLock()  # reentrant: an interrupt can remove the display at any point of the main thread
         self._over = False
         self._timer = threading.Timer(PATIENCE_S, self._show)
         self._timer.daemon = True

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 HEARTBEAT_MS = 200
-"""Period of the delayed-ACK timer of BSD and its descendants (`tcp_fasttimo`). It is also the longest delay of an ACK."""
+"""Period of the delayed-ACK timer of BSD and its descendants (`tcp_fasttimo`). This period is also the longest delay of an ACK."""
 
 POLICIES = {
     "per-segment": "ACKs every segment",

@@ -85,7 +85,7 @@ class CaptureQuality:
         factor_of_connections: factor of the faults of single connections, averaged over the connections by bytes.
         reasons: the faults, and harmless facts worth stating.
         counts: counts by name: `drops_suspected` (segments that were ACKed but are missing from the capture), `duplicates`,
-          `late_segments`, `super_segments`, `one_direction`, `start_missing`, `acks_missing`, `clock_jump` (connections).
+            `late_segments`, `super_segments`, `one_direction`, `start_missing`, `acks_missing`, `clock_jump` (connections).
     """
 
     factor_of_capture: float

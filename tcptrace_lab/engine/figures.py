@@ -57,10 +57,8 @@ class Tracker:
 
         Returns:
             The rows with the columns `MADE`. Unknown values are null. `t_ns` is the time since the connection's first segment; `mine` is
-                true
-              for segments of this direction. `sent`, `acked` and `edge` (of the window) are stream offsets after the row, and `sent_before`
-                  is
-              `sent` before the row. `flight` and `offered` are in bytes.
+            true for segments of this direction. `sent`, `acked` and `edge` (of the window) are stream offsets after the row, and
+            `sent_before` is `sent` before the row. `flight` and `offered` are in bytes.
         """
         return part.hstack(_table(self._tracker.follow(_coded(part))))
 
@@ -83,7 +81,7 @@ class Direction(NamedTuple):
 
     Attributes:
         bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`. One row per data segment; if there are too many segments,
-          one row per run of segments. `low` and `high` (exclusive) are stream offsets.
+            one row per run of segments. `low` and `high` (exclusive) are stream offsets.
         lines: name in `LINES` → `t_ns y frame`.
         line_counts: number of changes or samples of each line, including those left out.
         marks: name in `MARKS` → `t_ns low payload_bytes frame`; names without marks are absent.

@@ -44,7 +44,7 @@ PULL_VALUES = 1_048_576
 consumer is slow (`collect_batches`), Polars buffers six times as much, or twelve times if the query reorders columns."""
 
 BATCH_ROWS = 16_384
-"""Rows per batch of the engine. With batches of a quarter of this size, Polars takes a third longer."""
+"""Number of rows in each batch of the engine. With batches of a quarter of this size, Polars takes a third longer."""
 
 TOGETHER_WAITS_BYTES = 16_000_000
 """Memory for waits in a pass that also reads segments. It is a quarter of the engine's default, because segments need memory too."""

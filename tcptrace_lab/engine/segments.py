@@ -65,23 +65,23 @@ class Tables:
 
     Attributes:
         segments: rows of `schema.SEGMENTS` in capture order. On a large capture, each query reads all its files: select few columns, and
-          compute several results in one query.
+            compute several results in one query.
         connections: rows of `schema.CONNECTIONS` by `conn`, one per connection. A capture can hold millions of connections at 3 KB each:
-          collect few rows or few columns, or use `connections.collect_batches(maintain_order=True)`. `info["connections"]` is their
-          number.
+            collect few rows or few columns, or use `connections.collect_batches(maintain_order=True)`. `info["connections"]` is their
+            number.
         info: facts about the capture, from the files and the engine.
         problems: each kind of problem that did not stop the engine, with its count and the place where it first occurred.
         flows: rows of `schema.FLOWS` by `flow`; None unless they were requested.
         accounts: rows of `schema.ACCOUNTS` by `conn`, one per connection. This table, `ledger`, `notes` and `judged` are empty unless the
-          capture was read with `worth`.
+            capture was read with `worth`.
         ledger: every interval of every direction: rows of `schema.WAITS`, or of `schema.LEDGER` if the capture was read without `proofs`.
-          Connections are in the order in which they end. Within a connection the client's direction comes first; a direction is in time
-          order. On a large capture each query reads all its files.
+            Connections are in the order in which they end. Within a connection the client's direction comes first; a direction is in time
+            order. On a large capture each query reads all its files.
         together: yields rows of `segments` and `ledger` in one pass over a large capture; None where both tables are kept.
         notes: rows of `schema.NOTES`, grouped by connection.
         judged: the evidence for findings on the connections that lose most time.
         again: takes numbers of other connections, reads the files again, and returns the evidence for findings on them; None if the files
-          cannot be read again.
+            cannot be read again.
     """
 
     segments: pl.LazyFrame
@@ -148,7 +148,7 @@ def read(
     Args:
         paths: a file, or several files that are merged by time; `-` is standard input.
         spill_rows: segment rows kept in memory. Segments of a larger capture go to temporary files (in `TMPDIR`). One connection or flow is
-          kept in memory for every 64 of these rows.
+            kept in memory for every 64 of these rows.
         reread_bytes: uncompressed captures of at least this size are not kept: each query reads them again.
         watchers: receive all segments, as rows of `schema.SEGMENTS`.
         udp: whether UDP flows are wanted.
@@ -187,7 +187,7 @@ def rereadable(names: list[str], reread_bytes: int, *, compressed: bool = False)
         files = Files(names)
         return files if files.regular and files.size_bytes >= reread_bytes and (compressed or not files.compressed()) else None
     except OSError:
-        return None  # standard input, or a file that the engine will report as unreadable
+        return None  # the path is standard input, or a file that the engine will report as unreadable
 
 
 class _Sorting:

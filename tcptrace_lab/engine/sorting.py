@@ -96,7 +96,7 @@ def _no_rows(columns: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
 
 
 def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) -> pl.LazyFrame:
-    """Return a lazy frame over all parts, sorted by `number`. Each collect reads the files."""
+    """Return a lazy frame over all parts, sorted by `number`. Each `collect` of this frame reads the files."""
     highest = max(part.high for part in parts)
 
     def rows(

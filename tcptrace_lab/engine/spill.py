@@ -129,7 +129,7 @@ class Spill:
         return scan
 
     def _put(self, rows: list[pl.DataFrame]) -> None:
-        self._files.add(pl.concat(rows, rechunk=True))  # one large write per column
+        self._files.add(pl.concat(rows, rechunk=True))  # one contiguous block makes one large write per column
 
     @staticmethod
     def _write(frame: pl.DataFrame, file: IO[bytes]) -> None:

@@ -1,8 +1,8 @@
 """Computes how long a bottleneck was busy with the data of several connections, from the order in which their segments passed.
 
 One line carries several connections if their segments never follow each other faster than the line can carry them. While the line is full,
-it delays each connection, whichever of them fills it. In a capture behind the bottleneck, the arriving data show the rate of the line. In a
-capture before the bottleneck, the returning ACKs show it.
+it delays all of these connections, no matter which of them fills it. In a capture behind the bottleneck, the arriving data show the rate of
+the line. In a capture before the bottleneck, the returning ACKs show it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _Line(NamedTuple):
 
 
 def _groups(connections: pl.LazyFrame, directions: Collection[Direction]) -> dict[_Sent, list[list[_Sent]]]:
-    """Return, for each of these directions, the groups of directions that may share a line with it.
+    """Return, for each of these directions, the groups of directions that possibly share a line with it.
 
     There are three groups: all directions between its two hosts, all directions to its receiver, and all directions from its sender. A
     direction is left out if no other direction sends at the same time.

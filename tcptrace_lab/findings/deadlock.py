@@ -55,8 +55,7 @@ class Lock(NamedTuple):
         flight_bytes: bytes in flight in each round; the larger number if two numbers alternate.
         min_flight_bytes: the smaller number if two numbers alternate, else equal to `flight_bytes`.
         queued_bytes: payload of the largest small segment that was sent after the ACK at the end of a round. 0 if no such segment was
-            small,
-          because only a full buffer can delay a full segment.
+            small, because only a full buffer can delay a full segment.
         min_buffer_bytes: lower bound of the send buffer: the largest number of bytes in flight and queued in one round.
         smss_bytes: size of a full segment.
         window_bytes: largest window, used as the receive buffer.

@@ -137,7 +137,7 @@ class Finding:
         causes: the ledger's causes of the waits that the finding covers; empty if it covers no waits.
         modelled: the result of the models that `predicted_gain` states; None if `predicted_gain` comes from the rule, or is None.
         savable_ns: the most time that all remedies for this direction together can save; None if unknown. The path needs the remaining time
-          for the data (`rates.on_path_ns`).
+            for the data (`rates.on_path_ns`).
         connections: number of connections that the finding covers; `conn` is the first. More than one if equal failures are grouped.
         cases: special cases that the finding mentions and that the row of the connection does not show.
         lost_to: what took the time, in the words of the verdict (`causes.Rule.lost_to`); empty if the text of the rule applies.

@@ -56,7 +56,7 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: 
         segments: rows of `schema.SEGMENTS`; read once, for the directions found.
         connections: rows of `schema.CONNECTIONS`; read once.
         known_findings: findings already reported. Spurious retransmits that cost time are not reported twice. The remedy for a queue does
-          not ask for a smaller buffer if the send buffer is already the limit.
+            not ask for a smaller buffer if the send buffer is already the limit.
 
     Returns:
         Findings without a time cost, at most `MOST` of each kind.
@@ -129,7 +129,7 @@ def _stands(side: str) -> pl.Expr:
 
 
 def _was_faster(row: Mapping[str, Any]) -> bool:
-    """Return whether data was delivered faster than a queue drained. If so, a few long RTTs only looked like a queue."""
+    """Return whether data was delivered faster than a queue drained. In that case, a few long RTTs only looked like a queue."""
     delivering_ns = row["last_data_ts_ns"] - row["first_data_ts_ns"] + row["rtt_max_ns"] - row["rtt_min_ns"]
     return bool(row["drained_bytes"] * delivering_ns < (1 - NOISE_SHARE) * row["unique_bytes"] * row["drained_ns"])
 

@@ -58,9 +58,9 @@ def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]
 
     Returns:
         One row per retransmit, in capture order. `conn from_client frame ts_ns seq transmission` are as in `schema.SEGMENTS`. `size_bytes`
-          is the payload, at most a full segment. `peer_frame` and `peer_ts_ns` are frame and time of the peer's last segment. If the
-              capture
-          has no segment of the peer, they are those of the sender's last new data, because an earlier answer cannot be excluded.
+        is the payload, at most a full segment. `peer_frame` and `peer_ts_ns` are frame and time of the peer's last segment. If the capture
+            has no segment of the peer, `peer_frame` and `peer_ts_ns` belong to the sender's last new data, because the peer possibly
+            answered until then.
     """
     col = pl.col
     size = pl.min_horizontal("payload_bytes", "smss_bytes").alias("size_bytes")
@@ -89,7 +89,7 @@ def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]], rese
 
     Args:
         segments: rows of `schema.SEGMENTS`. Read twice for each direction that sent one large segment three times, and once for each
-          direction that retransmitted three segments of its largest size. Not read for other directions.
+            direction that retransmitted three segments of its largest size. Not read for other directions.
         directions: (connection, from_client) of the directions that lost time to packet loss.
         resent: the `retransmits` of these directions.
     """

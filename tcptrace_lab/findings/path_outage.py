@@ -153,7 +153,7 @@ class Outage:
         """The confidence that the path failed.
 
         An outage is proved only if peers on several hosts are silent and the capture contains the data that they did not answer. A single
-        silent host may be suspended.
+        silent host is possibly suspended.
         """
         seen = {one.receiver for one in self.members if one.sent} if len({one.sender for one in self.members}) == 1 else set()
         if len(seen) > 1:
@@ -333,7 +333,7 @@ def _outage(one: Silence, host: Mapping[str, Any], near: tuple[list[dict[str, An
     after = [row for row in peers if row["ts_ns"] >= one.to_ns]
     side, other = ("client", "server") if one.direction.from_client else ("server", "client")
     rtts_ns = [host[f"{each}_rtt_min_ns"] for each in (side, other) if host[f"{each}_rtt_min_ns"]]
-    rtt_ns = sum(rtts_ns)  # the capture point divides the path: the RTT is at most the sum of both halves
+    rtt_ns = sum(rtts_ns)  # the capture point divides the path, so the RTT is at most the sum of both halves
     if not before or not after or one.to_ns - one.from_ns < MIN_RTTS * rtt_ns:
         return None
     first = after[0]

@@ -22,7 +22,7 @@ NEARLY_ALL: Final = 0.9
 """If the gain is at least this share of the waits' time, all of this time counts as gain (a heuristic)."""
 
 _BY_ACKS: Final = frozenset({"network", "slow-start", "congestion-window", "receiver-window", "send-buffer", "nagle", "nagle-delayed-ack"})
-"""Causes of waits that an ACK ends. An ACK may also have ended an `unknown` wait, but the gain is an upper bound."""
+"""Causes of waits that an ACK ends. An ACK possibly ended an `unknown` wait, too, but the gain is an upper bound."""
 
 
 def frames(waits: Iterable[Mapping[str, Any]]) -> list[int]:

@@ -23,7 +23,7 @@ MIN_STALL_NS = 10 * NS_PER_MS
 """Duration of the shortest stall."""
 
 CAUSAL_NS = NS_PER_MS
-"""An event within 1 ms of an earlier event may be the effect of that event (docs/how-it-decides.md, 2.2)."""
+"""An event within 1 ms of an earlier event can be the effect of that event (docs/how-it-decides.md, 2.2)."""
 
 IS_STALL = pl.col("end_ns") - pl.col("start_ns") >= pl.col("threshold_ns")
 """Condition on rows of `schema.WAITS`: the interval is a stall."""

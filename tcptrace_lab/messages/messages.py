@@ -1,7 +1,7 @@
 """Turns segments into application messages: runs of bytes in one direction, each with its duration, its stalls, its ACK and its answer.
 
-The engine finds the messages (`rust/src/messages.rs`). It reads the segments and its notes on departures once, in batches. It keeps the
-last message of each direction in memory, and the messages that are not yet acknowledged.
+The engine finds the messages (`rust/src/messages.rs`). The engine reads the segments, and its own notes on departures, once and in batches.
+It keeps the last message of each direction in memory, and the messages that are not yet acknowledged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.Lazy
     Args:
         segments: rows of `schema.SEGMENTS` of these connections, in capture order.
         notes: rows of `schema.NOTES` of these connections: the engine's notes on departures. The notes of `RANGE_CONNECTIONS` connections
-          are in memory at a time.
+            are in memory at a time.
         count: one more than the greatest connection number.
 
     Returns:

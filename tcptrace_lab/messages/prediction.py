@@ -90,7 +90,7 @@ def from_captures(
 
     Args:
         captures: the files of each capture, as for `read`. Each capture is read separately, so connections of different captures are never
-          mixed up, whatever their addresses and times. The messages of all captures are analyzed together.
+            mixed up, whatever their addresses and times. The messages of all captures are analyzed together.
         connection: use only the connection with this number. This argument is allowed for one capture only.
         progress: see `read`.
         say: see `read`; also called for a capture without traffic between these hosts.

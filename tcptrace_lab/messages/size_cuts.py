@@ -4,7 +4,7 @@ The rules of a TCP stack are deterministic, so usually all messages of a size st
 part where most messages were normal, or was normal in a part where most stalled. If exceptions are rare, a cut costs little.
 
 If exceptions are common, chance affects the stalls. For example, a timer happens to expire early, so that a message does not stall. Or a
-receiver stops delaying ACKs for a while. Then three descriptions of the messages compete, and the shortest description is used:
+receiver stops delaying ACKs for a while. In these cases, three descriptions of the messages compete, and the shortest description is used:
 
 - **two shares**: normal and slow parts alternate; all normal parts have one share of stalls, and all slow parts have another. If one timer
   causes all stalls, all slow parts do have one share. So even a slow part with few messages can be recognized.

@@ -80,7 +80,7 @@ class SlowRange:
     Attributes:
         from_bytes, to_bytes: smallest and largest size seen in it.
         min_from_bytes, max_to_bytes: the widest possible extent of the range, up to the next normal size seen; None if there is no such
-          size.
+            size.
         messages: number of messages.
         stalled_share: share of stalled messages.
         stalled_share_interval: Wilson's interval.

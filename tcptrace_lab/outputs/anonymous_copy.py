@@ -1,6 +1,6 @@
 """Writes an anonymous pcapng copy of a capture: newly built IP headers, the TCP headers, and comments.
 
-Only the TCP header of each frame is copied, without options that may contain an address. Ethernet and tunnel headers, IP options, payload,
+Only the TCP header of each frame is copied, without options that can contain an address. Ethernet and tunnel headers, IP options, payload,
 comments and interface names of the capture are left out. The IP header has pseudonyms for addresses. Its length, TTL, ECN bits and
 identification are those of the original. A frame without a recognizable TCP header (other protocols, IP fragments, ATM cells) has no bytes
 in the copy, so that frame numbers stay the same.

@@ -60,7 +60,7 @@ class Figure:
         columns: the columns from which the figure is computed, without endpoint prefix.
         unit: the unit that the listing prints after it.
         form: its format.
-        differs: why the figure of tcptrace 6.6.7 may differ from ours, without the subject ("counts ..."); empty if it never differs.
+        differs: why the figure of tcptrace 6.6.7 can differ from ours, without the subject ("counts ..."); empty if it never differs.
     """
 
     name: str

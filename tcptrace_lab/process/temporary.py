@@ -132,7 +132,7 @@ def _clear_one(path: str) -> None:
         opened.callback(os.close, lock)
         if not stat.S_ISREG(os.fstat(lock).st_mode):
             return
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: the process of the folder is alive
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: the process that uses the folder is alive
         if os.read(lock, _NAME_BYTES) != os.path.basename(path).encode():  # noqa: PTH119
             return
         _empty(descriptor)

@@ -182,7 +182,7 @@ class Found(TypedDict):
 
 
 class Part(TypedDict):
-    """The part of a bar for one cause. `name` is the cause in the legend; for `peer`, it says what the peer did.
+    """The part of a bar for one cause. `name` is the cause in the legend; for `peer`, the name says what the peer did.
 
     `share` is a share of the direction's duration: the width of the part. `of_active` is the share of the active time as text, empty for
     `idle`.

@@ -27,7 +27,7 @@ class Room(NamedTuple):
 
     Attributes:
         line_points, report_line_points: maximum number of points in one line, and in all lines together. Seven points, one in each of the
-          seven lines of a direction, take at most 100 bytes together.
+            seven lines of a direction, take at most 100 bytes together.
         drawn: maximum number of connections with figures.
         findings: maximum number of findings in full, the most expensive first. The JSON has all findings.
         mark_points, report_mark_points: maximum number of marks in one figure, and in all figures together. A mark takes about 15 bytes.
@@ -62,8 +62,8 @@ _MARK_COLUMNS = (
     "rst_segments",
 )
 _OTHER_MARK_COLUMNS = (*["duplicate_acks"] * 4, "zero_window_advertisements", "rst_segments")
-"""Columns that count marks of the peer. The figures show at most four marks per duplicate ACK: the ACK itself and its SACK blocks. With TCP
-timestamps, an ACK has at most three SACK blocks (RFC 2018, 3)."""
+"""Columns that count segments of the peer for which the figures draw marks. The figures show at most four marks per duplicate ACK: the ACK
+itself and its SACK blocks. With TCP timestamps, an ACK has at most three SACK blocks (RFC 2018, 3)."""
 
 
 class Chosen(NamedTuple):

@@ -80,8 +80,8 @@ RESET_KINDS = ("refused", "exact", "in_window", "out_of_window", "after_close", 
 """What a RST means to its receiver (RFC 9293, 3.10.7; RFC 5961, 3.2). The engine's `connection::ResetKind` has the same order.
 
 In this order: the RST answers the receiver's SYN; has the expected sequence number; has another sequence number inside the receiver's
-window (answered with a challenge ACK); is outside the window (ignored, because it may be forged); follows the end of the connection;
-unknown.
+window (answered with a challenge ACK); is outside the window (ignored, because such a RST can be forged); follows the end of the
+connection; unknown.
 """
 
 TFO = ("cookie_request", "cookie_grant", "cookie", "data", "data_accepted", "data_refused")

@@ -116,7 +116,7 @@ def utc(value_ns: int | None) -> str:
     seconds, fraction = divmod(value_ns, NS_PER_S)
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    except OverflowError:  # a damaged or 64-bit timestamp beyond the year 9999
+    except OverflowError:  # the timestamp is damaged, or lies beyond the year 9999
         return f"{exact_seconds(value_ns)} s after 1970"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction:09d} UTC"
 

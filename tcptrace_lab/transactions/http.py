@@ -149,7 +149,7 @@ class Conversation:
             answer.state = "unfinished"
         connected = answer.method == "CONNECT" and _OK <= status < _REDIRECTION
         if connected or status == _SWITCHING:
-            self._over = True  # another protocol follows
+            self._over = True  # the bytes after this point belong to another protocol
             return _Framing(length=0)
         if answer.method == "HEAD" or status in _BODILESS:
             return _Framing(length=0)
@@ -180,7 +180,8 @@ class _Framing:
 class _Direction:
     """Parses the messages of one direction in sequence.
 
-    `handle` is called with `start`, `head` and `end`. If a message ends early, it is called with `bytes_missing` or `malformed`.
+    `handle` is called with `start`, `head` and `end`. For a message that ends early, `handle` is called with `bytes_missing` or
+    `malformed`.
     """
 
     def __init__(self) -> None:
@@ -246,7 +247,7 @@ class _Direction:
         handle("end", self)
 
     def _miss(self, count: int, handle: Handler) -> None:
-        """Process bytes that were not captured. They are counted in a body without chunks; elsewhere, the parser cannot continue."""
+        """Process bytes that were not captured. In a body without chunks, they are counted. Elsewhere, the parser cannot continue."""
         if self._is_open and self._in_body and not self.chunked and (self.until_close or count <= self._left):
             self._count(count, handle)
         else:

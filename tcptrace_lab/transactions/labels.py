@@ -105,8 +105,8 @@ def _tls(client: bytes, _server: bytes) -> str:
     """Return the server name of a ClientHello (RFC 8446, 4.1.2; RFC 6066, 3)."""
     if len(client) < 6 or client[0] != _HANDSHAKE or client[1] != 3 or client[5] != _CLIENT_HELLO:  # noqa: PLR2004  (record header; version 3.x)
         return ""
-    at = 5 + 4 + 2 + 32  # record, handshake, version, random
-    for length_bytes in (1, 2, 1):  # session, cipher suites, compression methods
+    at = 5 + 4 + 2 + 32  # lengths of record header, handshake header, version and random
+    for length_bytes in (1, 2, 1):  # width of the length fields of session, cipher suites and compression methods
         at += length_bytes + int.from_bytes(client[at : at + length_bytes], "big")
     at += 2
     while at + 4 <= len(client):

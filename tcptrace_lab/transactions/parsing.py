@@ -34,7 +34,7 @@ def parse_transactions(
         segments: rows of `schema.SEGMENTS`.
         connections: rows of `schema.CONNECTIONS`.
         looked_into: rows of the connections that can carry HTTP or FTP.
-        expect_ftp: numbers of the connections on which FTP is expected. HTTP is expected on the others.
+        expect_ftp: numbers of the connections on which FTP is expected. On all other connections, HTTP is expected.
     """
     known = {row["conn"]: row for row in looked_into.select(COLUMNS).iter_rows(named=True)}
     ports = {conn: (row["client_port"], row["server_port"]) for conn, row in known.items()}

@@ -62,7 +62,7 @@ def read_datagrams(
     Args:
         paths: a file, or several files that are merged by time; `-` is standard input.
         spill_rows: datagram rows kept in memory. The rows of a larger capture go to temporary files (in `TMPDIR`). One flow is kept in
-          memory for every 64 of these rows.
+            memory for every 64 of these rows.
         reread_bytes: rows of uncompressed captures of at least this size are not kept: each query reads the files again.
         progress: called at intervals with the number of datagrams read and the share of the files (None where their size is unknown).
         say: see `segments.read`.

@@ -52,7 +52,7 @@ class Verdict:
         active_ns: the part of `life_ns` in which the direction was not idle; None if the sentence describes none.
         findings: the findings on which the sentence is based.
         causes: the causes that took most of the time according to the sentence: one cause, or several of one family; empty if the sentence
-          names no cause.
+            names no cause.
         confidence: confidence that `causes` took most of the time; None if the sentence names no cause.
         why: the reason for the choice of the direction, in a few words; empty if the sentence describes none.
         row, account: rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of the connection `conn`; empty without a connection.

@@ -116,7 +116,7 @@ _QUERY_CSV = {"Content-Type": _TYPES["csv"], "Content-Disposition": 'attachment;
 
 
 def application(routes: list[Route]) -> Starlette:
-    """Return the web application with these routes. Their paths begin below the token."""
+    """Return the web application with these routes. The paths of the routes begin below the token."""
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_page})
     app.router.redirect_slashes = False
     return app

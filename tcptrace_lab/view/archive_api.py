@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.capture_api import CaptureApi
 
 FRESH_S = 30.0
-"""Seconds after which the sums of an archive are read again, because a batch may have added captures."""
+"""Seconds after which the sums of an archive are read again, because a batch can have added captures."""
 
 QUERY_ROWS, DOWNLOAD_ROWS = 1_000, 100_000
 """Maximum number of rows in the answer to a query: on the page, and as CSV."""

@@ -82,7 +82,7 @@ class Opener:
     def capture(self, paths: Sequence[str]) -> CaptureApi:
         """Open one capture. Raises the errors of `analyze`, and of `cache.capture_of`."""
         hidden = self._anonymizer
-        variant = "" if hidden is None else hidden.address("192.0.2.1") + hidden.address("198.51.100.77")  # depends on the key
+        variant = "" if hidden is None else hidden.address("192.0.2.1") + hidden.address("198.51.100.77")  # differs for each key
         capture = cache.capture_of(paths, variant)
         with contextlib.ExitStack() as made:
             folder = made.enter_context(

@@ -1,8 +1,8 @@
 """The explorer's pages and static files.
 
-A page contains what the reader should see at once: the headline, the capture quality, the findings. Its script then requests all other data
-from the server. Strings from a capture never become markup: Jinja2 escapes them here, and the scripts only set text. The content security
-policy forbids inline scripts, and permits requests to this server only.
+A page contains what the reader should see at once: the headline, the capture quality, the findings. The page's script then requests all
+other data from the server. Strings from a capture never become markup: Jinja2 escapes them here, and the scripts only set text. The content
+security policy forbids inline scripts, and permits requests to this server only.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def page(kind: Kind, data: Mapping[str, Any], above: str = "") -> str:
     Args:
         kind: which page.
         data: answer of the API for the subject of the page: `api/capture`, `api/connection/N`, `api/archive`, `api/pair`. For `error`, the
-          `status` and a `message` of one line.
+            `status` and a `message` of one line.
         above: name of the page from which a capture was opened (two folders up); empty if there is none.
     """
     template = environment(_HERE / "templates").get_template(f"{kind}.html.j2")

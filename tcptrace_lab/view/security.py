@@ -55,7 +55,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            return  # no WebSockets
+            return  # the explorer has no WebSockets
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

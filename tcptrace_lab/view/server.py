@@ -58,7 +58,7 @@ def serve(
         idle_s: None for no limit.
         ready: called with the URL when the server listens.
         hand_over: a folder that only its owner can read. A file in it passes the URL to the browser, because every user of the machine can
-          see the arguments of programs.
+            see the arguments of programs.
 
     Raises:
         UsageError: the port is taken.

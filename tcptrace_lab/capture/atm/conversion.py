@@ -58,20 +58,19 @@ def convert(
 
     Args:
         source: uncompressed pcap or pcapng file; link types Ethernet (with VLAN tags), NULL, LOOP, RAW, IPV4, IPV6, SLL, SLL2. Frames
-          without an IP packet are left out.
+            without an IP packet are left out.
         target: output file: pcap with nanosecond timestamps, or ERF records.
         form: an `AtmForm` or its value.
         vpi: virtual path identifier of both directions, 0 to 255; ignored by forms without ATM headers.
         vci: virtual channel identifier of both directions, 0 to 65,535; ignored by forms without ATM headers.
         lose_cells: indices of the cells to leave out, as if they were lost. The first cell of the file has index 0. Only for forms with
-          cells.
+            cells.
         pad_cut: True pads a packet that snaplen truncated with zeros to the length in its IP header. All lengths and the number of cells
-            are
-          then correct, but checksums are wrong. False makes a truncated packet an error.
+            are then correct, but checksums are wrong. False makes a truncated packet an error.
 
     Raises:
         UsageError: the form, a link type, the VPI, the VCI or a cell index is invalid; the form cannot represent a packet or its time; a
-          truncated packet must not be padded (`pad_cut`), or lacks a part of its headers.
+            truncated packet must not be padded (`pad_cut`), or lacks a part of its headers.
         CaptureUnreadable: `source` is neither pcap nor pcapng (NotACapture), is damaged, or ends within a record.
         OSError: a file cannot be opened, read or written. After an error while converting, `target` is removed.
     """

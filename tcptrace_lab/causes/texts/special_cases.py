@@ -96,13 +96,12 @@ def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
     acked_ns = row["synack_to_ack_ns"]
     # behind: most of the time passed after the SYN-ACK, on the client's side of the capture point
     behind = once and None not in (answer_ns, acked_ns) and SLOW_ANSWER_TIMES * answer_ns < acked_ns
-    slow_ack = behind and row["server_rtt_samples"] <= 1  # the only sample is the RTT of the SYN-ACK
-    known = once and answer_ns is not None and min_ns is not None and row["client_rtt_samples"] > 1  # one sample is the SYN's
+    slow_ack = behind and row["server_rtt_samples"] <= 1  # the SYN-ACK gives the only sample
+    known = once and answer_ns is not None and min_ns is not None and row["client_rtt_samples"] > 1  # the SYN gives one sample
     late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * min_ns
     asked_early = asked > 1 and None not in (answer_ns, min_ns) and SLOW_ANSWER_TIMES * answer_ns < min_ns
-    asked_early = (
-        asked_early and FIRST_TIMER_NS + answer_ns <= SLOW_ANSWER_TIMES * min_ns
-    )  # otherwise the answer was late, not the path long
+    # If this sum is larger, the answer was late, and the path is not long.
+    asked_early = asked_early and FIRST_TIMER_NS + answer_ns <= SLOW_ANSWER_TIMES * min_ns
     resent = asked > 1 and not asked_early
     return {
         Case.UNANSWERED: unanswered(row.__getitem__),

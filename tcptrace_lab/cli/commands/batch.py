@@ -137,7 +137,7 @@ def _tell_worst(done: Batch) -> None:
     paragraph(out, f"most time lost to fixable causes, {worst.height} of {numbers.counted(mine.height, 'capture')}:")
     for row in worst.iter_rows(named=True):
         lost = f"{numbers.duration(row['fixable_ns'])} of {numbers.duration(row['active_ns'])}"
-        out.out(f"{lost}  {printable(row['path'])}")  # not wrapped, so that the path can be copied
+        out.out(f"{lost}  {printable(row['path'])}")  # a line without breaks, so that the path can be copied
         paragraph(out, printable(row["verdict"]), "  ")
 
 

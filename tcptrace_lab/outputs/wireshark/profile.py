@@ -40,7 +40,7 @@ PRINTABLE: Final = range(0x20, 0x7F)
 
 
 def check(folder: str) -> None:
-    """Reject a folder that contains other files, because they may be a profile of the user.
+    """Reject a folder that contains other files, because the folder could be a profile of the user.
 
     Raises:
         UsageError: the folder has files, but not the script of an earlier profile of this program.
@@ -56,7 +56,7 @@ def write(analysis: Analysis, folder: str) -> None:
     """Write the profile.
 
     Args:
-        analysis: the analysis of a capture. If it has pseudonyms, so has the profile.
+        analysis: the analysis of a capture. If the analysis has pseudonyms, the profile has them as well.
         folder: see `check`; created if needed.
 
     Raises:

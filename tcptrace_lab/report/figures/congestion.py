@@ -57,7 +57,7 @@ def estimate(direction: Direction) -> Estimate:
         end = recoveries[place].begin if place < len(recoveries) else path.last_sent() + 1
         rounds = path.rounds(begin, end)
         if place and begin < len(path.t_ns):
-            is_shown = len(rounds) > 1 and not recoveries[place - 1].by_timeout  # the last round trip may be cut off by the end of the data
+            is_shown = len(rounds) > 1 and not recoveries[place - 1].by_timeout  # the end of the data can cut off the last round trip
             threshold.append(path.point(begin, _known(rounds[0][1]) if is_shown else None))
         window += [path.point(row, _known(most)) for row, most in rounds]
         if place < len(recoveries):

@@ -36,8 +36,7 @@ def shown(packets: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         packets: rows of `packet_fates.packets` of one connection. `t_ns` (time of sending) and `ack_ns` (time of arrival) are since the
-            start
-          of the time axis.
+            start of the time axis.
     """
     lost = pl.col("fate") == "lost"
     drawn = packets.filter(pl.col("delay_ns").is_not_null() | lost).sort("t_ns", maintain_order=True)

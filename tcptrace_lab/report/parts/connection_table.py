@@ -206,8 +206,7 @@ def cells(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], drawn: C
 
     Returns:
         Per row: the texts of its cells, their exact values ("" if the text is exact), whether the connection has figures, and why its
-            client
-          is a guess.
+        client is a guess.
     """
     formatted = [([numbers.formatted(row[column["key"]], column["kind"]) for column in columns], row) for row in rows]
     return [[[text for text, _ in of], [exact for _, exact in of], row["conn"] in drawn, row["client_guessed"]] for of, row in formatted]

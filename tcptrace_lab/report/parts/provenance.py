@@ -26,7 +26,7 @@ def lines(command: Sequence[str], files: Sequence[str], now: datetime, *, anonym
         command: the arguments of the program.
         files: the capture's files; `-` is standard input.
         now: the present time, with a time zone.
-        anonymous: leave out the command and the names of files. Size and SHA-256 stay: they identify the capture for those who have it.
+        anonymous: leave out the command and the names of files. Size and SHA-256 stay, so that those who have the capture can identify it.
     """
     made = f"tcptrace-lab {version('tcptrace-lab')}, {now:%Y-%m-%d %H:%M:%S} {now.tzname()} (UTC{now:%z}); times on this page are UTC."
     if anonymous:

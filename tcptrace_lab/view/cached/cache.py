@@ -170,10 +170,10 @@ def _built(folder: Path, build: Callable[[Path], object]) -> None:
     with interrupts.making(make, remove) as new, _locked(new, fcntl.LOCK_EX):
         try:
             build(new)
-            shutil.rmtree(folder, ignore_errors=True)  # a folder without `DONE`, from another version
+            shutil.rmtree(folder, ignore_errors=True)  # another version left a folder without `DONE`
             new.rename(folder)
         except OSError as error:
-            if not (folder / DONE).is_file():  # another process may have built the tables meanwhile
+            if not (folder / DONE).is_file():  # another process can have built the tables meanwhile
                 raise OutputUnwritable.from_os(error, folder.parent, _ELSEWHERE) from error
         finally:
             remove(new)

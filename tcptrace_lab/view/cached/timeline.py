@@ -77,8 +77,7 @@ def read(folder: Path, bin_ns: int, from_ns: int, to_ns: int, width: int) -> dic
 
     Returns:
         `from_ns`, `to_ns` and `column_ns`. For each column: `client_bytes`, `server_bytes`, `open` (the larger number of open connections
-            at
-          its two edges), and `causes` (ns per cause; causes without time are left out).
+        at its two edges), and `causes` (ns per cause; causes without time are left out).
     """
     total = np.load(folder / _FILE, mmap_mode="r", allow_pickle=False)
     first = min(max(from_ns // bin_ns, 0), BINS - 1)

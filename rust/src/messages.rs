@@ -312,7 +312,7 @@ impl Direction {
     }
 }
 
-/// The messages of one connection. The server's direction comes first, then the client's.
+/// The messages of both directions of a connection: first the server's, then the client's.
 #[derive(Debug, Default)]
 struct Dialogue {
     directions: [Direction; 2],

@@ -40,7 +40,7 @@ use direction::DirectionRow;
 /// The schema of the batches of the connections table.
 ///
 /// # Errors
-/// None in practice, because the batch behind the schema is empty.
+/// No error occurs in practice, because the batch behind the schema is empty.
 pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
     connections(&[], 0).map(|batch| batch.schema())
 }
@@ -48,7 +48,7 @@ pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
 /// One batch of the connections table. `resolution_ns` is the tick of the capture's clock in nanoseconds.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn connections(rows: &[ConnectionRow], resolution_ns: i64) -> Result<RecordBatch, ArrowError> {
     let mut columns: Vec<Column> = vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -166,7 +166,7 @@ fn best_payload_share(row: &DirectionRow<'_>) -> Option<f64> {
 /// All revisions of a capture as one batch.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn revisions(rows: &[Revision]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("frame".into(), numbers::<UInt64Type, _>(rows, |row| row.frame)),
@@ -180,7 +180,7 @@ pub fn revisions(rows: &[Revision]) -> Result<RecordBatch, ArrowError> {
 /// The schema of the batches of the datagrams table.
 ///
 /// # Errors
-/// None in practice, because the batch behind the schema is empty.
+/// No error occurs in practice, because the batch behind the schema is empty.
 pub fn datagrams_schema() -> Result<SchemaRef, ArrowError> {
     datagrams(&[], &PathNames::default()).map(|batch| batch.schema())
 }
@@ -188,7 +188,7 @@ pub fn datagrams_schema() -> Result<SchemaRef, ArrowError> {
 /// One batch of the datagrams table.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn datagrams(rows: &[DatagramRow], paths: &PathNames) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("frame".into(), numbers::<UInt64Type, _>(rows, |row| row.frame)),
@@ -209,7 +209,7 @@ pub fn datagrams(rows: &[DatagramRow], paths: &PathNames) -> Result<RecordBatch,
 /// The schema of the batches of the flows table.
 ///
 /// # Errors
-/// None in practice, because the batch behind the schema is empty.
+/// No error occurs in practice, because the batch behind the schema is empty.
 pub fn flows_schema() -> Result<SchemaRef, ArrowError> {
     flows(&[]).map(|batch| batch.schema())
 }
@@ -217,7 +217,7 @@ pub fn flows_schema() -> Result<SchemaRef, ArrowError> {
 /// One batch of the flows table.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn flows(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
     let mut columns: Vec<Column> = vec![
         ("flow".into(), numbers::<UInt32Type, _>(rows, |row| row.flow)),

@@ -32,7 +32,7 @@ pub fn hold(input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Acc
     hold_threads(Threads::This, input, window_bytes, run)
 }
 
-/// Runs `run` like [`hold`], and counts the memory of `threads`.
+/// Runs `run` within the limits of [`hold`], and counts the memory of `threads`.
 pub fn hold_threads(threads: Threads, input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
     let mut fastest = Duration::MAX;
     let mut allowed = MIN_TIME;

@@ -15,8 +15,8 @@ pub(crate) const MAX_WINDOW_BYTES: usize = 128 << 20;
 /// Numbers of bytes that a slow source returns at a time.
 const DRIBS: [usize; 5] = [1, 2, 7, 64, 1000];
 
-/// Reads a capture from arbitrary bytes, down to its tables. A second pass reads the capture from a source that returns
-/// a few bytes at a time, and must find equal frames.
+/// Reads a capture from arbitrary bytes and builds its tables. A second pass reads the capture from a source that
+/// returns a few bytes at a time, and must find equal frames.
 pub fn file(input: &[u8]) -> Account {
     let bytes: Arc<[u8]> = input.into();
     let window_bytes = if is_compressed(input) { MAX_WINDOW_BYTES } else { 0 };

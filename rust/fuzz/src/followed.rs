@@ -20,13 +20,13 @@ pub const RECORD_BYTES: usize = tcp::RECORD_BYTES + 1;
 struct Step(u8);
 
 impl Step {
-    /// Whether bit 6 is clear. A segment with bit 6 has no time.
+    /// Whether bit 6 is clear. If bit 6 is set, the segment has no time.
     fn has_time(self) -> bool {
         self.0 >> 6 & 1 == 0
     }
 
     /// The capture time of a segment after `ts_ns`. If bits 0 to 5 are 0, the step is `usual_ns`. If bits 0 to 5
-    /// contain a number n above 0, the step is (`count` + 1) · 2^n ns. With bit 7, the step goes backward.
+    /// contain a number n above 0, the step is (`count` + 1) · 2^n ns. If bit 7 is set, the step goes backward.
     fn after(self, ts_ns: i64, usual_ns: i64, count: u8) -> i64 {
         let step_ns = match self.0 & 63 {
             0 => i128::from(usual_ns),

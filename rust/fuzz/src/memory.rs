@@ -81,7 +81,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// The result of `run`, and the peak of the memory that all threads allocated during `run`. In tests, which run at the
-/// same time, only this thread counts.
+/// same time, only the memory of this thread is counted.
 pub fn peak_of_all<T>(run: impl FnOnce() -> T) -> (T, usize) {
     #[cfg(feature = "libfuzzer")]
     {

@@ -14,7 +14,7 @@ use crate::pipeline::Account;
 pub const MEMORY_BYTES: [usize; 4] = [0, 1000, 8000, usize::MAX];
 
 /// Tracks the senders of the segments in `input` and checks the invariants of their waits. Bits 0 and 1 of the first
-/// byte select one of [`MEMORY_BYTES`]. The format is that of [`crate::followed`].
+/// byte select one of [`MEMORY_BYTES`]. The input has the format of [`crate::followed`].
 pub fn sender(input: &[u8]) -> Account {
     let Some((&head, records)) = input.split_first() else { return Account::default() };
     bounds::hold(input, 0, || {

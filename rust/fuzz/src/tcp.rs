@@ -40,7 +40,7 @@ impl<'a> Record<'a> {
         u32::from_le_bytes([self.bytes[at], self.bytes[at + 1], self.bytes[at + 2], self.bytes[at + 3]])
     }
 
-    /// One of four connections (byte 0, bits 0 and 1). Bit 2 is the direction.
+    /// The number of the connection, one of four (byte 0, bits 0 and 1). Bit 2 is the direction.
     pub fn connection(&self) -> usize {
         usize::from(self.bytes[0] & 3)
     }

@@ -18,7 +18,8 @@ struct Column {
     rows: u64,
     nulls: u64,
     /// Sum over the hashes of all values. Each value is hashed with the number of its row. Rows of connections have no
-    /// fixed order, so their values are hashed with the number of the connection. Columns of text and lists have 0.
+    /// fixed order, so their values are hashed with the number of the connection. The digest of a column of texts or
+    /// lists is 0.
     digest: u64,
 }
 

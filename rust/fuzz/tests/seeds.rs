@@ -71,7 +71,7 @@ impl Random {
 }
 
 /// Mutates `input` in one place: changes a bit, a byte or a number (often to a limit), truncates the input, or removes,
-/// duplicates or replaces a part. A new part comes from `other`.
+/// duplicates or replaces a part. A new part is copied from `other`.
 fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     const NUMBERS: [u32; 8] = [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff];
     let at = random.below(input.len());

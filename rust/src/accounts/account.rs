@@ -81,8 +81,8 @@ impl Distance {
     }
 }
 
-/// Adds a segment of `sender` to both accounts. Returns the wait that ended with this segment, if it counts as a
-/// transmission.
+/// Adds a segment of `sender` to both accounts. Returns the wait that ended with this segment, if the segment counts as
+/// a transmission.
 #[inline(always)]
 pub(crate) fn take(
     segment: &Segment,

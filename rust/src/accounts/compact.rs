@@ -13,7 +13,8 @@ const MAX_COMPACT_BYTES: usize = 2048;
 pub(crate) enum Accounts {
     Expanded(Box<[DirectionAccount; 2]>),
     Compact(Box<[u8]>),
-    /// Accounts that were deserialized for a segment after the close. More segments are likely.
+    /// Accounts that were deserialized for a segment after the close. They stay deserialized, because more segments are
+    /// likely.
     Restored(Box<[DirectionAccount; 2]>),
 }
 

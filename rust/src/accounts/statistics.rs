@@ -301,7 +301,8 @@ impl Usual {
         self.dsack_segments += u32::from(acknowledged || inside);
     }
 
-    /// Adds a round trip of the largest segments so far. A larger segment starts the figures anew.
+    /// Adds a round trip of the largest segments so far. If a segment is larger than all earlier ones, the figures
+    /// start anew.
     #[inline]
     fn sample_full_size(&mut self, payload_bytes: i64, rtt: Nullable) {
         let Some(rtt_ns) = rtt.get().filter(|rtt_ns| *rtt_ns >= 0) else { return };

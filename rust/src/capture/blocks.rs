@@ -3,7 +3,7 @@
 //!
 //! A record is a slice of the buffer. A record that crosses the end of a block is first moved to the front of the
 //! buffer. The buffer is as long as one block, or as long as the longest record. Each format limits the length of its
-//! records. Nothing seeks, so files, FIFOs and stdin are read alike.
+//! records. The stream is read without seeking, so files, FIFOs and stdin are read alike.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// Reads at least one byte and returns the number of bytes. The number 0 means the end of the stream.
+    /// Reads at least one byte. Returns the number of bytes, or 0 at the end of the stream.
     fn read(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         match self {
             Self::Plain(source) => read_some(source, out).map_err(|error| Fault::io(&error)),

@@ -1,8 +1,8 @@
 //! Reads files in ERF, Endace's Extensible Record Format. The file is a sequence of records, without a file header or a
 //! magic number. Each record has a 16-byte header and a content.
 //!
-//! A frame is a whole record, as in pcap files of link type 197. So `wire::erf` dissects the records of both kinds of
-//! files. The format is that of Endace's "ERF types reference guide". Times, lengths and padding are read as in
+//! A frame is a whole record, as in pcap files of link type 197, so `wire::erf` can dissect the records of both kinds
+//! of files. Endace's "ERF types reference guide" describes the format. Times, lengths and padding are read as in
 //! Wireshark's wiretap.
 
 use super::blocks::Blocks;

@@ -13,7 +13,7 @@ const MIN_STEPS: u32 = 20;
 const TOLERANCE: i64 = 8;
 /// Steps of more than this many ticks are ignored, because clock drift hides whether they are multiples.
 const LONGEST_STEP: i64 = 16;
-/// Minimum number of multiples for each step that is not a multiple.
+/// Minimum ratio of steps that are multiples to steps that are not multiples.
 const FEW: u32 = 20;
 
 /// Counts the steps from each timestamp to the next one.

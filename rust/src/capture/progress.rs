@@ -62,7 +62,7 @@ impl Progress {
         Self { files }
     }
 
-    /// Number of bytes read so far. Compressed files count with their compressed bytes.
+    /// Number of bytes read so far. In compressed files, the compressed bytes are counted.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.files.iter().map(|file| file.bytes.load(Ordering::Relaxed)).sum()

@@ -79,7 +79,7 @@ pub struct Options {
     pub summaries: bool,
     /// Columns of the ledger, or `None` for no ledger. An empty list gives rows without columns, one for each interval.
     pub ledger: Option<Vec<String>>,
-    /// Thresholds for findings. With thresholds, the pass produces accounts and the evidence for findings
+    /// Thresholds for findings. If there are thresholds, the pass produces accounts and the evidence for findings
     /// ([`Engine::details`]).
     pub worth: Option<Vec<Worth>>,
     /// Maximum number of costs whose evidence is kept. If more costs exceed the thresholds, the largest costs are kept.
@@ -247,7 +247,7 @@ impl Engine {
     /// The schema of ledger batches.
     ///
     /// # Errors
-    /// None in practice, because the batch behind the schema is empty.
+    /// No error occurs in practice, because the batch behind the schema is empty.
     pub fn ledger_schema(&self) -> Result<SchemaRef, ArrowError> {
         self.judged.ledger_schema()
     }
@@ -261,7 +261,7 @@ impl Engine {
     /// The next batch of rows, or `None` at the end.
     ///
     /// # Errors
-    /// [`ArrowError::IoError`] if waits cannot be stored in temporary files. No other errors in practice (see
+    /// [`ArrowError::IoError`] if waits cannot be stored in temporary files. Other errors do not occur in practice (see
     /// [`Segments::batch`]).
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
@@ -342,7 +342,7 @@ impl Engine {
     /// Returns the remaining connections and flows at the end of the capture.
     fn rest(&mut self) -> Result<Rest, ArrowError> {
         if let Some(threads) = self.threads.take() {
-            // A worker that waits to send rows ends when the receivers are dropped.
+            // Dropping the receivers ends a worker that is waiting to send rows.
             self.rows.clear();
             self.ended = Ended::of(threads);
         }

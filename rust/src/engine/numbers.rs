@@ -11,7 +11,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Starts the numbering for `threads` workers. With 0, the workers' own numbers are final.
+    /// Starts the numbering for `threads` workers. If `threads` is 0, the workers' own numbers are final.
     pub(super) fn of(threads: usize) -> Self {
         Self { threads: vec![Vec::new(); threads], count: 0 }
     }

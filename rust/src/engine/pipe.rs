@@ -40,7 +40,7 @@ pub(super) struct Outlet {
 }
 
 /// Creates the channels from the reading thread to `readers` workers, with chunks of `size` packets. Used chunks come
-/// back through a channel of their own.
+/// back through a separate channel.
 pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
     let (used, spare) = channel();
     let (full, outlets) = (0..readers)

@@ -10,7 +10,7 @@ pub const LONGEST_GAPS: usize = 40;
 const FEWEST_POINTS: usize = 16;
 
 /// Points per pixel column. A rising line needs two points, because its first point in a column is the lowest, and its
-/// last point the highest. Other lines need four.
+/// last point the highest. Other lines need four points.
 const POINTS_PER_COLUMN: [usize; 2] = [2, 4];
 
 /// A point of a line.
@@ -145,7 +145,7 @@ mod tests {
         assert!(chosen.len() <= 2_000 + 2 * LONGEST_GAPS);
     }
 
-    /// In a line that rises evenly, a pause is visible only at both ends of its gap.
+    /// In a line that rises evenly, a pause is visible only at the two ends of the gap.
     #[test]
     fn both_ends_of_the_longest_gaps_are_drawn() {
         let pauses = [77_777, 250_003, 499_998];

@@ -88,7 +88,7 @@ impl Connection {
         self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
 
-    /// Processes one segment. Without `ACCOUNTS`, the compiled function contains no code for accounts.
+    /// Processes one segment. If `ACCOUNTS` is false, the compiled function contains no code for accounts.
     #[inline]
     pub(super) fn take<const ACCOUNTS: bool>(
         &mut self,
@@ -99,7 +99,7 @@ impl Connection {
         self.take_by::<ACCOUNTS, true>(segment, revisions, rows);
     }
 
-    /// Processes one segment. With `FAST_PATH`, header prediction processes the segments that it covers.
+    /// Processes one segment. If `FAST_PATH` is set, header prediction processes the segments that it covers.
     #[expect(
         clippy::inline_always,
         reason = "measured: unless inlined, a pass without accounts contains the code for accounts"
@@ -293,7 +293,7 @@ fn finish<const ACCOUNTS: bool>(
     rows.push(SegmentRow::of(segment, judged, wait, place));
 }
 
-/// Emits the row of a duplicate packet. Nothing else changes.
+/// Emits the row of a duplicate packet, which changes nothing else.
 #[cold]
 fn push_copy(
     segment: &Segment,

@@ -13,8 +13,8 @@ const BITS_PER_BYTE: f64 = 8.0;
 /// Coefficients of variation are rounded to 6 decimals. More decimals would show rounding errors even at a constant
 /// pace.
 const VARIATION_STEPS: f64 = 1e6;
-/// Sets in a flow's histogram: the gaps between the client's datagrams, those between the server's datagrams, and the
-/// server's response times.
+/// The sets of values in a flow's histogram: the gaps between the client's datagrams, the gaps between the server's
+/// datagrams, and the server's response times.
 const CLIENT_GAPS: u32 = 0;
 const SERVER_GAPS: u32 = 1;
 const ECHOES: u32 = 2;
@@ -86,7 +86,7 @@ impl FlowFigures {
         }
     }
 
-    /// The figures of the client and of the server, and the response times. Without `knows_sizes`, the number of
+    /// The figures of the client and of the server, and the response times. If `knows_sizes` is false, the number of
     /// different sizes is `None`.
     pub(super) fn finish(self, knows_sizes: bool) -> ([FlowDirection; 2], Echoes) {
         let [client_gap, server_gap, echo] = self.times.quantiles();

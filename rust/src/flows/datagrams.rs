@@ -109,8 +109,8 @@ impl Flows {
         row
     }
 
-    /// Keeps buckets and sizes within their limits. Too many buckets become wider until at most half of the limit is
-    /// used. Too many sizes are all removed.
+    /// Keeps buckets and sizes within their limits. If there are too many buckets, they become wider until at most half
+    /// of the limit is used. If there are too many sizes, all sizes are removed.
     fn stay_within_bounds(&mut self) {
         if self.buckets > MAX_BUCKETS {
             while self.buckets > MAX_BUCKETS / 2 && self.widened_bits < BUCKET_BITS {
@@ -139,7 +139,7 @@ impl Flows {
         Some(std::mem::take(&mut self.closed)).filter(|rows| !rows.is_empty())
     }
 
-    /// The index of the datagram's flow. A new flow is opened first.
+    /// The index of the datagram's flow. If the flow does not exist yet, it is opened.
     fn find(&mut self, datagram: &Datagram) -> usize {
         let hash = self.hasher.hash_one(datagram.key);
         let same = |at: &u32| self.live.get(*at as usize).is_some_and(|flow| flow.key == datagram.key);

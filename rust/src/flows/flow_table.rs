@@ -28,7 +28,8 @@ use crate::wire::Segment;
 
 /// Maximum number of tracked connections in all tables together (about 520 MB). A further connection closes an old one.
 const MAX_LIVE: usize = 1 << 17;
-/// With fewer tracked connections in all tables together (about 65 MB), none is closed before the end of the capture.
+/// While fewer connections are tracked in all tables together (about 65 MB), none is closed before the end of the
+/// capture.
 const KEEP_ALL_BELOW: usize = 1 << 14;
 /// Connections are not spread evenly over several tables, so each table can exceed its share of [`KEEP_ALL_BELOW`] by
 /// 1/8: six standard deviations of a random division into eight.
@@ -42,8 +43,8 @@ const MAX_OVER: usize = 1 << 14;
 /// A connection that has not ended is closed after a silence of 2 hours and 4 minutes. A NAT must keep an established
 /// connection for this time, because keepalives are sent every two hours (RFC 5382, REQ-5).
 const IDLE_NS: i64 = 7_440_000_000_000;
-/// Number of connections to check for silence whenever a connection is opened. With 2 checks, every connection has been
-/// checked before the number of connections doubles.
+/// Number of connections to check for silence whenever a connection is opened. Two checks per new connection ensure
+/// that every connection has been checked before the number of connections doubles.
 const SWEPT: usize = 2;
 /// Number of connections to check whenever a connection is opened while more than [`MAX_OVER`] connections are over.
 const SWEPT_OF_MANY: usize = 8;
@@ -134,7 +135,7 @@ impl Connections {
         Self::one_of(0, only, accounts)
     }
 
-    /// One of 2^`shared_bits` flow tables. Each has an equal share of the limits.
+    /// One of 2^`shared_bits` flow tables. Each flow table has an equal share of the limits.
     pub(crate) fn one_of(shared_bits: u32, only: Option<Arc<Only>>, accounts: Accounting) -> Self {
         Self { shared_bits, accounts, only, recent_flows: vec![(0, 0); RECENT_FLOWS >> shared_bits], ..Self::default() }
     }
@@ -230,8 +231,8 @@ impl Connections {
         Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
-    /// The index of the segment's connection. A new connection is opened first, with the given `number` if there is
-    /// one.
+    /// The index of the segment's connection. If the connection does not exist yet, it is opened, with the given
+    /// `number` if there is one.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
         let live = &self.live;
@@ -287,7 +288,7 @@ impl Connections {
         place
     }
 
-    /// With fewer tracked connections in this table, none is closed before the end of the capture.
+    /// While fewer connections are tracked in this table, none is closed before the end of the capture.
     fn keep_all_below(&self) -> usize {
         let even = KEEP_ALL_BELOW >> self.shared_bits;
         if self.shared_bits > 0 { even + even / UNEVEN_PART } else { even }

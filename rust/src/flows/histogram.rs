@@ -1,9 +1,9 @@
 //! Computes quantiles of any number of time values in limited memory.
 //!
 //! A capture can contain more time values than fit into memory, so the values are counted in buckets that are 0.1%
-//! wide. A quantile is the mean of the bucket with its rank. If all values of the bucket are equal, the quantile is
-//! exact. If the values differ, the quantile is off by at most 0.1%. If there are very many long flows at the same
-//! time, buckets are wider ([`MAX_BUCKETS`]).
+//! wide. A quantile is the mean of the values in the bucket with the quantile's rank. If all values of the bucket are
+//! equal, the quantile is exact. If the values differ, the quantile is off by at most 0.1%. If there are very many long
+//! flows at the same time, buckets are wider ([`MAX_BUCKETS`]).
 
 use hashbrown::HashTable;
 

@@ -18,9 +18,9 @@ const HEARTBEAT_MS: i64 = 200;
 /// A periodic timer (heartbeat) is assumed if delayed ACKs cluster at one phase of its period. The probability of such
 /// a cluster by chance (Rayleigh's test) must be below 0.1%.
 const HEARTBEAT_CHANCE: f64 = 0.001;
-/// A host acknowledges every segment if at least 80% of its ACKs cover one segment (a heuristic). Other hosts send some
-/// ACKs of one segment too. Some stacks acknowledge a connection's first segments at once (Linux: 16), and ACKs also go
-/// out with the application's data or at the end of a message.
+/// A host acknowledges every segment if at least 80% of its ACKs cover one segment (a heuristic). Hosts with another
+/// rule also send some ACKs that cover one segment. Some stacks acknowledge a connection's first segments at once
+/// (Linux: 16), and ACKs also go out with the application's data or at the end of a message.
 const EARLY: f64 = 0.8;
 /// A host follows a rule if at least half of its ACKs do (a heuristic).
 const MOST: f64 = 0.5;
@@ -52,7 +52,7 @@ pub enum AckPolicy {
     PerTwoSegments,
     /// As many bytes as two full-sized segments have.
     PerTwoMss,
-    /// Every second full-sized segment. The host counts either segments or bytes.
+    /// Every second full-sized segment. Whether the host counts segments or bytes is unknown.
     PerTwo,
     /// As many bytes as 35% of the receive buffer.
     Buffer35,

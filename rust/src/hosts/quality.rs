@@ -3,7 +3,7 @@
 
 use crate::flows::ConnectionRow;
 
-/// With at most 0.1% of the bytes missing, nearly all verdicts stay as in a complete capture.
+/// If at most 0.1% of the bytes are missing, nearly all verdicts are the same as in a complete capture.
 const FEW: f64 = 0.001;
 
 /// More bytes in flight than this multiple of the largest window mean that ACKs are missing (a heuristic). A sender

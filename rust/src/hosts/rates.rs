@@ -25,7 +25,7 @@ const ALIKE_SHARE: f64 = 0.8;
 const NOISE_SHARE: f64 = 0.05;
 /// Factor from bytes per nanosecond to bits per second: 8 bits times 10^9 ns.
 const BPS: f64 = 8e9;
-/// If λ/μ is closer to 1 than this, it counts as 1. The general M/M/1/K formula would divide 0 by 0.
+/// If λ/μ differs from 1 by less than this limit, it counts as 1. The general M/M/1/K formula would divide 0 by 0.
 const EQUAL_RATES: f64 = 1e-6;
 /// Flights are on a plateau if they did not grow for [`PLATEAU_ROUNDS`] RTTs and reach [`PLATEAU_SHARE`] of the largest
 /// flight. A plateau can be below the largest flight, because large writes do not always fill the send buffer. A
@@ -33,8 +33,8 @@ const EQUAL_RATES: f64 = 1e-6;
 const PLATEAU_ROUNDS: u16 = 5;
 const PLATEAU_SHARE: f64 = 0.8;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// With a full send buffer, ACKs release more than 4 times as many segments as are sent at other times (a heuristic).
-/// The segments of an application with its own pace do not follow ACKs.
+/// If the send buffer is full, ACKs release more than 4 times as many segments as are sent at other times (a
+/// heuristic). The segments of an application with its own pace do not follow ACKs.
 const CLOCKED_PART: u64 = 4;
 /// Link rates of Ethernet (IEEE 802.3) in b/s.
 const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];
@@ -60,8 +60,8 @@ pub enum BoundBy {
     Link,
 }
 
-/// The rates of both ends of one direction, and the bound that follows. `RATES` in `tcptrace_lab/schema/` defines each
-/// field.
+/// The rates of both ends of one direction, and the bound that these rates give. `RATES` in `tcptrace_lab/schema/`
+/// defines each field.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Bounds {
@@ -278,7 +278,7 @@ fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
 }
 
 /// The reached share of the bound, at most 1. A sender that fills a queue sends faster than the bound. In this case,
-/// the delivered rate counts, which is not above the bound.
+/// the share is computed from the delivered rate, which is not above the bound.
 fn reached_share(bound_bps: f64, sent_bps: Option<f64>, delivered_bps: Option<f64>) -> f64 {
     let slow_enough = sent_bps.is_some_and(|sent_bps| sent_bps <= (1.0 + NOISE_SHARE) * bound_bps);
     let reached_bps = if slow_enough { sent_bps } else { delivered_bps };

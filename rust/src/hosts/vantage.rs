@@ -206,7 +206,7 @@ mod tests {
             ((9_000, 11_000), Some((9_000, 11_000)), 1, (Middle, Some(Consistent), Handshake)),
             ((9_000, 11_000), None, 1, (Middle, Some(Possible), Answers)),
             ((10, 20_000), None, 1, (Client, Some(Consistent), Answers)),
-            // The handshake shows another place or none.
+            // The handshake shows a different capture point, or none.
             ((10, 20_000), Some((9_000, 20_000)), 1, (Client, Some(Possible), Handshake)),
             ((10, 20_000), Some((400, 500)), 1, (Client, Some(Consistent), Handshake)),
             // A turnaround of exactly a tenth of the sum is not near. A host alone can need half a millisecond for an

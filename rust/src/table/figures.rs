@@ -61,7 +61,7 @@ pub fn tracked_rows(rows: &RecordBatch) -> Result<impl Iterator<Item = Tracked>,
 /// Builds the table of the columns that tracking adds to the segments.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn tracked(rows: &[Tracked]) -> Result<RecordBatch, ArrowError> {
     let optional = |value: fn(&Tracked) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
     batch(vec![
@@ -92,7 +92,7 @@ pub fn waits(rows: &RecordBatch) -> Result<impl Iterator<Item = Band>, ArrowErro
 /// Builds the table of bursts.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn bursts(rows: &[Burst]) -> Result<RecordBatch, ArrowError> {
     let number = |value: fn(&Burst) -> i64| numbers::<Int64Type, _>(rows, value);
     batch(vec![
@@ -124,7 +124,7 @@ pub fn points(rows: &RecordBatch) -> Result<impl Iterator<Item = Point>, ArrowEr
 /// Builds the table of a line's points.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn line(rows: &[Point]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("t_ns".into(), numbers::<Int64Type, _>(rows, |row| row.t_ns)),
@@ -136,7 +136,7 @@ pub fn line(rows: &[Point]) -> Result<RecordBatch, ArrowError> {
 /// Builds the table of marks.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn marks(rows: &[Mark]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("t_ns".into(), numbers::<Int64Type, _>(rows, |row| row.t_ns)),
@@ -149,7 +149,7 @@ pub fn marks(rows: &[Mark]) -> Result<RecordBatch, ArrowError> {
 /// Builds the table of bins for throughput.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn throughput(rows: &[(i64, i64)]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("t_ns".into(), numbers::<Int64Type, _>(rows, |row| row.0)),

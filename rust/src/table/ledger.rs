@@ -21,7 +21,7 @@ use crate::nullable::Nullable;
 /// One batch of the accounts table.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
     let mut columns: Vec<Column> = vec![("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn))];
     for (side, name) in ["client", "server"].into_iter().enumerate() {
@@ -37,7 +37,7 @@ pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
 /// The schema of the batches of the accounts table.
 ///
 /// # Errors
-/// None in practice, because the batch behind the schema is empty.
+/// No error occurs in practice, because the batch behind the schema is empty.
 pub fn accounts_schema() -> Result<SchemaRef, ArrowError> {
     accounts(&[]).map(|batch| batch.schema())
 }
@@ -126,7 +126,7 @@ pub fn ledger_column_names() -> [&'static str; WAIT_COLUMNS.len()] {
 /// One batch of the ledger with these columns.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn ledger(rows: &[LedgerRow], columns: &[String]) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<IntervalRow> = rows.iter().map(IntervalRow::from).collect();
     let wanted = WAIT_COLUMNS.iter().filter(|(name, _)| columns.iter().any(|column| column == name));
@@ -136,7 +136,7 @@ pub fn ledger(rows: &[LedgerRow], columns: &[String]) -> Result<RecordBatch, Arr
 /// One batch of notes.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn notes(rows: &[NoteRow]) -> Result<RecordBatch, ArrowError> {
     batch(vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -152,7 +152,7 @@ pub fn notes(rows: &[NoteRow]) -> Result<RecordBatch, ArrowError> {
 /// The schema of the batches of the notes table.
 ///
 /// # Errors
-/// None in practice, because the batch behind the schema is empty.
+/// No error occurs in practice, because the batch behind the schema is empty.
 pub fn notes_schema() -> Result<SchemaRef, ArrowError> {
     notes(&[]).map(|batch| batch.schema())
 }
@@ -185,7 +185,7 @@ fn rows_of<'a, T>(
 /// The table of causes: total time and number of waits for each cause in each direction.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, Kind>> = rows_of(details, |of| &of.kinds);
     let mut columns = keys(&rows);
@@ -204,7 +204,7 @@ pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
 /// The table of the longest waits for each cause in each direction, with their evidence.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, KeptWait>> = rows_of(details, |of| &of.waits);
     let intervals: Vec<IntervalRow> = rows.iter().map(IntervalRow::from).collect();
@@ -225,7 +225,7 @@ pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
 /// The table of throughput deadlocks, with at most one row per direction.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<Of<'_, Lock>> = rows_of(details, |of| of.lock.as_slice());
     let bytes = |value: fn(&Lock) -> i64| numbers::<Int64Type, _>(&rows, |row| value(row.value));
@@ -256,7 +256,7 @@ pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
 /// The table of directions: capture point and base RTT.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn direction_facts<'a>(
     details: impl Iterator<Item = (u32, &'a DirectionDetails)>,
 ) -> Result<RecordBatch, ArrowError> {

@@ -64,7 +64,7 @@ pub fn noted(rows: &RecordBatch) -> Result<impl Iterator<Item = Noted>, ArrowErr
 /// One batch of the messages table.
 ///
 /// # Errors
-/// None in practice, because all columns have the same length.
+/// No error occurs in practice, because all columns have the same length.
 pub fn messages(rows: &[Message]) -> Result<RecordBatch, ArrowError> {
     let number = |value: fn(&Message) -> i64| numbers::<Int64Type, _>(rows, value);
     let optional = |value: fn(&Message) -> Option<i64>| maybe::<Int64Type, _>(rows, value);

@@ -117,7 +117,7 @@ impl Segments {
     /// One batch of the selected columns.
     ///
     /// # Errors
-    /// None in practice, because all columns have the same length.
+    /// No error occurs in practice, because all columns have the same length.
     pub fn batch(&self, rows: &SegmentRows, paths: &PathNames) -> Result<RecordBatch, ArrowError> {
         RecordBatch::try_new(self.schema(), self.columns.iter().map(|make| make(rows, paths)).collect())
     }

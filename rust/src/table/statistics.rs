@@ -36,8 +36,8 @@ fn share(rows: &[DirectionRow<'_>], value: fn(&DirectionRow<'_>) -> Option<f64>)
     maybe::<Float64Type, _>(rows, value)
 }
 
-/// Number of segments with a CE mark. A SYN cannot have one (RFC 3168, 6.1.1). If all segments have a CE mark, even the
-/// SYN, the ECN bits have another meaning, and the result is 0.
+/// Number of segments with a CE mark. A SYN cannot have a CE mark (RFC 3168, 6.1.1). If all segments have a CE mark,
+/// even the SYN, the ECN bits have another meaning, and the result is 0.
 fn ce_segments(row: &DirectionRow<'_>) -> u64 {
     Some(row.statistics.rare.ce_segments).filter(|marked| *marked < row.figures.segments).unwrap_or(0)
 }

@@ -29,7 +29,7 @@ pub(super) struct Pdu {
     pub atm: AtmFacts,
     /// Frame number and capture time of the PDU's last captured cell.
     pub seen: Seen,
-    /// The payload without padding and trailer. In a damaged PDU, only the received bytes.
+    /// The payload without padding and trailer. If the PDU is damaged, only the received bytes are present.
     pub data: Vec<u8>,
     /// Whether the receiver's adaptation layer discarded the PDU.
     pub damaged: bool,

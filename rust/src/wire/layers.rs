@@ -169,7 +169,7 @@ impl Path {
 
 /// Number of the path `eth/ip/tcp`. Most frames have this path, so its number is fixed.
 pub(super) const ETHERNET_IP_TCP: u16 = 0;
-/// The name of all paths after the first 65,535. Only a malicious capture has so many.
+/// The name of all paths after the first 65,535. Only a malicious capture has so many paths.
 const MANY: &str = "…";
 const MAX_PATHS: usize = u16::MAX as usize;
 

@@ -166,7 +166,7 @@ impl Ecn {
     pub const CE: u8 = 3;
 }
 
-/// Up to four SACK blocks (RFC 2018). No more fit into the option space.
+/// Up to four SACK blocks (RFC 2018). The option space has no room for a fifth block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     edges: [(u32, u32); 4],
@@ -210,7 +210,7 @@ pub enum FastOpen {
 pub struct TcpOptions {
     /// Maximum segment size (RFC 9293, 3.7.1).
     pub mss: Option<u16>,
-    /// Window scale (RFC 7323, 2.2). The value is not limited to 14 here.
+    /// Window scale (RFC 7323, 2.2). Values above 14 are not reduced to 14.
     pub window_scale: Option<u8>,
     /// SACK permitted (RFC 2018).
     pub sack_permitted: bool,

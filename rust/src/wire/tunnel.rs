@@ -111,7 +111,8 @@ pub(super) fn service_protocol(number: u8) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads a TRILL header: flags, length of the options in words, hop count, two nicknames. An Ethernet frame follows.
+/// Reads a TRILL header: flags, length of the options in words, hop count, two nicknames. After the header comes an
+/// Ethernet frame.
 pub(super) fn trill(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const OPTION_WORDS: u16 = 0x07c0;
     let &[high, low, ..] = cursor.take::<6>("TRILL header")?;

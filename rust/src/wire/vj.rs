@@ -20,7 +20,7 @@ const NOT_CONFIRMED: &str = "a TCP header compressed by Van Jacobson's method th
 
 /// Offset of the protocol field in an IPv4 header.
 const PROTOCOL_AT: usize = 9;
-/// Flags in the first byte of a compressed header. Each flag stands for a changed field (RFC 1144, 3.2.2).
+/// Flags in the first byte of a compressed header. Each flag means that a field has changed (RFC 1144, 3.2.2).
 const NEW_CONNECTION: u8 = 0x40;
 const NEW_ID: u8 = 0x20;
 const PUSH: u8 = 0x10;

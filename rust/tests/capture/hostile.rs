@@ -9,7 +9,7 @@ use tcptrace_lab_core::error::ErrorKind;
 use crate::compressed::PACKERS;
 use crate::support::*;
 
-/// A file with the ends of its records.
+/// A file, and the offsets at which its records end.
 struct Sample {
     bytes: Vec<u8>,
     /// Minimum length at which the truncated file is still recognized.

@@ -127,8 +127,8 @@ fn written_by_hand() -> Vec<(&'static str, Vec<u8>)> {
     let mut files = Vec::new();
     let packet = |order, id, ticks| enhanced(order, id, ticks, &[0x45; 30], 99, &[]);
     for order in BOTH_ORDERS {
-        // Ixia's 0x1C0001AC is left out, because tshark 4.0 reads its nanoseconds as microseconds. Later versions do
-        // not.
+        // Ixia's 0x1C0001AC is left out, because tshark 4.0 reads its nanoseconds as microseconds. Later versions of
+        // tshark read nanoseconds.
         for magic in [MICROSECONDS, NANOSECONDS, 0x1C00_01AB] {
             let mut file = pcap_header(order, magic, 0, RAW);
             if magic >> 16 == 0x1C00 {

@@ -35,10 +35,10 @@ pub(crate) struct Event<'a> {
 pub(crate) struct Acked {
     /// Number of acknowledged sequence numbers.
     pub bytes: Nullable,
-    /// Number of acknowledged segments. Segments that offload has merged into one count separately.
+    /// Number of acknowledged segments. Segments that offload has merged into one are counted separately.
     pub segments: u32,
     /// Time from the last transmission of the oldest acknowledged byte to the ACK.
     pub lag_ns: Nullable,
-    /// Time from the newest acknowledged segment to the ACK. Null if Karn's rule excludes the sample.
+    /// Time from the newest acknowledged segment to the ACK, or null if Karn's rule excludes the sample.
     pub rtt_ns: Nullable,
 }

@@ -15,8 +15,8 @@ use crate::wire::{Segment, TcpFlags};
 /// Minimum number of steps between successive identifications for a verdict (a heuristic, as in
 /// `flows/datagram_ids.rs`).
 const MIN_STEPS: u32 = 10;
-/// Missing numbers count as missing packets if at least 9 of 10 numbers are present (a heuristic). With fewer numbers,
-/// the counter possibly numbers packets to other hosts too.
+/// Missing numbers count as missing packets if at least 9 of 10 numbers are present (a heuristic). If fewer numbers are
+/// present, the counter possibly numbers packets to other hosts too.
 const COUNTED_TENTHS: i64 = 9;
 /// A gap in the numbers is a possible loss if at least 6 of 10 numbers are present (a heuristic). The limit is low
 /// enough for a path that loses a fifth of the packets and some of their retransmissions.
@@ -35,7 +35,7 @@ pub struct Numbering {
     /// The captured packets lie at positions from `low` up to, but not including, `high`.
     low: i32,
     high: i32,
-    /// Number of captured packets. Packets that offload has merged into one count separately.
+    /// Number of captured packets. Packets that offload has merged into one are counted separately.
     seen: u32,
     /// Number of steps between successive packets. `strays` counts the steps that are too large for a counter.
     steps: u32,

@@ -28,7 +28,7 @@ use crate::connection::{DirectionState, Kind, MAX_WINDOW_SCALE};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// The accumulators of one direction. A direction is named after its sender.
+/// The accumulators of one direction, which is named after its sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Behaviour {

@@ -8,7 +8,7 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionState, Kind};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// With more than 4,096 bytes in flight, a small segment does not prove that Nagle's algorithm is off. A Linux sender
+/// If more than 4,096 bytes are in flight, a small segment does not prove that Nagle's algorithm is off. A Linux sender
 /// without free send memory sends what it has, even with Nagle's algorithm (`tcp_sendmsg_locked`, `wait_for_space`).
 /// Linux's minimum send memory is 4,608 bytes (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;

@@ -30,7 +30,7 @@ pub struct Cuts {
     /// Number of cuts. A cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`, or a full-sized
     /// segment before the tiny rest of a message.
     pub segments: u32,
-    /// Offset of the first cut in its message. The value is 0 if the messages differ.
+    /// Offset of the first cut in its message, or 0 if this offset differs between messages.
     pub at_bytes: u32,
     /// The last frame of the first message with a cut.
     pub frame: Nullable,

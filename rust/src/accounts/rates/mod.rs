@@ -25,7 +25,7 @@ pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
 /// A wait is a pause of the application and ends a burst if it exceeds both 10 ms and two round trips (a heuristic for
 /// LANs).
 const PAUSE_NS: i64 = 10_000_000;
-/// With room in the congestion window, an ACK releases segments only within 0.1 ms (a heuristic: a kernel needs only a
+/// If the congestion window has room, an ACK releases segments only within 0.1 ms (a heuristic: a kernel needs only a
 /// fraction of this time to send after an ACK).
 const AFTER_ACK_NS: i64 = 100_000;
 /// If the congestion window has no room, an ACK can release segments within 0.2 ms or 1/4 of the round trip, whichever
@@ -35,7 +35,7 @@ const WOKEN_PART: i64 = 4;
 /// The congestion window and the send buffer have room while less than 9/10 of the largest flight is in flight.
 const ROOM_PARTS: (i64, i64) = (9, 10);
 
-/// The rate measurements of one direction. A direction is named after the sender of its data.
+/// The rate measurements of one direction, which is named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // `tcptrace_lab/schema/` defines each field
 pub struct Rates {

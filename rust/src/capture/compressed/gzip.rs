@@ -47,8 +47,8 @@ impl Gzip {
         }
     }
 
-    /// Looks for another member. As in the gzip program, bytes after the last member are ignored. They are reported
-    /// unless all of them are zeros (tape padding).
+    /// Looks for another member. As in the gzip program, bytes after the last member are ignored. A fault reports such
+    /// bytes, unless all of them are zeros (tape padding).
     fn next_member(&mut self) {
         match self.raw.peek(2) {
             [0x1f, 0x8b, ..] => {

@@ -16,8 +16,9 @@ use gzip::Gzip;
 use raw::Raw;
 use xz::Xz;
 
-/// Maximum ratio of decompressed to compressed bytes, against decompression bombs. Real captures stay below 200.
-/// Deflate cannot exceed 1,032 (RFC 1951: 258 bytes in 2 bits). Bombs in zstd and xz reach 30,000 and more.
+/// Maximum ratio of decompressed to compressed bytes, as a protection against decompression bombs. The ratio of real
+/// captures is below 200. Deflate cannot exceed 1,032 (RFC 1951: 258 bytes in 2 bits). Bombs in zstd and xz reach
+/// 30,000 and more.
 const MAX_RATIO: u64 = 4_096;
 
 /// Number of decompressed bytes without a limit on the ratio. The headers of a tiny file could exceed any ratio.
@@ -68,7 +69,7 @@ impl Decoder {
         Self { decoding, produced: 0, fault: None }
     }
 
-    /// Decompresses at least one byte and returns the number of bytes. The number 0 means the end of the stream.
+    /// Decompresses at least one byte. Returns the number of bytes, or 0 at the end of the stream.
     ///
     /// # Errors
     /// `Cut` if the compressed bytes end early, `Damaged` if they contradict themselves or expand beyond [`MAX_RATIO`],

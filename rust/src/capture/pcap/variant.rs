@@ -1,5 +1,5 @@
 //! Variants of pcap with the same magic number but different record headers. As in Wireshark, the first records are
-//! read with each possible layout. The layout with the fewest implausible values wins.
+//! read with each possible layout. The layout with the fewest implausible values is chosen.
 
 use super::super::blocks::Blocks;
 use super::super::stream::MAX_RECORD_BYTES;
@@ -90,8 +90,8 @@ impl Variant {
         if self.aix { aix_link_type(network).unwrap_or(network) } else { network }
     }
 
-    /// Number of implausible values in the first records, read with this layout. With `wait`, the function waits for
-    /// bytes that have not arrived yet.
+    /// Number of implausible values in the first records, read with this layout. If `wait` is set, the function waits
+    /// for bytes that have not arrived yet.
     fn implausibility(&self, header: &FileHeader, blocks: &mut Blocks, wait: bool) -> u32 {
         let (mut wrong, mut at) = (0, 0);
         let header_bytes = self.header_bytes as usize;
@@ -168,7 +168,7 @@ fn aix_link_type(network: u32) -> Option<u32> {
     }
 }
 
-/// The layout with the fewest implausible values. The first of several such layouts wins.
+/// The layout with the fewest implausible values. If several layouts have equally few, the first one is chosen.
 fn least_implausible(variants: &[Variant], header: &FileHeader, blocks: &mut Blocks) -> Variant {
     let mut best = (u32::MAX, MICROSECONDS);
     for variant in variants {

@@ -29,8 +29,8 @@ pub(super) struct Clock {
 
 impl Clock {
     /// A clock from the values of `if_tsresol` and `if_tsoffset`. The highest bit of `resolution` selects the base: a
-    /// tick is 10^-n s if the bit is 0, and 2^-n s if it is 1. The other bits are n. Without `resolution`, a tick is a
-    /// microsecond.
+    /// tick is 10^-n s if the bit is 0, and 2^-n s if it is 1. The other bits contain the number n. Without
+    /// `resolution`, a tick is a microsecond.
     pub(super) fn new(resolution: Option<u8>, offset_s: i64) -> Self {
         let unit = match resolution {
             Some(value) if value & 0x80 != 0 => Unit::Binary(value & 0x7F),

@@ -240,8 +240,8 @@ fn multilink_frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     serial::nlpid(cursor)
 }
 
-/// Reads the headers of a decrypted `IPsec` tunnel: Ethernet, IPv4 and ESP as on the wire, then 16 unknown bytes. The
-/// inner packet follows.
+/// Reads the headers of a decrypted `IPsec` tunnel: Ethernet, IPv4 and ESP as on the wire, then 16 unknown bytes. After
+/// these bytes comes the inner packet.
 fn secure_tunnel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ESP: u8 = 50;
     const ESP_AND_UNKNOWN_BYTES: usize = 8 + 16;

@@ -10,7 +10,7 @@ pub(crate) fn fddi(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 }
 
 /// Reads a Token Ring header (IEEE 802.5): access control, frame control and addresses. A bit in the source address
-/// announces routing information. LLC follows.
+/// announces routing information. After the header comes LLC.
 pub(crate) fn token_ring(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ROUTED: u8 = 0x80;
     let header = cursor.take::<14>("Token Ring header")?;
@@ -63,7 +63,8 @@ pub(super) fn ip_over_infiniband(cursor: &mut Cursor<'_>) -> Result<Layer, Stop>
     Ok(Layer::EtherType(u16::from_be_bytes([header[40], header[41]])))
 }
 
-/// Reads the header of IP over Fibre Channel (RFC 2625): the network names of source and destination. LLC follows.
+/// Reads the header of IP over Fibre Channel (RFC 2625): the network names of source and destination. After the header
+/// comes LLC.
 pub(super) fn ip_over_fibre_channel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<16>("Fibre Channel network header")?;
     Ok(Layer::Llc)

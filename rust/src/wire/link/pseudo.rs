@@ -35,8 +35,8 @@ pub(super) fn bsd_loopback(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// The layer of an address family. IPv4 is 2 on all systems. IPv6 is 10 (Linux), 24 (NetBSD, OpenBSD), 26 (Solaris), 28
-/// (FreeBSD) or 30 (macOS).
+/// The layer of an address family. The family of IPv4 is 2 on all systems. The family of IPv6 is 10 (Linux), 24
+/// (NetBSD, OpenBSD), 26 (Solaris), 28 (FreeBSD) or 30 (macOS).
 fn address_family(family: u32) -> Result<Layer, Stop> {
     match family {
         2 => Ok(Layer::Ipv4),
@@ -118,7 +118,7 @@ pub(super) fn nflog(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 }
 
 /// Reads the start of an mPacket (IEEE 802.3br): a preamble and a delimiter. The delimiter marks the frame as express
-/// or preemptable. The frame and its checksum follow.
+/// or preemptable. After the delimiter come the frame and its checksum.
 ///
 /// A preempted frame is sent in parts, which are not reassembled. The first part is recognized by its frame checksum,
 /// which is not valid.
@@ -148,7 +148,7 @@ pub(super) fn mpacket(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Whether the last four bytes are a correct frame checksum. The result is true if these bytes were not captured.
+/// Whether the last four bytes are a correct frame checksum, or were not captured.
 fn has_frame_checksum(cursor: &Cursor<'_>) -> bool {
     if cursor.data.len() < cursor.wire_bytes {
         return true;

@@ -73,15 +73,16 @@ pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     }
 }
 
-/// Reads a SLIP header in libpcap's form: one byte for the direction, then 15 bytes for the compressed header. IP
-/// follows.
+/// Reads a SLIP header in libpcap's form: one byte for the direction, then 15 bytes for the compressed header. After
+/// the header comes IP.
 pub(super) fn slip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<16>("SLIP header")?;
     Ok(Layer::Ip)
 }
 
 /// Reads an AX.25 header (amateur packet radio, version 2.2). Each address has seven bytes, and the lowest bit of the
-/// last byte marks the last address. A control byte follows. Information frames also have a protocol byte.
+/// last byte marks the last address. After the addresses comes a control byte. Information frames also have a protocol
+/// byte.
 pub(super) fn ax25(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
     const SUPERVISORY_OR_UNNUMBERED: u8 = 1;

@@ -164,7 +164,7 @@ def _finding(
 
 
 def _severity(reasons: Sequence[capture_quality.Reason], verdict: capture_quality.CaptureQuality) -> Severity:
-    """Return the severity of a fault, from the share of the confidence that the fault leaves."""
+    """Return the severity of a fault. The severity depends on the share of a verdict's confidence that remains."""
     left = min(reason.factor for reason in reasons)
     if any(reason.factor == 1.0 for reason in reasons):  # this factor does not describe faults of single connections
         left = min(left, verdict.factor_of_connections)

@@ -40,7 +40,7 @@ SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
 """ACK rule of a receiver that acknowledges by a share of its buffer → its stack (`STACKS`)."""
 
 PIECES = {STACKS[stack].copy_bytes: stack for stack in SHARES.values()}
-"""Copy size of a sender → stack. The copy size is needed if two full segments are less than 35% of the buffer, and the receiver sends
+"""Copy size of a sender → its stack. The copy size is needed if two full segments are less than 35% of the buffer, and the receiver sends
 delayed ACKs by a periodic timer."""
 
 

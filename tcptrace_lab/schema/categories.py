@@ -25,7 +25,7 @@ KINDS = (
     "zero_window_probe_ack",
     "partial_ack",
 )
-"""What a segment is. Codes are positions; the engine's `connection::Kind` has the same order (a test compares them).
+"""What a segment is. A kind's code is its position. The engine's `connection::Kind` has the same order (a test compares them).
 
 - `new`: bytes, a SYN or a FIN seen for the first time; `ack`: a pure ACK of no other kind.
 - Retransmits: `fast_retransmit` (the first after duplicate ACKs or SACK blocks: RFC 5681, 6675, 5827, 8985), `recovery_retransmit` (the
@@ -59,7 +59,7 @@ EVIDENCE = (
     "link",
     "none",
 )
-"""Evidence for the kind of a segment. Codes are positions; the engine's `connection::Evidence` has the same order.
+"""Evidence for the kind of a segment. A code is a position in this list. The engine's `connection::Evidence` has the same order.
 
 `sequence` (the sequence number and what was sent and acknowledged before), `syn` (the flags), `duplicate_acks`, `sack`, `dsack` (RFC 2883),
 `reneging` (the receiver discarded bytes that SACK blocks had reported: RFC 2018, 8), `acknowledged` (an earlier ACK covers the segment),
@@ -99,7 +99,8 @@ ECE and CWR, a counter of accurate ECN (RFC 9768).
 """
 
 RELEASED_BY = ("ack", "write", "timer", "burst", "unknown")
-"""What triggered the departure of a segment. Codes are positions; the engine's `connection::ReleasedBy` has the same order."""
+"""What triggered the departure of a segment. A code is a position in this list. The engine's `connection::ReleasedBy` has the same order.
+"""
 
 RESENT = ("retransmit", "fast_retransmit", "rto_retransmit", "tail_probe", "spurious", "recovery_retransmit", "syn_retransmit")
 """Kinds of segments whose bytes were sent before."""
@@ -117,7 +118,7 @@ BOUND_BY = ("send", "receive", "link")
 """What bounds the rate of a direction: the sender's rate λ, the receiver's rate μ, or the share of the link rate that framing leaves."""
 
 LINES = ("atm", "ethernet")
-"""Kinds of link whose overhead is known. Codes are positions; the engine's `connection::Line` has the same order."""
+"""Kinds of link whose overhead is known. A code is a position in this list. The engine's `connection::Line` has the same order."""
 
 LOSS_KNOWN_BY = ("ip_id",)
 """Evidence for the number of missing datagrams. UDP itself has no sequence numbers."""
@@ -135,7 +136,7 @@ before the answer was complete. `request_missing`: the capture lacks the request
 transaction (a short snaplen, drops). `malformed`: the transaction violates its protocol."""
 
 VANTAGES = ("client", "server", "middle", "unknown")
-"""Where a connection was captured. Codes are positions; the engine's `hosts::Place` has the same order."""
+"""Where a connection was captured. A code is a position in this list. The engine's `hosts::Place` has the same order."""
 
 VANTAGE_KNOWN_BY = ("handshake", "answers", "loopback", "short", "one_side", "nothing")
 """What shows the capture point, or why the capture point is unknown. The engine's `hosts::KnownBy` has the same order.

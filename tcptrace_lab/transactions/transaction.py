@@ -20,7 +20,7 @@ _SAME = (
 
 @dataclass(slots=True)
 class Transaction:
-    """A transaction, as far as it is parsed. Times are capture timestamps in nanoseconds; None means unknown."""
+    """A transaction, with the facts that have been parsed so far. Times are capture timestamps in nanoseconds; None means unknown."""
 
     conn: int
     protocol: str

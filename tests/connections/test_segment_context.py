@@ -157,7 +157,7 @@ def test_no_round_trip_sample_from_a_resent_segment(tmp_path: Path) -> None:
 
 
 def test_no_round_trip_sample_if_any_covered_byte_was_resent(tmp_path: Path) -> None:
-    """The ACK covers 1:1461 (sent twice) and 1461:2921 (sent once, later). The receiver may have delayed this ACK until 1:1461 arrived."""
+    """The ACK covers 1:1461 (sent twice) and 1461:2921 (sent once, later). Possibly, the receiver delayed this ACK until 1:1461 arrived."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}

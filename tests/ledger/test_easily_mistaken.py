@@ -59,9 +59,9 @@ def test_writes_on_a_clock_are_the_applications_and_not_the_paths_or_the_buffers
 
 @pytest.mark.parametrize("replies", [False, True])
 def test_a_pipeline_that_awaits_its_replies_fills_no_send_buffer(tmp_path: Path, *, replies: bool) -> None:
-    """Batches of 67,160 bytes, which is 46 segments. Each batch is acknowledged after 20.5 ms, and the next one is sent 0.1 ms later.
+    """Each batch has 67,160 bytes in 46 segments and is acknowledged after 20.5 ms. The next batch is sent 0.1 ms later.
 
-    Without replies, the full segments leave with the ACKs, and always as many: the send buffer has no room for more.
+    Without replies, ACKs release full segments, always in the same number. So the send buffer has no room for more.
     """
     size, lines = 46 * MSS, []
     for turn in range(TURNS):
@@ -69,14 +69,14 @@ def test_a_pipeline_that_awaits_its_replies_fills_no_send_buffer(tmp_path: Path,
         lines += written(at_ms, first, size, 1 + 500 * turn if replies else 1)
         lines.append(replied(at_ms + 20.5, 1 + 500 * turn, 500, end) if replies else (at_ms + 20.5, f"S > C . ack {end} win 4000"))
     reported = lasted(tmp_path, opened(20) + at_time(lines))
-    waited_ms = 20.6 * (TURNS - 1) - 0.45 * TURNS  # a batch takes 0.45 ms; slow start or the window may limit the first two
+    waited_ms = 20.6 * (TURNS - 1) - 0.45 * TURNS  # a batch takes 0.45 ms; slow start or the window can limit the first two
     assert reported.get("send-buffer", 0) == pytest.approx(0 if replies else waited_ms, abs=42)
     assert reported["network"] == pytest.approx(20 * TURNS if replies else 20, abs=21)
 
 
 @pytest.mark.parametrize("thought_ms", [0.1, 7])
 def test_a_request_of_several_segments_fills_no_send_buffer(tmp_path: Path, thought_ms: float) -> None:
-    """Requests of 6,000 bytes. The reply arrives after 20 ms; the next request is sent `thought_ms` later."""
+    """Each request has 6,000 bytes, and its reply arrives after 20 ms. The next request is sent `thought_ms` later."""
     size, lines = 6_000, []
     for turn in range(TURNS):
         at_ms = 100 + (20.5 + thought_ms) * turn
@@ -88,10 +88,10 @@ def test_a_request_of_several_segments_fills_no_send_buffer(tmp_path: Path, thou
 
 
 def beside_another(*, queued: bool) -> str:
-    """Two connections, captured at their receiver. Ten segments of one and ten of the other arrive in turn, 1 ms apart.
+    """Return two connections, captured at their receiver. Ten segments of one and ten of the other arrive in turn, 1 ms apart.
 
-    The RTT is 4 ms without a queue. Timestamps count milliseconds from 1000. By them, each segment was sent 4 ms after the previous ten
-    were acknowledged, or 2 ms before it arrived.
+    The RTT is 4 ms without a queue. Timestamps count milliseconds from 1000. If `queued` is true, the timestamps of a segment show that it
+    was sent 4 ms after the ACK of the previous ten segments. Otherwise, they show that it was sent 2 ms before it arrived.
     """
     lines: list[tuple[float, str]] = []
     for begun_ms, sender, receiver in ((0, "C", "S"), (30, "D", "T")):

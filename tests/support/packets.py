@@ -9,7 +9,7 @@ with exact integer times (dpkt). One line is one frame:
     +1ms   C > S  P.  1:1461(1460) ack 1 win 512   {id 77, ttl 63, ecn 3}
     +0     C > S  udp 100
 
-Grammar; what stands in square brackets may be left out:
+Grammar, in which square brackets mark optional parts:
 
     line     =  "" | "#" remark | host | segment | datagram
     host     =  "host" NAME ADDRESS:PORT ["isn" N]     IPv6 addresses in brackets; names are words
@@ -20,8 +20,8 @@ Grammar; what stands in square brackets may be left out:
     options  =  mss N | wscale N | sackOK | sack A:B [A:B ...] | TS val N ecr N | nop | eol | opt KIND HEX, with commas
     header   =  id N | ttl N | ecn N | vlan N[/N ...] | ipopt HEX | ext NAME[/NAME ...] | pad N | iplen N | doff N | snap N
 
-- FIRST, END, ack and sack are offsets relative to the ISN of the host concerned: SYN = 0, first byte = 1. Offsets may be
-  negative or above 4 GiB; on the wire they are taken modulo 2^32. LENGTH must equal END - FIRST; it is only a check.
+- FIRST, END, ack and sack are offsets relative to the ISN of the host concerned: SYN = 0, first byte = 1. Offsets can be negative or above
+  4 GiB; on the wire they are taken modulo 2^32. LENGTH must equal END - FIRST; it is only a check.
 - If FIRST is left out, it is the end of this sender's stream so far. If ack is left out, it is the end of the other host's stream so
   far. If win is left out, it is the last win of this sender.
 - win is the 16-bit field of the header, unscaled.

@@ -92,7 +92,7 @@ def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts
 
 
 def test_duplicate_acks_that_are_too_few_begin_the_repair_where_a_timer_ends_it(tmp_path: Path) -> None:
-    """After one duplicate ACK, RACK waits from 60 to 65 ms, because the segment may only be late (RFC 8985, 6.2).
+    """After one duplicate ACK, RACK waits from 60 to 65 ms, because the segment is possibly only late (RFC 8985, 6.2).
 
     The cause of this wait is the loss.
     """

@@ -99,7 +99,7 @@ def test_a_late_message_behind_one_that_the_window_did_not_cut_is_the_programs(t
 
 
 def test_half_of_the_largest_window_waits_for_no_more_room_of_a_sender_that_went_on_at_once(tmp_path: Path) -> None:
-    """A sender may send as soon as half of the largest window is free (RFC 9293, 3.8.6.2.1 (3)).
+    """A sender is allowed to send as soon as half of the largest window is free (RFC 9293, 3.8.6.2.1 (3)).
 
     Earlier in this connection, the sender filled a window of 4,096 bytes 0.1 ms after it opened.
     """

@@ -508,7 +508,7 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
     """100 bytes are sent every 3.4 ms; the RTT is shorter. Either the application has its own pace, or ACKs release the segments.
 
     In the second case, each segment holds one message. An application that always has data would fill the segment while Nagle's algorithm
-    delays it, so the application may as well write one message per ACK. The second segment alone is not in doubt, because the first segment
+    delays it, so the application possibly writes one message per ACK. The second segment alone is not in doubt, because the first segment
     did not wait.
     """
     lines = [opened(old=False, window=60_000).replace("0.0200", f"{3_400 - behind_us}us")]

@@ -55,7 +55,7 @@ def test_without_sack_and_timestamps_a_delayed_ack_looks_like_a_loss(tmp_path: P
 
 @pytest.mark.parametrize(("options", "timer_ms"), [(", sackOK", 300), ("", 1_500)], ids=["dsack-would-tell", "no-ack-is-delayed-so-long"])
 def test_a_loss_is_more_than_possible_where_the_ack_cannot_have_been_delayed_unseen(tmp_path: Path, options: str, timer_ms: int) -> None:
-    """The loss is not proved, because the answer alone may be late (docs/how-it-decides.md, 4.3)."""
+    """The loss is not proved, because possibly, only the answer is late (docs/how-it-decides.md, 4.3)."""
     found = timeout(tmp_path, requests(options, timer_ms))
     assert found.confidence == Confidence.CONSISTENT
     assert "looks the same" not in found.limits

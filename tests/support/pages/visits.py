@@ -46,7 +46,7 @@ class Visit:
         dialog.dismiss()
 
     def until(self, condition: str, given: object = None) -> None:
-        """Wait until a JavaScript expression is true. The expression may use `given`.
+        """Wait until a JavaScript expression is true. The expression can use `given`.
 
         The browser evaluates the expression before each animation frame, within one call. Playwright's own waiting evaluates strings, which
         the page's policy forbids.

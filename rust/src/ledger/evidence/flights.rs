@@ -41,7 +41,7 @@ impl Evidence<'_> {
     /// Whether flights hardly exceeded the level: by at most a tenth, or by less than a segment. If a congestion window
     /// grows, it grows by at least one segment.
     fn is_highest(&self, level: i64) -> bool {
-        is(self.direction.max_in_flight_bytes, |most| {
+        is(self.direction.peak_flight_bytes, |most| {
             level as f64 >= share(PLATEAU_SHARE, most).min((most - self.smss_bytes + 1) as f64)
         })
     }
@@ -55,7 +55,13 @@ impl Evidence<'_> {
         let (reached, nearly) = (share(LEVEL_SHARE, level), share(PLATEAU_SHARE, level));
         let stands = (flight >= reached && (self.is_highest(level) || before.is_none_or(|before| before >= reached)))
             || (flight >= nearly && before.is_some_and(|before| before >= nearly));
-        stands && PLATEAU_SHARE * flight <= level as f64
+        stands && PLATEAU_SHARE * flight <= level as f64 && !self.may_grow_through(level)
+    }
+
+    /// Whether flights may have stayed near the level for several rounds while they grew by a segment per round.
+    /// Current senders grow in this way also without a loss, after `HyStart` (RFC 9406) or with a cached threshold.
+    fn may_grow_through(&self, level: i64) -> bool {
+        !self.direction.old && level >= AVOIDANCE_PART * self.smss_bytes && !self.is_highest(level)
     }
 
     /// Whether the flight has at least half of the level, hardly exceeds the level, and is no larger than an earlier

@@ -52,7 +52,7 @@ mod tests {
                         wait.wait.after_loss = true;
                         wait.wait.previous_round_flight_bytes = some(10_000);
                         direction.plateau_bytes = Some(10_000);
-                        direction.max_in_flight_bytes = Some(10_000);
+                        direction.peak_flight_bytes = Some(10_000);
                     },
                     None,
                 ),

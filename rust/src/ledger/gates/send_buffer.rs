@@ -45,7 +45,7 @@ mod tests {
     fn on_plateau(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::DirectionFacts) {
         wait.wait.previous_round_flight_bytes = some(10_000);
         direction.plateau_bytes = Some(10_000);
-        direction.max_in_flight_bytes = Some(10_000);
+        direction.peak_flight_bytes = Some(10_000);
     }
 
     #[test]
@@ -55,6 +55,33 @@ mod tests {
             &[
                 ("a plateau", on_plateau, Some(Confidence::Possible)),
                 ("flights that grow", |_, _| (), None),
+                (
+                    "ten segments in each flight, later flights are larger",
+                    |wait, direction| {
+                        on_plateau(wait, direction);
+                        direction.peak_flight_bytes = Some(12_000);
+                    },
+                    Some(Confidence::Possible),
+                ),
+                (
+                    "twenty segments, one more does not show; later flights are larger",
+                    |wait, direction| {
+                        on_plateau(wait, direction);
+                        wait.wait.smss_bytes = some(500);
+                        direction.peak_flight_bytes = Some(12_000);
+                    },
+                    None,
+                ),
+                (
+                    "an old sender, which grows by a segment only after a loss",
+                    |wait, direction| {
+                        on_plateau(wait, direction);
+                        wait.wait.smss_bytes = some(500);
+                        direction.peak_flight_bytes = Some(12_000);
+                        direction.old = true;
+                    },
+                    Some(Confidence::Consistent),
+                ),
                 (
                     "a plateau at the window's edge",
                     |wait, direction| {

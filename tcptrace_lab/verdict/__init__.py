@@ -36,7 +36,7 @@ def of(analysis: Analysed) -> Verdict:
     if faults:
         sent = Sent(analysis)
         together = heaviest(faults, sent)
-        return of_fault(analysis, together, as_much(faults, together[0]), sent.why(together, faults))
+        return of_fault(analysis, together, as_much(faults, together[0]), sent, sent.why(together, faults))
     others = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns]
     if others:
         best = others[0]

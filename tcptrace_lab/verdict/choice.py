@@ -29,6 +29,9 @@ MIN_WEIGHT: Final = 0.1
 largest direction. A direction with a hundredth of the data, or less, has this weight."""
 
 
+LITTLE_PART: Final = 10
+
+
 class Sent:
     """How much data each direction of each connection sent, and how much the whole capture contains."""
 
@@ -52,6 +55,10 @@ class Sent:
             return 1.0
         own = [self.by(fault.conn, from_client=from_client) for from_client in SIDES.values() if is_of(fault, from_client)]
         return max(math.sqrt(max(own) / self.largest_bytes), MIN_WEIGHT)
+
+    def is_little(self, fault: Finding) -> bool:
+        """Return whether the fault's direction carries less than a tenth of the data of the largest direction (a heuristic)."""
+        return fault.conn is not None and LITTLE_PART * self.by(fault.conn, from_client=bool(fault.from_client)) < self.largest_bytes
 
     def why(self, chosen: Sequence[Finding], faults: Sequence[Finding]) -> str:
         """Return why the direction of `chosen` was chosen: `most fixable time (477 ms) and most data (400 kB of 413 kB)`."""

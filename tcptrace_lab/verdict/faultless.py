@@ -28,8 +28,12 @@ MIN_RTO_NS = 200_000_000
 """Minimum retransmission timeout (RTO) of common stacks: 200 ms on Linux. RFC 6298 asks for 1 s."""
 
 
-def of_largest(analysis: Analysed) -> Verdict:
-    """Return the verdict without a fault: the cause that took most time in the direction with most data."""
+def of_largest(analysis: Analysed, advice: str = "", faults: tuple[Finding, ...] = ()) -> Verdict:
+    """Return the verdict on the direction with most data: the cause that took most of its time.
+
+    `advice` is the second part of the sentence, and describes `faults` of another direction. If it is empty, this direction's own advice
+    follows.
+    """
     capture = analysis.capture
     if not capture["connections"]:
         return Verdict(without_tcp.sentence(capture, analysis.flows))
@@ -54,7 +58,8 @@ def of_largest(analysis: Analysed) -> Verdict:
     if not direction.life_ns:
         return Verdict("This capture covers no time in which a sender could wait.")
     listed = [one for one in direction.findings if one.causes == {direction.main_cause}]
-    words = f"{main_phrase(direction, other, where_phrase(analysis, direction))}; {_advice(capture, row, direction, directions, listed)}."
+    advice = advice or _advice(capture, row, direction, directions, listed)
+    words = f"{main_phrase(direction, other, where_phrase(analysis, direction))}; {advice}."
     named = direction.main_causes, direction.confidence_of_main
     sent_bytes = sent.by(row["conn"], from_client=direction.from_client)
     return Verdict(
@@ -64,7 +69,7 @@ def of_largest(analysis: Analysed) -> Verdict:
         None,
         direction.life_ns,
         direction.active_ns,
-        tuple(listed),
+        faults or tuple(listed),
         *named,
         sent.data(sent_bytes) if sent_bytes else "",
         row,

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from tcptrace_lab.findings.finding import Finding, gain_ns
-from tcptrace_lab.verdict.choice import cost_ns_of, family_of
+from tcptrace_lab.verdict.choice import Sent, cost_ns_of, family_of
 from tcptrace_lab.verdict.direction import BY_CERTAINTY, GRADES, direction_of, is_a_fault, rows_of
+from tcptrace_lab.verdict.faultless import of_largest
 from tcptrace_lab.verdict.phrases import fault_words, fixable, main_phrase, other_connections, saving, where_phrase
 from tcptrace_lab.verdict.result import Analysed, Verdict
 
 
-def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why: str) -> Verdict:
+def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, sent: Sent, why: str) -> Verdict:
     """Return the verdict on a fault.
+
+    If the fault did not take most time in its direction, and its direction carries little data, the fault is only the second part of the
+    verdict. The first part is about the direction with most data.
 
     Args:
         analysis: the analysis of the capture.
         faults: findings on one family of faults, in one direction.
         as_much: text on another fault of equal cost; can be empty.
+        sent: the data of all directions.
         why: see `Verdict`.
     """
     first = faults[0]
@@ -35,6 +40,9 @@ def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why:
     own_ns = max((ns for cause, ns in direction.active.items() if cause not in family_of(first)), default=0)
     if own_ns <= cost_ns or is_a_fault(direction.main_cause):
         words, named = f"{direction.phrase(lost_to, cost_ns, sure, where, faults)}{saved}{more}.", (family_of(first), sure)
+    elif sent.is_little(first):
+        within = f"{where.lstrip()}, " if where else ""
+        return of_largest(analysis, f"{within}{GRADES[confidence]}{fixable(direction, cost_ns, lost_to, direction.time)}{saved}{more}", faults)
     else:
         words = f"{main_phrase(direction, other, where)}; {GRADES[confidence]}{fixable(direction, cost_ns, lost_to)}{saved}{more}."
         named = direction.main_causes, direction.confidence_of_main

@@ -38,9 +38,10 @@ def saving(ns: int, active_ns: int) -> str:
     return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "almost nothing: the path needs this time for the data"
 
 
-def fixable(direction: Direction, ns: int, lost_to: str) -> str:
-    """Return the fixable share: `14% is fixable: a full send buffer on 10.0.0.1`."""
-    return f"{numbers.share(ns / direction.active_ns)} is fixable: {direction.fill_in(lost_to)}"
+def fixable(direction: Direction, ns: int, lost_to: str, time: str = "") -> str:
+    """Return the fixable share, with the time of which it is a share: `14% of 1.2 s is fixable: a full send buffer on 10.0.0.1`."""
+    of_time = f" of {time}" if time else ""
+    return f"{numbers.share(ns / direction.active_ns)}{of_time} is fixable: {direction.fill_in(lost_to)}"
 
 
 def main_phrase(direction: Direction, other: Direction, where: str) -> str:

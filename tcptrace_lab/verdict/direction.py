@@ -29,6 +29,9 @@ GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", C
 
 BY_CERTAINTY: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
+WRONG_SHARE: Final = 0.05
+"""The ledger is wrong for at most this share of the time in waits that it does not call possible (docs/how-sure.md)."""
+
 
 class Direction(NamedTuple):
     """One direction of a connection.
@@ -99,18 +102,20 @@ class Direction(NamedTuple):
     def as_largest(self, named: frozenset[str], confidence: Confidence) -> Confidence:
         """Return the confidence that the named causes took more time than any other cause.
 
-        The result is one step below `confidence` if the time of unknown cause is long enough to make another cause the largest.
+        The result is one step below `confidence` if another cause can be the largest. The time of unknown cause can belong to that cause,
+        and so can the time for which the ledger is wrong (`WRONG_SHARE`). The ledger is never wrong about a proved cause.
 
         Args:
             named: the named causes.
             confidence: confidence in the named causes without a comparison with other causes.
         """
-        unknown_ns = self.ns.get("unknown", 0)
-        if not unknown_ns or "unknown" in named:
+        if "unknown" in named:
             return confidence
+        wrong_ns = 0 if confidence is Confidence.PROVED else round(WRONG_SHARE * self.active_ns)
+        doubtful_ns = self.ns.get("unknown", 0) + wrong_ns
         others_ns = [ns for cause, ns in self.active.items() if cause not in {*named, *OF_LOSSES, "unknown"}]
         most_ns = max(self._together_ns(OF_LOSSES - named), *others_ns, 0)
-        is_close = most_ns + unknown_ns >= self._together_ns(named)
+        is_close = doubtful_ns > 0 and most_ns + doubtful_ns >= self._together_ns(named)
         return BY_CERTAINTY[min(BY_CERTAINTY.index(confidence) + is_close, len(BY_CERTAINTY) - 1)]
 
     def confidence_of(self, cause: str) -> Confidence:

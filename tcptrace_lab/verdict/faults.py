@@ -42,7 +42,8 @@ def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, sent
         words, named = f"{direction.phrase(lost_to, cost_ns, sure, where, faults)}{saved}{more}.", (family_of(first), sure)
     elif sent.is_little(first):
         within = f"{where.lstrip()}, " if where else ""
-        return of_largest(analysis, f"{within}{GRADES[confidence]}{fixable(direction, cost_ns, lost_to, direction.time)}{saved}{more}", faults)
+        share = fixable(direction, cost_ns, lost_to, direction.time)
+        return of_largest(analysis, f"{within}{GRADES[confidence]}{share}{saved}{more}", faults)
     else:
         words = f"{main_phrase(direction, other, where)}; {GRADES[confidence]}{fixable(direction, cost_ns, lost_to)}{saved}{more}."
         named = direction.main_causes, direction.confidence_of_main

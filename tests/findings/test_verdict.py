@@ -190,6 +190,13 @@ def test_a_headline_is_less_sure_where_unknown_time_could_make_another_cause_the
     assert verdict.sentence(made(client=times)).startswith(said)
 
 
+@pytest.mark.parametrize(("application_ms", "said"), [(445, "Most likely the network"), (455, "Possibly the network")])
+def test_a_headline_is_less_sure_if_the_next_cause_took_nearly_as_much(application_ms: int, said: str) -> None:
+    """The active time is 1 s, so another cause is near if it took at most 50 ms less."""
+    times = {"network": 500, "application": application_ms, "peer": 500 - application_ms}
+    assert verdict.sentence(made(client=times)).startswith(said)
+
+
 def test_unknown_time_that_could_change_the_order_makes_a_proved_fault_most_likely() -> None:
     times = {"timeout": 400, "network": 300, "unknown": 300}
     found = replace(made(client=times), findings=(fault("timeout", 400),))
@@ -288,6 +295,18 @@ def test_a_fault_in_little_data_is_reported_if_it_costs_ten_times_as_much() -> N
         of_return = fault("receiver-window", cost_ms, from_client=False)
         found = verdict.of(replace(made(client=times, server={"receiver_window": cost_ms}), findings=(of_return, fault("timeout", 1_000))))
         assert found.from_client is from_client
+
+
+def test_a_small_fault_in_little_data_follows_what_took_most_of_the_upload() -> None:
+    """The client uploads 1,000 bytes, and the server sends nothing. Its window waits take 100 ms of 1 s."""
+    of_return = fault("receiver-window", 100, from_client=False)
+    times = {"client": {"network": 800, "peer": 200}, "server": {"application": 900, "receiver_window": 100}}
+    found = verdict.of(replace(made(**times), findings=(of_return,)))
+    assert (found.from_client, found.causes, found.findings) == (True, {"network"}, (of_return,))
+    assert found.sentence == (
+        "Most likely the network (bytes in transit, or a queue draining at the rate of the path) took 80% of 1 s; 10% of 1 s is fixable: "
+        "a full receive window on 10.0.0.1; a larger receive buffer on 10.0.0.1 saves up to 100 ms."
+    )
 
 
 def printed(rtt_ms: float, late_ms: float) -> str:

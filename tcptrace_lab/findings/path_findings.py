@@ -13,6 +13,7 @@ import polars as pl
 
 from tcptrace_lab.causes import Confidence, send_buffer
 from tcptrace_lab.causes.texts import spurious_retransmits
+from tcptrace_lab.connections import late_originals
 from tcptrace_lab.connections.rates import BITS_PER_BYTE, MIN_SAMPLES, NOISE_SHARE
 from tcptrace_lab.engine import memory
 from tcptrace_lab.findings.finding import Finding, Severity
@@ -71,13 +72,14 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: 
     queued = [row for row in _most(rows, "queue_ns") if not _was_faster(row)]
     marked = _most([row | {"marks": max(row["ce_segments"], row["cwr_segments"])} for row in rows], "marks")
     frames = _frames(segments, [*late, *again, *queued, *marked])
+    delays_ns = late_originals.delays_ns(segments, {(row["conn"], row["from_client"]) for row in again})
 
     def shown(row: Mapping[str, Any], what: str) -> Mapping[str, Any]:
         return frames.get((row["conn"], row["from_client"], what), {})
 
     return (
         *(_reordering(row, shown(row, "out_of_order")) for row in late),
-        *(_needless(row, shown(row, "spurious")) for row in again),
+        *(_needless(row, shown(row, "spurious"), delays_ns.get((row["conn"], row["from_client"]), 0)) for row in again),
         *(_queue(row, shown(row, _QUEUE), small_buffer=(row["conn"], row["from_client"]) in small) for row in queued),
         *(_marks(row, shown(row, _MARKED)) for row in marked),
     )
@@ -218,8 +220,10 @@ _WHY = {
 """Trigger of a retransmit (`schema.RETRANSMIT_TRIGGERS`) → text."""
 
 
-def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
+def _needless(row: Mapping[str, Any], shown: Mapping[str, Any], delay_ns: int) -> Finding:
     count, resent = row["spurious_retransmissions"], row["retransmitted_segments"]
+    held = numbers.duration(delay_ns) if delay_ns >= QUEUE_NS else ""
+    by_path = f" By their TCP timestamps, originals were up to {held} longer on the path to the capture point than their retransmits."
     why = "; or ".join(_WHY[by] for by in sorted(shown.get("by", ())) if by in _WHY)
     return Finding(
         id=spurious_retransmits.FINDING,
@@ -229,8 +233,9 @@ def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         from_client=row["from_client"],
         cost_ns=None,
         cost_share=None,
-        title=f"{count:,} of {resent:,} retransmit{'s were' if resent != 1 else ' was'} spurious: the original had arrived",
-        mechanism=f"The sender retransmitted the segments because {why or 'it took them for lost'}.",
+        title=f"{count:,} of {resent:,} retransmit{'s were' if resent != 1 else ' was'} spurious: the original had arrived"
+        f"{f', delayed on the path by up to {held}' if held else ''}",
+        mechanism=f"The sender retransmitted the segments because {why or 'it took them for lost'}.{by_path if held else ''}",
         evidence_frames=_evidence(shown),
         limits=f"{spurious_retransmits.LIMITS} Would be disproved by: an ACK of the retransmitted data that "
         "came at least one RTT after the retransmit, without a D-SACK block and without an echo of the original's timestamp.",

@@ -42,6 +42,11 @@ segments. Small segments come at the pace of an application. An ACK after a loss
 SAME_LINE_SHARE = 0.8
 """Connections of other hosts share the line if they raise the measured rate of the line by at most a quarter (a heuristic)."""
 
+PARTS, MOST_PARTS, LEAST_FILLED, MOST_FILLED = 10, 8, 0.8, 1.2
+"""Where the data of many connections are mixed, an ACK covers data that passed before other data, so short runs show no rate. The rate
+between two hosts then counts if all connections together use it: in at least `MOST_PARTS` of `PARTS` equal parts of the time, their data
+keep the line busy for `LEAST_FILLED` to `MOST_FILLED` of the time (heuristics). Different lines have such a sum only by chance."""
+
 OTHERS_SHARE = 0.1
 """A second direction is considered if it sends at least this share of the first direction's data in the same time (a heuristic)."""
 
@@ -92,10 +97,11 @@ def busy_ns(connections: pl.LazyFrame, segments: pl.LazyFrame, directions: Colle
                 key = number, frozenset(sent.direction for sent in group)
                 if key not in lines:
                     lines[key] = _Line.of(events, group)
-                rate = lines[key].ns_per_byte
+                line = lines[key]
+                rate = line.ns_per_byte
                 pair = pair or (rate if group is of_direction[0] else None)
-                if rate is not None and pair is not None and rate >= SAME_LINE_SHARE * pair:
-                    times.append(lines[key].busy_ns(own, rate))
+                if pair is not None and (line.is_filled(own, pair) if rate is None else rate >= SAME_LINE_SHARE * pair):
+                    times.append(line.busy_ns(own, rate or pair))
         if times:
             busy[own.direction] = min(max(times), own.last_ns - own.first_ns)
     return busy
@@ -118,6 +124,16 @@ class _Line(NamedTuple):
         """Return how long the line was busy with the data of the whole group while the direction `own` sent."""
         meanwhile = self.events.filter(pl.col("ts_ns").is_between(own.first_ns, own.last_ns))
         return round(ns_per_byte * int(meanwhile["line_bytes"].sum()))
+
+    def is_filled(self, own: _Sent, ns_per_byte: float) -> bool:
+        """Return whether the data of the whole group fill a line of this rate, in most parts of the time in which `own` sent (`PARTS`)."""
+        part_ns = (own.last_ns - own.first_ns) / PARTS
+        parts = (
+            self.events.filter(pl.col("ts_ns").is_between(own.first_ns, own.last_ns, closed="left"))
+            .group_by(part=((pl.col("ts_ns") - own.first_ns) / part_ns).floor())
+            .agg(busy=pl.col("line_bytes").sum() * ns_per_byte / part_ns)
+        )
+        return int(parts["busy"].is_between(LEAST_FILLED, MOST_FILLED).sum()) >= MOST_PARTS
 
 
 def _groups(connections: pl.LazyFrame, directions: Collection[Direction]) -> dict[_Sent, list[list[_Sent]]]:

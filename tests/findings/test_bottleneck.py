@@ -25,14 +25,17 @@ LASTS_MS = TURN_MS * (TURNS - 1) + WINDOW - 1
 """Time from the first to the last segment of a connection, in ms."""
 
 
-def uploads(apart_ms: float, *, size: int = FULL, at_sender: bool = False) -> str:
+def uploads(apart_ms: float, *, size: int = FULL, at_sender: bool = False, others: str = "10.0.0.2", window: int = WINDOW) -> str:
     """Return uploads of two hosts to a third host. The second upload starts `apart_ms` after the first.
 
     In the capture at the receiver, one ACK follows the last segment of each window of data. With `at_sender`, one host has both connections
     and sends each window at once. The ACK of a segment arrives when the line has carried the segment.
+
+    The second upload has windows of `window` segments, and goes to the address `others`. If this is another host, the last five ACKs of
+    every second window arrive together.
     """
-    others = "10.0.0.1" if at_sender else "10.0.0.3"
-    hosts = [f"host C0 10.0.0.1:40000\nhost C1 {others}:40001", "host S0 10.0.0.2:80\nhost S1 10.0.0.2:81"]
+    client = "10.0.0.1" if at_sender else "10.0.0.3"
+    hosts = [f"host C0 10.0.0.1:40000\nhost C1 {client}:40001", f"host S0 10.0.0.2:80\nhost S1 {others}:81"]
     events: list[tuple[float, str]] = []
     for n in range(2):
         c, s, begin_ms = f"C{n}", f"S{n}", 21 + apart_ms * n
@@ -43,12 +46,15 @@ def uploads(apart_ms: float, *, size: int = FULL, at_sender: bool = False) -> st
             (0.1 * n + sum(opened_ms), f"{c} > {s} . ack 1"),
         ]
         for turn in range(TURNS):
-            for k in range(WINDOW):
-                at_ms, first = begin_ms + TURN_MS * turn, 1 + size * (WINDOW * turn + k)
+            together = n == 1 and others != "10.0.0.2" and turn % 2 == 0
+            for k in range(window if n else WINDOW):
+                at_ms, first = begin_ms + TURN_MS * turn, 1 + size * ((window if n else WINDOW) * turn + k)
                 left_ms = at_ms + k / 1000 if at_sender else at_ms + k
                 events.append((left_ms, f"{c} > {s} {'.' if size == FULL else 'P.'} {first}:{first + size} ack 1"))
                 if at_sender or k == WINDOW - 1:
                     acked_ms = at_ms + TURN_MS - WINDOW + k + 0.5 if at_sender else left_ms + 0.01
+                    if together and k >= window - 5:
+                        acked_ms += (window - 1 - k) * 0.99
                     events.append((acked_ms, f"{s} > {c} . ack {first + size} win {WINDOW * FULL}"))
     return "\n".join([*hosts, *(f"{at_ms:.3f}ms {line}" for at_ms, line in sorted(events, key=lambda event: event[0]))])
 
@@ -99,6 +105,18 @@ def test_before_the_line_the_acks_that_return_show_it(tmp_path: Path) -> None:
     """Each connection sends ten segments at once. The ACKs of both connections return a millisecond apart, without a gap."""
     busy = busy_ms(tmp_path / "x.pcap", uploads(WINDOW, at_sender=True))
     assert busy == {0: pytest.approx(LASTS_MS, rel=0.02), 1: pytest.approx(LASTS_MS, rel=0.02)}
+
+
+@pytest.mark.parametrize(("window", "busy_share"), [(WINDOW, 1.0), (16, 0.5)])
+def test_where_acks_of_several_hosts_are_mixed_the_line_is_shared_if_all_data_fill_it(
+    tmp_path: Path, window: int, busy_share: float
+) -> None:
+    """ACKs of the other host that arrive together hide the rate, which the first host's ACKs show: a segment each millisecond.
+
+    Two windows of ten segments fill the 20 ms. Windows of ten and 16 segments are more than the line could carry, so there is another line.
+    """
+    busy = busy_ms(tmp_path / "x.pcap", uploads(WINDOW, at_sender=True, others="10.0.0.3", window=window))
+    assert busy[0] == pytest.approx(busy_share * LASTS_MS, rel=0.03)
 
 
 def test_small_segments_on_a_clock_are_no_line(tmp_path: Path) -> None:

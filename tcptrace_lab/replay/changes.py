@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MIN_IPV4_MTU = 576
-"""Minimum MTU for changes. With a smaller MTU, Linux sends no TCP segments (RFC 791)."""
+"""Minimum MTU that can be set. Linux sends no TCP segments over a smaller MTU (RFC 791)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Changes:
 
 
 def _without_thoughts(task: Task, *, everywhere: bool) -> Task:
-    """Return a task without its pauses before reads; with `everywhere`, without any pauses."""
+    """Return a task without the pauses before its reads. With `everywhere`, remove all pauses."""
     return tuple(
         step
         for number, step in enumerate(task)
@@ -138,7 +138,7 @@ def _option(name: str, value: Any) -> str:  # noqa: ANN401  (the field's type)
 
 
 AMPLE_BYTES = 4 << 20
-"""Buffer size that is no limit on common paths (100 Mb/s with an RTT of 300 ms)."""
+"""Buffer size that limits no common path. It suffices for 100 Mb/s with an RTT of 300 ms."""
 
 
 def remedy(schedule: Schedule, family: str) -> Changes:
@@ -161,6 +161,6 @@ def remedy(schedule: Schedule, family: str) -> Changes:
 
 
 def _pauses(end: End) -> bool:
-    """Return whether this end has a task that only reads, and pauses before its reads."""
+    """Return whether a task of this end only reads, and pauses before a read."""
     tasks = [task for task in end.tasks if not any(isinstance(step, Write) for step in task)]
     return any(isinstance(one, Think) and isinstance(two, Read) for task in tasks for one, two in pairwise(task))

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Progress
 
 MAX_SEGMENTS = 2_000_000
-"""Maximum number of segments of the connection. This many segments and their messages take about 1 GB of memory. Replaying more
-segments would take hours."""
+"""Maximum number of segments of the connection.
+
+Segments and messages of such a connection take about 1 GB of memory, and a longer replay would take hours.
+"""
 
 WINDOW_CAUSES = ("receiver-window", "zero-window")
 
@@ -62,7 +64,7 @@ class Evidence:
         messages: its rows of `schema.MESSAGES`, by time.
         ledger_ns: direction (True: from the client) → cause → nanoseconds.
         window_ns: direction → (start, end) in ns of each wait for the receive window.
-        paths: the files of the capture, for reading it again; empty if no second reading is needed.
+        paths: the files of the capture, if it has to be read again; otherwise empty.
         anonymizer: replaces the addresses when the capture is read again; None: addresses are kept.
     """
 
@@ -99,9 +101,9 @@ def gather(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Evidence:
-    """Read a capture and extract one connection: the given connection, or the connection with most data.
+    """Read a capture, and extract one connection.
 
-    With an `anonymizer`, outputs contain no address and no file name.
+    If `connection` is None, the connection with most data is extracted. With an `anonymizer`, outputs contain no address and no file name.
 
     Raises:
         UsageError: the capture has no such connection.
@@ -120,7 +122,7 @@ def of_tables(tables: Judged, conn: int, where: str) -> Evidence:
     """Extract one connection from the tables of a capture.
 
     Args:
-        tables: tables of the capture, or an analysis of it, with the rows of `conn`.
+        tables: tables of the capture, or its analysis. They must contain the rows of `conn`.
         conn: number of the connection.
         where: name of the capture.
 

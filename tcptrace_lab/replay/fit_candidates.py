@@ -1,4 +1,4 @@
-"""Candidate values for what a capture does not show (`model.Fit`). The candidates are tried in stages, the most likely values first."""
+"""Proposes values for what a capture does not show (`model.Fit`). They are tried in stages, the most likely values first."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import End, Schedule
 
 PHASES_NS: Final = (0, 1_000_000, 2_000_000, 3_000_000)
-"""Candidate phases of the timer tick: a jiffy of 4 ms in four steps. A capture does not show the phase."""
+"""Phases of the timer tick that are tried: four steps of a 4 ms jiffy. A capture does not show the phase."""
 
 STACKS_TRIED: Final = ("linux", "freebsd", "solaris2.5", "bsd4.4", "sunos4")
 
 
 def usual(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: Sequence[int] = PHASES_NS) -> Iterator[Fit]:
-    """First stage: base or median RTT, advertised or used window, timer phases, and sizes of writes that the capture does not show."""
+    """Yield the fits of the first stage: RTTs, receive windows, timer phases, and sizes of writes that the capture does not show."""
     extra_ns = _usual_extra_ns(evidence)
     phases = phases if max(end.written_bytes for end in schedule.ends()) < MUCH_BYTES else phases[:1]
     unused, offs = sorted({0, _unused_bytes(evidence, schedule)}), _nodelays(evidence, schedule)
@@ -36,18 +36,19 @@ def usual(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: 
 
 
 def _nodelays(evidence: Evidence, schedule: Schedule) -> tuple[bool, ...]:
-    """Candidate values of TCP_NODELAY.
+    """Return the values of TCP_NODELAY to try.
 
-    Both values are tried if the option is unknown and an end has a send buffer bound, else only the schedule's value.
+    Both values are tried if the option is unknown and the unacknowledged bytes of an end are limited. Otherwise only False is tried, which
+    keeps the value of the schedule.
     """
     unsure = any(evidence.row[f"{side}_nagle"] == "unknown" and evidence.row[f"{side}_data_segments"] for side in ("client", "server"))
     return (False, True) if unsure and any(end.max_unacked_bytes for end in schedule.ends()) else (False,)
 
 
 def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
-    """Second stage: a receive window that is smaller by one segment, and other sizes of write calls.
+    """Yield the fits of the second stage: a receive window that is one segment smaller, and other sizes of write calls.
 
-    The sizes vary only if a send buffer limited the application.
+    Other sizes of calls are tried only for an end whose unacknowledged bytes are limited.
     """
     extra_ns = _usual_extra_ns(evidence)
     for end in schedule.ends():
@@ -58,7 +59,7 @@ def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
 
 
 def _calls(end: End) -> list[int]:
-    """Candidate sizes of write calls. Each size is a whole fraction of the send buffer bound, or of an amount that was sent together."""
+    """Return the sizes of write calls to try: the send buffer limit, or a smaller amount that was sent together, divided by 1 to 16."""
     if not end.max_unacked_bytes:
         return []
     together = {step.call_bytes for task in end.tasks for step in task if isinstance(step, Write)} & set(range(end.max_unacked_bytes))
@@ -74,23 +75,23 @@ def _calls(end: End) -> list[int]:
 
 
 MAX_CALLS, MIN_CALL_BYTES = 16, 128
-"""Maximum number of calls per send buffer bound, and size of the smallest call that is tried. Smaller calls take long to simulate."""
+"""Largest number of calls that fill the send buffer limit, and smallest call to try. Smaller calls take long to simulate."""
 
 
 def other_stacks(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
-    """Third stage: the candidates of the first stage (`usual`) for stacks other than Linux, with one timer phase."""
+    """Yield the fits of the third stage: those of the first stage for stacks other than Linux, with one timer phase."""
     for stack in STACKS_TRIED[1:]:
         yield from usual(evidence, schedule, stack=stack, phases=PHASES_NS[:1])
 
 
 def mss_bytes(schedule: Schedule, stack: str) -> int:
-    """Return the payload bytes of a full segment."""
+    """Return the payload bytes of a full segment on the schedule's path."""
     path = schedule.path
     return path.mtu_bytes - IP_TCP_BYTES[path.ipv6] - (STACKS[stack].option_bytes if path.timestamps else 0)
 
 
 def _usual_extra_ns(evidence: Evidence) -> int:
-    """Return median RTT minus minimum RTT, in ns; 0 if the median shows queueing or delayed ACKs."""
+    """Return median RTT minus minimum RTT, in ns; 0 if queueing or delayed ACKs raise the median."""
     row = evidence.row
     side = "client" if row["client_payload_bytes"] >= row["server_payload_bytes"] else "server"
     usual, least = row[f"{side}_rtt_p50_ns"], row[f"{side}_rtt_min_ns"]
@@ -98,16 +99,17 @@ def _usual_extra_ns(evidence: Evidence) -> int:
 
 
 MUCH_BYTES: Final = 2_000_000
-"""From this amount of data on, only one timer phase is tried. With so much data, each simulation takes seconds, and delayed-ACK timers
-matter little."""
+"""If an end writes at least this many bytes, only one timer phase is tried.
+
+Simulating so much data takes seconds, and the phase of delayed-ACK timers matters little.
+"""
 
 
 def _unused_bytes(evidence: Evidence, schedule: Schedule) -> int:
     """Return the bytes of the receive window that the sender never used; 0 if unknown.
 
-    Linux advertises a smaller window while segments are being read, so the sender cannot use the largest window completely.
-
-    If the sender used less than half of the window, this window did not limit the sender.
+    Linux advertises a smaller window while the application has not yet read all segments, so the sender never fills the largest window. A
+    sender that used less than half of the window was limited by something else.
     """
     for from_client, end in ((True, schedule.server), (False, schedule.client)):
         used = evidence.row[f"{'client' if from_client else 'server'}_max_in_flight_bytes"]

@@ -1,9 +1,9 @@
 """`analyze --whatif`: predicts with models how much time a remedy saves. Without this option, findings give only an upper bound.
 
-A finding only measures how long a cause took. The time of the cause is an upper bound of the gain, because without the cause the transfer
-may wait for something else. Models of both stacks (`whatif`) reproduce the connection and simulate it with the remedy. A model takes
-seconds per connection, and does not fit every connection. So only the most expensive connections are modelled, within a time limit. All
-other findings keep the upper bound. Each finding says whether its gain is modelled or an upper bound.
+A finding measures how long a cause took. This time is only an upper bound of the gain, because the transfer can wait for something else
+when the cause is gone. Here, models of both stacks (`whatif`) reproduce the connection and simulate it with the remedy. A model takes
+seconds per connection, and does not fit every connection. So only the most expensive connections are modelled, within a time limit. Each
+finding says whether its gain is modelled or an upper bound.
 """
 
 from __future__ import annotations
@@ -39,14 +39,13 @@ MAX_S: Final = 30.0
 """Time limit for all models of a capture together, in seconds."""
 
 MAX_CONNECTIONS: Final = 5
-"""Maximum number of modelled connections. The connections whose problems cost most time are modelled."""
+"""Maximum number of modelled connections. Connections whose problems cost most time come first."""
 
 MAX_SEGMENTS: Final = 20_000
-"""Maximum number of segments of a modelled connection. The time limit allows about this many (a run takes about 0.2 s per 1,000
-segments)."""
+"""Maximum number of segments of a modelled connection. A simulation takes about 0.2 s per 1,000 segments."""
 
 CURABLE: Final = ("nagle", "window", "send-buffer")
-"""Families of causes whose remedy can be modelled. Models cannot predict application time or packet loss (see `_gains`)."""
+"""Families of causes whose remedy can be simulated. A model can predict neither application time nor packet loss."""
 
 
 def modelled(analysis: Analysis, *, max_s: float = MAX_S, doing: Callable[[str], None] | None = None) -> tuple[Analysis, tuple[str, ...]]:
@@ -91,7 +90,7 @@ def _family(finding: Finding) -> str | None:
 
 
 def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float) -> dict[int, ModelledGain]:
-    """Return index of a finding → modelled gain of its remedy, for the findings about the connection.
+    """Return the modelled gain of each finding about the connection; the key is the finding's index.
 
     Raises TcptraceLabError if no model fits.
     """
@@ -138,10 +137,7 @@ def _script(finding: Finding, evidence: Evidence, schedule: Schedule, predicted:
 
 
 def _figures(evidence: Evidence) -> Figures:
-    """Return the key figures of the original, to which the model is fitted.
-
-    The figures are taken from the analysis; the capture is not read again.
-    """
+    """Return the key figures of the original from its analysis. The model has to reproduce these figures."""
     ledger_s = {
         direction: {cause: ns / NS_PER_S for cause, ns in evidence.ledger_ns[side].items()} for direction, side in DIRECTIONS.items()
     }

@@ -12,15 +12,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.evidence import Evidence
 
 NEEDED = tuple(kind for kind in RESENT if kind != "spurious")
-"""Kinds of retransmissions in `schema.SEGMENTS` that show a loss: all but spurious ones."""
+"""Kinds of retransmissions in `schema.SEGMENTS` that show a loss. A spurious retransmission shows none."""
 
 
 def lost_packets(evidence: Evidence, *, from_client: bool) -> tuple[int, ...]:
     """Return the indices of the lost packets.
 
-    For each necessary retransmission, the lost packet is the last earlier packet that starts with the same byte.
-
-    The result is complete only if the capture contains the lost packets, for example because it was made at the sender.
+    Each necessary retransmission repeats a lost packet: the last earlier packet that starts with the retransmitted byte. The capture must
+    contain the lost packets, as a capture at the sender does. Otherwise, the result is incomplete.
     """
     own = evidence.segments.filter(pl.col("from_client") == from_client)
     lost: set[int] = set()
@@ -38,10 +37,7 @@ def lost_packets(evidence: Evidence, *, from_client: bool) -> tuple[int, ...]:
 
 
 def loss_share(evidence: Evidence, *, from_client: bool) -> float:
-    """Return the share of data segments whose retransmission was necessary.
-
-    This share estimates the loss rate if the lost packets are unknown.
-    """
+    """Return the share of data segments that had to be retransmitted. It estimates the loss rate if the lost packets are unknown."""
     side = "client" if from_client else "server"
     row = evidence.row
     sent = row[f"{side}_data_segments"] or 0

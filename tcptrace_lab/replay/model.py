@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.stack import Stack
 
 AMPLE_BYTES: Final = 6 << 20
-"""Size of an auto-tuned buffer: the maximum on Linux (third value of net.ipv4.tcp_rmem)."""
+"""Size that is assumed for an auto-tuned buffer: the maximum on Linux (third value of net.ipv4.tcp_rmem)."""
 
 SMALL_SEGMENT_MEMORY_BYTES: Final = 2304
 """Memory that Linux charges for an Ethernet-sized segment (`truesize`). A larger segment takes whole pages plus `HEAD_BYTES`."""
@@ -34,7 +34,7 @@ LONGEST_BYTES: Final = 65_535
 """Largest IPv4 packet (RFC 791, 3.1). The MTU of Linux's loopback interface is one byte larger."""
 
 SPARE_NS: Final = 5 * 10**9
-"""The time limit of a run is twice the original's duration, plus twice the pauses, plus this allowance."""
+"""A run can last twice the original's duration, plus twice the pauses of both applications, plus this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Fit:
         phase_ns: phase of the hosts' timer ticks.
         less_bytes: part of the receive window that the sender never uses.
         nodelay: True: both ends set TCP_NODELAY, even where the schedule does not.
-        call_bytes: size of the write calls of an application with a send buffer bound; 0: as in the schedule.
+        call_bytes: size of one write call, for an end whose unacknowledged bytes are limited; 0: the sizes in the schedule.
     """
 
     stack: str = "linux"
@@ -59,7 +59,7 @@ class Fit:
 
 
 class BoundedSocket:
-    """The socket of an application that writes only if the send buffer has room for all unacknowledged bytes plus the new call."""
+    """A socket that accepts a write call only if the send buffer has room for all unacknowledged bytes and the whole call."""
 
     __slots__ = ("_tcp",)
 
@@ -67,26 +67,26 @@ class BoundedSocket:
         self._tcp = tcp
 
     def room(self) -> int:
-        """Return the free bytes. Unacknowledged data occupies the buffer."""
+        """Return the free bytes of the send buffer. Bytes leave the buffer when they are acknowledged."""
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """Return whether the call does not fit while some bytes are unacknowledged."""
+        """Return True if the call must wait: it is larger than the free space, and some bytes are unacknowledged."""
         return buffered > 0 and remaining > space
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:  # noqa: ARG002 - required by the Protocol
-        """Return the whole call: its bytes, in one buffer."""
+        """Accept the whole call. Return its number of bytes, and 1 as the number of buffers."""
         return remaining, 1
 
     def full(self) -> None:
-        """Do nothing. The application stops at its own limit, so the kernel pushes no data."""
+        """Do nothing. This application never fills the kernel's buffer, so the kernel never pushes data for that reason."""
 
 
 def setting(schedule: Schedule, fit: Fit) -> Setting:
     """Return the simulation input for a schedule and a fit.
 
     Raises:
-        CaptureInsufficient: both ends send at the same time, but a modelled host runs only one task.
+        CaptureInsufficient: both ends send at the same time, but a modelled host can run only one task.
     """
     if not schedule.takes_turns:
         raise CaptureInsufficient(
@@ -130,7 +130,7 @@ def _host(end: End, path: Between, fit: Fit) -> Host:
 
 
 def _stack(stack: Stack, end: End, path: Between) -> Stack:
-    """Return the stack, adjusted to the options that the connection uses."""
+    """Return the stack without the options that the connection does not use."""
     if not path.timestamps:
         stack = replace(stack, option_bytes=0)
     if end.max_unacked_bytes is not None:
@@ -139,10 +139,11 @@ def _stack(stack: Stack, end: End, path: Between) -> Stack:
 
 
 def capacity_bytes(asked_bytes: int, mss_bytes: int) -> int:
-    """Return the payload bytes for which a Linux receive buffer has room: twice the requested size minus overhead (`tcp_scaling_ratio`).
+    """Return how many payload bytes fit a Linux receive buffer of the requested size.
 
-    Linux computes the ratio of payload to memory when a segment is larger than all earlier segments (`tcp_measure_rcv_mss`). If no segment
-    exceeds the initial estimate of 536 bytes, the ratio is one half.
+    Linux doubles the requested size. It multiplies the result by the ratio of payload to memory of a segment (`tcp_scaling_ratio`). Linux
+    computes this ratio whenever a segment is larger than all earlier ones (`tcp_measure_rcv_mss`). If no segment has more than 536 bytes,
+    the initial ratio of one half remains.
     """
     if mss_bytes <= FIRST_MSS_BYTES:
         return asked_bytes
@@ -152,9 +153,9 @@ def capacity_bytes(asked_bytes: int, mss_bytes: int) -> int:
 
 
 def _window(end: End, mss_bytes: int, less_bytes: int) -> int | None:
-    """Return the largest usable receive window: the observed window or the window of the buffer size, minus the unused part.
+    """Return the largest receive window that the sender uses; None if the kernel tunes the receive buffer.
 
-    Return None if the window is auto-tuned.
+    The window comes from the capture, or from the size of the buffer. `less_bytes` of this window stay unused.
     """
     if end.window_clamp_bytes is not None:
         return max(end.window_clamp_bytes - less_bytes, 1)

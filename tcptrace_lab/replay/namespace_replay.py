@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Between, PathDirection, Schedule
 
 NEAR_NS: Final = 1_000_000
-"""A path with a shorter RTT than this is a veth pair without the relay, because the relay alone adds a tenth of this time."""
+"""A path with a shorter RTT is a veth pair without the relay, because the relay alone adds a tenth of this time."""
 
 PORT, CLIENT_PORT = 5001, 40_001
 GRACE_S: Final = 15.0
 SLOWEST: Final = 3.0
 """A replay fails if it takes longer than this factor times the original's duration, plus `GRACE_S` and an allowance for the path."""
 MAX_ROUNDS: Final = 20
-"""The time limit allows this many round trips for slow start, handshake and close. In 15 round trips, slow start sends half a gigabyte."""
+"""The time limit allows this many round trips for handshake, slow start and close. Slow start sends 0.5 GB in 15 round trips."""
 
 _CALIBRATION_NS: Final = 1_000_000
 _CALIBRATIONS: Final = 8

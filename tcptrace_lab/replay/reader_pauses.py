@@ -1,8 +1,9 @@
 """Finds the pauses of a reading application from the windows that its host advertises.
 
-The right edge of the window (ACK + window) is the number of bytes read plus the capacity of the receive buffer. While the application does
-not read, this edge does not move. When the application reads again, its host sends a window update that acknowledges no new data. The
-number of bytes read before this update is therefore the old edge minus the capacity. The pause began when the next byte had arrived.
+The right edge of the window is the ACK number plus the window. It equals the number of bytes that the application has read, plus the
+capacity of the receive buffer. The edge does not move while the application does not read. When the application reads again, its host sends
+a window update, which acknowledges no new data. So the application had read the old edge minus the capacity before this update. Its pause
+began when the next unread byte had arrived.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ RST = 0x04
 """RST bit of the TCP header (RFC 9293, 3.1)."""
 
 MIN_PAUSE_NS = 5_000_000
-"""Pauses shorter than this count as the application's own work (a heuristic)."""
+"""Shorter pauses count as work of the application (a heuristic)."""
 
 MIN_ROUNDS = 2
-"""A pause lasts at least this many round trips. The path may cause a shorter gap (docs/how-it-decides.md, 2.3)."""
+"""A pause lasts at least this many round trips, because the path can cause shorter gaps (docs/how-it-decides.md, 2.3)."""
 
 MIN_RISE = 8
-"""A window update counts as a read only if it opens at least 1/8 of the largest window. A smaller one may be rounding (a heuristic)."""
+"""A window update shows a read if it opens at least 1/8 of the largest window. Rounding can cause smaller updates (a heuristic)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A pause of the reading application. The application had read `read_bytes` in total before the pause, which lasted `for_ns`."""
+    """A pause of `for_ns` ns, which begins when the application has read `read_bytes` bytes in total."""
 
     read_bytes: int
     for_ns: int
@@ -65,7 +66,7 @@ def pauses(evidence: Evidence, *, reader_is_client: bool) -> list[Pause]:
 
 
 def _updates(segments: pl.DataFrame, capacity: int, *, reader_is_client: bool) -> pl.DataFrame:
-    """Return `ts_ns` of each window update that shows a read, and the offset of the previous right edge."""
+    """Return each window update that shows a read: its time `ts_ns`, and the offset of the right edge before this update."""
     mine = (pl.col("from_client") == reader_is_client) & pl.col("window_bytes").is_not_null() & (pl.col("flags") & RST == 0)
     edge = (pl.col("ack") + pl.col("window_bytes")).cum_max()
     edges = segments.filter(mine).with_columns(edge=edge, old_edge=edge.shift(1), old_ack=pl.col("ack").shift(1))
@@ -76,6 +77,6 @@ def _updates(segments: pl.DataFrame, capacity: int, *, reader_is_client: bool) -
 
 
 def begin_ns(evidence: Evidence) -> int:
-    """Return the capture time (ns) of the client's first segment after its SYN. From then on, the applications can write."""
+    """Return the capture time (ns) of the client's first segment after its SYN. The applications can write from then on."""
     later = evidence.segments.filter(pl.col("from_client") & (pl.col("flags") & SYN == 0))["ts_ns"]
     return int(later[0]) if len(later) else int(evidence.row["first_ts_ns"])

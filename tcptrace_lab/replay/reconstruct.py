@@ -1,11 +1,12 @@
 """Reconstructs from a captured connection what its applications did.
 
 The messages of the connection (`messages`) show what an application wrote and when. Some messages also show the write calls. If the ends
-take turns, each end reads the peer's message, then pauses. The pause is the part of the response time that the RTT does not explain. If an
-end has just written a message, its pause starts with this write, because the write call returned at once. If TCP sent the message later,
-the pause starts when the last byte was sent. If both ends send at the same time, each end has one task that writes and one that reads.
+take turns, each end reads the peer's message, pauses, and writes. The RTT explains part of the time between the two messages. The rest is
+the pause. If an end writes two messages in a row, the pause starts with the first write if that call returned at once. If TCP needed longer
+to send the first message, the pause starts when its last byte was sent. If both ends send at the same time, each end has one task that
+writes and one that reads.
 
-The schedule's `unknowns` list what the capture does not show, such as whether TCP_NODELAY was set.
+The schedule's `unknowns` list what the capture does not show, for example whether TCP_NODELAY was set.
 """
 
 from __future__ import annotations
@@ -33,50 +34,57 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.evidence import Evidence
 
 SMALL_MESSAGE_BYTES: Final = 65_536
-"""A write of up to this size returns at once, because it fits the send buffer of a new connection on Linux (net.ipv4.tcp_wmem: 16 KiB of
-segment memory at first, more with the first window). On other systems this size is a heuristic."""
+"""A write of up to this size returns at once, because it fits the send buffer of a new Linux connection.
+
+The buffer has room for 16 KiB of segment memory at first, and for more after the first window (net.ipv4.tcp_wmem). On other systems, this
+size is a heuristic.
+"""
 
 MIN_THINK_NS: Final = 20_000
-"""Pauses shorter than this are omitted, because the application's system calls take that long."""
+"""Shorter pauses are left out, because the system calls of an application take about this long."""
 
 PROMPT_NS: Final = 5_000_000
-"""If the FIN follows the ACK of all data within this time, the application waited for that ACK before it closed (a heuristic)."""
+"""An application that closes within this time after the ACK of all data is assumed to have waited for this ACK (a heuristic)."""
 
 WINDOW_SHARE: Final = 0.05
-"""If the receive window limits the sender for this share of the connection's duration, the window size becomes part of the schedule."""
+"""The schedule includes the window size if the receive window limits the sender for at least this share of the connection's duration."""
 
 CUT_SHARE: Final = 0.05
-"""If the receive window limits the sender for this share of a message's sending time, the message's segments do not show its writes."""
+"""If the receive window limits the sender for at least this share of a message's sending time, segments do not show the write calls."""
 
 BOUND_SHARE: Final = 0.05
-"""If the send buffer limits the sender for this share of the connection's duration, its size becomes part of the schedule."""
+"""The schedule limits unacknowledged bytes if the send buffer limits the sender for at least this share of the duration."""
 
 NETWORK_SHARE: Final = 0.2
-"""If the network is the cause for this share of the connection's duration, the path has a bottleneck rate."""
+"""The path has a bottleneck rate if the network is the cause for at least this share of the connection's duration."""
 
 QUEUED_TIMES: Final = 1.25
-"""If the median RTT exceeds the minimum RTT by this factor, queueing or delayed ACKs are the reason, not jitter (a heuristic)."""
+"""A median RTT of at least this factor times the minimum RTT shows queueing or delayed ACKs, not jitter (a heuristic)."""
 
 GROWN_BY: Final = 2
-"""If a window grows to this factor times its first size, the kernel tunes the buffer automatically. On Linux, the window of a fixed buffer
-stays below twice the requested size (`tcp_scaling_ratio`)."""
+"""If a window grows to more than this factor times its first size, the kernel tunes the buffer.
+
+On Linux, the window of a buffer of fixed size stays below twice the requested size (`tcp_scaling_ratio`).
+"""
 
 PACING_SHARE: Final = 0.2
-"""If pacing is the cause for this share of the connection's duration, the sender uses a pacing congestion control such as BBR."""
+"""If pacing is the cause for at least this share of the duration, the replay uses BBR, which paces."""
 
 TUNNEL_MTU_BYTES: Final = 65_535
 LOOPBACK_MSS_FROM: Final = 60_000
-"""An MSS of at least this size shows a loopback interface, whatever the addresses are, if the base RTT is short enough for loopback."""
+"""An MSS of at least this size shows a loopback interface if the base RTT is at most `LOOPBACK_MAX_NS`. Addresses do not matter."""
 
 LOOPBACK_MAX_NS: Final = 1_000_000
-"""Longest base RTT over loopback. Usually the RTT is 20 µs, or 200 µs on a busy machine (measured). A longer RTT shows a path or an added
-delay."""
+"""Longest base RTT over loopback.
+
+An RTT of 20 µs is usual, and 200 µs on a busy machine (measured). A longer RTT shows a path or an added delay.
+"""
 
 IP_TCP_BYTES: Final = {False: 40, True: 60}
 """True for IPv6 → bytes of the IP and TCP headers without options."""
 
 USUAL_CALLS: Final = 2
-"""A message with more writes than this is replayed in calls of one size, if more than half of its writes have that size."""
+"""A message of more writes is replayed in calls of one size if more than half of its writes have this size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,7 @@ class Message:
     """The fields of a row of `schema.MESSAGES` that the reconstruction uses.
 
     Attributes:
-        is_small: True if its write call probably returned at once: the message fits a send buffer, and TCP sent it without delay.
+        is_small: True if the write call probably returned at once: the message fits a send buffer, and TCP sent it promptly.
     """
 
     from_client: bool
@@ -127,7 +135,7 @@ def _messages(evidence: Evidence) -> list[Message]:
     prompt_ns = max(messages.GAP_NS, 2 * evidence.base_rtt_ns)
     found = []
     for from_client, start, size, first_ns, last_ns, acked_ns, writes in evidence.messages.select(names).iter_rows():
-        # If the receive window limited the sender, the ends of segments are not the ends of writes.
+        # While the receive window limits the sender, segments end where the window ends, not where a write call ends.
         seen = () if _cut(evidence.window_ns[from_client], first_ns, last_ns) else tuple(writes or ())
         is_small = size <= SMALL_MESSAGE_BYTES and last_ns - first_ns < prompt_ns
         found.append(Message(from_client, start, size, first_ns, last_ns, acked_ns, seen, is_small))
@@ -148,7 +156,7 @@ def _overlap(evidence: Evidence) -> bool:
 
 
 def _written(message: Message) -> Iterator[Action]:
-    """Yield the writes of a message: one write in equal calls if most calls have equal sizes, otherwise the visible writes."""
+    """Yield the writes of a message: equal calls if most calls have one size, otherwise the calls that the capture shows."""
     writes = message.writes
     if sum(writes) != message.size_bytes or not writes:
         yield Write(message.size_bytes)
@@ -188,7 +196,7 @@ def _in_turn(evidence: Evidence, both: Sequence[Message], is_client: bool) -> Ta
 
 
 def _behind(own: Message) -> list[Action]:
-    """Return the steps directly after a message of this end: wait until a large message has been sent."""
+    """Return the steps after a message of this end: nothing after a small message, otherwise a wait until all bytes were sent."""
     return [] if own.is_small else [Flush()]
 
 
@@ -245,7 +253,7 @@ def _fin_ns(evidence: Evidence, *, from_client: bool) -> int | None:
 def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tuple[Task, ...]:  # noqa: FBT001
     """Return the two tasks of an end that sends and receives at the same time.
 
-    One task reads; the other task writes when the first has read enough.
+    The second task reads. The first task writes each message when the second has read as much as the application had read in the capture.
     """
     side = "client" if is_client else "server"
     transit_ns = int(evidence.row[f"rtt_to_{side}_ns"] or 0)
@@ -304,9 +312,9 @@ def _socket(evidence: Evidence, tasks: tuple[Task, ...], *, is_client: bool) -> 
 
 
 def _in_calls(task: Task, max_unacked_bytes: int, full_bytes: int) -> Task:
-    """Limit write calls to a send buffer bound.
+    """Return a task whose write calls fit the limit of unacknowledged bytes.
 
-    If a call exceeds the bound, its real size is unknown, and calls of one full segment replace it.
+    The real size of a larger call is unknown. Calls of one full segment replace such a call.
     """
     call = min(full_bytes, max_unacked_bytes)
     return tuple(
@@ -320,10 +328,10 @@ def _reading_of(tasks: tuple[Task, ...]) -> Task:
 
 
 def _asked(row: Any, side: str, other: str) -> int | None:  # noqa: ANN401  (a row of connections)
-    """Return the requested SO_RCVBUF; None if the kernel tuned the buffer automatically.
+    """Return the requested SO_RCVBUF; None if the kernel tunes the buffer.
 
-    Linux advertises the requested size in its SYN, rounded down to whole segments of the peer's MSS. A power of two is preferred among the
-    possible sizes.
+    The window in a Linux SYN is the requested size, rounded down to whole segments of the peer's MSS. So several sizes are possible. A
+    power of two among them is the most likely one.
     """
     first, largest, mss = row[f"{side}_syn_window_bytes"], row[f"{side}_max_window_bytes"], row[f"{other}_mss_bytes"] or 1
     if not first:
@@ -370,7 +378,7 @@ def _handshake_lost(evidence: Evidence, *, from_client: bool) -> bool:
 
 
 def _rate_bps(evidence: Evidence, *, from_client: bool) -> int | None:
-    """Return the bottleneck rate in bits per second, counting whole frames as the relay does; None if the capture shows no bottleneck."""
+    """Return the bottleneck rate in bits per second, with Ethernet, IP and TCP headers; None if the capture shows no bottleneck."""
     side = "client" if from_client else "server"
     row = evidence.row
     if evidence.share("network", from_client=from_client) < NETWORK_SHARE or not row[f"{side}_drained_ns"] or not _queued(row, side):
@@ -382,7 +390,7 @@ def _rate_bps(evidence: Evidence, *, from_client: bool) -> int | None:
 
 
 def _queued(row: Any, side: str) -> bool:  # noqa: ANN401  (a row of connections)
-    """Return whether the RTTs show a queue. Without a queue there is no bottleneck: the apparent rate is one window per RTT."""
+    """Return whether the RTTs show a queue. Without a queue, the measured rate is only one window per RTT, not a bottleneck."""
     usual, least = row[f"{side}_rtt_p50_ns"], row[f"{side}_rtt_min_ns"]
     return usual is None or least is None or usual >= QUEUED_TIMES * least
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 2
 MAX_STEPS: Final = 200_000
-"""Maximum number of steps of a schedule. A schedule of this size is about 20 MB of JSON, more than anyone edits. Use a part of the capture
-instead."""
+"""Maximum number of steps of a schedule. A schedule of this size takes about 20 MB of JSON."""
 
 MAX_BYTES: Final = 1 << 40
 MAX_SECONDS: Final = 86_400.0
@@ -57,8 +56,8 @@ class End:
         tasks: lists of steps that run concurrently.
         nodelay, cork, quickack: TCP_NODELAY, TCP_CORK around the writes of a message, TCP_QUICKACK after every read.
         send_buffer_bytes, receive_buffer_bytes: requested SO_SNDBUF, SO_RCVBUF.
-        max_unacked_bytes: the application writes only while at most this many bytes are unacknowledged. This limit emulates a send buffer
-            on kernels where SO_SNDBUF is not an exact limit (Linux).
+        max_unacked_bytes: the application writes only while at most this many bytes are unacknowledged. On Linux, SO_SNDBUF is not an exact
+            limit, so this limit stands for the send buffer.
         window_clamp_bytes: largest window to advertise (TCP_WINDOW_CLAMP).
         congestion_control: congestion control algorithm (TCP_CONGESTION).
     """
@@ -143,7 +142,7 @@ class Schedule:
     Attributes:
         client, server: the ends; the client connects.
         path: the path between them.
-        source: origin: `capture`, `connection`, `duration_s`, or what a user writes there.
+        source: origin of the schedule. A schedule from a capture has `capture`, `connection` and `duration_s`. Users can add other keys.
         unknowns: sentences about what the capture does not show.
     """
 
@@ -155,7 +154,7 @@ class Schedule:
 
     @property
     def takes_turns(self) -> bool:
-        """True if each end has one task, so that the ends take turns."""
+        """True if the ends take turns: each end has a single task."""
         return len(self.client.tasks) == 1 and len(self.server.tasks) == 1
 
     def ends(self) -> tuple[End, End]:
@@ -277,7 +276,7 @@ def _direction_dict(direction: PathDirection) -> dict[str, Any]:
 
 
 def _lines(data: Mapping[str, Any]) -> str:
-    """Return JSON in which each innermost object or list is on one line, so that each step has its own line."""
+    """Return JSON text in which each innermost object or list is on one line, so that each step of a task has its own line."""
 
     def text(value: object, depth: int) -> str:
         inner, outer = " " * (depth + 1), " " * depth
@@ -361,7 +360,7 @@ def _path_direction(table: _Reader) -> PathDirection:
 
 
 class _Reader:
-    """A mapping whose keys are removed when they are read. Keys that remain when `end` is called are unknown."""
+    """Reads a JSON object key by key. `end` rejects the keys that were not read."""
 
     def __init__(self, place: str, data: object) -> None:
         if not isinstance(data, dict):

@@ -1,6 +1,6 @@
-"""Compares an original transfer with its replays: durations, causes and findings. Also answers two questions.
+"""Compares an original transfer with its replays: durations, causes and findings. The comparison also answers two questions.
 
-- Is the stall reproduced? Yes, if the stall's times in the original and in the unchanged replay differ by at most `REPRODUCED_WITHIN`.
+- Is the stall reproduced? Yes, if the stall lasts as long in the unchanged replay as in the original. `REPRODUCED_WITHIN` is accepted.
 - Do the changes fix the stall? Yes, if at most the share `FIXED_LEFT` of the stall's time remains.
 """
 
@@ -33,7 +33,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "slow-start": ("slow-start",),
     "application": ("application",),
 }
-"""Family of causes with a common remedy → causes of the ledger."""
+"""Families of causes that have a common remedy. Each family maps to causes of the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Figures:
         capture: name of its capture file.
         duration_s: from the first frame to the last.
         ledger_s: direction (as in the JSON of `analyze`) → cause → seconds.
-        findings: findings about the connection, with some of the keys that the JSON of `analyze` has.
+        findings: findings about the connection. Each has the keys `id`, `confidence`, `from_client`, `cost_s` and `title`.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Figures:
     findings: tuple[Mapping[str, Any], ...] = field(default=())
 
     def stalled_s(self, family: str, direction: str) -> float:
-        """Return the seconds that a family of causes takes in a direction."""
+        """Return how many seconds the causes of a family take in a direction."""
         return sum(self.ledger_s[direction].get(cause, 0.0) for cause in FAMILIES[family])
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Figures:
 
 
 def figures(name: str, paths: Sequence[str], connection: int | None = None) -> Figures:
-    """Analyze a capture, and return the key figures of one connection (None: the first).
+    """Analyze a capture, and return the key figures of one connection. If `connection` is None, this is the first connection.
 
     Raises:
         CaptureInsufficient: the capture has no connection, or `analyze` raises it.
@@ -112,7 +112,7 @@ class Stall:
     Attributes:
         family: family of causes, a key of `FAMILIES`.
         direction: the direction that waited, a key of `DIRECTIONS`.
-        seconds: how long it waited for these causes.
+        seconds: how long this direction waited for the causes of the family.
     """
 
     family: str
@@ -121,9 +121,9 @@ class Stall:
 
 
 def stall(original: Figures) -> Stall | None:
-    """Return the family of causes that took longest in the original; None if no family took the share `MIN_SHARE`.
+    """Return the family of causes that took longest in the original; None if every family took less than `MIN_SHARE`.
 
-    The application's own time and slow start are considered only if no other family took this share.
+    The application's own time and slow start are returned only if no other family reaches `MIN_SHARE`.
     """
     held = [Stall(family, each, original.stalled_s(family, each)) for family in FAMILIES for each in DIRECTIONS]
     worth = [one for one in held if one.seconds >= MIN_SHARE * original.duration_s and one.seconds > 0]
@@ -137,7 +137,7 @@ class Replayed:
 
     Attributes:
         original: the transfer as captured.
-        replays: its replays; first the one without changes, if it was requested.
+        replays: its replays. The unchanged replay is first, if it was requested.
         stall: the stall of the original; None if it has none.
     """
 
@@ -146,7 +146,7 @@ class Replayed:
     stall: Stall | None
 
     def reproduced(self) -> bool | None:
-        """True if the replay without changes reproduces the stall; None if there is no stall, or no replay without changes."""
+        """True if the unchanged replay reproduces the stall; None if the original has no stall, or there is no unchanged replay."""
         plain = next((one for one in self.replays if one.name == "replay"), None)
         if self.stall is None or plain is None:
             return None

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
 SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: unacknowledged bytes; unsent bytes
 POLL_S: Final = 0.000_2
-"""Unsent and unacknowledged bytes are queried at this interval, because the kernel has no event for them. The interval is short compared
-with an RTT."""
+"""Interval at which the kernel is asked for unsent and unacknowledged bytes, because it has no event for them.
+
+The interval is short compared with an RTT.
+"""
 
 READ_BYTES: Final = 1 << 18
 WRITE_BYTES: Final = 1 << 20
-"""Maximum number of bytes per socket call. A larger write uses several consecutive calls."""
+"""Maximum number of bytes per socket call. A larger write takes several calls."""
 
 _ZEROS: Final = memoryview(bytes(WRITE_BYTES))
 
@@ -239,8 +241,10 @@ def _options(end: End) -> list[tuple[str, int, int, int | bytes]]:
 
 
 _FORCED: Final = {socket.SO_SNDBUF: 32, socket.SO_RCVBUF: 33}
-"""SO_SNDBUF → SO_SNDBUFFORCE, SO_RCVBUF → SO_RCVBUFFORCE (asm-generic/socket.h): they ignore net.core.wmem_max and rmem_max, but need
-CAP_NET_ADMIN."""
+"""SO_SNDBUF → SO_SNDBUFFORCE, SO_RCVBUF → SO_RCVBUFFORCE (asm-generic/socket.h).
+
+The forced options ignore net.core.wmem_max and rmem_max, but need CAP_NET_ADMIN.
+"""
 
 
 def _forced(made: socket.socket, name: int, value: int | bytes) -> bool:
@@ -252,7 +256,7 @@ def _forced(made: socket.socket, name: int, value: int | bytes) -> bool:
 
 
 _MAX_INT: Final = (1 << 30) - 1
-"""Largest buffer size to request. The kernel stores twice the size in an int."""
+"""Largest buffer size that can be requested, because the kernel stores twice this size in an int."""
 
 
 def serve(
@@ -267,9 +271,9 @@ def serve(
     Args:
         end: the server's end of the schedule.
         address: address and port to listen on; port 0: any free port.
-        timeout_s: limit for the replay, without the wait for the client.
+        timeout_s: time limit of the replay. Waiting for the client does not count.
         ready: called with the address and port once the socket listens.
-        patience_s: limit for the wait for the client; None: no limit.
+        patience_s: time limit of waiting for the client; None: no limit.
 
     Raises:
         EndFailed: the address cannot be used, no client connected in time, or the connection broke.

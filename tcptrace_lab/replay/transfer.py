@@ -25,9 +25,9 @@ class Order:
 
     Attributes:
         schedule: schedule of the original.
-        changes: changes to try; if empty, only the unchanged replay runs.
+        changes: changes to try. Without changes, only the unchanged replay runs.
         plain: also run the unchanged replay.
-        folder: folder in which the captures remain; None: they are deleted.
+        folder: folder for the captures; None: the captures are deleted.
         timeout_s: limit of each transfer; None: derived from the original's duration.
         at: the end at which to capture, `client` or `server`.
     """
@@ -41,7 +41,7 @@ class Order:
 
 
 def transfer(order: Order, original: Figures | None, doing: Callable[[str], None] | None = None) -> Replayed:
-    """Run the transfers, and compare them with the original. If `original` is None, the first transfer serves as the original.
+    """Run the transfers, and compare them with the original. If `original` is None, the first run serves as the original.
 
     Raises:
         LabFailed, MissingTool, UsageError: raised by `namespace_replay.play`.
@@ -68,5 +68,5 @@ def _made(name: str, schedule: Schedule, folder: Path, order: Order, doing: Call
 
 
 def file_stem(name: str) -> str:
-    """`--nodelay --send-buffer 65536` → `nodelay-send-buffer-65536`."""
+    """Return the stem of a capture's file name: `--nodelay --send-buffer 65536` becomes `nodelay-send-buffer-65536`."""
     return "-".join(word.lstrip("-") for word in name.split())

@@ -1,10 +1,9 @@
 """`replay whatif`: predicts how long a transfer takes with changed settings.
 
-The prediction simulates the schedule with models of both stacks.
-
-First the model must reproduce the original. Several values are tried for what the capture does not show (`model.Fit`), and the best fit is
-kept. If even the best fit differs too much in duration or in causes, no prediction is made. Each change is simulated with all fits that are
-nearly as good as the best fit, so a prediction has a range.
+Models of both stacks simulate the schedule. First the models must reproduce the original. A capture does not show everything that the
+models need (`model.Fit`), so several values are tried, and the best fit is kept. If the best fit differs too much from the capture in
+duration or in causes, there is no prediction. A second fit can be nearly as good as the best one. Each change is simulated with all such
+fits, which gives the prediction a range.
 """
 
 from __future__ import annotations
@@ -37,18 +36,19 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 2
 
 MAX_DURATION_ERROR: Final = 0.10
-"""Largest accepted error of the modelled original's duration."""
+"""Largest accepted error of the modelled duration, as a share of the original's duration."""
 
 MAX_LEDGER_ERROR: Final = 0.25
-"""Largest accepted share of a direction's time that has different causes in the model and in the capture's ledger. `_distance` computes
-this share."""
+"""Largest accepted share of a direction's time that has different causes in the model and in the capture's ledger (`_distance`)."""
 
 NEARLY: Final = 0.01
-"""A fit is used for the range of a prediction if its duration error is at most this much larger than the error of the best fit."""
+"""A fit widens the range of a prediction if its duration error exceeds the error of the best fit by at most this much."""
 
 MIN_RANGE: Final = 0.01
-"""Minimum distance of each bound from the prediction, as a share of the duration. Runs on a real machine differ by this share (measured:
-README of `captures`)."""
+"""Minimum distance of both bounds from the prediction, as a share of the duration.
+
+The durations of runs on a real machine differ by this share (measured: README of `captures`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Fitted:
         fit: the best fit.
         equal_fits: all fits that are nearly as good as the best fit, the best first.
         duration_error: error of the modelled duration; 0.02: 2 % longer than the capture.
-        ledger_error: share of time for which the model has other causes than the capture, in the direction where this share is larger.
-        original: key figures of the capture; `modelled`: of the model's run.
+        ledger_error: share of time for which model and capture have different causes, in the direction with the larger share.
+        original, modelled: key figures of the capture, and of the model's run.
     """
 
     fit: Fit
@@ -77,8 +77,9 @@ class Prediction:
 
     Attributes:
         changes: the changes.
-        duration_s: predicted duration of the connection; `min_duration_s`, `max_duration_s`: bounds of its range.
-        saved_s: time saved compared with the captured original.
+        duration_s: predicted duration of the connection.
+        min_duration_s, max_duration_s: range of the prediction.
+        saved_s: captured duration minus predicted duration.
         modelled: key figures of the best fit's run.
     """
 
@@ -146,7 +147,7 @@ def predict(
 
 
 def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None, until_s: float = inf) -> Fitted:
-    """Find the best fit. The arguments are those of `predict`. Raises CaptureInsufficient if no fit is good enough."""
+    """Find the best fit. The arguments are those of `predict`. CaptureInsufficient is raised if no fit is good enough."""
     original = original_figures(evidence) if original is None else original
     tried: list[tuple[float, Fit]] = []
     ledger_error = inf
@@ -178,9 +179,9 @@ def _like(one: Fit) -> tuple[str, bool, int]:
 
 
 def _distinct(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple[float, Fit]]:
-    """Yield the best fit of each group with equal causes (`_like`), best first.
+    """Yield up to `MAX_LEDGERS` fits whose duration error is at most `most`, the best first.
 
-    Yield at most `MAX_LEDGERS` fits, with duration errors up to `most`.
+    Fits that lead to the same causes (`_like`) form a group. Only the best fit of each group is yielded.
     """
     found: dict[tuple[str, bool, int], tuple[float, Fit]] = {}
     for error, one in tried:
@@ -190,7 +191,7 @@ def _distinct(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple
 
 
 MAX_LEDGERS: Final = 3
-"""Maximum number of fits whose run is analyzed for its ledger. Each analysis takes about 0.2 s."""
+"""Maximum number of fits whose simulated capture is analyzed. Each analysis takes about 0.2 s."""
 
 
 def _poor(evidence: Evidence, words: str) -> CaptureInsufficient:
@@ -228,8 +229,11 @@ def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = Fal
 MIN_PACKETS: Final = 20_000
 PACKETS_PER_SEGMENT: Final = 4
 MIN_SEGMENT_BYTES: Final = 536
-"""A run ends early after `MIN_PACKETS` packets plus `PACKETS_PER_SEGMENT` per `MIN_SEGMENT_BYTES` of data. The limit allows one retransmit
-and one ACK for each small segment. A run with more packets would never end."""
+"""A run that sends too many packets ends early, because it would never finish.
+
+The limit is `MIN_PACKETS`, plus `PACKETS_PER_SEGMENT` for each `MIN_SEGMENT_BYTES` of data. This allows one retransmit and one ACK for each
+small segment.
+"""
 
 
 def _duration_ns(schedule: Schedule, one: Fit, until_s: float = inf) -> int:
@@ -255,16 +259,16 @@ def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> F
 
 
 def _distance(one: Figures, other: Figures, direction: str) -> float:
-    """Return half the sum of the differences between the shares of each family of causes.
+    """Return how much the causes of two transfers differ in a direction: 0 if all shares are equal, 1 if no family is common.
 
-    The result is 0 if all shares are equal, and 1 if no family is common.
+    The result is half the sum of the absolute differences between the shares of each family.
     """
     mine, theirs = _families(one, direction), _families(other, direction)
     return sum(abs(mine.get(family, 0.0) - theirs.get(family, 0.0)) for family in sorted({*mine, *theirs})) / 2
 
 
 def _families(of: Figures, direction: str) -> dict[str, float]:
-    """Return the share of time of each family of causes, and of each cause that belongs to no family."""
+    """Return the share of time of each family of causes. A cause without a family counts as its own family."""
     whole = sum(of.ledger_s[direction].values()) or 1.0
     found: dict[str, float] = {}
     for cause, spent in of.ledger_s[direction].items():
@@ -311,12 +315,17 @@ def _only_larger(changes: Changes, schedule: Schedule) -> bool:
 
 
 HOST_NS: Final = 5_000_000
-"""Time by which a range is extended at both ends. Timer ticks (4 ms) and the time from connecting to the first write differ by this much
-between runs (measured: 4 to 10 ms for the same application)."""
+"""Time in ns that is added to both sides of a predicted range.
+
+Timer ticks are 4 ms apart, and the time from connecting to the first write varies (measured: by 4 to 10 ms between runs of one
+application).
+"""
 
 WAKING_NS: Final = 1_000_000
-"""A pause shorter than this may be wake-up latency, which shrinks if the application no longer sleeps for long (measured: 0.3 ms after a
-wait of 40 ms, 0.05 ms without a wait)."""
+"""A shorter pause is possibly only the time in which a sleeping application wakes up.
+
+This time shrinks when the application no longer sleeps for long (measured: 0.3 ms after a wait of 40 ms, 0.05 ms without a wait).
+"""
 
 
 def _without_waking(schedule: Schedule) -> Schedule:
@@ -332,8 +341,8 @@ def _without_waking(schedule: Schedule) -> Schedule:
 def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tuple[Schedule, Fit]]:
     """Yield variants in which a changed buffer is one segment larger or smaller.
 
-    The fit of writes and segments in the buffer decides whether the last bytes need one more round trip. So the predicted duration is
-    uncertain by one RTT.
+    Whether the last bytes need one more round trip depends on how writes and segments fill the buffer. So the prediction is uncertain by
+    one RTT.
     """
     mss = fit_candidates.mss_bytes(changed, one.stack)
     if changes.receive_buffer_bytes is not None:
@@ -349,7 +358,7 @@ def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tu
 
 
 def _changed_fits(fit: Fit, changes: Changes, schedule: Schedule) -> Iterator[Fit]:
-    """Yield fits for a changed receive buffer: its unused part is as large as before the change, or the sender uses the whole buffer."""
+    """Yield two fits for a changed receive buffer: the sender leaves as many bytes unused as before, or it uses the whole buffer."""
     if changes.receive_buffer_bytes is None:
         yield fit
         return

@@ -3,17 +3,17 @@
 Read in this order:
 
 - `setting`: the input of a run; `run`: simulates one run and returns the packets;
-- `stack`: what defines a stack; `catalog`: the modelled stacks with their parameters;
+- `stack`: the definition of a stack; `catalog`: the modelled stacks with their parameters;
 - `families/`: the rules in which stacks differ (send buffer, Nagle, delayed ACK, advertised window);
 - `endpoint`, `timers`, `congestion`: the TCP that all stacks share;
 - `application`: the application and its socket calls;
 - `events`, `path`: simulated time, processors and links;
-- `model_ledger`: the model's ledger, which contains the true cause of every wait.
+- `model_ledger`: the true cause of every wait.
 
-`ranges` needs no simulated time: it derives from a stack's rules which message sizes stall and which buffer sizes can deadlock a stream.
+`ranges` simulates no time. It derives from a stack's rules which message sizes stall, and which buffer sizes can deadlock a stream.
 
-The model is deterministic: integer nanoseconds, one event heap, random numbers only from a seed. The public names are those of `__all__`.
-Each name is imported on first use.
+The model is deterministic: it uses integer nanoseconds, a single event heap, and random numbers from a seed. `__all__` lists the public
+names. A name is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HOMES = {
     "stack": ("Stack",),
     "model_ledger": ("Hold",),
 }
-"""Module → its public names."""
+"""Public names of each module."""
 
 __all__ = [
     "STACKS", "Close", "Costs", "Flush", "Hold", "Host", "Link", "Mark", "Packet", "Read", "Repeat", "Run", "Set", "Setting", "Side",

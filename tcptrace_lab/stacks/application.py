@@ -1,4 +1,4 @@
-"""The application of a simulated host: it writes, reads and pauses, and sleeps when its socket calls block (`sosend`, `soreceive`)."""
+"""The application of a simulated host. It writes, reads and pauses, and it sleeps while a socket call blocks (`sosend`, `soreceive`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Step
 
 FOR_ROOM, FOR_DATA, FOR_ACKS = -1, -2, -3
-"""A step yields one of these values to sleep until there is send buffer space, data or an ACK. Other values are nanoseconds of processor
-time."""
+"""Values that a step yields in order to sleep until there is send buffer space, data or an ACK.
+
+Other yielded values are nanoseconds of processor time.
+"""
 
 IDLE_BEFORE = 1 << 60
-"""A step yields a time plus this offset to sleep until this time. A sleeping step does not use the processor."""
+"""Offset that marks a time. A step yields a time plus this offset in order to sleep until this time, without using the processor."""
 
 
 class Process:
@@ -70,7 +72,7 @@ class Process:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Run the steps until the application sleeps or uses processor time."""
+        """Run the steps until the application sleeps, or until a step uses processor time."""
         self.state = "working"
         for wants in self._steps:
             if wants == FOR_ROOM:

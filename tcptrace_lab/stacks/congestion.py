@@ -21,9 +21,9 @@ class Congestion:
     Attributes:
         window: cwnd, in bytes.
         threshold: ssthresh, in bytes.
-        recovering_until: sequence number whose ACK ends fast recovery at the latest; None outside fast recovery.
-        resent: Tahoe has made a fast retransmit that is unacknowledged.
-        timeout: the retransmission timer expired, and no new data was acknowledged since.
+        recovering_until: fast recovery ends when this sequence number is acknowledged, or earlier; None outside fast recovery.
+        resent: a fast retransmit of Tahoe is not yet acknowledged.
+        timeout: the retransmission timer has expired, and no new data has been acknowledged since.
         after_loss: a loss has reduced the window.
     """
 
@@ -45,7 +45,7 @@ class Congestion:
             self.window = self._tcp.stack.initial_segments * self._tcp.mss
 
     def restart(self) -> None:
-        """Reduce the window to its initial value. Called after one RTO of idle time (RFC 5681, 4.1)."""
+        """Reduce the window to its initial value after one RTO of idle time (RFC 5681, 4.1)."""
         stack = self._tcp.stack
         if stack.initial_segments and self.window < OPEN:
             self.window = min(self.window, stack.initial_segments * self._tcp.mss)
@@ -59,9 +59,9 @@ class Congestion:
         return self._tcp.stack.counts_segments and not self.after_loss
 
     def room(self) -> int:
-        """Return the bytes that the window still allows.
+        """Return how many more bytes the window allows.
 
-        Until the first loss, a stack that counts segments counts each segment in flight as a full segment.
+        A stack that counts segments counts each segment in flight as a full segment until the first loss.
         """
         tcp = self._tcp
         if self._by_segments:
@@ -74,7 +74,7 @@ class Congestion:
             self._ends.append(end)
 
     def _passed(self, acked: int) -> int:
-        """Return the acknowledged bytes to count. If the window counts segments, each acknowledged segment counts as one MSS."""
+        """Return how many bytes count as acknowledged. If the window counts segments, each acknowledged segment counts as one MSS."""
         tcp, ends = self._tcp, self._ends
         if not self._by_segments:
             return acked
@@ -89,7 +89,7 @@ class Congestion:
         return self.resent or self.recovering_until is not None
 
     def cause(self) -> str:
-        """Return the ledger's cause for a wait caused by the congestion window."""
+        """Return the ledger's cause for data that the congestion window delays."""
         if self.timeout:
             return "timeout"
         if self.repairs:

@@ -1,8 +1,8 @@
 """One endpoint of a connection. It implements the part of TCP that all modelled stacks share.
 
-Sequence numbers are plain integers: the SYN is 0, the first byte 1. Functions and variables have BSD's names: `output` is `tcp_output`,
-`input` is `tcp_input`. The rules in which stacks differ are in `Socket`, `Sender` and `Receiver` (stack.py); timers are in timers.py, the
-congestion window in congestion.py.
+Sequence numbers are plain integers: the SYN has 0, and the first byte has 1. Functions and variables have BSD's names: `output` is
+`tcp_output`, `input` is `tcp_input`. The rules in which stacks differ are in `Socket`, `Sender` and `Receiver` (stack.py). Timers are in
+timers.py, and the congestion window is in congestion.py.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ UNSCALED_WINDOW_BYTES = 65_535
 """Largest window without the window scale option (RFC 7323)."""
 
 LATE_ACK_NS = 20 * NS_PER_MS
-"""An ACK counts as delayed in the ledger if it is sent this long after the last received data: a timer delayed it, or the application did
-not read. The bound is half of the shortest delayed-ACK timer in use. A shorter delay is the host's processing time."""
+"""The ledger counts an ACK as delayed if it is sent at least this long after the last data arrived.
+
+Either a timer delayed such an ACK, or the application did not read. The limit is half of the shortest delayed-ACK timer in use. A shorter
+delay is processing time of the host.
+"""
 
 SYN_OPTION_BYTES = 4
 """Length of the MSS option (RFC 9293, 3.7.1)."""
@@ -37,14 +40,14 @@ class Endpoint:
     """One endpoint of a connection, with its send state, receive state and connection state.
 
     Attributes:
-        more_to_come: the write call that queued the last bytes has more bytes to queue.
-        pushing: small segments are sent now in spite of Nagle's algorithm.
-        blocked_by: why queued bytes are not sent: `nagle`, `receiver-window`, `zero-window`, or a cause of `Congestion.cause`; empty:
-            nothing prevents it.
+        more_to_come: True if the write call that queued the last bytes will queue more bytes.
+        pushing: True while small segments are sent despite Nagle's algorithm.
+        blocked_by: why queued bytes are not sent: `nagle`, `receiver-window`, `zero-window`, or a cause of `Congestion.cause`; empty if no
+            rule or window delays them.
         on_room: called when an ACK has freed send buffer space.
-        on_data: called when data to read, or the peer's FIN, has arrived.
-        on_change: called when the reason for not sending the next byte may have changed.
-        released_late: the last ACK of new data was delayed.
+        on_data: called when data, or the peer's FIN, has arrived.
+        on_change: called when the reason for not sending the next byte has possibly changed.
+        released_late: True if the last ACK of new data was delayed.
     """
 
     __slots__ = (
@@ -98,27 +101,27 @@ class Endpoint:
 
     @property
     def queued(self) -> int:
-        """Bytes from SND.NXT to the end of the queued data. These bytes are unsent, or due for retransmission."""
+        """Bytes from SND.NXT to the end of the queued data. They are unsent, or have to be retransmitted."""
         return self.snd_end - self.snd_nxt
 
     @property
     def in_flight(self) -> int:
-        """Number of sequence numbers that are sent and unacknowledged (FlightSize, RFC 5681)."""
+        """Number of sequence numbers that were sent but not acknowledged (FlightSize, RFC 5681)."""
         return self.snd_max - self.snd_una
 
     def unacked_room(self) -> int:
-        """Return the free bytes of a send buffer that stores data until it is acknowledged.
+        """Return the free bytes of a send buffer. It stores data until the data is acknowledged.
 
         The number is negative if the stack overfills the buffer.
         """
         return self.send_buffer - (self.snd_end - max(self.snd_una, 1))
 
     def append(self, size_bytes: int, buffers: int, *, more_to_come: bool) -> None:
-        """Queue bytes that the socket layer has copied (`PRU_SEND`), and send the segments that may be sent.
+        """Queue bytes that the socket layer has copied (`PRU_SEND`), and send the segments that the rules allow.
 
         Args:
             size_bytes: bytes to queue.
-            buffers: buffers (mbufs) that they fill.
+            buffers: number of buffers (mbufs) that these bytes fill.
             more_to_come: whether this write call has more bytes to queue.
         """
         self.more_to_come = more_to_come
@@ -145,7 +148,7 @@ class Endpoint:
         return "zero-window" if self.snd_edge <= self.snd_una else "receiver-window"
 
     def output(self) -> None:
-        """Send all segments that may be sent now, and an ACK if one is due."""
+        """Send all segments that the rules allow now, and an ACK if one is due."""
         if not self.connected:
             return
         self.calls_output += 1
@@ -167,7 +170,10 @@ class Endpoint:
             self.on_change()
 
     def _output_one(self, *, idle: bool) -> bool | None:
-        """Send one segment with data, a FIN or an ACK. Return whether more segments may follow; None if no segment was due."""
+        """Send one segment with data, a FIN or an ACK.
+
+        Return whether more segments can follow, or None if no segment was due.
+        """
         queued = self.snd_end - self.snd_nxt
         length = 0
         self.resending = self.snd_nxt < self.snd_max
@@ -191,15 +197,15 @@ class Endpoint:
     def _probe(self) -> None:
         """Send a window probe to a peer whose window is closed.
 
-        BSD sends the next byte, which does not advance SND.NXT (`t_force`). Linux sends an empty segment with an already acknowledged
-        sequence number, which the peer must answer (`tcp_xmit_probe_skb`).
+        BSD probes with the next byte, and SND.NXT does not advance (`t_force`). Linux probes with an empty segment, whose sequence number
+        is already acknowledged. The peer must reply to such a segment (`tcp_xmit_probe_skb`).
         """
         length = self.stack.probe_bytes
         self._transmit(self._segment(self.snd_nxt - 1 + length, length, 0))
         self.blocked_by = self.window_cause()
 
     def _segment(self, seq: int, length: int, flags: int) -> Packet:
-        """Build a segment with the current ACK and window. Afterwards, no ACK is due."""
+        """Build a segment with the current ACK and window. After this, no ACK is due."""
         push = PSH if length and seq + length == self.snd_end else 0
         packet = Packet(seq, self.rcv_nxt, flags | push | ACK, self._tell_window(), length, from_client=self.from_client)
         packet.late_ack = self.ack_owed and self.clock.now_ns - self.last_received_ns >= LATE_ACK_NS
@@ -250,10 +256,7 @@ class Endpoint:
             self.clock.at(packet.arrived_ns, self.peer.arrive, packet)
 
     def resend_first(self) -> None:
-        """Retransmit the first unacknowledged segment.
-
-        The retransmitted segment has at most the size of the peer's window, and at least 1 byte.
-        """
+        """Retransmit the first unacknowledged segment. It has at least 1 byte, and otherwise fits the peer's window."""
         self.resending = True
         back = self.snd_nxt
         self.snd_nxt = self.snd_una
@@ -265,7 +268,7 @@ class Endpoint:
     # Input
 
     def arrive(self, packet: Packet) -> None:
-        """Receive a packet. The arrival is an interrupt; `input` runs after the interrupt's processing time."""
+        """Receive a packet. Its arrival causes an interrupt, and `input` runs after the processing time of this interrupt."""
         costs, length = self._costs, packet.payload_bytes
         cost_ns = costs.data_in_ns + (costs.data_in_ns_per_kib * length >> 10) if length else costs.ack_in_ns
         done_ns = self.cpu.interrupt(cost_ns)
@@ -275,7 +278,7 @@ class Endpoint:
             self.clock.at(done_ns, self.input, packet)
 
     def input(self, packet: Packet) -> None:
-        """Process a packet's ACK, window and data, then send the segments that they allow."""
+        """Process a packet's ACK, window and data, then send the segments that are allowed."""
         self.calls_input += 1
         if packet.flags & SYN or not self.connected:
             self._handshake(packet)
@@ -298,7 +301,7 @@ class Endpoint:
             self.released_late = packet.late_ack
             self.snd_una = ack
             self.snd_nxt = max(self.snd_nxt, ack)
-            self.snd_max = max(self.snd_max, ack)  # the peer accepted the byte of a window probe
+            self.snd_max = max(self.snd_max, ack)  # includes the byte of a window probe, if the peer accepted it
             self.snd_edge = edge
             self.timers.acked(ack)
             self.cc.acked(acked)
@@ -351,7 +354,7 @@ class Endpoint:
         self._wake(self.on_data)
 
     def _room_end(self) -> int:
-        """Return the sequence number up to which data is accepted."""
+        """Return the sequence number at which accepted data ends."""
         room = self.receive_buffer - self.unread if self.stack.takes_beyond_window else 0
         return max(self.advertised, self.rcv_nxt + room)
 
@@ -362,11 +365,11 @@ class Endpoint:
 
     @property
     def has_holes(self) -> bool:
-        """True if there is a gap before data that arrived out of order."""
+        """True if bytes are missing before data that arrived out of order."""
         return bool(self._out_of_order)
 
     def delay_ack(self, due_ns: int | None = None) -> None:
-        """Delay an ACK until `due_ns` at the latest. If `due_ns` is None, delay until the host's next 200 ms tick."""
+        """Delay an ACK until `due_ns` at the latest; None: until the host's next 200 ms tick."""
         self.ack_owed = True
         self.timers.delayed_ack(due_ns)
 

@@ -17,7 +17,7 @@ NS_PER_MS = 1_000_000
 NS_PER_US = 1_000
 
 MAX_EVENTS = 50_000_000
-"""Maximum number of events of one run. This many events take minutes; the limit stops a run that would never end."""
+"""Maximum number of events of one run. So many events take minutes. The limit stops a run that would never end."""
 
 
 class TooManyEvents(RuntimeError):
@@ -56,7 +56,7 @@ class Clock:
 
 
 class Cpu:
-    """One processor. It runs interrupts one after another. Interrupts preempt its only process.
+    """One processor. It runs interrupts one after another. Each interrupt preempts the only process.
 
     Attributes:
         busy_ns: time spent on interrupts and on the process.
@@ -68,12 +68,12 @@ class Cpu:
         self._clock = clock
         self._free_ns = 0  # time at which all accepted interrupts are done
         self._end_ns = 0
-        self._stolen_ns = 0  # interrupt time that has passed since the end of the process work was computed
+        self._stolen_ns = 0  # time of interrupts that came after `_end_ns` was computed
         self._resume: Callable[[], object] | None = None
         self.busy_ns = 0
 
     def interrupt(self, cost_ns: int) -> int:
-        """Run `cost_ns` of interrupt work, which nothing preempts. Return the time at which the work is done."""
+        """Run `cost_ns` of interrupt work, which cannot be preempted. Return the time at which the work is done."""
         start_ns = max(self._clock.now_ns, self._free_ns)
         self._free_ns = start_ns + cost_ns
         self.busy_ns += cost_ns

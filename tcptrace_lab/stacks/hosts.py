@@ -1,6 +1,6 @@
-"""Processor times of the hosts in the studies. The authors measured them; values that are fitted or assumed are marked so.
+"""Processor times of the hosts in the studies, in nanoseconds. The authors measured them; fitted and assumed values are marked.
 
-All times are nanoseconds. Times with names that end in `_per_kib` are per 1,024 bytes.
+Names that end in `_per_kib` are times per 1,024 bytes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ SPARC_IPC = Costs(
     data_in_ns_per_kib=120 * US,
     ack_in_ns=200 * US,
 )
-"""SPARCstation IPC with SunOS 4.1 (Comer & Lin): fitted by eye to the fast cells of Table 2, about 20 Mb/s. The slow cells do not depend on
-these costs."""
+"""SPARCstation IPC with SunOS 4.1 (Comer & Lin).
+
+The costs are fitted by eye to the fast cells of Table 2, about 20 Mb/s. The slow cells do not depend on these costs.
+"""
 
 _VAX_WRITE_US, _VAX_BUFFER_US, _VAX_SEGMENT_US = 2_550, 680, 2_270
 _VAX_COPY_US, _VAX_CHECKSUM_US = 690, 1_340
@@ -44,10 +46,10 @@ VAX_750 = Costs(
 )
 """VAX 11/750 with 4.2BSD (Mosher).
 
-The costs of sending are from her Table 2, and from the 5.5 ms for the smallest packet in her section 2. A segment takes 2.27 ms (`m_copy`,
-`tcp_output`, `tcp_cksum`, `ip_output`, `in_cksum`, `enoutput`, `if_wubaput` at 1 byte). A buffer takes 0.68 ms (1,023 against 112 bytes). A
-KB takes 2.03 ms (1,024 bytes against 1 byte), of which 0.69 ms is copying (`Copyin`). The remaining 2.55 ms of the smallest packet is the
-call. Receiving was not measured; its costs are assumed.
+Table 2 of the study gives the costs of sending. A segment takes 2.27 ms (`m_copy`, `tcp_output`, `tcp_cksum`, `ip_output`, `in_cksum`,
+`enoutput`, `if_wubaput` at 1 byte). A buffer takes 0.68 ms (1,023 against 112 bytes). A KB takes 2.03 ms (1,024 bytes against 1 byte), and
+copying is 0.69 ms of this time (`Copyin`). The smallest packet takes 5.5 ms (section 2). The remaining 2.55 ms of this time are the call.
+The study did not measure receiving, so these costs are assumed.
 """
 
 _PC_COPY_US, _PC_CHECKSUM_US = 285, 254
@@ -57,17 +59,20 @@ _PC_RECEIVE_KIB_US = 3_469
 _PC_DRIVER_US = _PC_RECEIVE_KIB_US - _PC_RECEIVE_US - _PC_COPY_US - _PC_CHECKSUM_US
 
 PC_TASK_CHANGE_NS = 376_953
-"""Processor time of a task change in MD-DOS/IP. This time is the only fitted parameter. It follows from the 345.452 ms for 40 KB (Abrams &
-Chen)."""
+"""Processor time of a task change in MD-DOS/IP.
+
+This is the only fitted parameter. It follows from the 345.452 ms for 40 KB (Abrams & Chen).
+"""
 
 
 def pc(task_change_ns: int) -> Costs:
     """Return the costs of a host with an 80386 at 12.5 MHz and MD-DOS/IP.
 
-    Table 6: TCP and IP processing of a segment. Section 3.5: 3.469 ms to receive a segment of 1 KB, 0.477 ms to send an ACK. Figure 6: for
-    1,460 bytes, 36 % of 1.13 ms are copying, and 32 % are the checksum. The remainder of the 3.469 ms is the driver's time. The driver is
-    assumed to need the same time for sending. In addition, the processor switches between the tasks of section 3.1: from program to TCP for
-    a write; to TCP and back for a read; to a program that wakes up; and from interrupt to IP and to TCP for an arriving segment.
+    TCP and IP processing of a segment is from table 6. Section 3.5 gives 3.469 ms for receiving a segment of 1 KB, and 0.477 ms for sending
+    an ACK. In figure 6, 36 % of 1.13 ms for 1,460 bytes are copying, and 32 % are the checksum. The remainder of the 3.469 ms is the
+    driver's time. Sending is assumed to take as much driver time. The processor also switches between the tasks of section 3.1. A write
+    switches from program to TCP, and a read to TCP and back. Further switches lead to a program that wakes up, and from interrupt to IP and
+    to TCP when a segment arrives.
     """
     return Costs(
         write_call_ns=task_change_ns,
@@ -89,8 +94,10 @@ D310_RECEIVING = Costs(
     data_in_ns_per_kib=(_PC_RECEIVE_KIB_US - _PC_RECEIVE_US) * US,
     ack_out_ns=_PC_SEND_ACK_US * US,
 )
-"""Costs of the D310 as figure 8 assumes them: 3.469 ms per KB and 0.477 ms per ACK, without the program's time. These costs give the 2.209
-Mb/s of figure 8."""
+"""Costs of the D310 that figure 8 assumes: 3.469 ms per KB, 0.477 ms per ACK, and no time of the program.
+
+With these costs, the model reaches the 2.209 Mb/s of figure 8.
+"""
 
 HOSTS = {"sparc-ipc": SPARC_IPC, "vax-750": VAX_750, "pc-386": pc(PC_TASK_CHANGE_NS)}
-"""Name of a host, as `simulate` and settings files use it → its costs."""
+"""Costs of each host. The keys are the names in `simulate` and in settings files."""

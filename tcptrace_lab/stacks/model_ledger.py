@@ -1,24 +1,24 @@
 """The model's ledger: for each direction and every instant of the connection, the reason why the next byte is not sent.
 
-A direction's ledger describes a capture at the direction's sender, from the connection's first frame to the last. Compare this ledger only
-with a capture taken at the sender. The time between two sent segments has these causes:
+A capture at the sender of a direction shows the same times as the direction's ledger, so compare the ledger only with such a capture. It
+lasts from the connection's first frame to the last. The time between two sent segments has these causes:
 
-- Bytes are queued: the cause is the rule or window that delays them. If the receiver delayed its ACK, the cause is `nagle-delayed-ack` (for
-  Nagle's algorithm) or `delayed-ack` (for the congestion window or a full send buffer). Only the ACK that ends the wait decides: a delayed
-  ACK costs no time if a later, prompt ACK releases the data.
-- Nagle's algorithm delays the last bytes of a full send buffer: the cause is Nagle's algorithm if the small segment ends the wait. The
-  cause is the send buffer if a full segment ends the wait, because the application filled the segment when the buffer had space.
+- Bytes are queued: the cause is the rule or window that delays them. A receiver that delayed its ACK changes the cause, to
+  `nagle-delayed-ack` after Nagle's algorithm, or to `delayed-ack` after the congestion window or a full send buffer. Only the ACK that ends
+  the wait decides. A delayed ACK costs no time if a later, prompt ACK releases the data.
+- Nagle's algorithm delays the last bytes of a full send buffer: the segment that ends the wait decides. For a small segment, the cause is
+  Nagle's algorithm. For a full segment, the cause is the send buffer, because the application filled the segment when there was space.
 - The send buffer is full and the window is used up: the cause is the window.
-- The link transmits the previous frame: `network`, even if a rule or window would also delay the next byte. So a window is the cause only
-  while the link is idle. A larger window would save this time.
-- A retransmission ends the wait: after a timeout, the cause of the whole wait is `timeout`. In loss recovery, the third duplicate ACK
-  signals the loss (RFC 5681, 3.2). The cause is `loss-recovery` from this ACK on. Before it, the sender waits for an ACK as usual. If the
-  send buffer is full until the retransmission is acknowledged, this time is `loss-recovery`, too, because the buffer stores the data sent
-  after the loss.
-- Nothing is queued and the application waits for data: `network` while the application's last byte, or the last byte of the answer, is in
-  transit; otherwise `peer`. The ledger of the other direction shows what the peer did in that time.
-- Nothing is queued and the application does something else: `network` until the ACK of the last byte could have returned, then
-  `application`.
+- The link transmits the previous frame: the cause is `network`, even if a rule or window would also delay the next byte. So a window is the
+  cause only while the link is idle, which is the time that a larger window would save.
+- A retransmission after a timeout ends the wait: the cause of the whole wait is `timeout`.
+- A retransmission in loss recovery ends the wait: the third duplicate ACK signals the loss (RFC 5681, 3.2). From this ACK on, the cause is
+  `loss-recovery`. Before this ACK, the sender waits for an ACK as usual. A full send buffer contains the data after the lost segment. So
+  the time until the retransmission is acknowledged is also `loss-recovery`.
+- Nothing is queued, and the application waits for data: the cause is `network` while the application's last byte, or the last byte of the
+  answer, is in transit. Otherwise, the cause is `peer`. The ledger of the other direction shows what the peer did in this time.
+- Nothing is queued, and the application does something else: the cause is `network` until the ACK of the last byte could have returned.
+  Then, the cause is `application`.
 - The application has ended: `close`. The connection is not yet established: `handshake`.
 """
 
@@ -38,10 +38,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Setting
 
 KEPT_BACK = ", kept back"
-"""Suffix of a cause about the congestion window: the window has room, but not for a full segment (sender-side silly window avoidance)."""
+"""Suffix of a cause about the congestion window.
+
+The window has room, but not for a full segment, so sender-side silly window avoidance delays the segment.
+"""
 
 BLOCKED = "nagle, blocked"
-"""Cause of a wait: Nagle's algorithm delays a small segment, and the application waits for send buffer space."""
+"""Cause of a wait: Nagle's algorithm delays a small segment while the application waits for send buffer space."""
 
 LATE = {
     "nagle": "nagle-delayed-ack",
@@ -51,13 +54,13 @@ LATE = {
     "slow-start": "delayed-ack",
     "congestion-window": "delayed-ack",
 }
-"""Cause of a wait → its cause if a delayed ACK ended the wait."""
+"""Cause of a wait → cause that replaces it if a delayed ACK ended the wait."""
 
 IN_TIME = {"slow-start" + KEPT_BACK: "slow-start", "congestion-window" + KEPT_BACK: "congestion-window"}
-"""Cause of a wait → its cause if a prompt ACK ended the wait. Other causes are not changed."""
+"""Cause of a wait → cause that replaces it if a prompt ACK ended the wait. All other causes stay."""
 
 ROUNDS = frozenset({"send-buffer", "receiver-window", "zero-window", "slow-start", "congestion-window"})
-"""Causes that also cover the time from the decision to send until the released segments leave the host."""
+"""Causes that also apply between the decision to send and the time at which the released segments leave the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +75,14 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """The reason why the next byte is not sent, from a given time on.
+    """The reason why the next byte is not sent. It is valid from `at_ns` until the next note.
 
     Attributes:
-        at_ns: the time.
+        at_ns: time of the note.
         why: the cause.
-        late: an ACK of new data caused this note, and this ACK was delayed.
-        una: SND.UNA at that time.
-        sent: highest sequence number sent by that time, plus 1 (`snd_max`).
+        late: True if a delayed ACK of new data led to this note.
+        una: SND.UNA at `at_ns`.
+        sent: highest sequence number sent until `at_ns`, plus 1 (`snd_max`).
     """
 
     at_ns: int
@@ -89,16 +92,19 @@ class _Note:
     sent: int
 
     def ends_nagle(self, seq: int) -> bool:
-        """Return whether every variant of Nagle's algorithm allows the segment at `seq`: earlier bytes are ACKed, or it was sent before."""
+        """Return whether every variant of Nagle's algorithm allows the segment at `seq`.
+
+        All earlier bytes are acknowledged, or the segment repeats sent bytes.
+        """
         return max(self.una, self.sent - 1) >= seq
 
 
 class _Watch:
-    """Records of one endpoint.
+    """What is recorded about one endpoint.
 
     Attributes:
         notes: why the next byte was not sent, by time.
-        missing: SND.UNA at a third duplicate ACK → earliest arrival time of such an ACK, which signals a loss at SND.UNA.
+        missing: SND.UNA → time of the first third duplicate ACK for it. This ACK signals that the segment at SND.UNA is lost.
     """
 
     __slots__ = ("_program", "_tcp", "missing", "notes")
@@ -111,7 +117,7 @@ class _Watch:
 
     @property
     def full_bytes(self) -> int:
-        """Payload of a full segment."""
+        """Payload bytes of a full segment."""
         return self._tcp.mss
 
     def look(self) -> None:
@@ -143,20 +149,20 @@ class _Watch:
         return "peer" if state == "reading" else "application"
 
     def _least_bytes(self) -> int:
-        """Return the size of the smallest segment that TCP would send now, if the application were not waiting for buffer space."""
+        """Return the bytes of the smallest segment that TCP would send now if the application did not wait for buffer space."""
         tcp, least = self._tcp, min(self._tcp.mss, self._tcp.max_window // 2)
         return least if tcp.stack.holds_small and not tcp.no_delay else min(least, self._program.call_left_bytes)
 
 
 class Ledger:
-    """For each direction, records each change of what the next byte waits for."""
+    """Records every change of the reason why the next byte is not sent, for both directions."""
 
     def __init__(self, setting: Setting, ends: tuple[Endpoint, Endpoint], programs: tuple[Process, Process]) -> None:
         self._setting = setting
         self._watches = tuple(_Watch(*of) for of in zip(ends, programs, strict=True))
 
     def holds(self, packets: list[Packet]) -> tuple[Hold, ...]:
-        """Return the ledger of both directions: first the client's direction, each by time."""
+        """Return the ledger: intervals of the client's direction, then of the server's, each ordered by time."""
         found: list[Hold] = []
         for watch, from_client in zip(self._watches, (True, False), strict=True):
             seen = [p.sent_ns if p.from_client == from_client else p.arrived_ns for p in packets]
@@ -170,12 +176,12 @@ class Ledger:
 def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]]:
     """Return the final causes of the consecutive waits between two sent segments.
 
-    Only the last ACK before a transmission released data. So in a series of waits with one cause, the last wait decides whether the ACK for
-    the series was delayed. For Nagle's algorithm, the last of all its waits in `spans` decides, because the algorithm waits for the ACK of
-    all data.
+    Only the last ACK before a transmission released data. So the last wait in a series of waits with one cause shows whether that ACK was
+    delayed. This holds for the whole series. Nagle's algorithm waits for the ACK of all data, so for `nagle` the last of all its waits
+    decides.
 
     Args:
-        spans: start (ns), end (ns), cause, whether a delayed ACK ended it.
+        spans: start (ns), end (ns) and cause of each wait, and whether a delayed ACK ended it.
 
     Returns:
         Start (ns), end (ns) and final cause of each wait.
@@ -194,7 +200,7 @@ def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]
 
 
 class _Direction:
-    """Builds the ledger of one direction, one sent segment after the other."""
+    """Builds the ledger of one direction, one sent segment after another."""
 
     def __init__(self, setting: Setting, watch: _Watch, packets: list[Packet], *, from_client: bool) -> None:
         self._notes, self._missing, self._from_client = watch.notes, watch.missing, from_client
@@ -232,7 +238,7 @@ class _Direction:
         return self._found
 
     def _told_ns(self, start_ns: int, end_ns: int) -> int:
-        """Return when the third duplicate ACK signalled the loss: not before `start_ns`, and not after `end_ns`."""
+        """Return the time at which the third duplicate ACK signalled the loss, limited to the time from `start_ns` to `end_ns`."""
         return max([start_ns, *(at_ns for at_ns in self._missing.values() if at_ns <= end_ns)])
 
     def _add(self, start_ns: int, end_ns: int, cause: str) -> None:
@@ -260,7 +266,7 @@ class _Direction:
             if why == BLOCKED:
                 why = "send-buffer" if full else "nagle"
             if until_ns > begin_ns:
-                # If a segment is sent before the next ACK arrives, this ACK did not release the segment, even if the ACK is delayed.
+                # An ACK releases no segment that is sent before this ACK arrives, so the ACK's delay does not matter then.
                 late = following is not None and following.late and following.at_ns <= end_ns
                 if late and why == "nagle" and following is not None and leaves is not None:
                     late = following.ends_nagle(leaves.seq)
@@ -272,7 +278,7 @@ class _Direction:
         return before + _named(spans)
 
     def _gap(self, start_ns: int, end_ns: int, last: Packet | None, leaves: Packet | None) -> str:
-        """Add the causes of the time between the end of one transmission and the decision to send the next packet, `leaves`.
+        """Add the causes of the time between the end of one transmission and the decision to send the packet `leaves`.
 
         Returns:
             The cause of the last part of this time; empty if the time is 0.
@@ -296,7 +302,7 @@ class _Direction:
         return spans[-1][2]
 
     def _wait_for_answer(self, start_ns: int, end_ns: int, there_ns: int) -> None:
-        """Add `network` while the last byte of the request or of the answer is in transit, otherwise `peer`."""
+        """Add `network` while the last byte of the request, or of the answer, is in transit. Add `peer` for the rest of the time."""
         arrivals = self._arrivals
         while self._arrival + 1 < len(arrivals) and (arrivals[self._arrival + 1].arrived_ns or 0) <= end_ns:
             self._arrival += 1

@@ -7,17 +7,17 @@ FIN, SYN, PSH, ACK = 0x01, 0x02, 0x08, 0x10
 
 
 class Packet:
-    """One segment. Sequence numbers are relative: SYN is 0, the first byte 1.
+    """One segment. Sequence numbers are relative: the SYN has 0, and the first byte has 1.
 
     Attributes:
-        from_client: the direction: True from client to server.
-        decided_ns: when its sender decided to send it.
-        sent_ns: when its first bit leaves the sending host.
-        arrived_ns: when its last bit reaches the receiving host; None: lost.
-        seq, ack, flags, window_bytes, payload_bytes: header fields; the window is scaled, in bytes.
+        from_client: True if the client sends it.
+        decided_ns: time at which the sender decided to send it.
+        sent_ns: time at which its first bit leaves the sending host.
+        arrived_ns: time at which its last bit reaches the receiving host; None: the packet is lost.
+        seq, ack, flags, window_bytes, payload_bytes: header fields. The window is in bytes, after scaling.
         mss_bytes: MSS option of a SYN, else None.
         window_scale: window scale option of a SYN, else None.
-        late_ack: its ACK was delayed by a timer, or until the application read.
+        late_ack: its ACK was delayed, by a timer or until the application read.
         resent_for: cause of a retransmission: `timeout` or `loss-recovery`; empty: new data.
     """
 

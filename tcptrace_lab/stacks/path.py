@@ -1,7 +1,6 @@
 """The path between two hosts: one link per direction, with a rate, a propagation delay, a framing overhead and packet loss.
 
-A frame occupies the link for its serialization time. Frames that arrive meanwhile wait in an unlimited FIFO queue. A lost frame also
-occupies the link.
+A frame occupies the link for its serialization time, even if the frame is lost. Other frames wait meanwhile in an unlimited FIFO queue.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ IP_TCP_HEADER_BYTES = 40
 """IPv4 and TCP headers without options."""
 
 ETHERNET_FRAME_BYTES = 38
-"""Bytes on the wire in addition to the payload: preamble and start delimiter 8, header 14, FCS 4, interpacket gap 12 (IEEE 802.3)."""
+"""Bytes on the wire around a payload: preamble and start delimiter 8, header 14, FCS 4, interpacket gap 12 (IEEE 802.3)."""
 
 ETHERNET_MIN_BYTES = 46
-"""Minimum payload of an Ethernet frame. A shorter payload is padded (IEEE 802.3)."""
+"""Minimum payload of an Ethernet frame. Padding is added to a shorter payload (IEEE 802.3)."""
 
 CELL_BYTES, CELL_PAYLOAD_BYTES = 53, 48
 """Bytes of an ATM cell, and of its payload (ITU-T I.361)."""
 
 AAL5_TRAILER_BYTES, LLC_SNAP_BYTES = 8, 8
-"""Overhead of one PDU: the AAL5 trailer (ITU-T I.363.5) and the LLC/SNAP header of routed IP (RFC 1483, now RFC 2684)."""
+"""Bytes that AAL5 adds to one PDU: its trailer (ITU-T I.363.5), and the LLC/SNAP header of routed IP (RFC 1483, now RFC 2684)."""
 
 
 def ethernet(datagram_bytes: int) -> int:
-    """Return the bytes that a datagram occupies on Ethernet, with preamble and interpacket gap."""
+    """Return the bytes that a datagram takes on Ethernet, with preamble and interpacket gap."""
     return max(datagram_bytes, ETHERNET_MIN_BYTES) + ETHERNET_FRAME_BYTES
 
 
@@ -42,12 +41,12 @@ def atm(datagram_bytes: int) -> int:
 
 
 def bare(datagram_bytes: int) -> int:
-    """Return the bytes of the datagram alone, without framing (loopback)."""
+    """Return the size of the datagram itself, because loopback adds no framing."""
     return datagram_bytes
 
 
 FRAMINGS: Final[dict[str, Callable[[int], int]]] = {"ethernet": ethernet, "atm": atm, "bare": bare}
-"""Name of a framing → function from the datagram's bytes to the bytes that it occupies on the link."""
+"""Functions that convert the bytes of a datagram to the bytes on the link, by name of the framing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class Link:
         rate_bps: bits per second; 0: unlimited.
         propagation_ns: propagation delay.
         framing: a name in `FRAMINGS`.
-        lost: indices, counted from 0, of the packets of this direction that are lost.
+        lost: indices of the lost packets. The first packet of this direction has index 0.
         loss: probability that any other packet is lost.
         seed: seed of the random number generator for `loss`.
     """
@@ -78,7 +77,7 @@ class Link:
 
 
 class Line:
-    """A link during a run: its queue and its loss state."""
+    """A link while the simulation runs: its queue and its loss state."""
 
     __slots__ = ("_cached_ns", "_free_ns", "_link", "_random", "sent")
 
@@ -93,7 +92,7 @@ class Line:
         """Queue a datagram that the host can send at `ready_ns`.
 
         Returns:
-            The time when its first bit is sent, and the time when its last bit arrives (None if the datagram is lost).
+            Time at which the first bit is sent, and time at which the last bit arrives. The second time is None if the datagram is lost.
         """
         link = self._link
         number, self.sent = self.sent, self.sent + 1

@@ -1,12 +1,12 @@
 """Derives from a stack's rules which message sizes stall and which buffer sizes can deadlock a stream, without simulated time.
 
-A request and its answer share one connection. The sender's socket copies the message in pieces. TCP sends full segments at once, and delays
-a small segment (Nagle's algorithm). The receiver delays its ACK until enough data has arrived. A size stalls if, at the end, bytes are
-unsent or the application is blocked, and only the delayed-ACK timer will send an ACK. The path decides whether an ACK returns before or
-after the next piece is written. So each size is evaluated for both cases.
+A request and its answer share one connection. The sender's socket copies the message in pieces. TCP sends full segments at once, and
+Nagle's algorithm delays a small segment. The receiver delays its ACK until enough data has arrived. Sending can end while bytes are unsent
+or the application is blocked. If then only the delayed-ACK timer will send an ACK, the message size stalls. The path decides whether an ACK
+returns before or after the next piece is written, so each size is evaluated for both cases.
 
-The evaluation ignores congestion windows, loss, processing time, ACKs that the timer sends in the meantime, and earlier messages (each was
-answered, so none of their bytes are queued or in flight).
+The evaluation ignores congestion windows, loss, processing time, and ACKs that the timer sends in the meantime. Earlier messages were
+answered, so none of their bytes are queued or in flight.
 """
 
 from __future__ import annotations
@@ -29,17 +29,19 @@ LARGEST_BYTES = 64 * KIB
 CLUSTER_BYTES = 1024
 """Bytes of an mbuf cluster, SunOS 4.1 and 4.3BSD (MCLBYTES)."""
 SEND_CHUNK_BYTES = 4 * CLUSTER_BYTES
-"""SunOS 4.1: the maximum number of bytes that `sosend` passes to TCP at a time (os/uipc_socket.c)."""
+"""Maximum number of bytes that `sosend` of SunOS 4.1 passes to TCP at a time (os/uipc_socket.c)."""
 
 BSD44_MBUF_BYTES, BSD44_MIN_CLUSTER_BYTES = 100, 208
-"""4.4BSD: MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` passes one cluster at a time to TCP, or mbufs for less than MINCLSIZE bytes."""
+"""MHLEN and MINCLSIZE of 4.4BSD (sys/mbuf.h). `sosend` passes one cluster at a time to TCP, or mbufs for less than MINCLSIZE bytes."""
 
 STREAM_BUFFERS = 4
-"""A stream is evaluated until it has filled both buffers this many times. A deadlock appears by the second time."""
+"""A stream is evaluated until it has filled both buffers this many times. A deadlock appears at the second time at the latest."""
 
 MAX_PIECES = 1024
-"""Maximum number of pieces of the largest message. Computing time grows with the square of this number: about 10 s for 64 KiB in 1,024
-pieces."""
+"""Maximum number of pieces of the largest message.
+
+Computing time grows with the square of this number. For 64 KiB in 1,024 pieces, it is about 10 s.
+"""
 
 _MAX_STEPS = 16 * MAX_PIECES
 """Maximum number of steps of one evaluation, as a safeguard. A step writes a piece or processes an ACK."""
@@ -52,7 +54,7 @@ class Acks(StrEnum):
 
     - SLOW: after the application has written all bytes that the socket accepts.
     - FAST: before the application writes its next piece.
-    - BY_READS (Linux): only when the receiving application has read, so that one ACK covers a whole burst with its small last segment.
+    - BY_READS: only when the receiving application has read (Linux). One ACK then covers a whole burst, with its small last segment.
     """
 
     SLOW = "slow"
@@ -65,11 +67,11 @@ class Settings:
     """Parameters that determine which message sizes stall.
 
     Attributes:
-        mss_bytes: M, payload of a full segment.
-        send_buffer_bytes: S, the sender's send buffer. The Linux model ignores it: Linux blocks only after megabytes.
-        receive_buffer_bytes: R, the receiver's receive buffer, which is also the largest window.
-        copy_bytes: bytes passed to TCP at a time: the socket layer's piece or the application's write, whichever is smaller.
-        nodelay: TCP_NODELAY at the sender.
+        mss_bytes: payload of a full segment.
+        send_buffer_bytes: size of the sender's send buffer. The Linux model ignores it, because Linux blocks only after megabytes.
+        receive_buffer_bytes: size of the receiver's receive buffer, which is also the largest window.
+        copy_bytes: bytes that are passed to TCP at a time: the socket layer's piece or the application's write, whichever is smaller.
+        nodelay: True if the sender sets TCP_NODELAY.
     """
 
     mss_bytes: int
@@ -95,7 +97,7 @@ class Stalls(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of message sizes (inclusive) that always stall, or that stall depending on when ACKs return."""
+    """A range of message sizes, with both bounds included. Its sizes always stall, or they stall depending on when ACKs return."""
 
     from_bytes: int
     to_bytes: int
@@ -109,13 +111,13 @@ class Stack:
     Attributes:
         key: its name on the command line and in the JSON.
         title: its name in reports.
-        copy_bytes: pieces in which the socket copies a message that the application writes in one call.
-        ack_percent: share of the receive buffer that triggers an immediate ACK; None if the stack has another rule.
-        rest: `(settings, size, acks_come)` → unwritten and unsent bytes of a message of this size when neither data nor an ACK can be sent
-            any more.
+        copy_bytes: size of the pieces in which the socket copies a message that is written in one call.
+        ack_percent: percentage of the receive buffer that triggers an immediate ACK; None if the stack has another rule.
+        rest: function of settings, message size and timing of ACKs. It returns the unwritten and the unsent bytes that remain when neither
+            data nor an ACK can be sent.
         source: sources of the rules.
-        ack_timings: timings of ACKs to evaluate; a size that stalls with all of them always stalls.
-        unused_bytes: maximum number of bytes of the send buffer that may stay free while a write is blocked.
+        ack_timings: timings of ACKs that are evaluated. A size always stalls if it stalls with all of them.
+        unused_bytes: maximum number of free bytes in the send buffer while a write is blocked.
         round_mss, round_buffer: how the stack rounds an MSS, and a buffer size given the MSS.
     """
 
@@ -136,7 +138,7 @@ class Stack:
         return unwritten > 0 or unsent > 0
 
     def in_force(self, settings: Settings) -> Settings:
-        """Return the settings after the stack's rounding. Settings that are already rounded do not change."""
+        """Return the settings after the stack's rounding. Rounding them again changes nothing."""
         mss = self.round_mss(settings.mss_bytes, settings.mss_bytes)
         send, receive = (self.round_buffer(size, mss) for size in (settings.send_buffer_bytes, settings.receive_buffer_bytes))
         return replace(settings, mss_bytes=mss, send_buffer_bytes=send, receive_buffer_bytes=receive)
@@ -144,13 +146,13 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Deadlock:
-    """Whether a stream can deadlock: the sender waits until it has `hold_bytes` to send, and the receiver waits for `ack_bytes`.
+    """Whether a stream can deadlock: the sender waits until `hold_bytes` are queued, and the receiver waits until `ack_bytes` arrive.
 
     Attributes:
-        hold_bytes: H: this many queued bytes are always sent, in spite of Nagle's algorithm.
-        ack_bytes: A: received bytes that trigger an immediate ACK.
-        send_buffer_bytes: S: the send buffer.
-        unused_bytes: maximum number of bytes of S that may stay free while a write is blocked.
+        hold_bytes: number of queued bytes that are always sent, despite Nagle's algorithm.
+        ack_bytes: number of received bytes that trigger an immediate ACK.
+        send_buffer_bytes: size of the send buffer.
+        unused_bytes: maximum number of free bytes in the send buffer while a write is blocked.
         locks: True if the rules predict a deadlock for a stream that begins on an idle connection.
     """
 
@@ -162,22 +164,28 @@ class Deadlock:
 
     @property
     def needed_bytes(self) -> int:
-        """H + A. With a smaller send buffer, a stream can deadlock with writes of any size."""
+        """The sum of `hold_bytes` and `ack_bytes`.
+
+        If the send buffer is smaller, a stream can deadlock, whatever the size of its writes.
+        """
         return self.hold_bytes + self.ack_bytes
 
     @property
     def possible(self) -> bool:
-        """True if S < H + A, or if a stream of these writes deadlocks although part of S is free."""
+        """True if the send buffer is smaller than `needed_bytes`, or if this stream deadlocks although the send buffer has free space."""
         return self.send_buffer_bytes < self.needed_bytes or self.locks
 
     @property
     def possible_if_unused(self) -> bool:
-        """True if S < H + A + the bytes of S that writes may not fill. With a larger send buffer, no deadlock is possible."""
+        """True if the send buffer is smaller than `needed_bytes` plus the bytes that writes can leave free.
+
+        Otherwise, no deadlock is possible.
+        """
         return self.send_buffer_bytes < self.needed_bytes + self.unused_bytes
 
 
 def deadlock(stack: Stack, settings: Settings) -> Deadlock | None:
-    """Return the condition for a deadlock; None for a stack whose blocked sender pushes delayed data (Linux)."""
+    """Return the condition for a deadlock; None for a stack that pushes delayed data when a write blocks (Linux)."""
     if stack.ack_percent is None:
         return None
     used = stack.in_force(settings)
@@ -195,7 +203,7 @@ def _piece_bytes(settings: Settings) -> int:
 
 
 def predicted_ranges(stack: Stack, settings: Settings, first: int = 1, last: int = LARGEST_BYTES) -> tuple[Range, ...]:
-    """Return the ranges of message sizes from `first` to `last` bytes that stall, exact to the byte and in ascending order.
+    """Return the ranges of message sizes from `first` to `last` bytes that stall, in ascending order.
 
     Raises:
         ValueError: a message of `last` bytes would have more than `MAX_PIECES` pieces.
@@ -223,10 +231,10 @@ def stalled_share(ranges: tuple[Range, ...], first: int = 1, last: int = LARGEST
 def _bsd(
     settings: Settings, size: Bytes, acks_come: Acks, stack: Stack, piece: Callable[[Settings, Bytes, Bytes], Bytes | None]
 ) -> tuple[Bytes, Bytes]:
-    """Send a message from one host with a BSD stack to another (`sosend`, `tcp_output`). Return the unwritten and the unsent bytes.
+    """Send a message between two hosts with a BSD stack (`sosend`, `tcp_output`). Return the unwritten and the unsent bytes.
 
-    The application writes the message in one call, or in calls of `copy_bytes` if the stack's own pieces are larger. The size of a call
-    matters, because `sosend` decides by the bytes of the call that remain to be copied.
+    The application writes the message in one call. If the stack's own pieces are larger than `copy_bytes`, the application writes in calls
+    of `copy_bytes` instead. The size of a call matters, because `sosend` considers how many bytes of the call remain to be copied.
     """
     full, window = settings.mss_bytes, settings.receive_buffer_bytes
     ack_at = ack_bytes(full, window, stack.ack_percent or 0)
@@ -239,7 +247,7 @@ def _bsd(
 
     def output() -> None:
         nonlocal queued, in_flight, unacked
-        idle = in_flight == 0  # evaluated once per call, so that the small last segment of a burst is sent with the burst
+        idle = in_flight == 0  # evaluated before the loop, so that a burst ends with its small last segment
         while queued > 0:
             length = min(queued, full, window - in_flight)
             may_leave = length == full or ((idle or settings.nodelay) and length == queued) or length >= window // 2
@@ -275,7 +283,7 @@ def _sunos_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
 
 
 def _bsd44_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
-    """Return the bytes that `sosend` of 4.4BSD copies in one pass; None if it blocks, because less than a cluster is free."""
+    """Return the bytes that `sosend` of 4.4BSD copies in one pass; None if it blocks because less than a cluster is free."""
     if space <= 0 or (space < left and space < BSD44_CLUSTER_BYTES):
         return None
     if left >= BSD44_MIN_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
@@ -288,9 +296,9 @@ def _sunos(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Byt
 
 
 def _sunos_unused(settings: Settings) -> int:
-    """Return the maximum number of bytes that stay free while a call is blocked.
+    """Return the maximum number of free bytes while a call is blocked.
 
-    A call with a cluster or more to write waits until a cluster is free.
+    A call that still has a cluster to write waits for a free cluster.
     """
     return CLUSTER_BYTES - 1 if settings.copy_bytes >= CLUSTER_BYTES else 0
 
@@ -300,9 +308,9 @@ def _bsd44(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Byt
 
 
 def _bsd44_unused(settings: Settings) -> int:
-    """Return the maximum number of bytes that stay free while a call is blocked.
+    """Return the maximum number of free bytes while a call is blocked.
 
-    A blocked call waits for the low-water mark (`sb_lowat`): a cluster or the whole buffer.
+    A blocked call waits for the low-water mark (`sb_lowat`), which is a cluster or the whole buffer.
     """
     return min(BSD44_CLUSTER_BYTES, settings.copy_bytes, settings.send_buffer_bytes) - 1
 
@@ -310,9 +318,10 @@ def _bsd44_unused(settings: Settings) -> int:
 class _Linux:
     """Writes of `copy_bytes` under Minshall's rule. The receiver sends an ACK when more than one full segment is unacknowledged.
 
-    The receiver sends the ACK when its application has read, or when the next segment arrives. So the ACK covers a burst's last full
-    segment, and possibly the small segment after it. If the ACK does not cover the small segment, the delayed-ACK timer acknowledges it.
-    The model assumes that the receiver has received full segments, has sent its first quick ACKs, and answers, so a read alone triggers no
+    The ACK is sent when the receiving application has read, or when the next segment arrives. So the ACK covers the last full segment of a
+    burst, and possibly the small segment after it. Otherwise, the delayed-ACK timer acknowledges the small segment.
+
+    The model assumes that the receiver has received full segments, has sent its first quick ACKs, and answers. So a read alone triggers no
     ACK. A blocked sender pushes all data, so no small segment waits in a full send buffer.
     """
 
@@ -326,7 +335,7 @@ class _Linux:
         self.acks: list[Bytes] = []
 
     def write(self, count: Bytes) -> None:
-        """Queue the bytes of one write, and send the segments that may be sent."""
+        """Queue the bytes of one write, and send the segments that the rules allow."""
         self.queued += count
         self._output()
 
@@ -412,4 +421,4 @@ STACKS = {
         ),
     )
 }
-"""Key → stack."""
+"""Stacks by their key."""

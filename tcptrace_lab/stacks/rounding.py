@@ -7,20 +7,20 @@ BSD44_CLUSTER_BYTES = 2048
 
 
 def same(size_bytes: int, _mss_bytes: int) -> int:
-    """No rounding."""
+    """Return the size unchanged."""
     return size_bytes
 
 
 def clusters(size_bytes: int, _mss_bytes: int) -> int:
-    """4.4BSD: an MSS larger than a cluster is rounded down to whole clusters (`tcp_mss`)."""
+    """Round an MSS larger than a cluster down to whole clusters (4.4BSD, `tcp_mss`)."""
     return size_bytes if size_bytes < BSD44_CLUSTER_BYTES else size_bytes // BSD44_CLUSTER_BYTES * BSD44_CLUSTER_BYTES
 
 
 def segments_up(size_bytes: int, mss_bytes: int) -> int:
-    """4.4BSD: a buffer of a segment or more is rounded up to whole segments (`tcp_mss`)."""
+    """Round a buffer of at least one segment up to whole segments (4.4BSD, `tcp_mss`)."""
     return size_bytes if size_bytes < mss_bytes else -(-size_bytes // mss_bytes) * mss_bytes
 
 
 def segments_down(size_bytes: int, mss_bytes: int) -> int:
-    """IRIX 6.2: a buffer of a segment or more is rounded down to whole segments (observed by Law, 1998)."""
+    """Round a buffer of at least one segment down to whole segments (IRIX 6.2, observed by Law, 1998)."""
     return size_bytes if size_bytes < mss_bytes else size_bytes // mss_bytes * mss_bytes

@@ -1,4 +1,4 @@
-"""Simulates one connection between two hosts and returns its packets."""
+"""Simulates one connection between two hosts, and returns its packets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MAX_PACKETS = 2_000_000
-"""Maximum number of packets of one run. This many packets take about 1 GB of memory and more than a minute."""
+"""Maximum number of packets of one run. So many packets take about 1 GB of memory, and more than a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,7 @@ class Side:
     done: bool
 
     def spans(self, start: str, end: str) -> list[int]:
-        """Return the nanoseconds from each mark named `start` to the next mark named `end`.
-
-        If several starts precede an end, only the last of them counts.
-        """
+        """Return the nanoseconds from marks named `start` to the next mark named `end`. After several starts, only the last one counts."""
         found: list[int] = []
         since: int | None = None
         for name, at_ns in self.marks:
@@ -72,7 +69,7 @@ class Run:
 
     Attributes:
         packets: all packets, in the order in which the hosts sent them.
-        truth: the model's ledger: contiguous intervals, by direction and time; empty if it was not requested.
+        truth: the model's ledger, as contiguous intervals by direction and time; empty if it was not requested.
         client, server: what each host did.
         end_ns: time of the last event.
     """

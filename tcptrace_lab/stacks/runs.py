@@ -1,8 +1,8 @@
-"""Evaluates a rule for every message size in few runs. Each run also finds the range of sizes with the same result.
+"""Evaluates a rule for every message size in a few runs. Each run also finds for which other sizes its result is valid.
 
-A stack model only compares amounts of bytes. Each amount is linear in the message size, `constant + slope × size`, as long as every
-comparison has the same result. `Amount` records the range of sizes for which every comparison has the same result. The next run starts with
-the first size after this range. So 65,536 sizes take a few hundred runs, and the result is exact for each size.
+A stack model only compares amounts of bytes. As long as every comparison has the same result, each amount depends linearly on the message
+size: `constant + slope × size`. `Amount` records for which sizes this holds. The next run starts with the first size after this range. So a
+few hundred runs give the exact result of each of 65,536 sizes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Sizes:
 class Amount:
     """A number of bytes that depends linearly on the message size.
 
-    Comparing two amounts narrows the range of sizes to those for which the comparison has the same result.
+    Comparing two amounts narrows the range of sizes. It keeps the sizes for which the comparison has the same result.
     """
 
     __slots__ = ("_sizes", "_slope", "value")
@@ -113,14 +113,14 @@ class Amount:
 
 
 def runs(outcome: Callable[[Amount], Outcome], first: int, last: int) -> Iterator[tuple[int, int, Outcome]]:
-    """Yield the outcome of each size from `first` to `last`: ascending `(from, to, outcome)`.
+    """Yield ranges of sizes between `first` and `last` with their outcome: `(from, to, outcome)`, in ascending order.
 
     Adjacent ranges with equal outcomes are joined.
 
     Args:
-        outcome: function of the size, which it may only add, subtract and compare.
+        outcome: function of the size. It can add, subtract and compare the size, nothing else.
         first: smallest size, in bytes.
-        last: largest size, in bytes; if it is less than `first`, the result is empty.
+        last: largest size, in bytes. If it is less than `first`, the result is empty.
     """
     begun: tuple[int, Outcome] | None = None
     at = first

@@ -47,14 +47,14 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Wait until a given time of the run. If this time has passed, do not wait."""
+    """Wait until a given time of the run. There is no wait if this time has passed."""
 
     at_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Wait until all written bytes are sent, or, with `acknowledged`, until the peer has acknowledged them."""
+    """Wait until all written bytes are sent. With `acknowledged`, wait until the peer has acknowledged them."""
 
     acknowledged: bool = False
 
@@ -92,14 +92,15 @@ Step: TypeAlias = "Write | Read | Think | WaitUntil | Flush | Set | Mark | Repea
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Processor time that a host's operations take, in nanoseconds, or in nanoseconds per 1,024 bytes (`_per_kib`). The defaults are 0.
+    """Processor time of a host's operations, in nanoseconds, or in nanoseconds per 1,024 bytes (`_per_kib`). The defaults are 0.
 
     Attributes:
         write_call_ns, read_call_ns: one call, without copying.
-        copy_in_ns_per_kib, copy_out_ns_per_kib: copying from the application to the socket buffer, and back.
+        copy_in_ns_per_kib: copying from the application to the socket buffer.
+        copy_out_ns_per_kib: copying from the socket buffer to the application.
         buffer_ns: each buffer (mbuf) that a write fills.
-        wakeup_ns: from the interrupt that wakes an application until it runs.
-        data_out_ns, data_out_ns_per_kib: sending a segment with data: protocol, checksum, driver.
+        wakeup_ns: from the interrupt that wakes an application until the application runs.
+        data_out_ns, data_out_ns_per_kib: sending a segment with data: protocol, checksum and driver.
         ack_out_ns: sending a segment without data.
         data_in_ns, data_in_ns_per_kib: receiving a segment with data.
         ack_in_ns: receiving a segment without data.
@@ -129,11 +130,11 @@ class Host:
 
     Attributes:
         stack: the TCP implementation.
-        send_buffer_bytes, receive_buffer_bytes: as the application requests them; 0: the stack's default.
+        send_buffer_bytes, receive_buffer_bytes: sizes that the application requests; 0: the stack's default.
         no_delay, cork, quick_ack: socket options at the start.
         costs: processor time per operation.
-        phase_ns: time of the first tick of its periodic timers (200 ms, 500 ms, jiffies).
-        program: what the application does once connected; it closes at the end.
+        phase_ns: time of the first tick of the host's periodic timers (200 ms, 500 ms, jiffies).
+        program: what the application does after connecting. The application closes at the end of the program.
     """
 
     stack: Stack
@@ -154,8 +155,8 @@ class Setting:
     Attributes:
         client, server: the hosts; the client connects.
         forward, backward: the path from the client to the server, and from the server to the client.
-        mss_bytes: MSS that both SYNs announce. It follows from the path's MTU, and includes the TCP options.
-        no_slow_start: the congestion window does not limit the sender before the first loss, as on a long-lived connection.
+        mss_bytes: MSS that both SYNs announce. It follows from the path's MTU, without subtracting TCP options.
+        no_slow_start: True if the congestion window does not limit the sender before the first loss, as on a long-lived connection.
         until_ns: time limit of the run.
     """
 

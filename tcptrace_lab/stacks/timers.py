@@ -1,8 +1,8 @@
 """Timers of an endpoint: delayed ACK, retransmission, persist (window probe).
 
-BSD's timers use ticks that are common to the whole host: `tcp_fasttimo` every 200 ms and `tcp_slowtimo` every 500 ms, with the first tick
-at the host's `phase_ns`. Timers of other stacks are started by an event of their connection. If a timer is postponed, its scheduled event
-stays in the heap. When this event runs, it checks whether the timer is due.
+BSD's timers use ticks, which all connections of a host share: `tcp_fasttimo` every 200 ms and `tcp_slowtimo` every 500 ms. The first tick
+is at the host's `phase_ns`. In other stacks, an event of the connection starts the timer. The scheduled event of a postponed timer stays in
+the heap. When this event runs, it checks whether the timer is due.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEARTBEAT_NS = 200 * NS_PER_MS
 """Period of BSD's `tcp_fasttimo`."""
 
 MAX_BACKOFF = 12
-"""Maximum number of doublings of a timer (`TCP_MAXRXTSHIFT`). The stack's maximum timeout is reached earlier."""
+"""Maximum number of doublings of a timer (`TCP_MAXRXTSHIFT`). The timer reaches the stack's maximum timeout before that."""
 
 
 def next_beat(after_ns: int, period_ns: int, phase_ns: int) -> int:
@@ -90,11 +90,11 @@ class Timers:
         return min(max(self.srtt_ns + 4 * self.rtt_var_ns, stack.min_rto_ns), stack.max_rto_ns)
 
     def sent(self, seq: int, *, again: bool) -> None:
-        """Start an RTT measurement and the retransmission timer for a segment, if they are not running.
+        """Start an RTT measurement and the retransmission timer, unless they are already running.
 
         Args:
             seq: first sequence number of the segment.
-            again: the segment is a retransmission, which cancels the RTT measurement (Karn's algorithm).
+            again: True if the segment is a retransmission. It cancels the RTT measurement (Karn's algorithm).
         """
         if again:
             self._timed_seq = None
@@ -132,16 +132,16 @@ class Timers:
         self._wake_for_rto()
 
     def _wake_for_rto(self) -> None:
-        """Schedule an event for the timer's expiry. If an earlier event is already scheduled, that event checks the timer instead."""
+        """Schedule an event at which the timer expires. If an earlier event is scheduled, that event checks the timer."""
         due_ns = self._rto_due_ns
         if due_ns is not None and (self._rto_event_ns is None or self._rto_event_ns > due_ns):
             self._rto_event_ns = due_ns
             self._tcp.clock.at(due_ns, self._rto, due_ns)
 
     def _due_ns(self, wait_ns: int) -> int:
-        """Return when a timer of `wait_ns` expires.
+        """Return the time at which a timer of `wait_ns` expires.
 
-        A timer with ticks counts whole ticks. The first tick may follow at once (`tcp_slowtimo`).
+        A timer with ticks counts whole ticks, and the first tick can come immediately (`tcp_slowtimo`).
         """
         tcp = self._tcp
         due_ns, tick_ns = tcp.clock.now_ns + wait_ns, tcp.stack.tick_ns
@@ -171,16 +171,16 @@ class Timers:
     # Window probe
 
     def persist(self) -> None:
-        """Start the persist timer if nothing is in flight. In this case, no ACK will release the queued data."""
+        """Start the persist timer if nothing is in flight, because then no ACK will release the queued data."""
         tcp = self._tcp
         if self._persist_due_ns is None and tcp.snd_max == tcp.snd_una:
             self._persists = 0
             self._set_persist()
 
     def _set_persist(self) -> None:
-        """Set the persist timer.
+        """Set the persist timer. Each interval between window probes is twice as long as the previous one, within the stack's bounds.
 
-        Each interval between window probes is twice the previous one, within bounds (`tcp_setpersist`, `tcp_probe0_when`).
+        Sources: `tcp_setpersist`, `tcp_probe0_when`.
         """
         tcp, stack = self._tcp, self._tcp.stack
         wait_ns = min(max(self.rto_ns() << self._persists, stack.min_persist_ns), stack.max_persist_ns)
@@ -192,7 +192,7 @@ class Timers:
         if self._persist_due_ns != due_ns:
             return
         tcp = self._tcp
-        self._set_persist()  # repeats until data is sent that advances SND.NXT
+        self._set_persist()  # repeats until TCP sends data that advances SND.NXT
         tcp.force = True
         tcp.output()
         tcp.force = False

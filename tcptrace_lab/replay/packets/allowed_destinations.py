@@ -1,4 +1,4 @@
-"""Allows frames only on interfaces inside this machine, and only to its own addresses or to networks that the user allows."""
+"""Checks where frames can go: only to interfaces inside this machine, its own addresses, and networks that the user allows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ ARPHRD_ETHER, ARPHRD_LOOPBACK, ARPHRD_NONE = 1, 772, 0xFFFE  # linux/if_arp.h
 SIOCETHTOOL, ETHTOOL_GDRVINFO = 0x8946, 3  # linux/sockios.h, linux/ethtool.h
 SIOCGIFHWADDR, SIOCGIFMTU = 0x8927, 0x8921  # linux/sockios.h
 VIRTUAL_DRIVERS: Final = frozenset({"veth", "tun", "dummy"})
-"""Drivers whose interfaces do not lead to a physical network by themselves. TAP interfaces use the driver `tun`, too."""
+"""Drivers of interfaces that do not lead to a physical network by themselves. TAP interfaces use the driver `tun`, too."""
 
 
 def checked(name: str, *, any_interface: bool) -> tuple[int, int]:
-    """Check that frames may be sent on an interface. Return its hardware type (ARPHRD_) and MTU.
+    """Check that frames can be sent on an interface. Return its hardware type (ARPHRD_) and MTU.
 
     Raises:
-        UsageError: the interface does not exist, takes neither Ethernet frames nor IP packets, or may leave this machine
-            (accepted with `any_interface`).
+        UsageError: the interface does not exist, or accepts neither Ethernet frames nor IP packets. If `any_interface` is False, the error
+            is also raised for an interface that possibly leads out of this machine.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         request = struct.pack("16s24x", name.encode()[:15])
@@ -50,7 +50,7 @@ def checked(name: str, *, any_interface: bool) -> tuple[int, int]:
 
 
 def _driver(asking: socket.socket, name: str) -> str:
-    """Return the driver's name as in `ethtool -i`, or the link kind of a dummy interface; empty if the kernel returns none."""
+    """Return the driver's name as in `ethtool -i`; for a dummy interface its link kind; empty if the kernel returns nothing."""
     info = bytearray(struct.pack("=I", ETHTOOL_GDRVINFO).ljust(196, b"\0"))
     import ctypes  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Selects frames of a capture and rewrites them. Frames are processed one at a time, so that only one frame is in memory."""
+"""Selects frames of a capture, and rewrites them. Only one frame at a time is in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ETHERNET, RAW, RAW_BSD, IPV4, IPV6, NULL, LOOP, SLL, SLL2 = 1, 101, 12, 228, 229, 0, 108, 113, 276
 HEADER_BYTES: Final = {ETHERNET: 0, RAW: 0, RAW_BSD: 0, IPV4: 0, IPV6: 0, NULL: 4, LOOP: 4, SLL: 16, SLL2: 20}
-"""Link type that can be sent → length of its header, which is removed. Ethernet headers are kept."""
+"""Size in bytes of the link header that is removed, for each link type that can be sent. Ethernet headers are kept."""
 
 LINK_TYPE_BITS: Final = 0xFFFF
 """Mask of the link type in the pcap header's link type field. The upper bits describe the FCS (draft-ietf-opsawg-pcap, section 4)."""
@@ -32,8 +32,8 @@ class Rewrite:
         source_mac, destination_mac: new MAC addresses.
         addresses: old IP address → new one.
         ports: old TCP or UDP port → new one.
-        checksums: recompute checksums. Checksums are also recomputed if IP or a higher layer is changed.
-        mtu_bytes: shorten longer packets by cutting the end of their payload; 0: no limit.
+        checksums: recompute all checksums. Without this option, they are recomputed only if IP or a higher layer changes.
+        mtu_bytes: cut the payload of longer packets at the end; 0: no limit.
     """
 
     source_mac: str = ""
@@ -90,7 +90,7 @@ def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> It
 
 
 def _read(path: str, plain: str) -> Iterator[Frame]:
-    """Yield all frames of the uncompressed file `plain`. Error messages call this file `path`."""
+    """Yield all frames of the uncompressed file `plain`. Error messages show the name `path` instead."""
     from dpkt.dpkt import UnpackError  # noqa: PLC0415
     from dpkt.pcap import UniversalReader  # noqa: PLC0415
 
@@ -129,7 +129,7 @@ def _numbers(path: str, display_filter: str) -> Iterator[int]:
 
 
 def _complaint(words: str) -> str:
-    """Return tshark's error message about a filter, without the warning about root and the lines that point to the error."""
+    """Return the line of tshark's output that says what is wrong with a filter."""
     lines = [line.removeprefix("tshark: ").strip() for line in words.splitlines() if not line.startswith((" ", "Running as user"))]
     return "tshark says: " + (next((line for line in lines if line), "nothing"))[:200]
 
@@ -149,7 +149,7 @@ def destination(packet: bytes) -> bytes:
 
 
 def rewritten(frame: Frame, rewrite: Rewrite, *, ethernet: bool) -> bytes:
-    """Return the bytes to send on an interface: an Ethernet frame, or an IP packet if `ethernet` is False.
+    """Return the bytes to send. With `ethernet`, they form an Ethernet frame, otherwise an IP packet.
 
     Raises:
         CaptureInsufficient: a packet to rewrite is truncated, or the frame has no IP packet where one is needed.

@@ -12,15 +12,21 @@ from tcptrace_lab.text.numbers import NS_PER_S
 from tcptrace_lab.text.quantities import rate_bps
 
 MIN_SPIN_NS: Final = 60_000
-"""Minimum busy-wait before a frame is due. The busy-wait is needed because waking from a sleep takes about 50 µs (measured)."""
+"""Minimum busy-wait before a frame is due, because waking from a sleep takes about 50 µs (measured)."""
 
 MAX_SPIN_NS: Final = 1_000_000
-"""Maximum busy-wait before a frame is due, used if there is enough time. One sleep in 100 ends 0.2 ms late, and one in 1,000 ends
-1.1 ms late (measured on Linux 6.18 in a virtual machine without kernel preemption, where a waking task waits for other kernel work)."""
+"""Maximum busy-wait before a frame is due.
+
+One sleep in 100 ends 0.2 ms late, and one in 1,000 ends 1.1 ms late. This is measured on Linux 6.18 in a virtual machine without kernel
+preemption, where a waking task waits for other kernel work.
+"""
 
 SPIN_SHARE: Final = 0.5
-"""At most this share of the time to the next frame is spent in busy-wait, so that other processes can run. If a real-time process uses
-95 % or more of the processor, Linux stops it for up to 50 ms (sched_rt_runtime_us, and the fair server that replaced it)."""
+"""The busy-wait takes at most this share of the time to the next frame, so that other processes can run.
+
+Linux stops a real-time process for up to 50 ms if it uses 95 % or more of the processor (sched_rt_runtime_us, and the fair server that
+replaced it).
+"""
 
 BITS_PER_BYTE: Final = 8
 

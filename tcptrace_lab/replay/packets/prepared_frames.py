@@ -1,7 +1,7 @@
 """Prepares frames for sending: reads, checks and rewrites them once, stores them in a temporary file, and maps this file into memory.
 
-So no capture is read or rewritten during sending, repetitions need no preparation, and a large capture takes disk space (`TMPDIR`) instead
-of memory. The temporary files have no directory entry, so the kernel removes them however the process ends.
+During sending, no capture is read and no frame is rewritten. Repetitions need no further preparation. A large capture takes disk space
+(`TMPDIR`) instead of memory. The temporary files have no directory entry, so the kernel removes them however the process ends.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Ready:
 
 
 def timed(prepared: Iterable[tuple[int, bytes]], pace: Pace) -> Iterator[tuple[int, int, bytes]]:
-    """Yield for each frame: (due time in ns after the first frame, offset in bytes, the frame's bytes).
+    """Yield three values for each frame: due time in ns after the first frame, offset of the frame in bytes, and the frame's bytes.
 
     Args:
-        prepared: (capture timestamp in ns, bytes) of each frame.
-        pace: how frames are spaced. If timestamps run backwards, frames keep their order.
+        prepared: capture timestamp (ns) and bytes of each frame. Frames keep their order, even if timestamps run backwards.
+        pace: how frames are spaced.
     """
     first = octets = due_ns = 0
     for count, (ts_ns, data) in enumerate(prepared):
@@ -98,7 +98,7 @@ def _no_room(error: OSError) -> OutputUnwritable:
 
 
 def _mapped(file: IO[bytes]) -> mmap.mmap | bytes:
-    """Return a file's content as a memory map, which exists as long as it is used."""
+    """Return a file's content as a memory map. The map stays valid while it is in use."""
     try:
         file.flush()
     except OSError as error:

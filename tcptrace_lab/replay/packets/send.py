@@ -28,14 +28,13 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 2
 ETHERNET_BYTES: Final = 14
 MAX_LATENESSES: Final = 1_000_000
-"""At most this many delays are stored for the percentiles. A longer replay stores the delays of its first frames."""
+"""Maximum number of delays that are stored for the percentiles. A longer replay stores the delays of its first frames."""
 
 MAX_OF_PACED: Final = 64
-"""Maximum number of frames per system call in a timed replay. Frames that are due are sent together; the kernel needs about 0.1 ms for 64
-frames."""
+"""Maximum number of frames per system call in a timed replay. The kernel needs about 0.1 ms for 64 frames."""
 
 LEAD_NS: Final = 5_000_000
-"""Time from the start of a replay to its first frame. Without this lead time, the first frame would be late."""
+"""Time between the start of a replay and its first frame. Without it, the first frame would be late."""
 
 SEND_BUFFER_BYTES: Final = 4 << 20
 
@@ -75,8 +74,8 @@ class Sent:
         frames, octets: frames and bytes that the kernel accepted.
         refused: frames that the kernel refused (ENOBUFS, too long).
         took_ns: time from the first frame to the last.
-        late_ns: upper bound of each frame's delay: the time from its due time to the return of its system call.
-        counted: packets that the interface sent and dropped. The values are from the interface's counters, which include other traffic.
+        late_ns: upper bound of each frame's delay. It ends when the frame's system call returns.
+        counted: packets that the interface sent, and packets that it dropped. The interface's counters include other traffic.
     """
 
     frames: int = 0
@@ -104,7 +103,7 @@ class Sent:
 
 
 def planned(frames: int, octets: int, duration_ns: int, loops: int) -> dict[str, Any]:
-    """Return the JSON document of a dry run: what each of the `loops` repetitions would send, and how long it would take."""
+    """Return the JSON document of a dry run: frames, bytes and duration of each of the `loops` repetitions."""
     counts = {"frames": frames, "bytes": octets, "duration_s": duration_ns / NS_PER_S, "loops": loops}
     return {"schema_version": SCHEMA_VERSION, "dry_run": True, **counts}
 
@@ -169,7 +168,7 @@ def send(plan: Plan) -> Sent:
     """Send the frames. All frames are checked before the first frame is sent. If any frame is refused, nothing is sent.
 
     Raises:
-        LabFailed: the right to raw sockets is missing, or the interface is down. The errors of `check` are raised too.
+        LabFailed: the right to raw sockets is missing, or the interface is down. The errors of `check` are raised as well.
         OutputUnwritable: no disk space to prepare the frames.
     """
     done = Sent()
@@ -199,7 +198,7 @@ def _opened(interface: str) -> socket.socket:
 
 
 REFUSALS: Final = frozenset({errno.EINVAL, errno.EMSGSIZE, errno.ENOBUFS})
-"""Errors about a single frame: it is shorter than the link header, longer than the MTU, or there is no buffer space."""
+"""Errors that concern a single frame: it is shorter than the link header or longer than the MTU, or there is no buffer space."""
 
 
 @dataclass(slots=True)
@@ -207,10 +206,11 @@ class _Sending:
     """Sends prepared frames and updates the result.
 
     Attributes:
-        frames: all frames. `burst` contains the loaded frames.
+        frames: all frames.
+        burst: the frames that are loaded for the next system calls.
         fd: file descriptor of the socket.
         done: the result.
-        at_once: True if frames have no due times.
+        at_once: True if frames are sent without waiting for their due times.
     """
 
     frames: Ready
@@ -240,9 +240,9 @@ class _Sending:
         return ended_ns
 
     def _sent(self, due_ns: list[int], at: int, behind: int, size: int) -> int:
-        """Send the loaded frames from position `at` on.
+        """Send the loaded frames, beginning at position `at`. Return how many frames are dealt with.
 
-        Return how many frames the kernel accepted. If it refused the first frame (`size` bytes), return 1.
+        The kernel can refuse the first of these frames, which has `size` bytes. Then only this frame is dealt with, and the result is 1.
         """
         try:
             taken = self.burst.send(self.fd, at, behind)

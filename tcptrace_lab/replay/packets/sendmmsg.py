@@ -40,7 +40,7 @@ _libc.sendmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.
 
 
 class Burst:
-    """Up to `MOST` frames that are loaded together, and sent in any number of calls."""
+    """Up to `MOST` frames. They are loaded together, and can be sent in several calls."""
 
     def __init__(self, frames: Ready) -> None:
         self._frames = frames
@@ -58,7 +58,7 @@ class Burst:
         self._vectors[: last - first, 1] = self._frames.size[first:last]
 
     def send(self, fd: int, first: int, last: int) -> int:
-        """Send the loaded frames at positions `first` to `last` - 1. Return how many the kernel accepted, at least 1.
+        """Send the loaded frames at positions `first` to `last` - 1. Return how many frames the kernel accepted, at least 1.
 
         Raises:
             OSError: the kernel refused the first of these frames.

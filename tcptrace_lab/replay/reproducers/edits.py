@@ -1,7 +1,7 @@
-"""Reduces a schedule: removes or shrinks steps, and adjusts the peer's reads to the remaining writes.
+"""Reduces a schedule: removes or shrinks steps, and adapts the reads of the other end to the remaining writes.
 
-A step is identified by its place: the end, and the index in the end's only task. Reads of a given size cannot be edited, because they
-follow from the peer's writes. So the reads and writes of an edited schedule always match.
+A place identifies a step: the end, and the step's index in the only task of this end. Reads of a given size cannot be edited. They follow
+from the peer's writes, so reads and writes of an edited schedule always match.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Action, Schedule, Task
 
 Place: TypeAlias = "tuple[bool, int]"
-"""Place of a step: whether the client performs it, and its index in the client's or server's task."""
+"""Place of a step: True for the client or False for the server, and the step's index in the task of this end."""
 
 
 def edited(schedule: Schedule, changed: Mapping[Place, Action | None]) -> Schedule:
@@ -26,8 +26,7 @@ def edited(schedule: Schedule, changed: Mapping[Place, Action | None]) -> Schedu
 
     Args:
         schedule: a schedule whose ends take turns.
-        changed: place → new step, or None to remove it. A write may only be replaced by a smaller write, which lacks the last bytes of the
-            original write.
+        changed: place → new step; None removes the step. Only a smaller write can replace a write. It lacks the last bytes of the original.
     """
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     kept = {side: _Kept(task, side, changed) for side, task in tasks.items()}
@@ -39,7 +38,10 @@ def edited(schedule: Schedule, changed: Mapping[Place, Action | None]) -> Schedu
 
 
 def places(schedule: Schedule) -> list[Place]:
-    """Return the places of all editable steps, in order of execution. A read of a given size runs when the peer has written its bytes."""
+    """Return the places of all editable steps, in order of execution.
+
+    A read of a given size is executed when the peer has written the bytes for it.
+    """
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     at, wrote, has_read = {True: 0, False: 0}, {True: 0, False: 0}, {True: 0, False: 0}
     found: list[Place] = []
@@ -68,7 +70,7 @@ def step_at(schedule: Schedule, place: Place) -> Action:
 
 
 class _Kept:
-    """Maps byte offsets in one direction of the original schedule to offsets in the edited schedule."""
+    """Converts byte offsets in one direction of the original schedule to offsets in the edited schedule."""
 
     def __init__(self, task: Task, side: bool, changed: Mapping[Place, Action | None]) -> None:  # noqa: FBT001  (part of a Place)
         self._starts: list[int] = []
@@ -86,7 +88,7 @@ class _Kept:
             start, before = start + step.size_bytes, before + size
 
     def below(self, offset: int) -> int:
-        """Return how many of the bytes before an offset of the original schedule are still written in the edited schedule."""
+        """Return how many bytes before an offset of the original schedule the edited schedule still writes."""
         at = bisect_right(self._starts, offset) - 1
         return self._before[at] + min(self._sizes[at], offset - self._starts[at]) if at >= 0 else 0
 

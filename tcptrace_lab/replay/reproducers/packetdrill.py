@@ -2,17 +2,17 @@
 
 The kernel under test is the sender that waits. The script plays the peer and the path.
 
-All times in the script come from a simulation of the schedule: each call of the application, each segment that the kernel must send, and
-each segment that arrives. The script ends when all data of the sender is acknowledged. The model and Linux differ in some behaviour that is
-irrelevant to the stall. The script avoids this behaviour:
+A simulation of the schedule gives all times in the script: calls of the application, segments that the kernel must send, and segments that
+arrive. The script ends when all data of the sender is acknowledged. Model and Linux differ in some behaviour that does not affect the
+stall. The script avoids such behaviour as follows:
 
-- The path has an RTT of at least 10 ms, so it is clear which segment answers which.
+- The path has an RTT of at least 10 ms, so it is clear which segment is a reply to which.
 - Segments carry no timestamps. The interface takes one segment at a time, because Linux sets PSH on the last segment of a larger packet.
-- Congestion control is Reno, as in the model (CUBIC leaves slow start if ACKs are late). Autocorking is off, so a small write does not wait
-  for the interface.
-- Each call is at most one segment long, so PSH is set where a call ends. Otherwise Linux would also set PSH when half of the peer's window
-  is written.
-- The other end's application pauses for at most `MAX_PAUSE_NS`; after a longer pause Linux would probe the window.
+- Congestion control is Reno, as in the model, because CUBIC leaves slow start if ACKs are late. Autocorking is off, so a small write does
+  not wait for the interface.
+- Each call is at most one segment long, so PSH is set where a call ends. In a longer call, Linux also sets PSH when half of the peer's
+  window is written.
+- The other end's application pauses for at most `MAX_PAUSE_NS`, because Linux would send a window probe during a longer pause.
 - Neither end closes the connection.
 """
 
@@ -50,7 +50,7 @@ USUAL_MTU_BYTES: Final = 1500
 """Default MTU of packetdrill's interface, in bytes."""
 
 LARGEST_MTU_BYTES: Final = 16_384
-"""Largest MTU of the script. With a larger MTU, half of a window is less than a segment, and Linux then behaves differently."""
+"""Largest MTU of the script. With a larger MTU, half of a window is less than a segment, and Linux splits data in another way."""
 
 HEADER_BYTES: Final = 40
 NS_PER_MS: Final = 1e6
@@ -58,29 +58,34 @@ TOLERANCE_US: Final = 8_000
 """Accepted deviation of the kernel's timing: two jiffies of 4 ms (delayed-ACK timers)."""
 
 BEGIN_NS: Final = 100_000_000
-"""Time from the start of the script to the start of the connection. The script runs its commands in this time."""
+"""Time from the start of the script to the start of the connection. The script configures the kernel in this time."""
 
 MAX_PAUSE_NS: Final = 150_000_000
-"""Longest pause of an application. After a longer pause, Linux would probe a closed window: it does so after 200 ms (`TCP_RTO_MIN`) plus
-the RTT."""
+"""Longest pause of an application. Linux probes a closed window after 200 ms (`TCP_RTO_MIN`) plus the RTT."""
 
 UNTOUCHED_NS: Final = 3_600 * 10**9
 """Final pause of both applications, so that no end closes."""
 
 MAX_UNSPLIT_BYTES: Final = 8_192
-"""Calls larger than this are split if the application has a send buffer bound. The value is a quarter of the smallest window, because Linux
-sets PSH when half of the window is written."""
+"""Larger calls are split if the end limits its unacknowledged bytes.
+
+This size is a quarter of the smallest window. Linux sets PSH when half of the window is written.
+"""
 
 SMALL_BYTES: Final = 16_384
-"""If an application writes more than this, the data may not fit the send buffer of a new Linux connection (net.ipv4.tcp_wmem), so the
-script sets SO_SNDBUF."""
+"""If an application writes more bytes than this, the script sets SO_SNDBUF.
+
+The data possibly does not fit the send buffer of a new Linux connection (net.ipv4.tcp_wmem).
+"""
 
 MAX_SENT_BUFFER_BYTES: Final = 212_992
 """SO_SNDBUF that the script sets. The value is the kernel's default limit (net.core.wmem_max)."""
 
 MAX_WRITTEN_BYTES: Final = 131_072
-"""Maximum number of bytes that fit a send buffer of `MAX_SENT_BUFFER_BYTES`, with the kernel's overhead per segment (measured on Linux
-6.18: a larger write blocks)."""
+"""Maximum number of bytes that fit a send buffer of `MAX_SENT_BUFFER_BYTES`.
+
+The kernel charges overhead for each segment. A larger write blocks (measured on Linux 6.18).
+"""
 
 UNSCALED_BYTES: Final = 65_535
 MAX_LINES: Final = 20_000
@@ -88,7 +93,7 @@ MAX_LINES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the script. At equal times, arriving segments come first (`rank`), then calls, then sent segments."""
+    """One line of the script. Lines with equal times are in the order of `rank`: arriving segments, calls, sent segments."""
 
     at_ns: int
     rank: int
@@ -108,8 +113,8 @@ def script(schedule: Schedule, oracle: Oracle, heading: tuple[str, ...], own: Be
         own: the path of the capture.
 
     Raises:
-        CaptureInsufficient: the path has losses, the script would be too long, the data does not fit the send buffer, or the model shows
-            the stall on no path that packetdrill supports.
+        CaptureInsufficient: the path has losses, the script would be too long, or the data does not fit the send buffer. The error is also
+            raised if packetdrill supports no path on which the model shows the stall.
     """
     if schedule.path.loses:
         raise CaptureInsufficient("the model does not repair losses as Linux does (RACK, tail-loss probes)", remedy="--kind python")
@@ -146,7 +151,7 @@ def _seconds(at_ns: int) -> str:
 
 
 def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
-    """Return the schedule on a path that packetdrill supports and that shows the stall."""
+    """Return the schedule on a path that packetdrill supports. On this path, the model must show the stall."""
     client, server = (replace(end, tasks=(tuple(map(_short, end.tasks[0])),)) for end in schedule.ends())
     for path in (schedule.path, own):
         forward, backward = (replace(direction, delay_ns=max(direction.delay_ns, MIN_DELAY_NS)) for direction in path.directions)
@@ -159,7 +164,7 @@ def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
 
 
 def _halved(schedule: Schedule, oracle: Oracle) -> Schedule:
-    """Halve writes and pauses while the stall remains, because the script limits pauses, and a whole call has to fit the send buffer."""
+    """Halve writes and pauses while the stall remains. Pauses are limited in the script, and a whole call must fit the send buffer."""
     while (smaller := next((one for one in halved(schedule) if oracle.shows(one) is not None), None)) is not None:
         schedule = smaller
     return schedule
@@ -205,7 +210,8 @@ def _name(step: Step) -> str:
 def _calls(run: Run, end: End, *, under_test: bool) -> Iterator[tuple[Event, int]]:
     """Yield the application's calls, each with the number of bytes that it writes.
 
-    The time of a write is its start, or the time at which a send buffer bound allows it. The time of a read is the arrival of its data.
+    A write has the time of its start, or the time at which enough bytes are acknowledged for it. A read has the time at which its data
+    arrives.
     """
     marks = (run.client if under_test else run.server).marks
     descriptor = 3 if under_test else 4

@@ -1,7 +1,7 @@
-"""Writes a schedule as a standalone Python script: `standalone.py` with the schedule's data in place of its example.
+"""Writes a schedule as a standalone Python script: `standalone.py` with the data of the schedule instead of an example.
 
-Data is written as ASCII Python literals. Text from outside (such as the capture's name) appears only in one-line comments, with
-nonprintable characters escaped. So no text from a capture can become code.
+The script contains data only as ASCII Python literals. Text from a capture, such as its name, appears only in one-line comments, with
+nonprintable characters escaped. So text from a capture cannot become code.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def program(schedule: Schedule, expected: Expected, remedy: str, heading: Sequen
     Args:
         schedule: what both ends do, and the path.
         expected: expected durations with the stall and without it.
-        remedy: options of the script that remove the stall; empty: none is known.
+        remedy: options of the script that remove the stall; empty: no remedy is known.
         heading: lines of text about the origin of the schedule.
     """
     facts = {
@@ -68,7 +68,7 @@ def _literal(value: object) -> str:
 
 
 def _replaced(text: str, mark: str, lines: Sequence[str]) -> str:
-    """Return the text with new lines between a marker and the next end marker."""
+    """Return the text with `lines` between a marker and the next end marker."""
     before, _, rest = text.partition(f"{mark}\n")
     _, _, after = rest.partition(f"{_END}\n")
     return f"{before}{mark}\n" + "".join(f"{line}\n" for line in lines) + f"{_END}\n{after}"
@@ -79,7 +79,7 @@ def _end(side: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _path(schedule: Schedule) -> dict[str, Any]:
-    """Return the path as the script needs it: IPv4, with the original's MSS."""
+    """Return the path as the script needs it: always IPv4, with the MSS of the original."""
     path = schedule.path
     own = stall_oracle.has_delay(schedule)
     mtu = min(path.mtu_bytes, _LARGEST_MTU) - (IP_TCP_BYTES[path.ipv6] - IP_TCP_BYTES[False])

@@ -1,8 +1,8 @@
 """`replay script`: makes a minimal reproducer of a connection's main stall.
 
-Steps: analyze the capture, select the main stall (`side_by_side.stall`) and its finding, reconstruct the schedule, fit a model that
-reproduces it (`whatif.fit`), and find the smallest schedule that still shows the stall (`shrink`). The output is a Python script
-(`python_script`) or a packetdrill script (`packetdrill`). `prove` verifies the result over real sockets.
+The main stall of the capture (`side_by_side.stall`) and its finding are selected first. Then the schedule is reconstructed, a model is
+fitted that reproduces it (`whatif.fit`), and the smallest schedule is found that still shows the stall (`shrink`). The output is a Python
+script (`python_script`) or a packetdrill script (`packetdrill`). `prove` runs the result over real sockets.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.side_by_side import Figures, Stall
 
 MAX_FRAMES: Final = 10
-"""Maximum number of frames of a finding that the heading names."""
+"""Maximum number of frame numbers in the heading."""
 
 UNSHRUNK: Final = "--whole writes the complete schedule without shrinking it"
 BLOCK_BYTES: Final = 1 << 20
@@ -77,7 +77,7 @@ class Reproducer:
         """The packetdrill script.
 
         Raises:
-            CaptureInsufficient: the schedule was not shrunk, or the model shows the stall on no path that packetdrill supports.
+            CaptureInsufficient: the schedule was not shrunk, or packetdrill supports no path on which the model shows the stall.
         """
         if self.oracle is None:
             raise CaptureInsufficient(
@@ -206,7 +206,7 @@ def _question(
 
 
 def _as_captured(original: Figures, stall_found: Stall, schedule: Schedule) -> Expected:
-    """Return the expected durations without a model: the original's duration, and this duration minus the stall."""
+    """Return the expected durations if no model is fitted: the original's duration, with and without the time of the stall."""
     took_s = original.duration_s
     return Expected(stall_found.seconds, took_s, max(0.0, took_s - stall_found.seconds), 0.0, 0.0, schedule.path.base_rtt_ns / NS_PER_S)
 

@@ -1,16 +1,15 @@
 """Finds the smallest schedule that still shows a stall, by delta debugging.
 
-Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002. A part of the schedule is removed
-if the model still shows the stall without this part (`stall_oracle.Oracle`):
+The method is described in Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002. A part of the
+schedule is removed if the model shows the stall without it, too (`stall_oracle.Oracle`):
 
 1. Remove the end of the transfer.
 2. Replace the path by loopback.
 3. Remove smaller and smaller parts, down to single steps.
-4. Remove socket options, halve sizes and pauses, remove rates and losses of the path. Repeat steps 3 and 4 until the schedule does not
-change.
+4. Remove socket options, halve sizes and pauses, remove rates and losses of the path.
 
-If neither `MAX_RUNS` nor the time limit ended the search early, the result is minimal: the stall disappears if any step is removed, halved,
-or loses an option.
+Steps 3 and 4 are repeated until the schedule does not change. The result is minimal unless `MAX_RUNS` or the time limit ended the search
+early: if one more step or option is removed, or one step is halved, the schedule does not show the stall.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ MAX_S: Final = 60.0
 """Time limit of the search in seconds, for transfers with very many segments."""
 
 MIN_THINK_NS: Final = 1_000_000
-"""Minimum pause after halving. A sleeping process wakes with about this precision."""
+"""A pause is not halved below this time, because a sleeping process wakes with about this precision."""
 
 LOOPBACK_MTU_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Size of a schedule: number of writes, reads and pauses, with their total bytes and time."""
+    """Size of a schedule: numbers of writes, reads and pauses, written bytes, and total time of the pauses."""
 
     writes: int
     written_bytes: int
@@ -68,7 +67,7 @@ class Shrunk:
 
     Attributes:
         schedule: the smallest schedule found.
-        shown: the model's result for it.
+        shown: the model's result for this schedule.
         before, after: size of the complete and of the smallest schedule.
         runs: number of simulations.
         is_minimal: True: nothing more can be removed or halved. False: the search ended early.
@@ -125,7 +124,7 @@ class _Search:
             self._each(_shorter_path)
 
     def _take(self, candidate: Schedule) -> bool:
-        """If a candidate still shows the stall, keep it as the best schedule. Return whether the candidate shows the stall."""
+        """Keep a candidate as the best schedule if it still shows the stall. Return whether it was kept."""
         if self._oracle.runs >= self._last_run or time.monotonic() > self._deadline_s:
             raise _Enough
         shown = None if candidate == self.best else self._oracle.shows(candidate)
@@ -138,9 +137,9 @@ class _Search:
         return self._take(edited(self.best, dict.fromkeys(removed)))
 
     def _shortest_beginning(self) -> None:
-        """Try the first 1, 2, 4, … steps, and keep the first of these schedules that shows the stall.
+        """Try the first 1, 2, 4, … steps. The first of these schedules that shows the stall is kept.
 
-        Short schedules are simulated fast.
+        Short schedules come first, because they are simulated fast.
         """
         everything = places(self.best)
         count = 1
@@ -172,7 +171,7 @@ class _Search:
                 return
 
     def _each(self, candidates: Callable[[Schedule], Iterator[Schedule]]) -> None:
-        """Replace the schedule by a smaller candidate that shows the stall. Repeat until no candidate shows the stall."""
+        """Replace the schedule by a smaller candidate that shows the stall, as long as there is one."""
         while any(self._take(candidate) for candidate in candidates(self.best)):
             pass
 
@@ -205,7 +204,7 @@ _DEFAULTS: Final = {
 }
 
 USUAL_CONGESTION: Final = "cubic"
-"""Default congestion control of Linux. Any other congestion control is kept, because the model does not distinguish algorithms."""
+"""Default congestion control of Linux. An end with another one keeps it, because the model does not distinguish algorithms."""
 
 
 def _without_options(schedule: Schedule) -> Iterator[Schedule]:

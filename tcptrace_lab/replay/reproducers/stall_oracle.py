@@ -1,16 +1,16 @@
 """Decides whether a schedule still shows the stall.
 
-The decision uses the model that was fitted to the capture, because simulation is fast and reproducible.
+A model that is fitted to the capture decides, because simulation is fast and reproducible.
 
 A schedule shows the stall if two conditions hold:
 
 - The sender waits for the same cause as in the original, about as long as in the original, and sends data after this wait.
 - The remedy that the finding recommends removes the wait and shortens the transfer.
 
-Both conditions must hold for each fit that is nearly as good as the best fit. A stall that depends on a single jiffy, or on one segment of
-a window, would not occur on a real kernel. With `must_be_seen`, `analyze` must also find the stall in a capture of the model's run. For
-example, a capture shows a send buffer limit only after several round trips. Analyzing a capture takes 100 times as long as the simulation,
-and most stalls do not need this check.
+Both conditions must hold for each fit that is nearly as good as the best fit. Otherwise the stall would depend on a single jiffy, or on one
+segment of a window, and would not occur on a real kernel. With `must_be_seen`, `analyze` must also find the stall in a capture of the
+model's run. This matters for a send buffer limit, which a capture shows only after several round trips. Most stalls do not need this check,
+which takes 100 times as long as the simulation.
 """
 
 from __future__ import annotations
@@ -35,29 +35,31 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Run
 
 WAIT_SHARE: Final = 0.8
-"""Minimum length of a reproduced wait, as a share of the original's usual wait. The share is below 1, because timers are rounded to jiffies
-of 4 ms."""
+"""Minimum length of a reproduced wait, as a share of the original's usual wait. Timers are rounded to jiffies of 4 ms."""
 
 MIN_WAIT_NS: Final = 10_000_000
-"""Shortest wait that is reproduced. A script could not distinguish a shorter wait from the delays of a busy machine (a heuristic)."""
+"""Shortest wait that can be reproduced. A busy machine causes shorter delays (a heuristic)."""
 
 LOOPBACK_ROUND_TRIP_NS: Final = 40_000
-"""RTT assumed for a path without delay (a heuristic). With an RTT of 0, the result would depend on the order in which the model runs
-simultaneous events."""
+"""RTT that is assumed for a path without delay (a heuristic).
+
+With an RTT of 0, the result would depend on the order in which the model runs simultaneous events.
+"""
 
 MAX_FITS: Final = 4
 """Maximum number of fits that are simulated for each schedule."""
 
 LONGER_NS: Final = 5_000_000
-"""Minimum increase of the RTT in the second simulation, which measures how durations depend on the RTT."""
+"""Minimum increase of the RTT for the second simulation. The two simulations show how durations depend on the RTT."""
 
 SEEN_SHARE: Final = 0.5
-"""The ledger of a capture must show at least this share of the wait. The share is below 1, because the capture's ledger assigns one RTT of
-the wait to `network`."""
+"""Minimum share of the wait that the ledger of a capture must show. This ledger assigns one RTT of the wait to `network`."""
 
 SAVED_SHARE: Final = 0.5
-"""Minimum time that the remedy must save, as a share of the wait. If something else delays the transfer during the wait, the remedy saves
-nothing."""
+"""Minimum time that the remedy must save, as a share of the wait.
+
+The remedy saves nothing if something else delays the transfer during the wait.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,12 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Expected durations of a transfer with its stall and without it, and how these durations depend on the RTT.
+    """Expected durations of a transfer, with its stall and without it. The durations depend on the RTT.
 
     Attributes:
         stalled_s: time that the sender waits because of the stall.
-        with_s, without_s: duration of the connection, with the stall and with the remedy, at an RTT of `rtt_s`.
-        with_rounds, without_rounds: number of RTTs in each duration: its growth divided by the growth of the RTT.
+        with_s, without_s: duration of the connection at an RTT of `rtt_s`, with the stall and with the remedy.
+        with_rounds, without_rounds: how much each duration grows per second of additional RTT. This is the number of RTTs in it.
     """
 
     stalled_s: float
@@ -124,7 +126,7 @@ class Oracle:
         return first if not self.must_be_seen or self.is_seen(schedule) else None
 
     def is_seen(self, schedule: Schedule) -> bool:
-        """Return whether a capture of the simulated run has a ledger that shows the wait."""
+        """Return whether the wait appears in the ledger of a capture of the simulated run."""
         seen = modelled("", schedule, self._fits_of(schedule)[0]).stalled_s(self.stall.family, self.stall.direction)
         return seen * NS_PER_S >= SEEN_SHARE * self.need_ns
 
@@ -134,9 +136,9 @@ class Oracle:
         return found.took_ns - found.fixed_ns >= SAVED_SHARE * self.need_ns
 
     def _fits_of(self, schedule: Schedule) -> tuple[Fit, ...]:
-        """Return the fits for the schedule's path.
+        """Return the fits for the path of a schedule.
 
-        On loopback, `LOOPBACK_ROUND_TRIP_NS` replaces the capture's extra RTT; equal fits are merged.
+        Without delay, each fit gets `LOOPBACK_ROUND_TRIP_NS` as its RTT. Fits that become equal are merged.
         """
         if has_delay(schedule):
             return self.fits
@@ -147,14 +149,14 @@ class Oracle:
         plain = self._run(schedule, fit)
         if plain is None or self.stalled_ns(plain) < self.need_ns:
             return None
-        # If the remedy changes the receive buffer, it is unknown how much of the new buffer stays unused.
+        # How much of a changed receive buffer stays unused is unknown, so the sender is assumed to use all of it.
         fixed = self._run(self.remedy.applied(schedule), fit if self.remedy.receive_buffer_bytes is None else replace(fit, less_bytes=0))
         if fixed is None:
             return None
         return Shown(self.stalled_ns(plain), self.stalled_ns(fixed), life_ns(plain), life_ns(fixed))
 
     def expected(self, schedule: Schedule) -> Expected | None:
-        """Return the durations that the best fit predicts, for the RTT and a longer RTT; None if the sender does not wait long enough."""
+        """Return the expected durations by the best fit, which is simulated for two RTTs; None if the sender does not wait long enough."""
         fit = self._fits_of(schedule)[0]
         longer_ns = max(schedule.path.base_rtt_ns // 4, LONGER_NS)
         faster, slower = self.asked(schedule, fit), self.asked(schedule, replace(fit, extra_ns=fit.extra_ns + longer_ns))
@@ -183,7 +185,7 @@ class Oracle:
         return sum(end_ns - start_ns for start_ns, end_ns in self._holds(of))
 
     def _holds(self, of: Run) -> list[tuple[int, int]]:
-        """Return start and end (ns) of each wait for the stall's causes, until the last data segment is sent."""
+        """Return start and end (ns) of each wait for the stall's causes. Waits after the last data segment do not count."""
         causes, departures = FAMILIES[self.stall.family], self._departures(of)
         last_ns = departures[-1] if departures else 0
         own = (hold for hold in of.truth if hold.from_client == self._from_client and hold.cause in causes)
@@ -203,7 +205,7 @@ class Oracle:
     def usual_wait_ns(self, of: Run) -> int:
         """Return the usual length (ns) of a wait between two data segments.
 
-        Waits of at least this length make up half of the total waiting time.
+        Half of the total waiting time consists of waits of at least this length.
         """
         cuts = self._departures(of)
         pieces: list[int] = []
@@ -225,13 +227,13 @@ def has_delay(schedule: Schedule) -> bool:
 
 
 def oracle(schedule: Schedule, fits: Sequence[Fit], stall: Stall, remedy: Changes) -> Oracle:
-    """Make the oracle for a stall. The usual wait in the complete schedule determines its `need_ns`.
+    """Make the oracle for a stall. Its `need_ns` is based on the usual wait in the complete schedule.
 
     Args:
         schedule: the complete schedule.
         fits: fits of the model, the best first.
         stall: the stall of the original.
-        remedy: changes that remove it.
+        remedy: changes that remove the stall.
 
     Raises:
         CaptureInsufficient: the model of the complete schedule does not show the stall, or the remedy does not remove it.

@@ -25,7 +25,7 @@ SMALL_MBUF_BYTES = 112
 
 
 class SunOsSocket:
-    """SunOS 4.1: each pass copies up to four clusters. A large write waits until a whole cluster is free."""
+    """SunOS 4.1: each pass copies up to four clusters. A large write waits for a free cluster."""
 
     __slots__ = ("_chunk_bytes", "_tcp")
 
@@ -34,18 +34,21 @@ class SunOsSocket:
         self._chunk_bytes = chunk_bytes
 
     def room(self) -> int:
-        """Return the free bytes. Unacknowledged data occupies the buffer."""
+        """Return the free bytes of the send buffer. Bytes leave the buffer when they are acknowledged."""
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """True if no byte is free, or (`sosend`) if less than a cluster is free for a large write.
+        """True if no byte is free. A large write also blocks while less than a cluster is free (`sosend`).
 
         A write is large if at least one cluster remains to be written, and at least one cluster is already buffered.
         """
         return space <= 0 or (remaining >= CLUSTER_BYTES and space < CLUSTER_BYTES <= buffered)
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Return up to a chunk, limited by free space and remaining bytes. The chunk fills clusters; its remainder fills small mbufs."""
+        """Return up to a chunk, limited by free space and remaining bytes.
+
+        It fills clusters. The rest, which is less than a cluster, fills small mbufs.
+        """
         taken = min(space, remaining, self._chunk_bytes)
         clusters, rest = divmod(taken, CLUSTER_BYTES)
         return taken, clusters + -(-rest // SMALL_MBUF_BYTES)
@@ -55,7 +58,7 @@ class SunOsSocket:
 
 
 class Bsd42Socket(SunOsSocket):
-    """4.2BSD: the whole write is buffered if any byte is free. The write uses clusters only if a cluster is free (`sosend`)."""
+    """4.2BSD: if any byte is free, the whole write is buffered. It fills clusters only if a cluster is free (`sosend`)."""
 
     __slots__ = ()
 
@@ -64,7 +67,7 @@ class Bsd42Socket(SunOsSocket):
         return space <= 0
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Return the whole write: copied bytes occupy the buffer only when TCP receives them."""
+        """Return the whole write, because the free space does not limit it."""
         clusters = remaining // CLUSTER_BYTES if space >= CLUSTER_BYTES else 0
         return remaining, clusters + -(-(remaining - clusters * CLUSTER_BYTES) // SMALL_MBUF_BYTES)
 
@@ -88,11 +91,11 @@ class Bsd44Socket(SunOsSocket):
 class BsdSender:
     """SunOS 4.1, 4.3BSD-Tahoe, 4.4BSD (`tcp_output`): Nagle's algorithm with BSD's exceptions.
 
-    A segment is sent if it is full, or if it has at least half of the largest window. A segment that empties the queue is also sent if
-    nothing is in flight or TCP_NODELAY is set.
+    A full segment is sent, and also a segment of at least half of the largest window. A segment with all queued bytes is sent if nothing is
+    in flight, or if TCP_NODELAY is set.
 
     Attributes:
-        half: whether half of the largest window suffices.
+        half: True if a segment of half of the largest window is sent.
     """
 
     __slots__ = ("half",)
@@ -119,7 +122,7 @@ class BsdSender:
 
 
 class Bsd42Sender(BsdSender):
-    """4.2BSD, before Nagle's algorithm: a segment is sent if it empties the queue or has a quarter of the window (`tcp_output` 6.1)."""
+    """4.2BSD, before Nagle's algorithm: a segment with all queued bytes, or with a quarter of the window, is sent (`tcp_output` 6.1)."""
 
     __slots__ = ()
 
@@ -134,12 +137,12 @@ class Bsd42Sender(BsdSender):
 
 
 class BsdReceiver:
-    """An ACK waits for the next 200 ms tick, or until reads have opened the window far enough (`tcp_output`, `tcp_fasttimo`).
+    """Delays an ACK until the next 200 ms tick, or until reads have opened the window far enough (`tcp_output`, `tcp_fasttimo`).
 
     Attributes:
         percent: share of the receive buffer by which the window must open for an update.
-        segments: number of full segments by which the window must open for an update; 0: no such rule.
-        empty: whether the segment rule requires an empty receive buffer (not in 4.4BSD).
+        segments: number of full segments by which the window must open for an update; 0: there is no such rule.
+        empty: True if the rule about segments requires an empty receive buffer (not in 4.4BSD).
     """
 
     __slots__ = ("empty", "percent", "segments")
@@ -168,9 +171,9 @@ class BsdReceiver:
         return bool(self.percent) and 100 * gain >= self.percent * tcp.receive_buffer
 
     def window(self, tcp: Endpoint) -> int:
-        """Return the free space, without shrinking the window.
+        """Return the free space; the window never shrinks.
 
-        The window is zero if less than a quarter of the buffer and less than a segment is free.
+        The window is zero if less than a quarter of the buffer, and less than a segment, is free.
         """
         window = tcp.receive_buffer - tcp.unread
         if 4 * window < tcp.receive_buffer and window < tcp.mss:
@@ -187,7 +190,7 @@ class BsdReceiver:
 
 
 class Bsd44Receiver(BsdReceiver):
-    """4.4BSD: a window update is sent if the window opens by two segments, even with unread data, or by half of the buffer."""
+    """4.4BSD: a window update is sent if the window opens by half of the buffer, or by two segments (even with unread data)."""
 
     __slots__ = ()
 
@@ -196,9 +199,9 @@ class Bsd44Receiver(BsdReceiver):
 
 
 class Bsd42Receiver(BsdReceiver):
-    """4.2BSD: only a share of the buffer triggers a window update.
+    """4.2BSD: only a share of the buffer triggers a window update. Less than a quarter of the buffer is advertised as zero.
 
-    Less than a quarter of the buffer is advertised as zero (`tcp_output` 6.1).
+    Source: `tcp_output` 6.1.
     """
 
     __slots__ = ()
@@ -207,6 +210,6 @@ class Bsd42Receiver(BsdReceiver):
         super().__init__(segments=0)
 
     def window(self, tcp: Endpoint) -> int:
-        """Return the free space, which may shrink the window; zero if less than a quarter of the buffer is free."""
+        """Return the free space, or zero if less than a quarter of the buffer is free. This window can shrink."""
         room = tcp.receive_buffer - tcp.unread
         return 0 if 4 * room < tcp.receive_buffer else room

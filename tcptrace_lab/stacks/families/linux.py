@@ -4,8 +4,8 @@ The rules follow these sources; no code is copied: `net/ipv4/tcp_output.c` (`tcp
 `tcp_event_data_sent`, `tcp_send_delayed_ack`, `__tcp_select_window`), `tcp_input.c` (`tcp_event_data_recv`, `tcp_measure_rcv_mss`,
 `__tcp_ack_snd_check`, `tcp_grow_window`), `tcp.c` (`tcp_sendmsg_locked`, `__tcp_cleanup_rbuf`), `tcp_timer.c` (`tcp_delack_timer_handler`).
 
-The model lacks autocorking, TSO deferral, buffer auto-tuning (buffers have the sizes set by SO_SNDBUF and SO_RCVBUF, without the kernel's
-overhead), pacing, tail loss probes and RACK.
+The model lacks autocorking, TSO deferral, pacing, tail loss probes and RACK. It also lacks buffer auto-tuning. Buffers have the sizes that
+SO_SNDBUF and SO_RCVBUF set, without the kernel's overhead.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ MAX_QUICK_ACKS = 16
 """Maximum number of quick ACKs in a row: `TCP_MAX_QUICKACKS`."""
 
 FIRST_MSS_BYTES = 536
-"""The receiver's estimate of the sender's MSS before data arrives (`tcp_initialize_rcv_mss`)."""
+"""Receiver's estimate of the sender's MSS before any data arrives (`tcp_initialize_rcv_mss`)."""
 
 SMALL_WINDOW_BYTES = 536
-"""`TCP_MSS_DEFAULT`: half of the window limits the segment size only if the window is larger than this."""
+"""`TCP_MSS_DEFAULT`. Only a window larger than this limits segments to half of the window."""
 
 MIN_FULL_BYTES = 48
-"""Minimum size of a full segment: 68 bytes minus a TCP header of 20 bytes."""
+"""Minimum size of a full segment: 68 bytes minus 20 bytes of TCP header."""
 
 FIRST_WINDOW_BYTES = 65_535
 """Upper bound of the advertised window before the window grows."""
 
 SCARCE = 16
-"""If less than 1/16 of the buffer or less than a segment is free, the window does not open (`__tcp_select_window`)."""
+"""The window does not open while less than 1/16 of the buffer, or less than a segment, is free (`__tcp_select_window`)."""
 
 
 class Socket:
@@ -55,11 +55,11 @@ class Socket:
         self._sleeps = False
 
     def room(self) -> int:
-        """Return the free bytes. Unacknowledged data occupies the buffer."""
+        """Return the free bytes of the send buffer. Bytes leave the buffer when they are acknowledged."""
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
-        """True if no byte is free. While the application sleeps: True if less than a third of the buffer is free."""
+        """True if no byte is free. A sleeping application stays blocked while less than a third of the buffer is free."""
         self._sleeps = space <= 0 or (self._sleeps and 3 * space < self._tcp.send_buffer)
         return self._sleeps
 
@@ -85,9 +85,9 @@ class Sender:
         self._full_bytes = 0
 
     def _full(self, tcp: Endpoint) -> int:
-        """Return the size of a full segment.
+        """Return the size of a full segment. It is set at first use, to at most half of the peer's window.
 
-        The size is set at first use, to at most half of the peer's window (`tcp_bound_to_half_wnd` in `tcp_sync_mss`).
+        Sources: `tcp_bound_to_half_wnd` in `tcp_sync_mss`.
         """
         if not self._full_bytes:
             half = tcp.max_window // 2 if tcp.max_window > SMALL_WINDOW_BYTES else tcp.max_window
@@ -95,7 +95,7 @@ class Sender:
         return self._full_bytes
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
-        """Allow a segment only if the whole segment fits the windows."""
+        """Allow a segment only if the windows have room for the whole segment."""
         full = self._full(tcp)
         length = min(queued, full)
         if length > usable:
@@ -115,9 +115,10 @@ class Sender:
 
 
 class Receiver:
-    """At first, ACKs are sent at once (quick ACKs).
+    """Sends ACKs at once at the beginning (quick ACKs).
 
-    Later, an ACK is sent with data, after more than one segment, after a read that empties the buffer, or after 40 ms or more.
+    Later, an ACK is sent with data, after more than one segment, or after a read that empties the buffer. Otherwise, the delayed-ACK timer
+    sends the ACK after at least 40 ms.
     """
 
     __slots__ = ("_ato_ns", "_interactive", "_pushed", "_quick", "_segment_bytes", "_told", "_window_limit")
@@ -161,7 +162,7 @@ class Receiver:
         self._quick = max(self._quick, min((tcp.advertised - tcp.rcv_nxt) // (2 * self._segment_bytes) or 2, MAX_QUICK_ACKS))
 
     def _delay(self, tcp: Endpoint) -> None:
-        """Delay the ACK by 40 to 200 ms (`tcp_send_delayed_ack`). The smoothed RTT, if known, limits delays above 40 ms."""
+        """Delay the ACK by 40 to 200 ms (`tcp_send_delayed_ack`). The smoothed RTT limits the delay, if it is known and above 40 ms."""
         delay_ns = self._ato_ns
         if delay_ns > MIN_DELAY_NS:
             max_ns = MAX_DELAY_NS if self._interactive or self._pushed else MAX_DELAY_NS * 5 // 2
@@ -194,9 +195,9 @@ class Receiver:
         return min(tcp.receive_buffer - tcp.unread, self._window_limit)
 
     def window(self, tcp: Endpoint) -> int:
-        """Return the window of `__tcp_select_window`. The window never shrinks, and does not open while little space is free.
+        """Return the window of `__tcp_select_window`. It never shrinks, and it does not open while little space is free.
 
-        Without window scaling, the window is a multiple of a segment. With scaling, it is a multiple of the scale's unit.
+        The window is a multiple of a segment without window scaling, and a multiple of the scale's unit with window scaling.
         """
         free, current = tcp.receive_buffer - tcp.unread, max(tcp.advertised - tcp.rcv_nxt, 0)
         segment = min(self._segment_bytes, tcp.receive_buffer)
@@ -226,7 +227,7 @@ class Receiver:
     def timer(self, tcp: Endpoint) -> None:
         """Send the delayed ACK (`tcp_delack_timer_handler`).
 
-        Because no data carried the ACK, interactive mode ends or the ACK timeout doubles.
+        No data has carried the ACK. So interactive mode ends, or the ACK timeout doubles.
         """
         if self._interactive:
             self._interactive = False

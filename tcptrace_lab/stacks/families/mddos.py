@@ -1,7 +1,7 @@
 """Rules of MD-DOS/IP, IBM's TCP for PC and PS/2, as far as published traces show them (Abrams & Chen 1991; Chen 1992).
 
-Two values are assumptions, because the traces do not show them: the segment flush timer (longer than the time between two writes), and the
-delay of an ACK that waits for a second segment.
+The traces do not show two values, which are assumed. The flush timer of segments is longer than the time between two writes. The other
+value is the delay of an ACK that waits for a second segment.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
 
 FLUSH_NS = 100 * NS_PER_MS
-"""Segment flush timer: a small segment waits this long to be filled (assumed)."""
+"""Flush timer of segments: how long a small segment waits for more bytes (assumed)."""
 
 DELAYED_ACK_NS = 200 * NS_PER_MS
-"""Delayed-ACK timer: an ACK waits this long for a second segment (assumed)."""
+"""Delayed-ACK timer: how long an ACK waits for a second segment (assumed)."""
 
 SEGMENTS_PER_ACK = 2
 """One ACK for every two datagrams (Abrams & Chen, section 3.3)."""
 
 
 class Socket:
-    """The buffer between application and TCP contains only unsent data. A write waits until the whole write fits."""
+    """The buffer between application and TCP contains only unsent data. A write waits until all of its bytes fit."""
 
     __slots__ = ("_tcp",)
 
@@ -32,7 +32,7 @@ class Socket:
         self._tcp = tcp
 
     def room(self) -> int:
-        """Return the free bytes. Sent data does not occupy the buffer."""
+        """Return the free bytes. Sent data has left the buffer."""
         return self._tcp.send_buffer - self._tcp.queued
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
@@ -48,10 +48,7 @@ class Socket:
 
 
 class Sender:
-    """A segment waits until it is full or its flush timer expires.
-
-    If the window does not allow all queued bytes, the allowed part is sent.
-    """
+    """Delays a segment until it is full, or until its flush timer expires. If the window allows only some queued bytes, these are sent."""
 
     __slots__ = ("_due_ns",)
 
@@ -59,7 +56,10 @@ class Sender:
         self._due_ns: int | None = None
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
-        """Allow a full segment, or the remaining window if more is queued. After the flush timer, allow all bytes that fit the window."""
+        """Allow a full segment, or the rest of the window if more is queued.
+
+        After the flush timer, allow all bytes that the window allows.
+        """
         length = min(queued, usable, tcp.mss)
         if length <= 0:
             tcp.blocked_by = tcp.window_cause()
@@ -74,7 +74,7 @@ class Sender:
         return 0
 
     def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - required by the Protocol
-        """Stop the flush timer. Data that remains in the queue starts a new timer."""
+        """Stop the flush timer. Remaining data in the queue starts a new timer."""
         self._due_ns = None
 
     def _flush(self, tcp: Endpoint, due_ns: int) -> None:
@@ -83,7 +83,7 @@ class Sender:
 
 
 class Receiver:
-    """An ACK is sent for every second segment, or when the window is used up, but only after the application has read all data."""
+    """Sends an ACK for every second segment, or when the window is used up, but only when the application has read all data."""
 
     __slots__ = ("_segments",)
 

@@ -37,7 +37,7 @@ class FreeBsdSocket:
         self._tcp = tcp
 
     def room(self) -> int:
-        """Return the free bytes. Unacknowledged data occupies the buffer."""
+        """Return the free bytes of the send buffer. Bytes leave the buffer when they are acknowledged."""
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
@@ -53,15 +53,15 @@ class FreeBsdSocket:
 
 
 class FreeBsdSender(BsdSender):
-    """BSD's rule.
+    """BSD's rule, with an addition: a small segment waits while its write call has more data, or while the socket is corked.
 
-    A small segment also waits while its write call has more data, or while the socket is corked (`PRUS_MORETOCOME`, `TF_NOPUSH`).
+    Sources: `PRUS_MORETOCOME`, `TF_NOPUSH`.
     """
 
     __slots__ = ()
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
-        """Apply 4.4BSD's rule, except while more data is about to follow."""
+        """Apply 4.4BSD's rule, but wait while more data will follow."""
         waits = tcp.cork or tcp.more_to_come
         if waits and queued <= usable and queued < min(tcp.mss, tcp.max_window // 2) and not (tcp.resending or tcp.ack_now):
             tcp.blocked_by = "nagle"
@@ -70,7 +70,7 @@ class FreeBsdSender(BsdSender):
 
 
 class FreeBsdReceiver(BsdReceiver):
-    """An ACK is sent for the second segment of any size, for a segment longer than the MSS, or after 40 ms."""
+    """Sends an ACK for the second segment, whatever its size, for a segment longer than the MSS, or after 40 ms."""
 
     __slots__ = ()
 
@@ -95,9 +95,9 @@ class FreeBsdReceiver(BsdReceiver):
 
 
 class SolarisSocket(FreeBsdSocket):
-    """STREAMS: data is accepted while the queue is below its high-water mark.
+    """A STREAMS socket, which accepts data while the queue is below its high-water mark.
 
-    The mark is a whole number of segments (8,192 bytes become 8,760: Law).
+    The mark is a whole number of segments. For example, 8,192 bytes become 8,760 (Law).
     """
 
     __slots__ = ()
@@ -112,7 +112,7 @@ class SolarisSocket(FreeBsdSocket):
 
 
 class SolarisReceiver(FreeBsdReceiver):
-    """An ACK is sent after eight full segments, or after 50 ms."""
+    """Sends an ACK after eight full segments, or after 50 ms."""
 
     __slots__ = ("_unacked_bytes",)
 

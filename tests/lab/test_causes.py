@@ -1,4 +1,4 @@
-"""Live transfers of known cause: the ledger's causes, compared with what the kernel, the application and the path's log show.
+"""In live transfers of known cause, the ledger's causes agree with the kernel, the application and the path's log.
 
 `benchmarks/verdicts/causes.md` has the results of all transfers.
 """

@@ -1,4 +1,4 @@
-"""Experiment files: allowed content, one-line errors with file, line and key, and the data points of an experiment."""
+"""Tests of experiment files: allowed content, one-line errors with file, line and key, and the data points of an experiment."""
 
 from __future__ import annotations
 

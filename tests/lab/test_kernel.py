@@ -1,6 +1,6 @@
-"""Live transfers over paths that lose, reorder and duplicate packets: captures compared with the kernel's statistics of the connection.
+"""Live transfers over paths that lose, reorder and duplicate packets. Captures agree with the statistics of Linux about the connection.
 
-The kernel is Linux. TCP_INFO is read before the close, when all bytes are acknowledged, so it does not count retransmissions of FINs.
+TCP_INFO is read before the close, when all bytes are acknowledged. So it does not count retransmissions of FINs.
 """
 
 from __future__ import annotations
@@ -52,14 +52,17 @@ class Live(NamedTuple):
     tables: dict[str, Tables]
 
     def kernel(self, side: str) -> dict[str, Any]:
-        """The TCP_INFO of one end."""
+        """The TCP_INFO of the client or the server."""
         (account,) = self.outcome.accounts
         end: Any = account[side]
         info: dict[str, Any] = end["tcp_info"]
         return info
 
     def figures(self, vantage: str, side: str) -> dict[str, Any]:
-        """The figures of the direction that `side` sends, from the capture at `vantage`, without the prefix of the column names."""
+        """The figures of the direction that `side` sends, from the capture at `vantage`.
+
+        The names of the figures have no prefix such as `client_`.
+        """
         (row,) = self.tables[vantage].connections.collect().iter_rows(named=True)
         return {name.removeprefix(f"{side}_"): value for name, value in row.items() if name.startswith(f"{side}_")}
 
@@ -71,7 +74,7 @@ def live(experiment: Experiment, folder: Path) -> Live:
 
 @pytest.fixture(scope="module")
 def transfers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, int]], Live]:
-    """A function that returns a run; the first call performs it."""
+    """A function that returns the transfer with this name and seed. Its first call performs the transfer."""
 
     @cache
     def made(asked: tuple[str, int]) -> Live:
@@ -83,7 +86,7 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, 
 
 @pytest.fixture(params=RUNS, ids=lambda asked: f"{asked[0]}-{asked[1]}")
 def trial(request: pytest.FixtureRequest, transfers: Callable[[tuple[str, int]], Live]) -> Live:
-    """One of the runs. All tests of this run use the same transfer."""
+    """One of the transfers. All tests use this transfer, so it is performed only once."""
     return transfers(request.param)
 
 
@@ -93,7 +96,6 @@ def near(found_ns: int | None, kernel_us: int) -> bool:
 
 
 def test_sender_side_counts_what_the_kernel_resent(trial: Live) -> None:
-    """At each end, the capture and the kernel count the same number of retransmitted segments and bytes."""
     for side in ("client", "server"):
         seen, kernel = trial.figures(side, side), trial.kernel(side)
         resent_fins = max(seen["fin_segments"] - 1, 0)
@@ -103,9 +105,9 @@ def test_sender_side_counts_what_the_kernel_resent(trial: Live) -> None:
 
 
 def test_sender_side_sees_the_kernels_smallest_round_trip(trial: Live) -> None:
-    """Only the client is compared, because it sends the data.
+    """The test compares only the client, because the client sends the data.
 
-    The server has only one RTT sample (SYN-ACK), which includes scheduling delays.
+    The server has only one RTT sample, which the SYN-ACK gives. It includes scheduling delays.
     """
     seen, kernel = trial.figures("client", "client"), trial.kernel("client")
     found_us = seen["rtt_min_ns"] / 1000
@@ -117,9 +119,10 @@ def test_sender_side_sees_the_kernels_smallest_round_trip(trial: Live) -> None:
 
 
 def test_receiver_side_bounds_what_the_kernel_resent(trial: Live) -> None:
-    """The kernel's count is at least that of the receiver's capture, and at most the maximum that the missing packets allow.
+    """The kernel's number of retransmissions lies between two bounds from the receiver's capture.
 
-    IPv6 packets have no IP ID, so there is no upper limit.
+    The lower bound is what the capture shows. The upper bound adds what the missing packets allow. IPv6 packets have no IP ID, so they give
+    no upper bound.
     """
     seen, kernel = trial.figures("server", "client"), trial.kernel("client")
     bounds = {
@@ -140,7 +143,7 @@ def test_receiver_side_bounds_what_the_kernel_resent(trial: Live) -> None:
 def test_receiver_side_counts_what_was_lost_before_it(trial: Live) -> None:
     """The packets missing at the receiver are those that the path's log shows as lost.
 
-    Packets lost after the last arrival leave no trace.
+    The test leaves out packets that were lost after the last arrival, because the capture cannot show them.
     """
     missing = trial.figures("server", "client")["missing_segments"]
     assert trial.outcome.relay is not None
@@ -152,7 +155,10 @@ def test_receiver_side_counts_what_was_lost_before_it(trial: Live) -> None:
 
 
 def seen_from_behind_us(done: Live) -> float:
-    """Return the smallest RTT in the capture at the receiver: the sum of the shortest proven turnarounds to both ends."""
+    """Return the smallest RTT in microseconds from the capture at the receiver.
+
+    The RTT is the sum of the shortest proven turnarounds to both ends.
+    """
     turnarounds = pl.sum_horizontal("rtt_to_client_ns", "rtt_to_server_ns")
     found_ns: int = done.tables["server"].connections.select(turnarounds).collect().item()
     return found_ns / 1000
@@ -161,9 +167,10 @@ def seen_from_behind_us(done: Live) -> float:
 def test_receiver_side_sees_the_kernels_smallest_round_trip_where_timestamps_are_echoed(
     transfers: Callable[[tuple[str, int]], Live],
 ) -> None:
-    """The RTTs agree in at least two of three runs. Few answers prove a turnaround, and a busy machine may delay all these answers.
+    """The RTTs agree in at least two of three transfers.
 
-    The two shortest turnarounds may belong to different round trips, so their sum may be smaller than the kernel's minimum RTT.
+    Only a few answers prove a turnaround, and a busy machine possibly delays all of them. The two shortest turnarounds possibly belong to
+    different round trips. Their sum is then smaller than the kernel's minimum RTT.
     """
     runs = [done for done in map(transfers, RUNS) if done.figures("server", "client")["reaction_min_ns"] is not None]
     close = 0
@@ -174,7 +181,7 @@ def test_receiver_side_sees_the_kernels_smallest_round_trip_where_timestamps_are
 
 
 def test_verdicts_on_loss_reordering_and_copies_are_those_of_the_log(transfers: Callable[[tuple[str, int]], Live]) -> None:
-    """At least 99% of the verdicts of all runs and both ends agree with the log; `python -m tcptrace_lab.lab.score` lists the others."""
+    """At least 99% of the verdicts on all transfers agree with the log. `python -m tcptrace_lab.lab.score` lists the other verdicts."""
     total = Score()
     for asked in RUNS:
         outcome = transfers(asked).outcome
@@ -186,7 +193,7 @@ def test_verdicts_on_loss_reordering_and_copies_are_those_of_the_log(transfers: 
 
 @pytest.mark.parametrize("delay_s", [0.005, 0.0125, 0.050])
 def test_without_resends_the_smallest_round_trip_is_the_kernels(delay_s: float, tmp_path: Path) -> None:
-    """Shorter paths are not tested, because the kernel's and the capture's timestamps differ too much there (some 100 µs)."""
+    """On shorter paths, the difference of some 100 µs between the kernel's timestamps and the capture's would be too large."""
     path = PathModel(delay_s=delay_s)
     done = live(Experiment(Medium("tap", 1_500, forward=path, backward=path), Bulk(150_000)), tmp_path)
     assert done.kernel("client")["tcpi_total_retrans"] == 0
@@ -194,7 +201,7 @@ def test_without_resends_the_smallest_round_trip_is_the_kernels(delay_s: float, 
 
 
 def test_offload_changes_what_a_capture_shows_but_not_what_it_says(tmp_path: Path) -> None:
-    """One transfer is captured twice at the same time: before and after the network card splits super-segments."""
+    """One transfer is captured at two points: before and after the network card splits super-segments."""
     everything = seeded(TRIALS["everything"], 1)
     experiment = replace(everything, medium=replace(everything.medium, offloads=True), vantages=("client", "client-wire"))
     done = live(experiment, tmp_path)
@@ -217,7 +224,7 @@ def test_offload_changes_what_a_capture_shows_but_not_what_it_says(tmp_path: Pat
 
 
 def resent_ranges(tables: Tables) -> list[tuple[int, int]]:
-    """Return the retransmitted ranges of the client's stream, in order. Adjacent ranges are joined."""
+    """Return the ranges of the client's stream that were retransmitted, in order. Adjacent ranges are joined."""
     segments = tables.segments.collect().filter(from_client=True).iter_rows(named=True)
     joined: list[tuple[int, int]] = []
     for left, right in sorted((row["seq"], row["seq"] + row["payload_bytes"]) for row in segments if row["kind"] in RESENT):
@@ -236,5 +243,5 @@ def test_an_outage_of_the_path_is_found_at_its_time(tmp_path: Path) -> None:
     (reported,) = (one for one in analysis.findings if one.id == "path-outage")
     assert reported.from_client
     silent_ns = analysis.segments.filter(~pl.col("from_client")).select(pl.col("since_previous_ns").max()).collect().item()
-    assert 1_400_000_000 <= (reported.cost_ns or 0) <= silent_ns <= 3_500_000_000  # the sender's last timeout may end long after the outage
+    assert 1_400_000_000 <= (reported.cost_ns or 0) <= silent_ns <= 3_500_000_000  # the last RTO possibly ends long after the outage
     assert f"to {numbers.duration(silent_ns)}" in reported.title

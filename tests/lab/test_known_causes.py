@@ -1,4 +1,4 @@
-"""The delay that a path adds, computed from hand-written captures of both its ends."""
+"""The delay that a path adds is computed from captures of both its ends. The captures are written by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ PLAIN, NARROW = "window 8,192 B, 20 ms, MTU 1500", "4 Mb/s, endless queue, 20 ms
 def outcome(folder: Path, *, late_ms: float = 0, lost: bool = False) -> Outcome:
     """Return captures of both ends of a path with a delay of 10 ms per direction.
 
-    The client sends two segments, and each is acknowledged. The second segment arrives `late_ms` late. If `lost` is true, its ACK is lost.
+    The client sends two segments, and the server acknowledges each of them. The second segment arrives `late_ms` late. If `lost` is true,
+    the ACK of the second segment is lost.
     """
 
     def seen(end: str, way_ms: float) -> Path:

@@ -53,7 +53,7 @@ def talk(server: socket.socket) -> None:
 
 @contextmanager
 def capturing(folder: Path, server: socket.socket, *options: str | Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `tcptrace-lab capture`, and continue when it has printed that it captures."""
+    """Run `tcptrace-lab capture` and yield its process as soon as it prints that it captures."""
     command = [PROGRAM, "capture", "-i", "lo", "--filter", f"tcp port {server.getsockname()[1]}", *options]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
@@ -67,7 +67,10 @@ def capturing(folder: Path, server: socket.socket, *options: str | Path) -> Iter
 
 
 def await_connections(path: Path, count: int) -> None:
-    """Wait until the first capture file has this many closed connections. The test's time limit ends a wait that is too long."""
+    """Wait until the first capture file has this many closed connections.
+
+    The time limit of the test stops a wait that never ends.
+    """
     (first,) = path.parent.glob(f"{path.stem}_00001_*{path.suffix}")
     while ended_connections(first) < count:
         os.sched_yield()
@@ -111,9 +114,9 @@ def test_a_signal_ends_the_capture_and_what_is_there_is_analyzed(
 
 
 def test_a_wait_for_a_silent_dumpcap_asks_again_whether_it_is_over() -> None:
-    """A signal that arrives between Python's last check and the wait does not interrupt the wait.
+    """A signal possibly arrives between Python's last check and the wait. It then does not interrupt the wait.
 
-    So the condition is checked again and again.
+    So the condition is checked at intervals.
     """
     asked = itertools.count(1)
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as silent:

@@ -1,4 +1,4 @@
-"""The lab's networks carry traffic, its reports are true, and no process or file is left over, even after an error."""
+"""The lab's networks carry traffic, and the lab's reports are true. No process or file is left over, even after an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MTU_BYTES, MSS_BYTES = 1_500, 1_448
 
 
 def open_files() -> list[str]:
-    """Return the files that this process has open, including network namespaces."""
+    """Return the open files of this process, including network namespaces."""
     links = []
     for link in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the file descriptor of the directory itself
@@ -36,7 +36,7 @@ def open_files() -> list[str]:
 
 
 def children() -> list[str]:
-    """Return the child processes that this process has not waited for."""
+    """Return the IDs of this process's children that it has not waited for yet."""
     return [child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()]
 
 
@@ -69,7 +69,10 @@ def test_offload_shows_long_segments_at_the_ends_and_wire_packets_between(tmp_pa
 
 @pytest.mark.live
 def test_path_does_to_packets_what_its_log_says(tmp_path: Path) -> None:
-    """The receiver's capture lacks lost packets and has duplicates twice. `test_kernel.py` compares the log packet by packet."""
+    """The receiver's capture lacks the lost packets and has the duplicated packets twice.
+
+    `test_kernel.py` compares the log packet by packet.
+    """
     forward = PathModel(
         delay_s=0.005,
         loss_share=0.02,
@@ -106,7 +109,7 @@ def test_nothing_stays_behind_when_the_program_fails(tmp_path: Path) -> None:
 class _Failing:
     """A program that fails while the network is up and two captures run.
 
-    Without this program, the test process has `others` child processes.
+    `others` is the number of child processes that the test process has besides the two captures.
     """
 
     others: int
@@ -130,7 +133,7 @@ def test_capture_in_a_place_that_is_not_there_is_a_line_about_dumpcap(tmp_path: 
 
 @pytest.mark.live
 def test_nobody_waits_for_what_an_ended_dumpcap_would_have_written(tmp_path: Path) -> None:
-    """A dumpcap that has no disk space for its file ends early."""
+    """The dumpcap process ends early if the disk has no space for its file."""
     with (
         Medium("lo", 65_536).network() as network,
         pytest.raises(errors.LabFailed, match=r"dumpcap ended early.*check free disk space"),
@@ -165,7 +168,7 @@ def test_missing_dumpcap_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_tcp_info_of_an_older_kernel_leaves_out_what_it_does_not_give() -> None:
-    """New kernels append fields to the struct. In Linux 2.6, the struct has 104 bytes."""
+    """The struct of Linux 2.6 has 104 bytes. Newer kernels append fields to it."""
     raw = bytes([1, 0, 0, 0, 0, 0x7, 0x75, 0]) + bytes(range(96))
     info = tcp_info.decode(raw)
     assert (info["tcpi_state"], info["tcpi_options"]) == ("ESTABLISHED", ["timestamps", "sack", "wscale"])

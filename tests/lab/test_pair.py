@@ -1,4 +1,4 @@
-"""Live transfers captured at both ends: the two captures together show exactly the losses, duplicates and reordering of the path's log.
+"""Live transfers are captured at both ends. The two captures show exactly the losses, duplicates and reordering in the path's log.
 
 Both captures use the clock of this machine, so the true offset between their clocks is 0.
 """
@@ -31,7 +31,7 @@ RUNS = ["everything", "everything-ipv6", "everything-no-timestamps", "everything
 def frames(log: PathLog, sender: Analysis, receiver: Analysis, *, from_client: bool) -> dict[str, list[int]]:
     """Return the frame numbers of one direction's packets that the log shows as lost, duplicated or reordered.
 
-    Lost packets have their frame numbers in the sender's capture, the others those in the receiver's.
+    The frame numbers of lost packets refer to the sender's capture. All other frame numbers refer to the receiver's capture.
     """
     sent = truth.match(truth.at_sender(log), rows(sender, from_client=from_client))
     received = truth.match(truth.at_receiver(log), rows(receiver, from_client=from_client))
@@ -52,7 +52,7 @@ def frames(log: PathLog, sender: Analysis, receiver: Analysis, *, from_client: b
 
 
 def judged(name: str, folder: Path, **medium: object) -> tuple[dict[str, Any], dict[str, dict[str, list[int]]]]:
-    """Return the JSON document of both captures, and the expected frame numbers of each direction (see `frames`)."""
+    """Return the JSON document of both captures, and the frame numbers that `frames` returns for each direction."""
     experiment = seeded(TRIALS[name], 3)
     outcome = run(replace(experiment, medium=replace(experiment.medium, **medium)), folder)  # type: ignore[arg-type]
     assert outcome.relay is not None

@@ -1,4 +1,7 @@
-"""The relay that emulates a network: each packet's fate by index and seed, delays and rates, and forwarding between two sockets."""
+"""Tests of the relay that emulates a network.
+
+Index and seed decide the fate of each packet. The relay also applies delays and rates, and forwards packets between two sockets.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,7 @@ def test_packets_leave_in_batches() -> None:
 
 
 def test_a_policer_drops_what_exceeds_its_bucket_and_delays_nothing() -> None:
-    """Two packets of 1,500 bytes fill the token bucket. At 12 Mb/s, the bucket has room for another packet every millisecond."""
+    """The token bucket has room for two packets of 1,500 bytes. At 12 Mb/s, it gets tokens for one more packet every millisecond."""
     direction = Direction(PathModel(delay_s=0.010, rate_bps=12_000_000, queue_bytes=3_000, policed=True))
     assert [direction.accept(1500, 0) for _ in range(3)] == [[10 * MS_NS], [10 * MS_NS], []]
     assert direction.accept(1500, MS_NS) == [11 * MS_NS]

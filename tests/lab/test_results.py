@@ -1,4 +1,4 @@
-"""Results of an experiment: the document matches its schema, and a table and a page are made of it."""
+"""The document with the results of an experiment matches its schema. A table and a page are made of the document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("short", [False, True])
 def test_results_are_what_their_schema_says_and_become_a_table_and_a_page(short: bool, tmp_path: Path) -> None:  # noqa: FBT001
-    """A transfer of 40,960 bytes in 8.192 ms has a rate of 40 Mb/s. One of three transfers fails."""
+    """A transfer of 40,960 bytes in 8.192 ms has a rate of 40 Mb/s. One of the three transfers fails."""
     found = experiment.results(short=short)
     published.check("experiment", found)
     point = found["points"][0]

@@ -1,4 +1,4 @@
-"""The short forms of all declared experiments: their results agree with the kernel and tshark, and no process is left over."""
+"""The short forms of all declared experiments run. Their results agree with the kernel and tshark, and no process is left over."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ FINISHED = {"report.html", "results.json", "runs.parquet", "tcp_info.parquet", "
 
 @pytest.fixture(scope="module")
 def performed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A map from an experiment's name to the folder with the results of its short form. The first look-up performs the experiment."""
+    """A map from an experiment's name to the folder with the results of its short form.
+
+    The first look-up of a name performs the experiment.
+    """
     return Performed(tmp_path_factory.mktemp("lab"))
 
 
@@ -43,7 +46,7 @@ class Performed(dict[str, Path]):
         self._folder = folder
 
     def __missing__(self, name: str) -> Path:
-        """Perform the experiment."""
+        """Perform the experiment `name`, and return the folder with its results."""
         folder = self._folder / name
         done = new_process("lab", "run", name, "--short", "--quiet", "-o", folder)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -58,9 +61,9 @@ def results(folder: Path) -> dict[str, Any]:
 
 
 def tshark_bytes(capture: Path) -> dict[int, int]:
-    """Return the payload bytes of both ends, by client port.
+    """Return the payload bytes of both ends together, by client port.
 
-    For TCP, they follow from the highest sequence numbers. For UDP, they are the sum of the datagrams.
+    The TCP bytes follow from the highest sequence numbers. The UDP bytes are the sum of the datagrams.
     """
     fields = ["tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.len", "udp.srcport", "udp.dstport", "udp.length"]
     command: list[str | Path] = [needs.program("tshark"), "-r", capture, "-T", "fields", *(f"-e{field}" for field in fields)]
@@ -92,7 +95,7 @@ def test_a_short_form_runs_and_all_that_it_says_is_there(name: str, performed: d
     seen = {name: tshark_bytes(folder / "captures" / f"{name}-client.pcapng") for name in rows["captures"].unique()}
     for row in rows.iter_rows(named=True):
         point = declared.points[row["point"]]
-        # tshark counts all bytes on the wire; FTP's client port is that of the data connection, which carries only the file
+        # tshark counts all bytes on the wire. FTP's client port is that of the data connection, which carries only the file.
         headers = 1_000 * row["operations"] if point["transfer.kind"] == "http" else 0
         assert (
             row["payload_bytes"]
@@ -117,9 +120,9 @@ def test_the_kernels_account_agrees_with_what_was_transferred(name: str, perform
 
 
 def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str, Path]) -> None:
-    """The MTU is 9,180 bytes, and each message of 8 KB is sent in two writes of 4 KB.
+    """The client sends each message of 8 KB in two writes of 4 KB. The MTU is 9,180 bytes.
 
-    The second write waits for the delayed ACK of the first, which takes at least 40 ms on Linux.
+    The second write waits for the delayed ACK of the first write. The delay is at least 40 ms on Linux.
     """
     means = {point["label"]: point["measures"]["latency"]["mean"] / 1e6 for point in results(performed["echo-sizes"])["points"]}
     assert means["mtu 9,180, kind echo, message 8K, nodelay no"] > 35
@@ -130,7 +133,7 @@ def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str,
 
 
 def requests_in_segments(capture: Path) -> dict[int, list[int]]:
-    """Return, by client port, the payload bytes of each data segment that the client sent, according to tshark."""
+    """Return the payload bytes of each data segment that the client sent, grouped by client port. The values come from tshark."""
     shown: list[str | Path] = [
         needs.program("tshark"),
         "-r",
@@ -152,7 +155,10 @@ def requests_in_segments(capture: Path) -> dict[int, list[int]]:
 
 
 def test_cork_joins_the_writes_of_a_request_and_nodelay_and_quickack_send_them_apart_at_once(performed: dict[str, Path]) -> None:
-    """Linux delays an ACK by at least 40 ms. With TCP_CORK, both writes are sent together when the option is cleared (tcp(7))."""
+    """Linux delays an ACK by at least 40 ms.
+
+    With TCP_CORK, both writes leave in one segment when the program clears the option (tcp(7)).
+    """
     folder = performed["nagle-cures"]
     points = results(folder)["points"]
     on = {place: {key for key in KEYS if f"{key} yes" in point["label"]} for place, point in enumerate(points)}
@@ -175,9 +181,9 @@ def test_cork_joins_the_writes_of_a_request_and_nodelay_and_quickack_send_them_a
 
 
 def test_datagrams_without_a_pace_are_lost_and_paced_ones_are_not(performed: dict[str, Path]) -> None:
-    """A datagram of 1,024 bytes and 28 bytes of headers takes 0.84 ms at 10 Mb/s.
+    """At 10 Mb/s, a datagram of 1,024 bytes and 28 bytes of headers takes 0.84 ms.
 
-    If one datagram is sent per millisecond, all of them pass. Without a pace, datagrams overflow the queue of 16 KB.
+    So the path carries one datagram per millisecond. Without a pace, datagrams overflow the queue of 16 KB.
     """
     lost = {point["label"]: point["measures"]["lost"]["mean"] for point in results(performed["udp-pace"])["points"]}
     assert lost["write 1,024, pace 0s"] > 0.3
@@ -204,9 +210,9 @@ def is_gone(process: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Signals, tmp_path: Path) -> None:
-    """All dumpcap and load processes are descendants of the command, and the command keeps its network namespaces only as open files.
+    """Processes and network namespaces end with the command.
 
-    So processes and namespaces end with the command.
+    All dumpcap and load processes are descendants of the command. The command keeps its network namespaces only as open files.
     """
     text = '[path]\nmedium = "tun"\n[hosts]\nload = 1\n[transfer]\nkind = "bulk"\nwrites = 1000\nwrite = 100\n[run]\nrepetitions = 10000\n'
     (tmp_path / "long.toml").write_text(text)
@@ -232,7 +238,7 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
     while not all(map(is_gone, started)):  # after SIGKILL, the kernel ends the descendants
         os.sched_yield()
     deadline_s = time.monotonic() + TIME_LIMIT_S
-    while still := within(spaces):  # a process that was just starting ends a moment after its parent
+    while still := within(spaces):  # a process that was just starting ends shortly after its parent
         assert time.monotonic() < deadline_s, still
         os.sched_yield()
 
@@ -253,12 +259,12 @@ def within(spaces: set[Path | None]) -> list[str]:
             if entry.readlink() in spaces:
                 found.append(entry.parts[2])
         except OSError:
-            continue  # the process has ended, or this user may not read it
+            continue  # the process has ended, or this user cannot read the link
     return found
 
 
 def test_captures_that_do_not_show_what_was_sent_last_end_the_experiment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """If the disk is full, dumpcap may continue to run without writing. The experiment must end with an error."""
+    """If the disk is full, dumpcap possibly continues to run without writing. The experiment must end with an error."""
 
     def mark(_ends: endpoints.Ends, _seen: object) -> None:
         raise TimeoutError("the captures do not show it")

@@ -1,7 +1,7 @@
 """What limited a sender, according to its TCP_INFO at one moment. The readings are written by hand.
 
-The first readings are those of a Linux 6.18 sender over an RTT of 10 ms. The window is the expected limit if `tcpi_rwnd_limited` (time
-limited by the receiver's window) grew during the RTT after the reading.
+The first readings come from a Linux 6.18 sender over an RTT of 10 ms. The receiver's window is the expected limit if `tcpi_rwnd_limited`
+grew during the RTT after the reading. This field is the time for which the window limited the sender.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def reading(**values: int) -> bytes:
 
 
 def state(sleeps: str = "", /, **values: int) -> str:
-    """Return what limits a sender with these values, while the program named by `sleeps` (if any) sleeps."""
+    """Return what limits a sender that has these values.
+
+    If `sleeps` is not empty, the program that it names sleeps meanwhile.
+    """
     in_flight = values["unacked"] * MSS
     readings = [(0, b""), (1_000_000, reading(bytes_sent=in_flight, **values))]
     spent = [(sleeps, 0, 2_000_000)] if sleeps else []
@@ -60,11 +63,11 @@ def state(sleeps: str = "", /, **values: int) -> str:
     ("congestion_window", "unacked", "pacing_rate", "held"),
     [
         (10, 10, 2_785_418, SLOW_START),  # the first flight
-        (19, 14, 5_308_634, WINDOW),  # no room at all
-        (19, 12, 5_337_148, WINDOW),  # room for two segments; Linux would send three in one burst
-        (28, 11, 7_881_133, WINDOW),  # room for three segments; Linux would send five in one burst
-        (28, 10, 7_885_828, WINDOW),  # room for four of five segments, less than a third of the window
-        (12, 11, 7_885_828, SLOW_START),  # room for three, but the congestion window has room for one
+        (19, 14, 5_308_634, WINDOW),  # the window has no room
+        (19, 12, 5_337_148, WINDOW),  # the window has room for two segments; Linux would send three in one burst
+        (28, 11, 7_881_133, WINDOW),  # the window has room for three segments; Linux would send five in one burst
+        (28, 10, 7_885_828, WINDOW),  # the window has room for four of five segments, which is less than a third of the window
+        (12, 11, 7_885_828, SLOW_START),  # the window has room for three segments, but the congestion window has room for one
     ],
 )
 def test_room_for_less_than_goes_in_one_piece_is_counted_as_the_kernel_counts_it(
@@ -74,7 +77,7 @@ def test_room_for_less_than_goes_in_one_piece_is_counted_as_the_kernel_counts_it
 
 
 def test_room_for_a_whole_piece_or_a_third_of_the_window_is_not_waited_for() -> None:
-    """At 1 MB/s, less than two segments fit into a millisecond, but Linux sends bursts of at least two.
+    """At 1 MB/s, less than two segments fit into a millisecond. Linux sends bursts of at least two segments.
 
     The window has room for two segments, so it does not limit this sender.
     """
@@ -83,7 +86,7 @@ def test_room_for_a_whole_piece_or_a_third_of_the_window_is_not_waited_for() -> 
 
 
 def test_the_last_bytes_wait_for_more_room_too_although_they_fit() -> None:
-    """The sender waits for window space although the last bytes would fit.
+    """The sender waits for more window space, although its last bytes would fit.
 
     The congestion window has room for 17 segments, and the kernel names no limit.
     """
@@ -91,7 +94,7 @@ def test_the_last_bytes_wait_for_more_room_too_although_they_fit() -> None:
 
 
 def test_what_was_sent_again_needlessly_leaves_slow_start_what_it_is() -> None:
-    """After a pause of 0.5 s, the congestion window restarts at ten segments. Only a loss sets the slow-start threshold."""
+    """After a pause of 0.5 s, the congestion window starts again at ten segments. Only a loss sets the slow-start threshold."""
     anew = {"snd_cwnd": 10, "unacked": 10, "pacing_rate": 2_842_013, "total_retrans": 2}
     assert state(**anew) == SLOW_START
     assert state(**anew, snd_ssthresh=14) == LOSS
@@ -103,6 +106,6 @@ def test_what_was_sent_again_needlessly_leaves_slow_start_what_it_is() -> None:
 def test_a_server_that_thinks_has_read_the_question_before_it_acknowledges_it(unacked: int, sleeps: str, held: str) -> None:
     """The server delays the ACK of the question and sends it with the answer.
 
-    So the bytes that the client's kernel counts as in flight have arrived.
+    So the question has arrived, although the client's kernel counts its bytes as in flight.
     """
     assert state(sleeps, snd_cwnd=10, unacked=unacked, notsent_bytes=0) == held

@@ -1,4 +1,4 @@
-"""The fate of each packet, derived from hand-written path logs. Headers identify the packets."""
+"""The fate of each packet is derived from hand-written path logs. The headers of a packet identify it in the log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def packet(offset: int, payload_bytes: int, flags: str = "A", ip_id: int = 0, ts
 
 
 def log(packets: list[bytes], delivered: list[int]) -> PathLog:
-    """Return a path log of `packets`. The packets with the indexes in `delivered` arrived, in the order of this list."""
+    """Return a path log of `packets`.
+
+    `delivered` has the indexes of the packets that arrived, in the order of their arrival.
+    """
     entries = [LogEntry(place, place, len(frame), Fate.FORWARDED, None, frame[:128]) for place, frame in enumerate(packets)]
     return PathLog(entries, [(place, 1_000 + time) for time, place in enumerate(delivered)])
 
@@ -60,21 +63,21 @@ def test_what_is_too_short_or_not_tcp_has_no_head(cut: int) -> None:
 
 
 def test_segment_sent_again_after_its_loss_is_resent_at_both_ends() -> None:
-    """Packet 2, the first of three data segments, is lost; packet 5 retransmits it."""
+    """Packet 2 is the first of three data segments. It is lost, and packet 5 retransmits it."""
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 4, 5])
     assert truths(at_sender(path)) == [(0, "new"), (1, None), (2, "new"), (3, "new"), (4, "new"), (5, "resent")]
     assert truths(at_receiver(path)) == [(0, "new"), (1, None), (3, "new"), (4, "new"), (5, "resent")]
 
 
 def test_segment_sent_again_although_it_was_only_late_is_needless_at_the_sender() -> None:
-    """Packet 2 arrives second to last, and its retransmission (packet 5) last."""
+    """Packet 2 is late: it arrives second to last. Its retransmission, packet 5, arrives last."""
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 4, 2, 5])
     assert truths(at_sender(path))[-1] == (5, "needless")
     assert truths(at_receiver(path))[-2:] == [(2, "reordered"), (5, "needless")]
 
 
 def test_segment_that_arrives_behind_its_own_repetition_is_reordered() -> None:
-    """When packet 5 arrives, the receiver cannot know that packet 2 will still arrive. So "resent" and "needless" are both right."""
+    """When packet 5 arrives, the receiver cannot know that packet 2 will still arrive. So both "resent" and "needless" are right."""
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 4, 5, 2])
     resent, late = at_receiver(path)[-2:]
     assert (resent.truth, resent.otherwise) == (Truth.RESENT, Truth.NEEDLESS)
@@ -83,7 +86,10 @@ def test_segment_that_arrives_behind_its_own_repetition_is_reordered() -> None:
 
 
 def test_tail_that_is_resent_is_new_to_whoever_did_not_see_its_first_copy() -> None:
-    """Packet 4 is lost, and packet 5 retransmits it. No packet arrives in between, so the receiver sees no hole."""
+    """Packet 4 is lost, and packet 5 retransmits it.
+
+    No packet arrives between the two, so the receiver cannot see that a packet is missing.
+    """
     path = log([*FLIGHT, packet(2001, 1000)], [0, 1, 2, 3, 5])
     tail = at_receiver(path)[-1]
     assert (tail.truth, tail.otherwise) == (Truth.RESENT, Truth.NEW)
@@ -91,9 +97,10 @@ def test_tail_that_is_resent_is_new_to_whoever_did_not_see_its_first_copy() -> N
 
 
 def test_late_original_with_a_timestamp_from_before_an_earlier_resend_is_thrown_away_by_the_receiver() -> None:
-    """Packet 5 retransmits lost packet 2 with timestamp 240.
+    """Packet 2 is lost, and packet 5 retransmits it with timestamp 240.
 
-    Packet 3 is an original with timestamp 200, so PAWS (RFC 7323, 5.3) discards it. Its retransmission, packet 6, was needed.
+    Packet 3 is an original with timestamp 200. It arrives after packet 5, so PAWS discards it (RFC 7323, 5.3). Its retransmission, packet
+    6, is therefore needed.
     """
     flight = [packet(0, 0, "S", tsval=100), packet(1, 0, tsval=140), *(packet(1 + 1000 * n, 1000, tsval=200) for n in range(3))]
     path = log([*flight, packet(1, 1000, tsval=240), packet(1001, 1000, tsval=241)], [0, 1, 4, 5, 3, 6])
@@ -111,9 +118,9 @@ def test_second_copy_of_one_packet_is_copied_not_resent() -> None:
 
 
 def test_new_packet_overtaken_by_an_older_stretch_sent_again_came_in_order() -> None:
-    """Packet 5 retransmits lost packet 2 and overtakes new packet 4.
+    """Packet 2 is lost. Its retransmission, packet 5, overtakes the new packet 4.
 
-    Packet 4 follows packet 2 in the stream, so neither is out of order.
+    The bytes of packet 4 follow those of packet 2, so neither packet is out of order.
     """
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 5, 4])
     assert truths(at_receiver(path))[-2:] == [(5, "resent"), (4, "new")]

@@ -1,4 +1,4 @@
-"""The bar of a direction shows its whole life. Shares are shares of the active time, so idle time has none."""
+"""The bar of a direction shows its whole life. All shares are shares of the active time, so idle time has none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ S = 1_000_000_000
 def test_idle_time_is_shown_without_a_share_and_in_no_share() -> None:
     """The direction is active for 45 s and idle for 65 s.
 
-    The peer has 36 s: 80% of the active time and 33% of the bar. The network has 9 s: 20% of the active time and 8% of the bar.
+    The cause peer takes 36 s, which is 80% of the active time and 33% of the bar. The network takes 9 s, which is 20% of the active time
+    and 8% of the bar.
     """
     account = {f"{side}_{cause.replace('-', '_')}_ns": 0 for side in schema.SIDES for cause in schema.CAUSES}
     account |= {"client_idle_ns": 65 * S, "client_peer_ns": 36 * S, "client_network_ns": 9 * S}
@@ -22,7 +23,7 @@ def test_idle_time_is_shown_without_a_share_and_in_no_share() -> None:
 
 
 def test_the_bar_says_what_the_peer_did() -> None:
-    """The server's application is silent for 34 of the 36 s (94%) in which the client waits; then for 30 s (83%)."""
+    """The client waits 36 s for the server. The server's application is silent for 34 s (94%), and in the second case for 30 s (83%)."""
     account = {f"{side}_{cause.replace('-', '_')}_ns": 0 for side in schema.SIDES for cause in schema.CAUSES}
     account |= {"client_peer_ns": 36 * S, "server_application_ns": 34 * S}
     assert bars(account)[0]["parts"][0]["name"] == "peer (the server's application was not sending)"

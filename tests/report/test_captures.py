@@ -1,4 +1,4 @@
-"""Values that the report calculates agree with those of the engine, on every capture of the project."""
+"""On every capture of the project, the report calculates the values that the engine calculates."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ SENDER_MARKS = {*schema.KINDS} - {"duplicate_ack"}
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
 def test_figures_add_up_to_the_table(capture: Path) -> None:
-    """The sum of the throughput is the number of unique bytes. The peak of the flight is that of the table.
+    """The figures of a direction agree with the table of connections.
 
-    Every data segment is drawn, and every retransmit is marked.
+    The throughput adds up to the number of unique bytes. The highest point of the flight is the table's maximum. The figures draw every
+    data segment and mark every retransmit.
     """
     analysis = analyze(capture)
     chosen = selection.chosen(analysis.connections).drawn
@@ -58,6 +59,6 @@ SMALL_PAGE_BYTES = 700_000
 
 @pytest.mark.parametrize("name", ["ethernet-random-loss", "ethernet-reordering-at-server", "ethernet-short-connections"])
 def test_the_report_of_a_small_capture_is_small(name: str) -> None:
-    """Among small captures, these have the largest reports."""
+    """These captures have the largest reports of all small captures."""
     page = report.render(report.data(analyze(ROOT / "captures" / f"{name}.pcapng")))
     assert len(page.encode()) <= SMALL_PAGE_BYTES

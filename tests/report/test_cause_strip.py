@@ -1,6 +1,6 @@
 """In the strip of causes, the width of each cause is its share of the ledger.
 
-Tests in `rust/src/figures/strip.rs` cover single examples.
+The tests in `rust/src/figures/strip.rs` cover single examples.
 """
 
 from __future__ import annotations

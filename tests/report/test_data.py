@@ -1,4 +1,4 @@
-"""The data of the report page has the right connections and numbers, and states what is omitted."""
+"""The data of the report page has the right connections and numbers. The page states what it omits."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def facts(values: list[Value]) -> dict[str, Any]:
-    """Map the label of each value to its contents."""
+    """Map the label of each value to the value itself."""
     return {value["label"]: value["value"] for value in values}
 
 
 def table(**columns: list[Any]) -> pl.LazyFrame:
-    """Return connections with these columns. All other counts are 0, and all other columns are null."""
+    """Return a table of connections with these columns. All other counts are 0, and all other columns are null."""
     rows = len(next(iter(columns.values())))
     zeros = {column.name: [0] * rows for column in schema.CONNECTIONS if column.dtype == "Int64" and "_ns" not in column.name}
     values: dict[str, list[Any]] = {"conn": list(range(rows)), "first_ts_ns": [BASE_NS] * rows, "last_ts_ns": [BASE_NS + MS] * rows}
@@ -182,7 +182,7 @@ def test_one_segment_at_one_instant_is_a_picture_too() -> None:
 
 
 def storm(segments: int) -> HandMade:
-    """Return an analysis of `segments` data segments with zero windows. Every second segment is sent twice."""
+    """Return an analysis of `segments` data segments. Every second segment is a retransmit."""
     exchange = Exchange()
     exchange.send(0, "C", 1, 1000, ack=1)
     made = analysis(exchange.send(1, "S", 1, ack=1001, flags=FIN))
@@ -212,7 +212,7 @@ def test_what_is_left_away_is_said() -> None:
 
 
 def test_runs_of_segments_lose_no_byte() -> None:
-    """A stroke of a figure merges several segments. All strokes together contain every new byte."""
+    """One stroke of a figure stands for several segments. All strokes together contain every new byte."""
     figure = report.data(storm(40_000))["drawn"][0]["figures"][0]["figure"]
     strokes = next(trace for trace in figure["data"] if trace["name"].startswith("data"))
     runs = strokes["customdata"][::3]
@@ -222,7 +222,7 @@ def test_runs_of_segments_lose_no_byte() -> None:
 
 
 def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speaks_of() -> None:
-    """The server sends the data and waits, so the first screen names the server before the client."""
+    """The server sends the data and waits for the client's window. So the first screen names the server before the client."""
     account = {column.name: 0 if column.dtype == "Int64" else None for column in schema.ACCOUNTS} | {
         "conn": 0,
         "server_receiver_window_ns": 9 * MS,

@@ -1,7 +1,4 @@
-"""A reduced series keeps the extremes, the ends and the gaps of the full series.
-
-It has at most as many points as the limit.
-"""
+"""A reduced series keeps the extremes, the ends and the gaps of the full series. It has at most as many points as the limit."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ def test_even_choice_keeps_both_ends() -> None:
 
 
 def test_a_reduced_line_keeps_all_columns_of_its_points() -> None:
-    """The limits and extremes are tested in `rust/src/figures/points.rs`."""
+    """`rust/src/figures/points.rs` tests the limits and the extremes."""
     x = pl.int_range(10_000, eager=True)
     rows = pl.DataFrame({"t_ns": x * 1_000, "y": (x == 1_234).cast(pl.Int64), "name": x.cast(pl.String)})
     drawn = downsampling.line(rows, "t_ns", "y", 100)

@@ -24,7 +24,7 @@ def slow() -> Analysis:
 
 
 class Tags(html.parser.HTMLParser):
-    """Collects the names of all tags, and checks that each tag is closed."""
+    """A parser that collects the names of all tags and checks that each tag is closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ def test_a_capture_with_nothing_in_it_shows_itself_too(tmp_path: Path, text: str
 
 @pytest.mark.parametrize("name", ["time-sequence", "flight", "rtt", "throughput"])
 def test_figures_are_objects_of_plotly(tmp_path: Path, name: str) -> None:
-    """The server sends 4,380 bytes in three segments, and one segment twice. The client sends less."""
+    """The capture has a server that sends 4,380 bytes in three segments, one of them twice. The client sends fewer bytes."""
     figure = analyze(packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)).figure(name)
     assert isinstance(figure, go.Figure)
     assert len(figure.data) > 0
@@ -80,9 +80,9 @@ def test_figures_are_objects_of_plotly(tmp_path: Path, name: str) -> None:
 
 
 def test_the_figure_is_of_the_direction_that_was_asked_for(tmp_path: Path) -> None:
-    """The figure of the client's direction has one stroke of 100 bytes.
+    """The figure of the client's direction ends at offset 101, because the client sends 100 bytes.
 
-    The figure of the server's direction ends at offset 4,381.
+    The figure of the server's direction ends at offset 4,381. It is also the default, because the server sends more.
     """
     analysis = analyze(packets.capture(tmp_path / "transfer.pcap", transfer.TEXT))
 

@@ -1,6 +1,6 @@
-"""The RTT of a connection is that of the whole path, at any capture point.
+"""The RTT of a connection is the RTT of the whole path, wherever the capture was made.
 
-Expected values come from tshark or from hand calculation.
+The expected values come from tshark or from calculation by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MS = 1_000_000
 def download(to_server_ms: float, to_client_ms: float) -> str:
     """Return a download over a path with an RTT of 90 ms, captured between the hosts.
 
-    During the handshake, the server answers 4 ms late, and the client 2 ms late.
+    In the handshake, the server takes 4 ms to answer, and the client takes 2 ms.
     """
     moments = [
         (0.0, "C > S S 0:0(0) win 64240 <mss 1460>"),
@@ -50,7 +50,7 @@ def test_the_rtt_is_that_of_the_path_at_both_ends_and_between(to_server_ms: floa
 
 
 def test_a_window_probe_is_no_round_trip(tmp_path: Path) -> None:
-    """The ACK of the data takes 29 µs. The window probes 3.4 s and 6.8 s later must not count as RTT samples."""
+    """The ACK of the data comes after 29 µs. Window probes follow after 3.4 s and 10.2 s. Their answers are no RTT samples."""
     text = """
     0.000000 S > C  P. 1:1345 ack 1 win 108
     0.000029 C > S  .  ack 1345 win 0

@@ -1,6 +1,6 @@
-"""The figures of pairs, predictions and experiments are read back.
+"""The tests read back the figures of pairs, predictions and experiments.
 
-The values are compared with tshark, a published rule, and a hand calculation.
+They compare the values with tshark, with a published rule, and with a calculation by hand.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T_OF_2 = 4.303
 
 
 def by_tshark(path: Path) -> dict[tuple[str, ...], tuple[int, int]]:
-    """Map the fields that identify a packet to its frame number and time."""
+    """Map each packet to its frame number and time. A tuple of header fields identifies the packet."""
     return {
         tuple(row[name] for name in FIELDS[2:]): (int(row["frame.number"]), tshark.time_ns(row["frame.time_epoch"]) or 0)
         for row in tshark.frames(path, FIELDS)
@@ -51,9 +51,9 @@ def pair() -> Mapping[str, Any]:
 
 
 def test_delays_and_losses_of_a_pair_are_the_differences_that_tshark_sees(pair: Mapping[str, Any]) -> None:
-    """A packet that tshark sees only at its sender is lost.
+    """A packet is lost if tshark sees it only in the sender's capture.
 
-    Both captures were made on one machine, so the estimated clock offset is nearly 0. The offset has opposite signs in the two directions.
+    One machine made both captures, so the estimated clock offset is nearly 0. It has opposite signs in the two directions.
     """
     offsets = []
     at_client, at_server = by_tshark(SENDER), by_tshark(RECEIVER)
@@ -77,9 +77,9 @@ def test_delays_and_losses_of_a_pair_are_the_differences_that_tshark_sees(pair: 
 
 
 def test_the_sizes_that_a_prediction_draws_as_stalling_are_those_of_the_paper() -> None:
-    """According to Liu et al., sizes from (12n+4)K+1 to 12(n+1)K-1 are slow over ATM with buffers of 16 KB.
+    """Messages of certain sizes stall over ATM with buffers of 16 KB (Liu et al.).
 
-    So 8K-1 of every 12K sizes stall.
+    These are the sizes from (12n+4)K+1 to 12(n+1)K-1 bytes, for n = 0, 1, 2 and so on. So 8K-1 of every 12K sizes stall.
     """
     k = 1024
     asked = prediction.Asked(stack="sunos4", mss_bytes=9148, send_buffer_bytes=16 * k, receive_buffer_bytes=16 * k)
@@ -100,7 +100,7 @@ def test_the_sizes_that_a_prediction_draws_as_stalling_are_those_of_the_paper() 
 def measured(elapsed_ms: tuple[float, ...]) -> Mapping[str, Any]:
     """Return the results of an experiment with four points.
 
-    At each point, the transfers of 40,960 bytes took these times.
+    At the first point, the transfers of 40,960 bytes take these times. At the following points, they take 2, 3 and 4 times as long.
     """
     declared = experiment_file.parse("writes.toml", experiment.TEXT, short=False)
     count = len(elapsed_ms)
@@ -113,7 +113,7 @@ def measured(elapsed_ms: tuple[float, ...]) -> Mapping[str, Any]:
 
 
 def test_the_lines_of_an_experiment_are_means_and_their_intervals() -> None:
-    """Each point is the mean of three rates.
+    """Each drawn point is the mean of three rates.
 
     Its interval is Student's t times the standard deviation, divided by √3.
     """
@@ -129,7 +129,7 @@ def test_the_lines_of_an_experiment_are_means_and_their_intervals() -> None:
 
 
 def test_the_grid_of_an_experiment_is_shaded_from_its_best_to_its_worst_cell() -> None:
-    """The latencies of the cells are 10, 20, 30 and 40 ms, or all equal. If they are equal, no cell is shaded as worse."""
+    """The first grid has latencies of 10, 20, 30 and 40 ms. In the second grid, all latencies are equal, so no cell is shaded."""
     (grid,) = (one["grid"] for one in experiment_page.data(measured((10.0,)))["drawn"] if one.get("grid"))
     cells = [(cell["text"], cell["share"]) for row in grid["rows"] for cell in row["cells"]]
     assert sorted(cells) == [("10 ms", 0.0), ("20 ms", pytest.approx(1 / 3)), ("30 ms", pytest.approx(2 / 3)), ("40 ms", 1.0)]

@@ -1,7 +1,4 @@
-"""The values in figures equal those of tshark.
-
-Values that tshark does not have are compared with those of the kernel.
-"""
+"""The values in figures equal those of tshark. Where tshark has no value, the value equals the kernel's."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ FIELDS = (
 class Seen(NamedTuple):
     """One frame, as tshark sees it.
 
-    `t_s` is the time since the first frame. Values that tshark does not have are None.
+    `t_s` is the time since the first frame. A value that tshark does not have is None.
     """
 
     t_s: float
@@ -77,7 +74,7 @@ def report_of(name: str) -> Mapping[str, Any]:
 
 
 def look(name: str, finding_id: str, key: str) -> dict[str, Any]:
-    """Return the figure that shows this finding best."""
+    """Return the figure that best shows the finding `finding_id`. Its kind must be `key`."""
     found = next(one["zoom"]["look"] for one in report_of(name)["findings"] if one["id"] == finding_id)
     assert found["key"] == key
     return dict(found["figure"])
@@ -103,9 +100,9 @@ def connection_figure(name: str, key: str) -> dict[str, Any]:
     ],
 )
 def test_flight_and_window_are_those_of_tshark(name: str, finding_id: str) -> None:
-    """Bytes in flight are compared at frames with data, windows at ACKs.
+    """Bytes in flight are compared at each data frame, and windows are compared at each ACK.
 
-    Frames after SACK blocks are left out, because tshark subtracts the SACKed bytes.
+    Frames after SACK blocks are left out, because tshark subtracts the bytes in those blocks.
     """
     seen, figure = by_tshark(name), look(name, finding_id, "flight")
     in_flight = trace(figure, "bytes in flight")
@@ -128,7 +125,7 @@ def test_flight_and_window_are_those_of_tshark(name: str, finding_id: str) -> No
 def test_estimates_of_the_sender_are_those_of_its_kernel(name: str) -> None:
     """The expected values are `tcpi_snd_ssthresh` and `tcpi_snd_cwnd` of the sender's kernel.
 
-    The kernel counts them in segments of `tcpi_snd_mss`. The values were read after all data had been ACKed.
+    The kernel counts both values in segments of `tcpi_snd_mss` bytes. They were read after all data had been acknowledged.
     """
     (connection,) = json.loads((CAPTURES / f"{name}.json").read_text())["connections"]
     kernel = connection["client"]["tcp_info"]
@@ -141,7 +138,7 @@ def test_estimates_of_the_sender_are_those_of_its_kernel(name: str) -> None:
 
 
 def test_a_sawtooth_is_seen() -> None:
-    """The figure shows the congestion window between two recoveries. After each loss, the window is below its earlier peak."""
+    """The figure shows the congestion window except during recoveries. After each recovery, it starts below its earlier peak."""
     window = trace(look("ethernet-queue-overflow", "loss", "flight"), "congestion window")["y"]
     teeth = [list(part) for is_known, part in groupby(window, key=lambda y: y is not None) if is_known]
     assert len(teeth) >= 3
@@ -189,7 +186,7 @@ def test_the_ladder_has_the_exchange_of_tshark() -> None:
 
 
 def test_writes_are_the_data_of_tshark() -> None:
-    """The server wrote 20,000 bytes 16 times, with pauses of 50 ms (`schedule` in the capture's JSON)."""
+    """The application wrote 20,000 bytes 16 times, with pauses of 50 ms. The JSON of the capture has this schedule."""
     schedule = json.loads((CAPTURES / "ethernet-application-limited.json").read_text())["schedule"]
     seen = by_tshark("ethernet-application-limited")
     stems = trace(look("ethernet-application-limited", "application-limited", "writes"), "written")
@@ -204,7 +201,7 @@ def test_writes_are_the_data_of_tshark() -> None:
 def test_sack_blocks_and_duplicate_acks_are_those_of_tshark() -> None:
     """A duplicate ACK repeats the last ACK number and has SACK blocks (RFC 6675, 2).
 
-    tshark also requires that the window is the same.
+    tshark also requires that the window does not change.
     """
     seen, figure = by_tshark("ethernet-loss"), connection_figure("ethernet-loss", "time-sequence")
     blocks = trace(figure, "SACK block")
@@ -221,9 +218,9 @@ def test_sack_blocks_and_duplicate_acks_are_those_of_tshark() -> None:
 
 
 def strokes(figure: Mapping[str, Any]) -> set[tuple[int, int, int]]:
-    """Return (frame, first byte, end) of each data segment in a sequence graph.
+    """Return the frame, the first byte and the end of each data segment in a sequence graph.
 
-    The graph draws a segment in the line `data` or as a mark.
+    The graph draws a segment either in the line `data` or as a mark.
     """
     data = trace(figure, "data")
     drawn = {
@@ -256,9 +253,9 @@ def test_the_sequence_graph_has_the_data_acks_and_window_of_tshark(name: str) ->
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-bottleneck"])
 def test_round_trips_are_those_of_tshark(name: str) -> None:
-    """The figure has only RTT samples that tshark has, too.
+    """Every RTT sample of the figure is one of tshark's.
 
-    tshark has more: Karn's rule excludes samples after a retransmit from the figure.
+    The figure lacks some samples of tshark, because Karn's rule excludes samples after a retransmit.
     """
     seen, samples = by_tshark(name), trace(connection_figure(name, "rtt"), "round-trip time")
     assert len(samples["x"]) > 100
@@ -280,7 +277,7 @@ def test_segment_sizes_are_those_of_tshark(name: str) -> None:
 def test_throughput_is_the_new_data_of_tshark_in_each_bin(name: str) -> None:
     """New data are bytes beyond the highest sequence number so far.
 
-    Both captures were made at the sender, so they miss no data that were lost on the path.
+    The captures were made at the sender, so they contain even the data that were lost on the path.
     """
     seen, figure = by_tshark(name), connection_figure(name, "throughput")
     for line, from_client in (("client", True), ("server", False)):

@@ -1,7 +1,4 @@
-"""The footer of a report states where the report comes from.
-
-The facts about a connection agree with tshark.
-"""
+"""The footer of a report states where the report comes from. Its facts about a connection agree with tshark."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ def test_every_cause_is_in_one_term_of_rfc_4898_or_outside() -> None:
 
 
 def test_the_terms_of_rfc_4898_are_sums_of_the_ledger() -> None:
-    """The receive window limits the sender for 5 + 7 ns, congestion for 1 + 2 + 3 ns.
+    """The receive window limits the sender for 5 + 7 ns. Congestion limits it for 1 + 2 + 3 ns.
 
     The sender itself is the limit for the rest of the time, except for the handshake.
     """
@@ -80,9 +77,9 @@ def tshark(shown: str, field: str) -> list[float]:
 
 
 def test_segments_retransmits_and_median_rtt_are_those_of_tshark() -> None:
-    """A data segment is a retransmit if its sequence number was sent before.
+    """The test counts a data segment as a retransmit if its sequence number was sent before.
 
-    tshark calls one of the three retransmits out of order.
+    tshark calls one of the three retransmits out of order, so tshark's own count is not used.
     """
     row = analyze(LOSS).connections.collect().row(0, named=True)
     from_client = "tcp.srcport == 40001"
@@ -98,9 +95,9 @@ def test_segments_retransmits_and_median_rtt_are_those_of_tshark() -> None:
 
 
 def test_retransmits_are_no_losses_and_those_without_their_original_are_counted_apart(tmp_path: Path) -> None:
-    """One segment is sent four times, the last time spuriously.
+    """The capture has a segment that is sent four times. The last copy is spurious.
 
-    Another segment is a retransmit whose original the capture does not have.
+    It also has a retransmit whose original is not in the capture.
     """
     text = """
     0.000 C > S S 0:0(0) win 64240 <mss 1000,nop,nop,sackOK>

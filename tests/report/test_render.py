@@ -1,7 +1,4 @@
-"""The report page is a safe and small file.
-
-Text from a capture is escaped, and the page loads nothing.
-"""
+"""The report page is a safe and small file. It escapes text from a capture, and it loads nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ REPORT_BYTES = 6_000_000
 
 @pytest.fixture(scope="module")
 def hostile_page() -> Page:
-    """The page of a capture whose strings all contain an attack."""
+    """A page of a capture in which every string contains an attack."""
     exchange = lossy_upload()
     exchange.client = exchange.server = HOSTILE
     links = [{"id": 1, "name": HOSTILE, "packets": 1}, {"id": 2, "name": HOSTILE, "packets": 1}]
@@ -89,7 +86,7 @@ def test_plotly_is_there_once(hostile_page: Page) -> None:
 
 
 def test_plotly_is_the_published_bundle_unchanged() -> None:
-    """The hash is that of plotly-basic.min.js in the npm package. `static/README.md` has the hash of the package."""
+    """The expected hash is that of plotly-basic.min.js in the npm package. `static/README.md` has the hash of the package."""
     (script,) = report.shared_scripts().values()
     assert hashlib.sha256(script).hexdigest() == "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
 
@@ -164,7 +161,7 @@ def test_any_list_of_numbers_survives_packing(values: list[float | None]) -> Non
 def busiest() -> dict[str, Any]:
     """Return the data of a report that reaches every limit.
 
-    It has the maximum number of rows, lines and marks. Its numbers compress badly.
+    The report has the maximum number of rows, lines and marks. Its numbers compress badly.
     """
     dice = random.Random(7)  # noqa: S311
     made = report.data(analysis(lossy_upload()))

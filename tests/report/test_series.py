@@ -1,7 +1,4 @@
-"""Segments become lines and marks of figures.
-
-Expected values follow from the exchange.
-"""
+"""Segments become lines and marks of figures. The expected values follow from the exchange."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def read(made: HandMade, room: selection.Room = selection.ALONE) -> dict[int, dict[bool, Direction]]:
-    """Return the series of the connections that the report would draw."""
+    """Return the series of the connections that the report draws, by connection and direction."""
     return series.read(made, selection.requests(selection.chosen(made.connections).drawn, room))
 
 
@@ -45,9 +42,9 @@ def test_ack_line_rises_only_when_new_data_is_acknowledged() -> None:
 
 
 def test_flight_rises_with_data_and_falls_with_acks() -> None:
-    """From 70 ms on, a segment is sent every 10 ms.
+    """From 70 ms on, the client sends a segment every 10 ms.
 
-    No new data are ACKed until the retransmit fills the hole.
+    The server acknowledges nothing new until the retransmit arrives at 140 ms.
     """
     flight = dict(steps(upload(analysis(lossy_upload())), "flight"))
     assert (flight[30], flight[40], flight[80], flight[120], flight[141]) == (1000, 2000, 3000, 7000, 0)
@@ -60,7 +57,7 @@ def test_flight_is_unknown_before_the_first_ack() -> None:
 
 
 def test_flight_is_unknown_while_acks_run_ahead_of_the_capture() -> None:
-    """The capture misses offsets 501 to 1500, but the receiver acknowledges them."""
+    """Offsets 501 to 1500 are not in the capture, but the receiver acknowledges them."""
     holed = Exchange().send(0, "C", 1, 500, ack=1).send(10, "S", 1, ack=1501).send(20, "C", 1501, 500, ack=1)
     assert steps(upload(analysis(holed)), "flight") == [(20, 500)]
 
@@ -120,7 +117,7 @@ def test_throughput_bins_are_round_and_few() -> None:
 
 @pytest.mark.parametrize("slice_rows", [1, 2, 7, 25])
 def test_slices_change_nothing(monkeypatch: pytest.MonkeyPatch, slice_rows: int) -> None:
-    """The exchange has interleaved connections. Figures are equal if segments are read in slices or at once."""
+    """The segments of two connections alternate. The figures do not depend on the number of segments that are read at once."""
     first, second = lossy_upload(), lossy_upload(conn=1)
     for place, row in enumerate(first.rows):
         row["frame"] = 2 * place + 1
@@ -165,7 +162,7 @@ def test_segments_without_a_time_are_left_out_of_the_pictures() -> None:
 def test_a_resent_segment_that_the_capture_had_not_seen_counts_as_new_payload() -> None:
     """The exchange is captured at the receiver. Offsets 1001 to 2000 were lost before the capture point.
 
-    The first half of these bytes is retransmitted twice.
+    The client retransmits offsets 1001 to 1500 twice.
     """
     exchange = Exchange().send(0, "C", 1, 1000, ack=1).send(10, "C", 2001, 1000, ack=1)
     exchange.send(20, "C", 1001, 500, ack=1, kind="retransmit").send(30, "C", 1001, 500, ack=1, kind="retransmit").send(

@@ -1,6 +1,6 @@
 """The report and the JSON have all statistics of a connection.
 
-Their numbers are those of the table, and their descriptions those of the schema.
+The numbers come from the table of connections, and the descriptions come from the schema.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`analyze` writes Markdown for tickets, and files for MultiQC. Text from a capture is escaped in both."""
+"""`analyze` writes Markdown for tickets, and files for MultiQC. Both escape text from a capture."""
 
 from __future__ import annotations
 
@@ -174,14 +174,14 @@ def test_multiqc_gets_general_statistics_a_table_and_bars_of_the_ledger(tmp_path
 
 
 def test_multiqc_counts_the_time_of_directions_with_data_only(tmp_path: Path) -> None:
-    """A direction without data waits for its peer all the time, which would hide the causes of the other direction."""
+    """A direction without data waits for its peer all the time. This time would hide the causes of the other direction."""
     analysis = analyze(packets.capture(tmp_path / "one.pcap", "0 C > S P. 1:11 ack 1\n+10ms S > C . ack 11\n+500ms C > S P. 11:21 ack 1"))
     sums = multiqc.time(analysis)["data"]["one"]
     assert sum(sums.values()) == pytest.approx(0.510)
 
 
 def rounded(row: dict[str, Any]) -> dict[str, Any]:
-    """Round numbers to six decimals. The JSON has seconds, the tables have nanoseconds."""
+    """Round numbers to six decimals, because the JSON has seconds and the tables have nanoseconds."""
     return {key: round(float(value), 6) if isinstance(value, (int, float)) else value for key, value in row.items()}
 
 
@@ -189,7 +189,7 @@ def rounded(row: dict[str, Any]) -> dict[str, Any]:
     "name", ["ethernet-loss.pcapng", "ethernet-nagle-on.pcapng", "ethernet-short-connections.pcapng", "ethernet-slow-reader.pcapng"]
 )
 def test_the_plugin_of_multiqc_has_the_rows_of_the_files(name: str) -> None:
-    """The plugin reads the JSON. The files come from the tables.
+    """The plugin reads the JSON, and the files are made from the tables.
 
     `tests/outputs/multiqc_itself.py` tests the plugin in MultiQC itself.
     """

@@ -1,6 +1,6 @@
-"""Compiled templates are stored beside the templates, like Python's bytecode.
+"""Compiled templates are stored beside their templates, like Python's bytecode.
 
-A compiled template is used only if it matches the template's text.
+A compiled template is used only if it matches the text of its template.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(folder: Path, *, trim_blocks: bool = True) -> str:
-    """Render the template in a folder, with a new environment as in a new process."""
+    """Render the template in `folder` with a new environment, as a new process does."""
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, trim_blocks=trim_blocks)
     environment.bytecode_cache = Compiled(environment)
     return environment.get_template("page.j2").render(value="<b>")
@@ -79,7 +79,7 @@ def test_bytecode_goes_to_the_users_cache_where_python_writes_none_beside_the_so
 ) -> None:
     """`PYTHONDONTWRITEBYTECODE` keeps source folders unchanged, for example in container images.
 
-    Without the other cache, every start would compile the templates and take twice as long.
+    Without the user's cache, every start would compile the templates and take twice as long.
     """
     package, cache = tmp_path / "package", tmp_path / "cache"
     package.mkdir()

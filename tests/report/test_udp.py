@@ -1,4 +1,4 @@
-"""The report has a table of UDP flows. The tests check its data and the page."""
+"""Tests of the table of UDP flows in the report: its data, and the page that shows it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNKNOWN_FLOW: dict[str, Any] = {column.name: 0 if column.dtype == "Int64" and no
 def flows(*changes: dict[str, Any]) -> pl.LazyFrame:
     """Return rows of `schema.FLOWS` with these values.
 
-    Other values are null, or 0 in columns that are never null.
+    All other values are null, or 0 in columns that are never null.
     """
     who = {"client_addr": "10.0.0.1", "client_port": 40_000, "server_addr": "10.0.0.2", "server_port": 53}
     rows = [UNKNOWN_FLOW | who | {"flow": number, **change} for number, change in enumerate(changes)]

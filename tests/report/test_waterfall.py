@@ -1,6 +1,6 @@
 """The waterfall shows all connections on one time axis.
 
-It shows when each connection was open, its main cause, and a link to open it.
+For each connection, it shows when the connection was open and what its main cause is. It also has a link that opens the connection.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ TWO = """
 
 
 def test_lanes_have_the_place_of_their_connection_and_its_main_cause(tmp_path: Path) -> None:
-    """The capture lasts 1 s. The first connection lasts from 0 to 0.41 s, mostly for the application.
+    """The capture lasts 1 s, and its two connections do not overlap.
 
-    The second connection lasts from 0.6 to 1 s, mostly for the handshake.
+    The first connection lasts from 0 to 0.41 s, and its main cause is the application. The second connection lasts from 0.6 to 1 s, and its
+    main cause is the handshake.
     """
     analysis = analyze(packets.capture(tmp_path / "my two.pcap", TWO))
     first, second = waterfall.lanes(analysis.connections.collect(), analysis.accounts, {1}, {0}, "my two.pcap")

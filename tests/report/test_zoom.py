@@ -1,4 +1,4 @@
-"""The figure of a finding shows the right time window and draws the right segments."""
+"""The figure of a finding shows the right time and draws the right segments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def nagle() -> Analysis:
 
 
 def finding(*frames: int, name: str = "nagle-delayed-ack", conn: int | None = 0) -> Finding:
-    """Return a finding about the client's data with these frames as evidence."""
+    """Return a finding about the client's data. `frames` are its evidence."""
     return Finding(
         name,
         Severity.HIGH,
@@ -50,7 +50,7 @@ def finding(*frames: int, name: str = "nagle-delayed-ack", conn: int | None = 0)
 def waits(*spans: tuple[float, float, str, int, int]) -> pl.DataFrame:
     """Return ledger rows of the client's data.
 
-    A span has the start and end in milliseconds, the cause, the frame before and the frame after.
+    Each span has five values: start and end in milliseconds, cause, frame before, and frame after.
     """
     rows = [
         {"conn": 0, "from_client": True, "cause": cause, "frame_before": before, "frame_after": after, "confidence": "consistent"}
@@ -73,9 +73,9 @@ def with_finding(exchange: Exchange, found: Finding, longest: pl.DataFrame) -> H
 
 
 def ping_pong(rounds: int, every_ms: float = 10) -> Exchange:
-    """Return an exchange of `rounds` segments of 100 bytes from the client (odd frames).
+    """Return an exchange in which the client sends `rounds` segments of 100 bytes. They are the odd frames.
 
-    Each segment is ACKed after one millisecond (even frames).
+    The server acknowledges each segment after one millisecond. These ACKs are the even frames.
     """
     exchange = Exchange()
     for i in range(rounds):
@@ -89,9 +89,9 @@ def trace(figure: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_the_longest_wait_of_the_finding_is_shown_with_twice_its_length_around_it() -> None:
-    """The finding has waits of 100 ms and 300 ms. The figure shows the longer one.
+    """The finding has waits of 100 ms and 300 ms. The figure shows the longer wait.
 
-    The wait of 1 s has another cause, so it does not count.
+    The wait of 1 s has another cause, so it does not belong to the finding.
     """
     exchange = ping_pong(1000)
     longest = waits(
@@ -106,9 +106,9 @@ def test_the_longest_wait_of_the_finding_is_shown_with_twice_its_length_around_i
     ("begin_ms", "said"), [(0, "0.0000 s to 0.0140 s"), (3_600_000, "3,599.9880 s to 3,600.0140 s")], ids=["at once", "after an hour"]
 )
 def test_times_are_reported_finely_enough_to_distinguish_them(begin_ms: int, said: str) -> None:
-    """The figure shows a wait of 2 ms and 12 ms before and after it.
+    """The figure shows a wait of 2 ms, and 12 ms before and after it.
 
-    The wait is at the start of the connection or an hour later.
+    The wait is either at the start of the connection or an hour later.
     """
     exchange = Exchange().send(0, "C", 1, 100, ack=1)
     for n in range(3):
@@ -154,12 +154,13 @@ def test_bands_of_a_window_touch_and_fill_it(nagle: Analysis) -> None:
     assert bands[0]["x0"] == seen["from_ns"] / NS_PER_S
     assert bands[-1]["x1"] == seen["to_ns"] / NS_PER_S
     assert [band["x1"] for band in bands[:-1]] == [band["x0"] for band in bands[1:]]
-    # In each round, the client waits 215 µs for its peer: from its second piece (frame 17) to the answer (frame 19).
+    # In each round, the client waits 215 µs for its peer. This wait lasts from the client's second piece (frame 17) to the answer (frame
+    # 19).
     assert {cause["cause"] for cause in seen["causes"]} == {"nagle-delayed-ack", "application", "network", "peer"}
 
 
 def test_waits_of_the_finding_are_shaded_and_no_others(nagle: Analysis) -> None:
-    """The time window contains nine of the eleven stalls of 43.6 ms."""
+    """The time that the figure shows contains nine of the eleven stalls of 43.6 ms."""
     seen = zoom(nagle)
     shades = [shape for shape in seen["figure"]["layout"]["shapes"] if shape["layer"] == "below"]
     assert seen["shaded"] == ["nagle-delayed-ack"]
@@ -167,7 +168,10 @@ def test_waits_of_the_finding_are_shaded_and_no_others(nagle: Analysis) -> None:
 
 
 def test_window_and_ack_lines_come_in_from_before_the_window() -> None:
-    """No ACK arrives from 1 ms to 900 ms, so the lines continue from the last ACK before the time window."""
+    """No ACK arrives from 1 ms to 900 ms.
+
+    The figure begins at 350 ms, so the lines continue from the ACK at 1 ms.
+    """
     exchange = Exchange().send(0, "C", 1, 100, ack=1).send(1, "S", 1, ack=101, window=5000)
     exchange.send(650, "C", 101, 100, ack=1).send(700, "C", 201, 100, ack=1).send(900, "S", 1, ack=301, window=5000)
     seen = zoom(with_finding(exchange, finding(3, 4), waits((650, 700, "nagle-delayed-ack", 3, 4))))

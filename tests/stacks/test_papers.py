@@ -31,9 +31,9 @@ def test_each_pair_of_buffers_is_as_slow_or_as_fast_as_comer_and_lin_measured(no
 
 @pytest.mark.parametrize("no_delay", [False, True])
 def test_the_phase_of_the_heartbeats_locks_and_unlocks_nothing(no_delay: bool) -> None:  # noqa: FBT001
-    """The model runs with two phases of the heartbeats (delayed-ACK timers).
+    """The model runs with two phases of the delayed-ACK timers (heartbeats).
 
-    In at most four of 400 runs, the model is slow where the measurement is fast, or vice versa.
+    Model and measurement disagree in at most four of 400 runs about whether a transfer is slow.
     """
     measured = published.comer_lin(no_delay=no_delay)
     runs = [(cell, phase) for phase in comer_lin.PHASES_NS for cell in measured]
@@ -87,9 +87,10 @@ def test_without_one_rule_other_sizes_stall(atm: bool, rule: str) -> None:  # no
 
 
 def test_an_echo_of_8_kb_waits_200_ms_on_average_by_the_phases_of_two_heartbeats() -> None:
-    """Each direction waits up to 200 ms for a heartbeat (delayed-ACK timer), evenly distributed.
+    """Each direction waits up to 200 ms for a delayed-ACK timer (heartbeat).
 
-    The phases of the heartbeats are fixed, so only the wait of the request varies.
+    The phases of the two timers are fixed, so the answer always waits equally long. Only the wait of the request varies, evenly from 0 to
+    200 ms.
     """
     means = []
     for server_ms in range(5, 200, 10):
@@ -154,9 +155,9 @@ def test_a_pc_sends_1460_and_588_and_then_stands_idle() -> None:
 
 
 def test_a_second_packet_of_receive_buffer_is_what_helps() -> None:
-    """The expected rate is in figure 8 of the paper.
+    """Figure 8 of the paper has the measured rates.
 
-    The bound is 1,024 bytes in 3.469 + 0.477 / 2 ms, which is 2.209 Mb/s.
+    No rate can be higher than 1,024 bytes in 3.469 + 0.477 / 2 ms, which is 2.209 Mb/s.
     """
     one, two, three = (abrams_chen.into_the_d310(kib * 1024).mbps for kib in (1, 2, 3))
     assert one == pytest.approx(1.677, rel=0.1)

@@ -1,8 +1,7 @@
-"""Each stack's rules predict message sizes that stall.
+"""The rules of each stack predict which message sizes stall.
 
-They are compared with the ranges that Liu, Cheng, Bhargava and Zhao measured, and with ranges calculated by hand. K is 1,024 bytes, M the
-MSS, S the send buffer, and R the receive buffer. The receiver sends an ACK after A bytes, and the sender sends again when H bytes are
-queued.
+The tests compare the predictions with the ranges that Liu, Cheng, Bhargava and Zhao measured, and with ranges calculated by hand. In these
+tests, K is 1,024 bytes.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ SUNOS, BSD44, LINUX = STACKS["sunos4"], STACKS["bsd4.4"], STACKS["linux"]
 
 
 def slow_ack_ranges(mss: int, send: int, receive: int, last: int = 50 * K, copy: int = 4 * K) -> list[tuple[int, int]]:
-    """Return the ranges of sizes that stall by the paper's assumption.
+    """Return the ranges of sizes that stall if ACKs are slow, from 1 to `last` bytes.
 
-    The paper assumes that each ACK arrives after the application has written the next piece.
+    The paper assumes slow ACKs: each ACK arrives after the application has written the next piece.
     """
     asked = Settings(mss, send, receive, copy)
     return [(low, high) for low, high, stalled in runs(lambda size: SUNOS.stalled(asked, size, Acks.SLOW), 1, last) if stalled]
@@ -48,9 +47,9 @@ def always(found: tuple[Range, ...]) -> list[tuple[int, int]]:
 
 
 def test_atm_ranges_are_those_of_the_paper_for_every_size_to_50_k() -> None:
-    """The receiver sends an ACK after half the window (8,192 bytes).
+    """With a window of 16K, the receiver sends an ACK after half of it, 8,192 bytes.
 
-    The slow ranges are therefore (12n+4)K+1 to 12(n+1)K-1.
+    The published slow ranges are (12n+4)K+1 to 12(n+1)K-1 bytes, for n = 0, 1, 2 and so on.
     """
     published = [((12 * n + 4) * K + 1, min(12 * (n + 1) * K - 1, 50 * K)) for n in range(4)]
     assert slow_ack_ranges(ATM, 16 * K, 16 * K) == published
@@ -68,7 +67,10 @@ def test_sizes_that_the_paper_measured_fast_do_not(size: int) -> None:
 
 
 def test_ethernet_ranges_are_the_sentence_and_the_formula_of_the_paper() -> None:
-    """The paper's text has the range 4K+1 to 4K+M-1. Its formula has 4K+(2n+1)M+1 to 4K+(2n+2)M-1, with n from 0."""
+    """The text of the paper has the range 4K+1 to 4K+M-1, where M is the MSS.
+
+    Its formula has the ranges 4K+(2n+1)M+1 to 4K+(2n+2)M-1, for n = 0, 1, 2 and so on.
+    """
     sentence = (4 * K + 1, 4 * K + ETHERNET - 1)
     formula = [(4 * K + (2 * n + 1) * ETHERNET + 1, 4 * K + (2 * n + 2) * ETHERNET - 1) for n in range(16)]
     published = [(low, min(high, 50 * K)) for low, high in (sentence, *formula) if low <= 50 * K]
@@ -84,9 +86,11 @@ def test_ethernet_ranges_are_the_sentence_and_the_formula_of_the_paper() -> None
     ],
 )
 def test_other_buffers_move_the_atm_ranges(send: int, receive: int, expected: list[tuple[int, int]]) -> None:
-    """The sender sends 4,096 bytes while nothing is in flight. The next segment waits until M bytes (9,148) are queued.
+    """While nothing is in flight, the sender sends 4,096 bytes at once.
 
-    The first size that does not wait is therefore 13,244.
+    The next segment waits until a full segment of 9,148 bytes is queued.
+
+    So the first size that does not wait is 13,244 bytes.
     """
     assert slow_ack_ranges(ATM, send, receive)[: len(expected)] == expected
 
@@ -101,14 +105,17 @@ def test_without_nagles_algorithm_no_size_stalls() -> None:
 
 
 def test_without_nagle_a_window_that_35_percent_of_exceed_the_send_buffer_still_locks() -> None:
-    """S is 16K and R is 48K. The receiver sends an ACK after 17,204 bytes, but the sender can send only 16,384."""
+    """The send buffer is 16K, and the receive buffer is 48K.
+
+    The receiver sends an ACK after 17,204 bytes, but the sender can send only 16,384.
+    """
     asked = Settings(ATM, 16 * K, 48 * K, 4 * K, nodelay=True)
     assert ack_bytes(ATM, 48 * K, SUNOS_PERCENT) == 17204
     assert always(predicted_ranges(SUNOS, asked)) == [(16 * K + 1, 64 * K)]
 
 
 def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
-    """4.4BSD sends the data of the first mbuf (100 bytes) alone. The rest waits for the ACK.
+    """4.4BSD sends the first 100 bytes, which fill one mbuf, in a segment of their own. The rest waits for the ACK.
 
     From 208 bytes (MINCLSIZE) on, all data fit into one cluster (Heidemann 1997).
     """
@@ -117,11 +124,10 @@ def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
 
 
 def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
-    """M is 1448, so a write of 4,096 bytes ends with a segment of 1,200 bytes.
+    """A write of 4,096 bytes ends with a small segment of 1,200 bytes, because the MSS is 1448.
 
-    The next small segment waits for the ACK of these 1,200 bytes. The wait is a stall if the delayed-ACK timer sends this ACK. Only an ACK
-    of the whole write comes without the timer. After another full segment, the small segment does not wait. In a Linux 6.18 kernel,
-    messages stalled from 4097, 8193 and 12289 bytes on.
+    If the next segment is small too, it waits for the ACK of those 1,200 bytes. The message stalls if the delayed-ACK timer sends this ACK.
+    After a full segment, a small segment does not wait. In a Linux 6.18 kernel, messages stalled from 4097, 8193 and 12289 bytes on.
     """
     found = predicted_ranges(LINUX, Settings(1448, 64 * K, 64 * K, 4 * K), 1, 20_000)
     assert [(one.from_bytes, one.to_bytes) for one in found] == [(4096 * n + 1, 4096 * n + 1447) for n in (1, 2, 3, 4)]
@@ -132,18 +138,20 @@ def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
 
 @pytest.mark.parametrize(("writes", "stalls"), [(100, True), (988, False)])
 def test_linux_model_agrees_with_what_a_kernel_did_on_loopback(writes: int, stalls: bool) -> None:  # noqa: FBT001
-    """The MSS was 988 bytes in the measurement (docs/how-it-decides.md, 1.1).
+    """In the measurement, the MSS was 988 bytes (docs/how-it-decides.md, 1.1).
 
-    Two writes of 100 bytes took 44 ms. Writes of 988 and 100 bytes did not wait.
+    A write of 100 bytes after one of 100 bytes waited 44 ms. After a write of 988 bytes, it did not wait.
     """
     asked = Settings(988, 64 * K, 64 * K, writes)
     assert {LINUX.stalled(asked, writes + 100, acks) for acks in Acks} == {stalls}
 
 
 def test_buffers_that_cannot_lock_are_those_of_the_condition() -> None:
-    """A deadlock needs S < H + A (A3). With S = R = 16K, H + A is 13,927, so no deadlock is possible.
+    """A deadlock is possible if the send buffer is smaller than `needed_bytes`.
 
-    With R = 24K (slow in Comer and Lin's measurement), H + A is 17,750, which is more than S = 16,384.
+    `needed_bytes` is the number of bytes after which the receiver sends an ACK, plus the number of bytes that the sender waits for. The
+    send buffer is 16,384 bytes. With a receive buffer of 16K, 13,927 bytes are needed. With 24K, 17,750 bytes are needed, and Comer and Lin
+    measured a slow transfer.
     """
     free, locked = (deadlock(SUNOS, Settings(ATM, 16 * K, receive, 4 * K)) for receive in (16 * K, 24 * K))
     assert free is not None
@@ -154,7 +162,7 @@ def test_buffers_that_cannot_lock_are_those_of_the_condition() -> None:
 
 
 def streamed_s(stack: str, asked: Settings) -> float:
-    """Return how many seconds the stack model takes for 100 KB over Ethernet, in writes of `copy_bytes`."""
+    """Return the time in seconds in which the stack model sends 100 KB over Ethernet, in writes of `copy_bytes`."""
     client = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, program=(Write(100_000, asked.copy_bytes),))
     server = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, phase_ns=33_000_000, program=(Read(),))
     line = Link(10_000_000, 5_000)
@@ -171,7 +179,7 @@ def streamed_s(stack: str, asked: Settings) -> float:
     ],
 )
 def test_a_buffer_that_suffices_locks_if_writes_leave_some_of_it_unused(stack: str, asked: Settings) -> None:
-    """S is at least H + A, but the free part of the send buffer is too small for the next write.
+    """The send buffer has the bytes that a deadlock rule asks for, but its free part is too small for the next write.
 
     The model then reaches less than a twentieth of the line's rate.
     """
@@ -185,7 +193,7 @@ def test_a_buffer_that_suffices_locks_if_writes_leave_some_of_it_unused(stack: s
 @pytest.mark.parametrize(
     ("stack", "asked", "doubt"),
     [
-        ("sunos4", Settings(ETHERNET, 3000, 4096, 512), False),  # writes smaller than a cluster use any room
+        ("sunos4", Settings(ETHERNET, 3000, 4096, 512), False),  # writes smaller than a cluster can use any free part
         ("irix6.2", Settings(ETHERNET, 4380, 4380, 1024), True),  # Law: the smallest buffer that does not lock
         ("sunos4", Settings(ETHERNET, 4096, 4096, 1024), False),  # 1,460 + 1,434 + 1,023 are less than 4,096
     ],
@@ -198,7 +206,7 @@ def test_a_buffer_whose_every_byte_is_used_or_that_has_more_than_enough_does_not
 
 
 def test_sizes_are_those_in_force() -> None:
-    """4.4BSD rounds the MSS down to whole clusters, and buffers up to whole segments. IRIX rounds buffers down."""
+    """4.4BSD rounds the MSS down to whole clusters, and it rounds buffers up to whole segments. IRIX rounds buffers down."""
     assert BSD44.in_force(Settings(ATM, 16 * K, 16 * K, 2 * K)) == Settings(8192, 16 * K, 16 * K, 2 * K)
     assert BSD44.in_force(Settings(ETHERNET, 4096, 1000, 2 * K)) == Settings(ETHERNET, 4380, 1000, 2 * K)
     assert STACKS["irix6.2"].in_force(Settings(ETHERNET, 4096, 61_440, 2 * K)) == Settings(ETHERNET, 2920, 61_320, 2 * K)
@@ -209,9 +217,9 @@ def test_sizes_are_those_in_force() -> None:
 @pytest.mark.parametrize("key", ["sunos4", "bsd4.4"])
 @pytest.mark.parametrize("seed", range(40))
 def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, seed: int) -> None:
-    """The rules and the simulation agree for any message and write sizes.
+    """For random messages and writes, the rules agree with the simulation.
 
-    Transmission takes microseconds, and the applications take no time.
+    In the simulation, transmission takes microseconds, and the applications take no time.
     """
     chance = random.Random(seed)  # noqa: S311 - the same every time
     rules, sizes = STACKS[key], (2048, 3000, 4096, 5120, 8192, 8760, 12_000, 16_384, 24_576)
@@ -229,7 +237,10 @@ def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, 
 
 @given(mss=st.integers(1, 65_535), receive=st.integers(1, 2**30), percent=st.sampled_from([SUNOS_PERCENT, BSD44_PERCENT]))
 def test_three_full_segments_of_send_buffer_never_lock(mss: int, receive: int, percent: int) -> None:
-    """Comer and Lin advise a send buffer of three full segments. This suffices if A <= 2M and H <= M."""
+    """Comer and Lin advise a send buffer of three full segments.
+
+    It suffices if the receiver sends an ACK after at most two full segments, and the sender waits for at most one.
+    """
     assert ack_bytes(mss, receive, percent) + min(mss, receive // 2) <= 3 * mss
 
 
@@ -253,7 +264,7 @@ def test_ranges_say_of_every_size_what_that_size_alone_says(key: str, mss: int, 
 
 
 def test_the_share_of_stalled_sizes_is_what_the_paper_says() -> None:
-    """The average is taken over whole periods of 12K sizes over ATM."""
+    """The average covers whole periods of 12K sizes."""
     found = predicted_ranges(SUNOS, Settings(ATM, 16 * K, 16 * K, 4 * K), 1, 48 * K)
     assert stalled_share(found, 1, 48 * K) == pytest.approx(2 / 3, abs=0.001)
 

@@ -17,9 +17,9 @@ TAXI = Link(100_000_000, 20_000, "atm")
 
 
 def exchange(size: int, **host: object) -> Run:
-    """Return a run in which one host sends a message and the other host echoes it.
+    """Return a run in which one host sends a message of `size` bytes and the other host echoes it.
 
-    Two SunOS hosts with buffers of 16 KB are connected by ATM. Their heartbeats (delayed-ACK timers) are at multiples of 200 ms.
+    Two SunOS hosts with buffers of 16 KB are connected by ATM. Their delayed-ACK timers (heartbeats) fire at multiples of 200 ms.
     """
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Mark("sent"), Write(size), Read(size), Mark("echoed"), Think(MS)), **host)  # type: ignore[arg-type]
     server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(size), Write(size), Think(300 * MS)))
@@ -29,7 +29,7 @@ def exchange(size: int, **host: object) -> Run:
 def test_a_message_of_two_writes_of_the_kernel_waits_for_the_heartbeat() -> None:
     """The kernel copies 8 KB in two parts of 4 KB (Liu et al.).
 
-    It sends the first part at once. The second part waits until a heartbeat sends an ACK.
+    It sends the first part at once. The second part waits until the delayed-ACK timer of the receiver sends an ACK.
     """
     run = exchange(8 * KIB)
     data = [p for p in run.packets if p.payload_bytes]
@@ -79,7 +79,7 @@ def test_a_run_is_the_same_every_time() -> None:
 
 
 def test_a_frame_waits_until_the_line_is_free() -> None:
-    """A segment of 1,460 bytes is 1,538 bytes on Ethernet, with all overhead. At 10 Mb/s, this takes 1,230.4 µs."""
+    """On Ethernet, a segment of 1,460 bytes takes 1,538 bytes of the line. At 10 Mb/s, this takes 1,230.4 µs."""
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Write(4380),))
     run = simulate(
         Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), Link(10_000_000), Link(10_000_000), no_slow_start=True)
@@ -99,7 +99,7 @@ def test_a_slow_reader_closes_the_window() -> None:
 
 
 def test_interrupts_make_the_program_wait() -> None:
-    """The application copies 20 times 4 KB at 1 ms per KB, which takes 80 ms. Interrupts take processor time in addition."""
+    """The application copies 80 KB at 1 ms per KB, which takes 80 ms. Each ACK takes 1 ms of processor time in addition."""
     costs = Costs(copy_in_ns_per_kib=MS, ack_in_ns=MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, costs=costs, program=(Mark("a"), Write(80 * KIB), Mark("b")))
     run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), TAXI, TAXI, 9148, no_slow_start=True))
@@ -120,13 +120,13 @@ def test_the_ledger_covers_each_directions_life_as_its_sender_sees_it(size: int)
 
 
 def held(run: Run, cause: str) -> float:
-    """Return the share of this cause in the life of the client's direction."""
+    """Return the share of the lifetime of the client's direction that `cause` takes."""
     life = [h for h in run.truth if h.from_client]
     return sum(h.end_ns - h.start_ns for h in life if h.cause == cause) / (life[-1].end_ns - life[0].start_ns)
 
 
 def bulk(rate_bps: int, send: int, receive: int, *, stack: str = "linux", no_delay: bool = True) -> Run:
-    """Return a run that transfers 400 KB over an RTT of 40 ms."""
+    """Return a run that transfers 400 KB over a path with an RTT of 40 ms."""
     link = Link(rate_bps, 20 * MS)
     client = Host(STACKS[stack], send, receive, no_delay=no_delay, program=(Write(400_000, 8192),))
     server = Host(STACKS[stack], send, receive, no_delay=no_delay, program=(Read(),))
@@ -134,23 +134,23 @@ def bulk(rate_bps: int, send: int, receive: int, *, stack: str = "linux", no_del
 
 
 def test_the_ledger_blames_the_buffer_that_is_smaller_than_what_the_path_holds() -> None:
-    """A path of 100 Mb/s and 40 ms has a bandwidth-delay product of 500 KB.
+    """At 100 Mb/s and an RTT of 40 ms, the path has room for 500 KB.
 
-    16 KB keep its line busy for only 1.5 ms of each RTT.
+    A buffer of 16 KB keeps the line busy for only 1.5 ms of each RTT.
     """
     assert held(bulk(100_000_000, 16_384, 131_072), "send-buffer") > 0.85
     assert held(bulk(100_000_000, 131_072, 16_384), "receiver-window") > 0.9
 
 
 def test_the_ledger_blames_the_line_that_never_stands_idle() -> None:
-    """A path of 2 Mb/s and 40 ms has a bandwidth-delay product of 10 KB. Both buffers are larger."""
+    """At 2 Mb/s and an RTT of 40 ms, the path has room for 10 KB. Both buffers are larger."""
     assert held(bulk(2_000_000, 65_536, 65_536), "network") > 0.9
 
 
 def test_the_ledger_blames_lost_packets() -> None:
     """Recovery lasts from a retransmission to its ACK.
 
-    The RTT is 10 ms. Each segment that waits for the line before the retransmission adds 1.2 ms (at most 64 KB of segments).
+    This takes the RTT of 10 ms. It also takes the time in which the line sends the segments queued before the retransmission.
     """
     link = Link(10_000_000, 5 * MS, lost=frozenset({20, 40, 60}))
     client = Host(STACKS["linux"], program=(Write(200_000, 8192),))
@@ -163,9 +163,9 @@ def test_the_ledger_blames_lost_packets() -> None:
 
 
 def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_sender_and_not_the_loss() -> None:
-    """The flight fills the window, and its first segment is lost.
+    """The segments in flight fill the window, and the first of them is lost.
 
-    Until the third duplicate ACK, the sender does not know of the loss, so the window is the cause.
+    The sender learns of the loss from the third duplicate ACK. Until then, the window is the cause.
     """
     link = Link(100_000_000, 5 * MS, lost=frozenset({30}))
     client, server = (Host(STACKS["linux"], 65_536, 16 * 1460, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
@@ -183,7 +183,7 @@ def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_send
 def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str, send_bytes: int) -> None:
     """The ACK of the retransmission arrives one RTT after the retransmission.
 
-    Until then, the sender can send nothing: Tahoe's congestion window or the send buffer is full.
+    Until then, the sender can send nothing, because Tahoe's congestion window or the send buffer is full.
     """
     link = Link(100_000_000, 5 * MS, lost=frozenset({40}))
     client, server = (Host(STACKS[stack], send_bytes, 65_536, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
@@ -197,7 +197,7 @@ def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str,
 def test_small_writes_that_nothing_holds_need_no_window_for_a_full_segment() -> None:
     """4.2BSD sends each write of 100 bytes at once until the send buffer of 8 KB is full.
 
-    The window then has 8 KB left: less than a full segment (9,148 bytes), but enough for a write.
+    The receiver's window of 16 KB then has 8 KB left. This is less than a full segment of 9,148 bytes, but enough for a write.
     """
     link = Link(45_000_000, 40 * MS, "atm")
     client, server = (Host(STACKS["bsd4.2"], 8 * KIB, 16 * KIB, program=program) for program in ((Write(100_000, 100),), (Read(),)))
@@ -207,9 +207,9 @@ def test_small_writes_that_nothing_holds_need_no_window_for_a_full_segment() -> 
 
 
 def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_and_the_next_is() -> None:
-    """The application writes 700 bytes every 10 ms. Heartbeats (delayed-ACK timers) send the ACKs.
+    """The application writes 700 bytes every 10 ms, and delayed-ACK timers (heartbeats) send the ACKs.
 
-    Some segments are sent because a write fills them. Such segments do not wait for an ACK.
+    When a write fills a segment, the segment leaves at once. It waits for no ACK.
     """
     link = Link(10_000_000, MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Write(700), Think(10 * MS)), 60),))
@@ -221,9 +221,9 @@ def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_
 
 
 def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_does_not_let_it_go() -> None:
-    """The application writes 5,000 bytes every 50 ms, and ACKs are delayed by 50 ms.
+    """The application writes 5,000 bytes every 50 ms, and the receiver delays its ACKs by 50 ms.
 
-    Nagle's algorithm delays a small segment until all data in flight are ACKed, not only a part.
+    Nagle's algorithm delays a small segment until all data in flight are acknowledged. An ACK of only a part does not release it.
     """
     link = Link(100_000_000, 40 * MS)
     solaris = STACKS["solaris2.5"]
@@ -238,10 +238,10 @@ def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_doe
 
 @pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])
 def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay: bool, cause: str) -> None:
-    """The send buffer has 16K in both cases.
+    """The send buffer is 16K in both cases.
 
-    With a receive buffer of 36K, Nagle's algorithm delays 4 KB, which causes a deadlock. With 48K, there is a deadlock without Nagle's
-    algorithm, too (Comer & Lin, Liu et al.).
+    With a receive buffer of 36K, Nagle's algorithm delays 4 KB, which causes a deadlock. With a receive buffer of 48K, a deadlock occurs
+    even without Nagle's algorithm (Comer & Lin, Liu et al.).
     """
     receive = 48 * KIB if no_delay else 36 * KIB
     client = Host(SUNOS, 16 * KIB, receive, no_delay=no_delay, program=(Write(400_000, 4096),))
@@ -252,7 +252,7 @@ def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay:
 def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -> None:
     """The send buffer of 4 KB is full of segments of at most 536 bytes.
 
-    A heartbeat ACKs one segment, which makes too little room: the application waits until half of the buffer is free.
+    A delayed ACK frees only one segment. This is too little: the application waits until half of the buffer is free.
     """
     link = Link(155_000_000, 40 * MS)
     client, server = (
@@ -266,9 +266,9 @@ def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -
 
 
 def test_the_ledger_says_what_was_built() -> None:
-    """The client sends 8 KB, receives 8 KB, and pauses for 10 ms. It does this three times.
+    """Three times, the client sends 8 KB, receives 8 KB, and pauses for 10 ms.
 
-    In each round, each direction waits for one heartbeat.
+    In each round, each direction waits once for a delayed-ACK timer (heartbeat).
     """
     steps = (Write(8 * KIB), Read(8 * KIB), Think(10 * MS))
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat(steps, 3),))
@@ -279,7 +279,8 @@ def test_the_ledger_says_what_was_built() -> None:
         if hold.from_client:
             spent[hold.cause] += hold.end_ns - hold.start_ns
     assert spent["application"] == pytest.approx(30 * MS, rel=0.02)
-    # Heartbeats are at multiples of 200 ms. Requests are complete at 200, 600 and 1000 ms, answers at 400, 800 and 1200 ms.
+    # The delayed-ACK timers fire at multiples of 200 ms. Requests are complete at 200, 600 and 1000 ms, and answers at 400, 800 and 1200
+    # ms.
     assert spent["nagle-delayed-ack"] == pytest.approx(200 * MS + 190 * MS + 190 * MS, rel=0.02)
     assert spent["peer"] == pytest.approx(3 * 200 * MS, rel=0.02)
 
@@ -312,7 +313,10 @@ def test_linux_acknowledges_the_first_segments_at_once() -> None:
     ids=str,
 )
 def test_freebsd_waits_40_ms_unless_a_second_segment_comes(writes: list[int], waits: bool) -> None:  # noqa: FBT001
-    """The receiver ACKs every second full segment. Nagle's algorithm delays small segments (docs/how-it-decides.md, 1.1 and 1.3)."""
+    """The receiver acknowledges every second full segment.
+
+    Nagle's algorithm delays small segments (docs/how-it-decides.md, 1.1 and 1.3).
+    """
     trips = answered("freebsd", writes)
     assert all(trip == pytest.approx(40, abs=1) if waits else trip < 1 for trip in trips)
 
@@ -323,9 +327,9 @@ def test_no_delay_answers_without_a_wait(stack: str) -> None:
 
 
 def answered(stack: str, writes: list[int], *, no_delay: bool = False) -> list[float]:
-    """Return how many milliseconds each of six exchanges over loopback takes.
+    """Return the durations of six exchanges over loopback, in milliseconds.
 
-    An exchange is these writes and the read of an answer of 100 bytes.
+    In an exchange, the client makes these writes and reads an answer of 100 bytes.
     """
     option_bytes = STACKS[stack].option_bytes
     steps: tuple[Step, ...] = (Mark("sent"), *(Write(size) for size in writes), Read(100), Mark("answered"))
@@ -339,9 +343,9 @@ def answered(stack: str, writes: list[int], *, no_delay: bool = False) -> list[f
 
 @pytest.mark.parametrize("seed", range(80))
 def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
-    """The hosts have random stacks and buffers smaller than a segment. The lines are slow and lose packets.
+    """The hosts have random stacks, and buffers that can be smaller than a segment. The lines are slow and lose packets.
 
-    Every transfer ends, and the ledgers have no gaps.
+    Every transfer still ends, and the ledgers have no gaps.
     """
     chance = Random(seed)  # noqa: S311 - the same every time
     buffers = (0, 1024, 2048, 5000, 16_384, 65_536)
@@ -370,9 +374,9 @@ def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
 
 @pytest.mark.parametrize(("stack", "wait_ms"), [("bsd4.2", 200), ("sunos4", 0)])
 def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str, wait_ms: int) -> None:
-    """The client sends two segments, 2,048 bytes in all, which are an eighth of the receive buffer.
+    """The client sends two full segments, together 2,048 bytes. They are an eighth of the receive buffer.
 
-    4.2BSD sends an ACK only after 35% of the buffer. Otherwise a heartbeat (delayed-ACK timer) sends it, every 200 ms.
+    4.2BSD sends an ACK at once only after 35% of the buffer. Here, its delayed-ACK timer sends the ACK after up to 200 ms.
     """
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(2 * KIB), Think(1000 * MS)))
     server = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(2 * KIB), Think(1000 * MS)))
@@ -392,7 +396,7 @@ def test_4_2_bsd_advertises_less_than_a_quarter_of_its_buffer_as_zero_even_if_it
 def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: FBT001
     """TCP_CORK delays data for at most 200 ms (tcp(7)).
 
-    The kernel uses the timer of window probes for this limit, which is at least 200 ms (`tcp_probe0_base`).
+    The kernel uses its timer for window probes, which is at least 200 ms (`tcp_probe0_base`).
     """
     client = Host(STACKS["linux"], no_delay=no_delay, cork=True, program=(Write(100), Write(100), Think(1000 * MS)))
     run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),))))
@@ -404,7 +408,8 @@ def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: 
 def test_a_second_loss_of_a_window_is_repaired_without_a_timeout_if_duplicate_acks_follow(stack: str) -> None:
     """With Reno, the ACK of the first retransmit ends the recovery.
 
-    The ACK releases new data, which cause three duplicate ACKs for the second loss. NewReno retransmits the second lost segment at once.
+    This ACK releases new data. They cause three duplicate ACKs, which reveal the second loss. NewReno retransmits the second lost segment
+    at once.
     """
     client = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Write(120_000),))
     line = Link(10_000_000, 5 * MS, lost=frozenset({2, 2 + 17}))

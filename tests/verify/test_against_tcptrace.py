@@ -1,8 +1,8 @@
 """Every figure of every connection is compared with the long listing of tcptrace 6.6.7.
 
-All captures that tcptrace can read are compared. A figure equals tcptrace's, or a known computation gives tcptrace's figure
+The tests compare all captures that tcptrace can read. If a figure differs, either a known computation gives tcptrace's figure
 (`tcptrace_rules.printed`), or there is a known reason for the difference. `golden/tcptrace-deviations.tsv` counts the differences with a
-reason. A test fails if a count grows or shrinks, or if a difference is new.
+reason. A test fails if such a count changes or if a difference is new.
 
 To renew the file: `TCPTRACE_RENEW=1 pytest tests/verify/test_against_tcptrace.py`.
 """
@@ -79,9 +79,9 @@ Pair = tuple[tuple[Direction, "Mapping[str, str]"], tuple[Direction, "Mapping[st
 
 
 def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed], counts: dict[str, Counter[str]]) -> Iterator[Pair]:
-    """Yield pairs of connections between the same ends, in order.
+    """Yield pairs of connections between two ends, one of ours and one of tcptrace's, in order.
 
-    If the two programs find different numbers of connections between two ends, these connections are left out.
+    Connections between two ends are left out if the programs find different numbers of them.
     """
     mine: dict[frozenset[tcptrace.End], list[Mapping[str, Any]]] = defaultdict(list)
     for row in ours:
@@ -114,7 +114,7 @@ def _differences(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _copies(pair: Pair) -> bool:
-    """Return whether the programs differ because of duplicates, which only tcptrace counts."""
+    """Return whether duplicates explain the difference. Only tcptrace counts duplicates as packets."""
     copies = [direction["capture_duplicates"] + direction["network_duplicates"] for direction, _ in pair]
     return any(copies) and all(
         direction["segments"] + count == int(theirs["total_packets"]) for (direction, theirs), count in zip(pair, copies, strict=True)

@@ -1,7 +1,7 @@
 """Every segment of every real capture is compared with tshark: its header fields, and the conclusions from them.
 
-The captures are those of `../shared/captures`, with any link type, and those of `captures/`. Conclusions may differ if a rule of
-`tcptrace_lab.verify.rules` explains the difference. Header fields may differ only as listed in `deviations`, and exactly as often.
+The captures are those of `../shared/captures` and those of `captures/`. A rule of `tcptrace_lab.verify.rules` must explain each different
+conclusion. Differences in header fields must be exactly those listed in `deviations`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def test_deviations_name_real_captures() -> None:
 @needs.shared_captures
 @pytest.mark.parametrize("path", needs.each(malformed()))
 def test_malformed_capture_is_read_or_refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The engine reads as much as it can.
+    """The engine reads as much of a damaged capture as it can.
 
     `analyze` exits with 0 if it read the whole capture, with 4 if it read a part, and with 3 if it read no packet.
     """

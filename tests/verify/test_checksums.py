@@ -1,7 +1,7 @@
-"""`verify` distinguishes two kinds of wrong TCP checksums.
+"""`verify` distinguishes two causes of wrong TCP checksums.
 
-The path damaged the segment, or the network card fills in the checksum later. tshark calculates the checksums. A damaged frame has a
-flipped bit in the last byte of its data.
+Either the path damaged the segment, or the network card fills in the checksum later. tshark calculates the checksums. The tests damage a
+frame by flipping a bit in the last byte of its data.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LOSS = f"""{HANDSHAKE}
 
 
 def damaged(path: Path, *frames: int) -> Path:
-    """Flip a bit in the last byte of these frames of the capture. Return the path."""
+    """Flip a bit in the last byte of each frame whose number is in `frames`. Return the path."""
     with path.open("rb") as file:
         packets = list(dpkt.pcap.Reader(file))
     with path.open("wb") as file:
@@ -55,7 +55,7 @@ def damaged(path: Path, *frames: int) -> Path:
 
 
 def reported(path: Path) -> dict[str, Any]:
-    """Return what the JSON says about checksums."""
+    """Return the part of the JSON document about checksums."""
     needs.program("tshark")
     stream = io.BytesIO()
     done = verify(path, ["tshark"])
@@ -80,7 +80,7 @@ def test_segment_that_was_damaged_and_sent_again_is_a_loss_by_corruption(tmp_pat
 
 
 def test_segments_that_arrive_with_wrong_checksums_are_the_cards(tmp_path: Path) -> None:
-    """Two data segments of the client have wrong checksums. Both are acknowledged without a retransmit."""
+    """Two data segments of the client have wrong checksums. The server acknowledges both, and the client retransmits neither."""
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101    ack 1
         0.030 S > C .  ack 101  win 65160
@@ -93,7 +93,7 @@ def test_segments_that_arrive_with_wrong_checksums_are_the_cards(tmp_path: Path)
 
 
 def test_resend_of_another_segment_does_not_make_a_wrong_checksum_corruption(tmp_path: Path) -> None:
-    """Frame 4 has a wrong checksum and arrives. Frame 6 has a right checksum and is lost."""
+    """Frame 4 has a wrong checksum, but it arrives. Frame 6 has a correct checksum and is lost."""
     found = reported(damaged(capture(tmp_path / "both.pcap", LOSS), 4))
     assert [(one["retransmitted"], one["verdict"]) for one in found["directions"]] == [(0, "offload")]
 

@@ -1,4 +1,4 @@
-"""`tcptrace-lab verify` has the promised exit codes, lines of at most 80 columns, and JSON."""
+"""Tests of `tcptrace-lab verify`: its exit codes, its lines of at most 80 columns, and its JSON."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_json_has_what_the_account_has(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-reordering", "ethernet-duplicates", "loopback-ipv6-nagle-on"])
 def test_json_is_what_its_schema_says(name: str, tmp_path: Path) -> None:
-    """In these captures, values of all kinds differ: words, numbers, lists of SACK edges, and missing values."""
+    """In these captures, values of every kind differ: words, numbers, lists of SACK edges, and missing values."""
     path = tmp_path / "differences.json"
     (found,) = CAPTURES.glob(f"{name}.pcap*")
     assert run(["verify", str(found), "--quiet", "--json", str(path)]) == EXIT_DONE
@@ -92,7 +92,7 @@ def test_json_of_a_refused_file_and_of_what_no_rule_explains_is_what_its_schema_
 def test_what_no_rule_explains_is_reported_first_and_ends_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The test changes tshark's output. Frame 2 gets another TTL, and frame 1 becomes a retransmit."""
+    """The test changes tshark's output: frame 2 gets another TTL, and frame 1 becomes a retransmit."""
     path = capture(tmp_path / "plain.pcap", "0.0 C > S P. 1:11 ack 1\n0.1 S > C . ack 11")
     rows = tshark.opinion(path).segments.with_columns(
         pl.when(pl.col("frame") == 2).then(9).otherwise("ttl").alias("ttl"),

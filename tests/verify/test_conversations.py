@@ -1,6 +1,6 @@
-"""Frames, bytes and duration of each connection equal those in Wireshark's conversations (`tshark -z conv,tcp`).
+"""Frames, bytes and duration of each connection equal those of Wireshark's conversations (`tshark -z conv,tcp`).
 
-The captures are those of this project.
+The tests use the captures of this project.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _ours(capture: Path) -> list[Conversation]:
 
 
 def _size(count: int) -> str:
-    """Return a number of bytes as tshark writes it: `9999 bytes`, `10 kB`."""
+    """Return a number of bytes as tshark writes it, for example `9999 bytes` or `10 kB`."""
     for unit, factor in UNITS.items():
         if count // factor < 10_000 or unit == "MB":
             return f"{count // factor} {unit}"

@@ -1,4 +1,4 @@
-"""Captures are damaged at random. Every difference from tshark and tcptrace is explained."""
+"""Captures are damaged at random. A rule explains every difference from tshark and tcptrace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEEDS = range(27)
 
 
 def plain_captures() -> list[Path]:
-    """Return small captures in the file format that `damage` reads."""
+    """Return the small captures whose file format `damage` can read."""
     files = (path for path in sorted(needs.SHARED.glob("*.pcap")) if 2_000 < path.stat().st_size < LARGEST_BYTES)
     return [path for path in files if path.read_bytes()[:4] in LITTLE_ENDIAN_PCAP]
 
@@ -46,7 +46,7 @@ def test_damage_leaves_nothing_unexplained(seed: int, tmp_path: Path) -> None:
 def test_an_ack_that_came_late_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
     """Only the client's direction was captured.
 
-    The late ACK was sent before the FIN, so its sequence number is one below the highest.
+    The last ACK arrives late: the client sent it before the FIN. So its sequence number is one below the highest number.
     """
     text = """
         0.0000 C > S S  0:0(0)         win 64240 <mss 1460>
@@ -59,7 +59,7 @@ def test_an_ack_that_came_late_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
 
 
 def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_against(tmp_path: Path) -> None:
-    """Frame 6 is older than frame 5 and has another window. Frame 7 repeats frame 5.
+    """Frame 6 is an old ACK with another window. Frame 7 repeats the ACK number of frame 5.
 
     tshark compares frame 7 with frame 6, which has another ACK number.
     """
@@ -76,7 +76,7 @@ def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_aga
 
 
 def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
-    """A RST has a window of 0, which tshark takes for an advertised window."""
+    """The RST has a window of 0. tshark takes it for an advertised window."""
     text = f"""{HANDSHAKE}
         0.0200 C > S F. 1:1(0) ack 1
         0.0300 S > C R. 1:1(0) ack 2 win 0
@@ -87,9 +87,9 @@ def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
 
 
 def test_an_option_that_the_capture_cut_is_shown_by_tshark_as_far_as_it_goes(tmp_path: Path) -> None:
-    """62 bytes are captured: 54 bytes of headers, and 8 bytes of the timestamps option without the echo.
+    """Of frame 4, 62 bytes are captured: 54 bytes of headers and 8 bytes of options.
 
-    The 8 bytes are two no-operations, kind, length, and the timestamp value.
+    The 8 bytes are two no-operations, and the kind, the length and the value of a timestamp. The echoed timestamp is cut off.
     """
     text = f"{HANDSHAKE}\n0.0200 C > S . 1:1(0) ack 1 <nop, nop, TS val 77 ecr 5> {{snap 62}}"
     assert reported(tmp_path, text, "tshark-reads-cut-options") == {
@@ -109,9 +109,9 @@ def test_a_scale_cut_off_a_syn_is_unknown_to_us_and_none_to_tshark(tmp_path: Pat
 
 
 def test_sack_blocks_that_the_capture_cut_are_shown_by_tshark_as_far_as_they_go(tmp_path: Path) -> None:
-    """66 bytes are captured: 54 bytes of headers, and 12 bytes of the SACK option with the first of two blocks.
+    """Of frame 5, 66 bytes are captured: 54 bytes of headers and 12 bytes of options.
 
-    The 12 bytes are two no-operations, kind, length, and the block.
+    The 12 bytes are two no-operations, the kind and the length of a SACK option, and its first block. The second block is cut off.
     """
     text = f"""{HANDSHAKE}
         0.020 S > C . 1:1(0) ack 1
@@ -131,7 +131,7 @@ def test_a_syn_on_used_ports_with_cut_options_is_counted_by_tshark_and_not_repor
 
 
 def test_fragments_of_which_the_capture_cut_one_are_no_segment_to_tshark(tmp_path: Path) -> None:
-    """The first fragment is complete and has the TCP header.
+    """The first fragment is complete and contains the TCP header.
 
     The last fragment is truncated to 24 bytes: the IP header and 4 bytes of data.
     """
@@ -165,7 +165,7 @@ def test_the_first_fragment_alone_is_a_segment_to_tcptrace(tmp_path: Path) -> No
 def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: Path) -> None:
     """The second fragment of a packet is missing.
 
-    For tcptrace-lab, the first fragment is not a segment. tcptrace counts it in the connection.
+    tcptrace-lab does not count the first fragment as a segment. tcptrace counts it.
     """
     needs.program("tcptrace")
     frames = exchange()
@@ -180,7 +180,7 @@ def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: P
 
 
 def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path: Path) -> None:
-    """The TCP header says that it has 40 bytes, but the packet has only 32.
+    """According to the TCP header, it has 40 bytes, but the packet has only 32.
 
     tcptrace-lab applies the window scale of 7 to this segment. tshark applies no scale.
     """
@@ -191,9 +191,9 @@ def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path:
 
 
 def test_an_option_of_half_a_sack_block_ends_tsharks_analysis(tmp_path: Path) -> None:
-    """A SACK option (kind 5) with a length of 6 bytes has only one edge.
+    """A SACK option of 6 bytes has only one edge, but a block needs two.
 
-    tshark stops its analysis there. Only tcptrace-lab measures the RTT of the acknowledged segment.
+    tshark stops its analysis at this option. Only tcptrace-lab measures the RTT of the acknowledged segment.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101 ack 1
@@ -221,9 +221,9 @@ def test_a_header_shorter_than_any_is_a_segment_to_us_alone(tmp_path: Path) -> N
     ids=["behind timestamps", "alone"],
 )
 def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path, snap: int, asked: str, answered: str) -> None:
-    """RFC 7323, 2.2: a SYN-ACK may offer a scale only if the SYN offered one.
+    """The SYN is truncated before its window scale, and the SYN-ACK offers a scale.
 
-    The SYN was truncated before its scale.
+    A SYN-ACK can offer a scale only if the SYN offered one (RFC 7323, 2.2).
     """
     needs.program("tcptrace")
     text = f"""
@@ -239,9 +239,9 @@ def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path,
 
 
 def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_path: Path) -> None:
-    """Each packet is captured twice. The first copy is truncated in its TCP header.
+    """The SYN is captured twice. The first copy is truncated to 52 bytes.
 
-    52 bytes contain the flags, but not the urgent pointer.
+    These bytes contain the flags, but not the whole TCP header.
     """
     text = """
         0.000 C > S S  0:0(0)       win 8192 {snap 52}
@@ -253,9 +253,9 @@ def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_pa
 
 @needs.shared_captures
 def test_numbers_that_come_round_leave_less_than_nothing_outstanding_to_tcptrace(tmp_path: Path) -> None:
-    """Only one direction is captured. Its stream begins at sequence number 4,294,964,796.
+    """Only one direction is captured. Its sequence numbers begin at 4,294,964,796, shortly before they wrap.
 
-    No ACK is captured, so tcptrace's mean of outstanding bytes over time is not a count of bytes.
+    No ACK is captured, so tcptrace's mean of outstanding bytes over time is meaningless.
     """
     source = needs.SHARED / "seladb-PcapPlusPlus__one_tcp_stream_max_seq.pcap"
     needs.program("tcptrace")
@@ -277,9 +277,9 @@ def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> No
 
 
 def test_a_sack_block_cut_behind_its_left_edge_is_none(tmp_path: Path) -> None:
-    """62 bytes are captured: 54 bytes of headers, and 8 bytes of the SACK option with the left edge of a block.
+    """Of frame 5, 62 bytes are captured: 54 bytes of headers and 8 bytes of options.
 
-    Both programs report the data after this segment alike.
+    The options end after the left edge of a SACK block. Both programs agree on the data after this segment.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1

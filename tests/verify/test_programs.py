@@ -21,7 +21,7 @@ EXCHANGE = "0.0 C > S S 0:0(0)\n0.1 S > C S. 0:0(0) ack 1\n0.2 C > S . ack 1"
 
 
 def _installed(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Install a shell script named tshark before all other programs on the PATH."""
+    """Write a shell script named tshark into `folder`, and put `folder` first on the PATH."""
     program = folder / "tshark"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
@@ -89,7 +89,7 @@ def test_a_program_is_ended_with_its_reader(tmp_path: Path, monkeypatch: pytest.
 
 
 def _drained(program: str) -> tuple[list[str], str]:
-    """Return the lines that a failing program printed, and the text of the error."""
+    """Return the lines that a failing program prints, and the text of the error that follows."""
     found: list[str] = []
     with pytest.raises(analyzers.Refused) as refusal:
         found.extend(analyzers.lines(program, []))

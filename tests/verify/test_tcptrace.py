@@ -1,4 +1,4 @@
-"""For each known difference of tcptrace, an exchange shows the difference, and a rule explains it with numbers.
+"""Each test shows one known difference of tcptrace in an exchange, and a rule that explains the difference with numbers.
 
 tcptrace itself reads each exchange. A test fails if tcptrace prints something other than the rule says, or if a difference is unexplained.
 """
@@ -30,7 +30,7 @@ CLOSE = """
 
 
 def held(folder: Path, text: str) -> Verification:
-    """Compare the exchange `text` with tcptrace. No difference may be left unexplained."""
+    """Compare our figures of the exchange `text` with those of tcptrace. Fail if a difference is unexplained."""
     needs.program("tcptrace")
     done = verify(capture(folder / "exchange.pcap", text), ["tcptrace"])
     assert done.refused == {}
@@ -39,9 +39,9 @@ def held(folder: Path, text: str) -> Verification:
 
 
 def reported(folder: Path, text: str, rule: str) -> dict[tuple[str, bool | None], tuple[object, object, str]]:
-    """Return the differences that one rule explains.
+    """Return the differences that `rule` explains.
 
-    The key is (figure, from client). The value is (our value, tcptrace's value, text).
+    The key is the figure and whether the client sent the direction. The value is our value, tcptrace's value, and the explanation.
     """
     listed = held(folder, text).account.differences.get(rule, [])
     return {(one.item, one.from_client): (one.ours, one.theirs, one.words) for one in listed}
@@ -62,9 +62,9 @@ def test_figures_that_mean_the_same_are_equal(tmp_path: Path) -> None:
 
 
 def test_constant_identifications_are_hardware_duplicates_to_tcptrace(tmp_path: Path) -> None:
-    """The IP IDs are all 7, which RFC 6864, 4 allows for unfragmented packets.
+    """All IP IDs are 7, which RFC 6864, 4, allows for packets that are not fragmented.
 
-    TCP timestamps show that frames are retransmits, not copies.
+    TCP timestamps show that the frames are retransmits, not copies made by the capture.
     """
     handshake = HANDSHAKE.replace("wscale 7", "wscale 7, TS val 1 ecr 0")
     text = f"""{handshake}
@@ -79,7 +79,7 @@ def test_constant_identifications_are_hardware_duplicates_to_tcptrace(tmp_path: 
 
 
 def test_a_packet_that_comes_again_and_again_is_remembered_once_by_tcptrace(tmp_path: Path) -> None:
-    """The memory of tcptrace has room for eight packets. A repeated packet takes only one place.
+    """The memory of tcptrace has room for eight packets. A packet that comes repeatedly takes the room of one.
 
     So seven other packets do not displace it.
     """
@@ -97,9 +97,9 @@ def test_a_packet_that_comes_again_and_again_is_remembered_once_by_tcptrace(tmp_
 
 
 def test_a_clock_that_goes_back_by_more_than_it_went_on_leaves_tcptrace_no_time(tmp_path: Path) -> None:
-    """The timestamps run backwards from 2 s to 1.5 s, so tcptrace has no duration for a rate.
+    """The client's timestamps run backwards from 2 s to 1.5 s, so tcptrace has no duration for a rate.
 
-    For tcptrace-lab, the duration is that from the lowest to the highest timestamp, 1 s: 100 bytes in 1 s.
+    tcptrace-lab divides by the time between the lowest and the highest timestamp. Its rate is 100 bytes in 1 s.
     """
     text = """
         2.000 C > S  S   0:0(0)        win 64240
@@ -116,9 +116,9 @@ def test_a_clock_that_goes_back_by_more_than_it_went_on_leaves_tcptrace_no_time(
 
 
 def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_path: Path) -> None:
-    """101 bytes are outstanding while the clock runs back from 1 s to 0.5 s, which counts as no time.
+    """101 bytes are outstanding while the clock runs back from 1 s to 0.5 s. tcptrace counts this as no time.
 
-    From 0.5 s to 2 s, they count for 1.5 s. The mean is (1 · 1 + 101 · 1.5) / 4 bytes, truncated.
+    From 0.5 s to 2 s, the 101 bytes count for 1.5 s. The mean is (1 · 1 + 101 · 1.5) / 4 bytes, truncated.
     """
     text = """
         0.000 C > S  S   0:0(0)        win 64240
@@ -134,9 +134,9 @@ def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_pat
 
 
 def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_path: Path) -> None:
-    """A damaged bit moves the sequence number of frame 5 ahead by 2^30.
+    """A damaged bit makes the sequence number of frame 5 too high by 2^30.
 
-    For tcptrace-lab, the data after frame 4 are then below the highest sequence number.
+    For tcptrace-lab, the data after frame 5 are therefore below the highest sequence number.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101   ack 1
@@ -151,30 +151,30 @@ def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_pa
 
 
 def test_data_of_a_header_longer_than_its_packet_is_less_than_nothing_to_tcptrace(tmp_path: Path) -> None:
-    """The TCP header says that it has 40 bytes, but the packet has only 20.
+    """According to the TCP header, it has 40 bytes, but the packet has only 20.
 
-    For tcptrace, the segment has -20 bytes of data and is not a pure ACK.
+    For tcptrace, this segment has -20 bytes of data, so it is not a pure ACK.
     """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500 {{doff 10}}\n0.031 S > C . ack 101 win 501"
     assert reported(tmp_path, text, "tcptrace-believes-headers")["pure_acks_sent", False][:2] == (2, "1")
 
 
 def test_mean_size_is_a_byte_less_to_tcptrace(tmp_path: Path) -> None:
-    """The mean size is 100 bytes in 1 segment. tcptrace computes 100 / 1.001 and truncates the result."""
+    """One segment carries 100 bytes, so the mean size is 100 bytes. tcptrace computes 100 / 1.001 and truncates the result."""
     found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-mean-size")
     assert found["avg_segm_size", True][:2] == (100, "99")
 
 
 def test_mss_above_32767_wraps_to_tcptrace(tmp_path: Path) -> None:
-    """Linux has an MSS of 65495 on loopback. tcptrace prints 65495 - 65536 + 2^32 = 4294967255."""
+    """On loopback, Linux has an MSS of 65495 bytes. tcptrace prints 65495 - 65536 + 2^32 = 4294967255."""
     found = reported(tmp_path, HANDSHAKE.replace("1460", "65495"), "tcptrace-wraps-mss")
     assert found["mss_requested", True][:2] == (65495, "4294967255")
 
 
 def test_late_segment_and_resent_one(tmp_path: Path) -> None:
-    """A segment that fills a gap is out of order to tcptrace, even a retransmit after 800 ms.
+    """A segment that fills a gap is out of order to tcptrace, even if it is a retransmit after 800 ms.
 
-    In this exchange, the bytes were lost before the capture point.
+    Here, the original was lost before the capture point.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1001    ack 1 {{id 100}}
@@ -189,7 +189,10 @@ def test_late_segment_and_resent_one(tmp_path: Path) -> None:
 
 
 def test_full_size_of_a_syn(tmp_path: Path) -> None:
-    """A SYN has one sequence number. tcptrace counts it as 2^32 bytes, so no RTT sample of data is full-sized."""
+    """The SYN counts as a segment of 2^32 bytes in tcptrace.
+
+    So no data segment counts as full-sized, and none gives an RTT sample of that kind.
+    """
     found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.045 S > C . ack 101 win 500", "tcptrace-full-size")
     assert found["RTT_full_sz_max", True][1] == "10.0"
     assert "4,294,967,296 bytes" in found["RTT_full_sz_max", True][2]
@@ -201,7 +204,7 @@ def test_windows_without_handshake_are_taken_as_they_are(tmp_path: Path) -> None
 
 
 def test_idle_time_goes_to_the_end_of_the_capture(tmp_path: Path) -> None:
-    """The first connection is not closed. Another connection continues for 5 s."""
+    """The first connection is not closed. The capture continues for 5 s with another connection."""
     text = f"""{HANDSHAKE}
         host D 10.0.0.3:40000 isn 7000
         host T 10.0.0.2:80 isn 9000
@@ -219,7 +222,7 @@ def test_segments_in_a_tunnel_of_tags_are_not_read(tmp_path: Path) -> None:
 
 
 def test_probes_with_data_go_into_a_closed_window(tmp_path: Path) -> None:
-    """Bytes that were in transit when the window closed count as window probes in tcptrace."""
+    """Bytes are already in transit when the window closes. tcptrace counts them as window probes."""
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1001    ack 1
         0.030 S > C . ack 1001  win 0
@@ -232,9 +235,9 @@ def test_probes_with_data_go_into_a_closed_window(tmp_path: Path) -> None:
 
 
 def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
-    """The client sends 100 bytes after it has ACKed the SYN. tcptrace counts 101 outstanding bytes.
+    """The client acknowledges the SYN-ACK and then sends 100 bytes. tcptrace counts 101 outstanding bytes.
 
-    tcptrace counts the pure ACK before the data as 1 outstanding byte, tcptrace-lab as 0.
+    While only the pure ACK has been sent, tcptrace counts 1 outstanding byte, and tcptrace-lab counts none.
     """
     found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-outstanding")
     assert found["max_owin", True][:2] == (100, "101")
@@ -243,9 +246,9 @@ def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
 
 
 def test_sample_of_what_is_outstanding_lasts_until_the_next(tmp_path: Path) -> None:
-    """The bytes are acknowledged at once. For tcptrace, 101 bytes are outstanding from 1 s to 3 s.
+    """100 bytes are sent at 1 s and acknowledged at once. For tcptrace, 101 bytes stay outstanding until its next sample at 3 s.
 
-    Before 1 s, tcptrace counts 1 byte too many. The mean over 4 s is (1 · 1 + 101 · 2) / 4 bytes, truncated.
+    Before 1 s, tcptrace counts 1 outstanding byte. So the mean over 4 s is (1 · 1 + 101 · 2) / 4 bytes, truncated.
     """
     text = """
         0.000 C > S  S   0:0(0)        win 64240
@@ -260,9 +263,9 @@ def test_sample_of_what_is_outstanding_lasts_until_the_next(tmp_path: Path) -> N
 
 
 def test_repeated_acks_are_duplicates_to_tcptrace_with_nothing_outstanding(tmp_path: Path) -> None:
-    """RFC 5681, 2: an ACK is a duplicate ACK only if data are outstanding.
+    """A repeated ACK is a duplicate ACK only if data are outstanding (RFC 5681, 2).
 
-    tcptrace counts three repeated ACKs in a row as one event. Data between the ACKs restart the count.
+    tcptrace counts it in any case, and counts three in a row as one event. Data between the ACKs restart tcptrace's count.
     """
     quiet = "\n".join(f"0.04{digit} S > C . ack 101 win 500" for digit in range(3))
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500\n{quiet}"
@@ -282,7 +285,8 @@ def test_acks_of_a_side_that_sent_but_its_syn_are_no_duplicates_to_tcptrace(tmp_
 def test_repeated_acks_of_unknown_windows_are_not_distinguished(tmp_path: Path) -> None:
     """No SYN was captured, so tcptrace-lab does not know the windows.
 
-    tcptrace takes the unscaled windows of 500 and 501 from the headers. It counts one of two repeated ACKs.
+    tcptrace uses the unscaled windows of 500 and 501 from the headers. The window changes once, so tcptrace counts one of two repeated
+    ACKs.
     """
     text = """
         0.000 C > S P. 1:101   ack 1   win 502
@@ -303,7 +307,7 @@ def test_first_flight_is_counted_in_mid_stream_too(tmp_path: Path) -> None:
 
 
 def test_stream_ends_at_the_last_segment_of_a_connection_with_a_reset(tmp_path: Path) -> None:
-    """The FIN has sequence number 101, and a RST has 102. tcptrace computes 102 - 0 - 1 = 101 bytes."""
+    """The FIN has the sequence number 101, and the RST has 102. tcptrace computes the length of the stream as 102 - 0 - 1 = 101 bytes."""
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101   ack 1
         0.021 C > S F. 101:101 ack 1
@@ -318,7 +322,7 @@ def test_stream_ends_at_the_last_segment_of_a_connection_with_a_reset(tmp_path: 
 def test_scale_that_was_only_asked_for_is_shown_by_tcptrace(tmp_path: Path) -> None:
     """No SYN-ACK answers the SYN, so no window scale is in use.
 
-    tcptrace shows the scale that the SYN offers.
+    tcptrace prints the scale that the SYN offers.
     """
     text = "0.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>\n1.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>"
     ours, theirs, _ = reported(tmp_path, text, "tcptrace-scale")["adv_wind_scale", True]
@@ -328,7 +332,7 @@ def test_scale_that_was_only_asked_for_is_shown_by_tcptrace(tmp_path: Path) -> N
 def test_a_segment_between_the_syns_makes_tcptrace_forget_the_scale(tmp_path: Path) -> None:
     """The SYN-ACK is captured late, after an ACK.
 
-    The ACK is not a SYN, so tcptrace forgets the scale of the first SYN.
+    The ACK is not a SYN, so tcptrace forgets the scale of the client's SYN.
     """
     text = """
         0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
@@ -342,7 +346,7 @@ def test_a_segment_between_the_syns_makes_tcptrace_forget_the_scale(tmp_path: Pa
 
 
 def test_probes_are_counted_by_tcptrace_where_the_scale_is_unknown(tmp_path: Path) -> None:
-    """A window of 0 is 0 at any scale.
+    """The window scale is unknown, but a window of 0 is 0 at any scale.
 
     tcptrace counts all data after a window of 0 as probes, even data that were already in flight.
     """
@@ -358,9 +362,9 @@ def test_probes_are_counted_by_tcptrace_where_the_scale_is_unknown(tmp_path: Pat
 
 
 def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_path: Path) -> None:
-    """The ACK was captured before the data that it acknowledges.
+    """The ACK is captured before the data that it acknowledges.
 
-    In tcptrace, the outstanding bytes are then 1561 - 3000 + 2^64 for 1.96 s.
+    In tcptrace, 1561 - 3000 + 2^64 bytes are then outstanding for 1.96 s.
     """
     text = f"""{HANDSHAKE}
         0.020 S > C P. 1:1461    ack 1
@@ -373,7 +377,7 @@ def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_pat
 
 
 def test_a_second_syn_gives_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Path) -> None:
-    """For tcptrace, the windows after the SYN-ACK are 500, 501 × 128 and 502 × 128."""
+    """The second SYN makes tcptrace scale windows again. For tcptrace, the windows are 500, 501 × 128 and 502 × 128 bytes."""
     text = """
         0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
         0.011 C > S .  1:1(0) ack 1 win 502
@@ -388,7 +392,7 @@ def test_a_second_syn_gives_tcptrace_the_scale_that_it_had_forgotten(tmp_path: P
 
 
 def test_the_byte_of_a_keepalive_that_comes_first_is_new_to_it(tmp_path: Path) -> None:
-    """The byte of the keepalive was first sent before the capture began (RFC 9293, 3.8.4)."""
+    """The first frame is a keepalive. Its byte was sent before the capture began (RFC 9293, 3.8.4)."""
     text = """
         0.00 C > S . 800:801(1) ack 5001
         0.02 S > C . 5001:5001(0) ack 801

@@ -1,4 +1,4 @@
-"""For each known difference of tshark, an exchange shows the difference, and the explanation has its numbers.
+"""Each test shows one known difference of tshark in an exchange, and the explanation of the difference with its numbers.
 
 tshark itself analyzes each exchange. A test fails if tshark prints something other than the rule says, or if a difference is unexplained.
 """
@@ -36,7 +36,7 @@ def test_plain_transfer_is_reported_alike(tmp_path: Path) -> None:
 def test_fast_retransmission_within_the_round_trip_is_late_to_tshark(tmp_path: Path) -> None:
     """Three duplicate ACKs cause a fast retransmit (RFC 5681, 3.2).
 
-    New data were sent 0.1 ms before it, so tshark calls it out of order. With two repeated ACKs, tshark would call it fast.
+    tshark calls it out of order, because new data were sent only 0.1 ms earlier. tshark would call it fast if it counted two repeated ACKs.
     """
     text = f"""{HANDSHAKE}{FOUR_AND_A_HOLE}
         0.0301 S > C . ack 1461 win 509 <sack 2921:4381>
@@ -52,9 +52,9 @@ def test_fast_retransmission_within_the_round_trip_is_late_to_tshark(tmp_path: P
 
 
 def test_late_segment_after_the_round_trip_is_resent_to_tshark(tmp_path: Path) -> None:
-    """The IP IDs show that 1461:2921 was sent before 2921:4381.
+    """Segment 1461:2921 arrives 40 ms after segment 2921:4381. The IP IDs show that it was sent earlier, so it is out of order.
 
-    1461:2921 arrives 40 ms after 2921:4381. The handshake took only 11 ms, so tshark calls it a retransmit.
+    tshark calls it a retransmit, because 40 ms are longer than the handshake of 11 ms.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1 {{id 100}}
@@ -74,7 +74,7 @@ def test_resend_below_the_last_ack_is_spurious_to_tshark(tmp_path: Path) -> None
 
 
 def test_fast_retransmission_by_sack_is_a_plain_one_to_tshark(tmp_path: Path) -> None:
-    """Three segments are in SACK blocks (RFC 6675, 4).
+    """SACK blocks cover three segments after the hole, so the sender retransmits the lost segment (RFC 6675, 4).
 
     The windows of the ACKs differ, so tshark counts no repeated ACK.
     """
@@ -104,7 +104,7 @@ def test_fast_retransmission_after_20_ms_is_a_plain_one_to_tshark(tmp_path: Path
 def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_path: Path) -> None:
     """The segments that begin at 1461 and 4381 are lost.
 
-    The partial ACK does not cause the retransmission of 4381. Three repetitions of the partial ACK do (RFC 5681).
+    Three repetitions of the partial ACK cause the retransmission of 4381 (RFC 5681). The partial ACK alone does not cause it.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461     ack 1
@@ -133,7 +133,7 @@ def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_p
 
 
 def test_repeated_ack_with_sack_and_another_window_is_a_window_update_to_tshark(tmp_path: Path) -> None:
-    """With SACK, an ACK with a new block is a duplicate ACK, even if its window differs (RFC 6675, 2)."""
+    """An ACK with a new SACK block is a duplicate ACK, even if its window differs (RFC 6675, 2)."""
     text = f"{HANDSHAKE}{FOUR_AND_A_HOLE}\n0.0301 S > C . ack 1461 win 515 <sack 2921:4381>"
     found = reported(tmp_path, text, "tshark-ignores-sack")
     assert set(found) == {(9, "duplicate_ack"), (9, "window_update")}
@@ -141,7 +141,7 @@ def test_repeated_ack_with_sack_and_another_window_is_a_window_update_to_tshark(
 
 
 def test_ack_repeated_with_nothing_outstanding_is_a_duplicate_to_tshark(tmp_path: Path) -> None:
-    """RFC 5681, 2 (a): a duplicate ACK requires outstanding data."""
+    """A repeated ACK is a duplicate ACK only if data are outstanding (RFC 5681, 2, condition a)."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 509\n0.031 S > C . ack 101 win 509"
     found = reported(tmp_path, text, "tshark-repeats-count-without-data")
     assert set(found) == {(6, "duplicate_ack")}
@@ -159,7 +159,7 @@ def test_repeated_ack_with_a_closed_window_is_no_duplicate_to_tshark(tmp_path: P
 
 
 def test_round_trip_of_a_resent_segment_is_measured_by_tshark(tmp_path: Path) -> None:
-    """A segment was sent twice. By Karn's rule, it is unknown which copy the ACK answers.
+    """A segment is sent twice, and it is unknown which copy the ACK answers. By Karn's rule, the ACK gives no RTT sample.
 
     tshark measures the RTT from the first copy, 510 ms before the ACK.
     """
@@ -222,7 +222,7 @@ def test_a_keepalive_with_a_byte_that_comes_first_is_data_to_tshark(tmp_path: Pa
 
 
 def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """Linux probes a zero window with an empty segment at SND.NXT - 1.
+    """Linux probes a zero window with an empty segment. Its sequence number is one below the next one (SND.NXT - 1).
 
     RFC 9293, 3.8.6.1, does not specify the form of a probe.
     """
@@ -238,7 +238,7 @@ def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> No
 
 
 def test_acks_of_unseen_bytes(tmp_path: Path) -> None:
-    """The segments 1461:2921 and 4381:5841 were not captured.
+    """The segments 1461:2921 and 4381:5841 are not in the capture.
 
     tshark follows the stream only up to the first hole.
     """
@@ -269,9 +269,9 @@ def test_windows_are_scaled_by_one_syn_to_tshark(tmp_path: Path) -> None:
 
 
 def test_same_number_after_a_reset_is_the_old_stream_to_tshark(tmp_path: Path) -> None:
-    """A RST refuses the first connection.
+    """A RST refuses the first connection, and the second SYN opens a new one (RFC 9293, 3.10.7.4).
 
-    The second SYN opens a new connection (RFC 9293, 3.10.7.4). By chance, it has the sequence number of the first SYN.
+    By chance, both SYNs have equal sequence numbers.
     """
     text = "0.0 C > S S 0:0(0) win 500\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.5 C > S S 0:0(0) win 500\n0.6 S > C R. 0:0(0) ack 1 win 0"
     found = reported(tmp_path, text, "tshark-joins-same-numbers")
@@ -280,7 +280,7 @@ def test_same_number_after_a_reset_is_the_old_stream_to_tshark(tmp_path: Path) -
 
 
 def test_cut_options_hide_tsharks_analysis(tmp_path: Path) -> None:
-    """The headers have 66 bytes, and 60 of them are captured."""
+    """The headers have 66 bytes, but only 60 bytes are captured."""
     needs.tshark_4_0()
     text = """
         0.00 C > S P. 1:11  ack 1  win 9 <nop, nop, TS val 1 ecr 1>
@@ -313,9 +313,9 @@ def test_retransmission_timeout_is_reported_alike(tmp_path: Path) -> None:
 
 
 def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_path: Path) -> None:
-    """Two segments are lost.
+    """Two segments are lost. The timer retransmits the first one after 220 ms.
 
-    After 220 ms, the timer retransmits the first. The second is retransmitted in the recovery, without a timeout of its own.
+    The second segment is retransmitted during the recovery, and not by a timeout of its own.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1
@@ -331,7 +331,9 @@ def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_pat
 
 
 def test_completeness_is_reported_alike_of_a_whole_connection(tmp_path: Path) -> None:
-    """The sum for a complete connection has SYN (1), SYN-ACK (2), ACK (4), data (8) and FIN (16).
+    """The connection is complete: it has SYN (1), SYN-ACK (2), ACK (4), data (8) and FIN (16).
+
+    The completeness is the sum of these numbers.
 
     Both programs agree on all six compared values.
     """
@@ -355,9 +357,9 @@ def test_first_segment_of_a_stream_counts_for_tshark_only_if_it_is_a_syn(tmp_pat
 
 
 def test_ack_of_a_reset_opens_a_connection_to_tshark(tmp_path: Path) -> None:
-    """A RST refuses a SYN, and another RST follows.
+    """A RST refuses a SYN, and a second RST follows.
 
-    tshark counts the ACK of the RST as the ACK of a SYN-ACK.
+    tshark takes the acknowledgment in the RST for the ACK of a SYN-ACK.
     """
     text = "0.0 C > S S 0:0(0) win 64240\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.2 S > C R. 0:0(0) ack 1 win 0"
     found = reported(tmp_path, text, "tshark-counts-acks-of-resets")
@@ -367,7 +369,7 @@ def test_ack_of_a_reset_opens_a_connection_to_tshark(tmp_path: Path) -> None:
 def test_numbers_below_the_first_one_are_large_to_tshark(tmp_path: Path) -> None:
     """The FIN is captured before the data that precede it.
 
-    For tshark, 0 - 341 is near 2^32, so only the byte of the FIN is in flight.
+    tshark counts bytes from the FIN's number, so the data have negative numbers. Only the FIN itself then counts as in flight.
     """
     text = "0.000 S > C F. 1342:1342(0) ack 1\n0.001 S > C P. 1001:1342 ack 1"
     found = reported(tmp_path, text, "tshark-counts-from-the-first")
@@ -375,9 +377,9 @@ def test_numbers_below_the_first_one_are_large_to_tshark(tmp_path: Path) -> None
 
 
 def test_a_syn_ack_in_mid_stream_moves_the_zero_of_tshark(tmp_path: Path) -> None:
-    """The SYN-ACK is captured long after segments of its connection.
+    """The SYN-ACK is captured after other segments of its connection.
 
-    tshark then counts bytes from the SYN-ACK. tcptrace-lab keeps its first offset.
+    From then on, tshark counts bytes from the SYN-ACK. tcptrace-lab continues to count from the first segment.
     """
     text = """
         0.000 S > C .  3001:4449 ack 137
@@ -391,7 +393,7 @@ def test_a_syn_ack_in_mid_stream_moves_the_zero_of_tshark(tmp_path: Path) -> Non
 
 
 def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path) -> None:
-    """If the SYN-ACK has no scale, no window is scaled (RFC 7323, 2.2)."""
+    """The SYN-ACK has no window scale, so no window is scaled (RFC 7323, 2.2)."""
     handshake = """
         {0}.000 C > S S  0:0(0)       win 65535 <mss 1460, wscale 5>
         {0}.010 S > C S. 0:0(0) ack 1 win 4380  <mss 1460>
@@ -403,9 +405,9 @@ def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path)
 
 
 def test_the_number_of_a_reset_is_sent_data_to_tshark(tmp_path: Path) -> None:
-    """A RST overtook data that were sent before it.
+    """A RST overtakes data that were sent before it.
 
-    The capture shows these data for the first time after the RST.
+    In the capture, these data appear only after the RST.
     """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:606 ack 1\n0.030 S > C R. 22:22(0) ack 606\n0.050 S > C P. 1:22 ack 606"
     found = reported(tmp_path, text, "tshark-counts-numbers-of-resets")
@@ -413,9 +415,9 @@ def test_the_number_of_a_reset_is_sent_data_to_tshark(tmp_path: Path) -> None:
 
 
 def test_a_segment_seen_later_by_the_files_times_lets_the_ack_go(tmp_path: Path) -> None:
-    """The timestamps are not in capture order.
+    """The timestamps are not in capture order. The ACK answers two segments.
 
-    The ACK answers two segments. The segment that was sent first was captured last.
+    The segment that is captured last has the earlier timestamp.
     """
     text = f"""{HANDSHAKE}
         0.0205 C > S . 1:1461    ack 1
@@ -440,7 +442,7 @@ def test_one_below_the_highest_with_the_other_side_not_captured_may_be_anything(
 
 
 def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
-    """No SYN was captured, but a window of 0 is 0 at any scale.
+    """No SYN was captured, so the window scale is unknown. A window of 0 is 0 at any scale.
 
     The retransmitted data end exactly at the edge of the window.
     """
@@ -450,9 +452,9 @@ def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
 
 
 def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:
-    """The receiver shrank its window (RFC 9293, 3.8.6).
+    """The receiver shrinks its window (RFC 9293, 3.8.6).
 
-    The sequence number of the probe is below the ACK, and 1,460 bytes below the highest number.
+    The sequence number of the probe is one below the ACK. It is 1,460 below the highest number that was sent.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S .  1:1461    ack 1
@@ -466,7 +468,7 @@ def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:
 
 
 def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """A damaged bit makes the sequence number of frame 6 too high by one. Frame 7 acknowledges this number."""
+    """A damaged bit makes the sequence number of frame 6 too high by one. Frame 7 acknowledges the wrong number."""
     text = f"""{HANDSHAKE}
         0.020 S > C P. 1:1001    ack 1
         0.021 S > C P. 1001:2001 ack 1
@@ -478,9 +480,9 @@ def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path
 
 
 def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
-    """Bytes in a RST are text about the reset, not data (RFC 9293, 3.10.7).
+    """The bytes in a RST are a text about the reset, not data (RFC 9293, 3.10.7).
 
-    For tcptrace-lab, the data after the RST begin behind a hole of 100 bytes.
+    For tcptrace-lab, these 100 bytes are missing from the stream. So the data after the RST begin after a hole.
     """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.021 C > S R. 101:201 ack 1\n0.022 C > S P. 201:301 ack 1"
     assert (
@@ -489,9 +491,9 @@ def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark(tmp_path: Path) -> None:
-    """The timestamps run backwards. The handshake takes -10 ms, which tshark reads as a very long time.
+    """The timestamps run backwards, so the handshake takes -10 ms. tshark reads this as a very long time.
 
-    Since the highest sequence number, -20 ms have passed, which is a shorter time.
+    The retransmit has a timestamp 20 ms before that of the highest sequence number. For tshark, -20 ms are a shorter time than -10 ms.
     """
     text = """
         0.100 C > S S  0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
@@ -506,7 +508,7 @@ def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark
 
 
 def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Path) -> None:
-    """A RST does not update the window (RFC 9293, 3.10.7.4)."""
+    """A RST does not change the window (RFC 9293, 3.10.7.4). So the windows of the ACKs before and after it are equal."""
     text = f"""{HANDSHAKE}
         0.015 S > C .  1:1(0) ack 1 win 509
         0.020 S > C R. 1:1(0) ack 1 win 0
@@ -517,9 +519,9 @@ def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Pa
 
 
 def test_the_ack_of_a_reset_is_the_answer_to_tshark(tmp_path: Path) -> None:
-    """A RST acknowledges more than was captured.
+    """A RST acknowledges more bytes than the capture has.
 
-    tcptrace-lab takes its RTT sample from the ACK after the RST. For tshark, that ACK acknowledges nothing new.
+    tcptrace-lab takes its RTT sample from the ACK after the RST. For tshark, this ACK acknowledges nothing new.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101    ack 1
@@ -532,7 +534,10 @@ def test_the_ack_of_a_reset_is_the_answer_to_tshark(tmp_path: Path) -> None:
 
 
 def test_more_than_half_of_the_numbers_ahead_is_back_to_tshark(tmp_path: Path) -> None:
-    """After 1,461, the capture has one segment 2^31 further on. An ACK acknowledges data 2^29 beyond it (RFC 9293, 3.4)."""
+    """The capture misses nearly 2^31 bytes after byte 1,461. An ACK then acknowledges another 2^29 bytes.
+
+    For tshark, a number more than 2^31 ahead is a lower one (RFC 9293, 3.4).
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461 ack 1
         0.040 C > S . {(1 << 31) - 100}:{1 << 31} ack 1
@@ -543,9 +548,9 @@ def test_more_than_half_of_the_numbers_ahead_is_back_to_tshark(tmp_path: Path) -
 
 
 def test_copies_of_an_ack_make_a_resend_fast_to_tshark(tmp_path: Path) -> None:
-    """The capture has each ACK three times, with equal IP IDs.
+    """The capture has three copies of an ACK with one IP ID.
 
-    tshark counts two repeated ACKs, and tcptrace-lab counts none.
+    tshark counts two of them as repeated ACKs. tcptrace-lab counts none.
     """
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1

@@ -1,4 +1,4 @@
-"""The page docs/how-sure.md: how often verdicts of each confidence are right, the reliability curve, and the held-back transfers."""
+"""Tests of the page docs/how-sure.md: the shares of right verdicts by confidence, the reliability curve, and the held-back transfers."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ ENTRY = {
 
 
 def key(cause: str, confidence: str, *, right: bool, at: str = "sender") -> Key:
-    """Return a key with this verdict, under which time is summed.
+    """Return a key of the table of summed times, with this verdict.
 
-    The kernel's cause is equal in all keys, because these tests do not use it.
+    The kernel's cause is always the receiver window, because these tests do not use it.
     """
     return Key(at, "window", "receiver-window", "receiver-window", cause, confidence, right, right, right)
 
 
 def judged() -> Judged:
-    """Return verdicts on 20 s.
+    """Return verdicts on 20 s of a transfer.
 
-    10 s are "most likely" (9 s are right), 4 s are "possibly" (3 s are right), 5 s are proved, and 1 s is unknown.
+    10 s have "most likely" verdicts, and 9 of them are right. 4 s have "possibly" verdicts, and 3 of them are right. 5 s are proved, and 1
+    s is unknown.
     """
     sums = {
         key("network", "consistent", right=True): 9 * S,
@@ -64,8 +65,9 @@ def test_seconds_and_shares_by_point_cause_and_confidence(tmp_path: Path) -> Non
     assert list(write(tmp_path, {DEVELOPMENT: [judged()]})) == [str(tmp_path / PAGE), str(tmp_path / CURVE)]
     page = (tmp_path / PAGE).read_text()
     assert "1 transfers by 1 programs over 1 families of paths, on Linux 6.18.1; 20 s" in page
-    # In the score, the 20 s of verdicts cost 14.1. Right verdicts cost nothing if they are "proved" (5 s) or "most likely" (9 s). A wrong
-    # "most likely" (1 s) costs 10. "Possibly" costs 0.4 per second if right (3 s) and 1.9 if wrong (1 s). Unknown (1 s) costs 1.
+    # The score of these verdicts is 14.1. Right verdicts cost nothing if they are "proved" (5 s) or "most likely" (9 s). The wrong second
+    # of "most likely" costs 10. A second of "possibly" costs 0.4 if it is right (3 s) and 1.9 if it is wrong (1 s). The unknown second
+    # costs 1.
     assert cells(page, "all")[-3:] == ["1.0", "5.0%", "0.70"]
     assert cells(page, "all")[2:4] == ["10.0", "90.0% [90.0%, 90.0%]"]
     assert cells(page, "network") == ["0.0", "–", "10.0", "90.0%", "0.0", "–"]

@@ -1,4 +1,4 @@
-"""Verdicts compared with a hand-written kernel ledger: sums, scores, headlines, and the development and held-back parts."""
+"""Verdicts are compared with a hand-written kernel ledger: sums, scores, headlines, and the two parts development and held-back."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ THOUGHT_NS = 20 * MS * (QUESTIONS - 1)
 
 
 def judged(folder: Path, own_turn: str = "own-turn") -> Judged:
-    """Return the transfer of questions and answers, compared with the kernel's ledger."""
+    """Return the verdicts on a transfer of questions and answers, compared with the kernel's ledger."""
     transfer(folder / "one", own_turn)
     return judge(folder, ENTRY)
 
 
 def spent_ns(one: Judged, **wanted: object) -> int:
-    """Return the total time (ns) of all keys that have these values."""
+    """Return the total time in nanoseconds of all keys that have these values."""
     return sum(ns for key, ns in one.sums.items() if all(getattr(key, name) == value for name, value in wanted.items()))
 
 
@@ -45,7 +45,7 @@ def test_a_ledger_that_says_what_the_kernel_does_agrees_at_all_three_points(tmp_
 
 
 def test_a_ledger_that_says_something_else_is_wrong_in_matrix_headline_and_list(tmp_path: Path) -> None:
-    """In the changed kernel ledger, the client's think time has the cause receiver window, so the verdict counts as wrong."""
+    """The test changes the kernel ledger: the client's think time gets the cause receiver window. So the verdict on it is wrong."""
     one = judged(tmp_path, "receiver-window")
     assert spent_ns(one, gates="receiver-window", is_accepted=False) == 3 * THOUGHT_NS
     lines = list(report([one], 5))
@@ -57,9 +57,10 @@ def test_a_ledger_that_says_something_else_is_wrong_in_matrix_headline_and_list(
 
 
 def test_what_a_second_costs() -> None:
-    """`proved` and `consistent` cost less than `possible` if more than about 95% of the verdicts are right.
+    """The costs favor an honest confidence.
 
-    `possible` costs less than `unknown` if more than 60% are right.
+    `proved` and `consistent` cost less than `possible` if more than about 95% of the verdicts are right. `possible` costs less than
+    `unknown` if more than 60% are right.
     """
     for confidence, right, wrong in (("proved", 0, 10), ("consistent", 0, 10), ("possible", 0.4, 1.9)):
         assert cost_of("network", confidence, is_right=True) == right

@@ -1,4 +1,4 @@
-"""The table of families of transfers whose causes are easily mistaken, and the lines that compare them with the kernel's ledger."""
+"""Some families of transfers have causes that are easily mistaken. These families are compared with the kernel's ledger."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_gains_are_compared_only_where_the_bottleneck_has_a_rate_in_both_directi
 def test_a_line_says_what_took_the_time_and_whether_the_headline_is_right(
     tmp_path: Path, confidence: str | None, result: str, *, is_right: bool
 ) -> None:
-    """The client thinks for 20 ms after each of four answers. The headline is replaced."""
+    """The client thinks for 20 ms after each of four answers. The test replaces the confidence of the headline."""
     transfer(tmp_path / "one")
     judged = judge(tmp_path, ENTRY)
     judged.headlines = [replace(judged.headlines[0], confidence=confidence, is_right=is_right)]
@@ -86,7 +86,10 @@ def test_findings_that_are_wrong_for_a_family_are_named_with_their_capture(tmp_p
 
 
 def test_gains_above_and_below_what_the_line_has_free_are_named() -> None:
-    """A finding costs 2 s of 4 s. One-twentieth of the active time, 0.2 s, is the largest difference that is tolerated."""
+    """The finding costs 2 s of the 4 s that the direction was active.
+
+    A promised gain can differ from the possible gain by up to one-twentieth of the active time, 0.2 s.
+    """
     gains = [
         Gain("one", "sender", "loss", 0, 4 * S, 2 * S, round(gain_s * S), round(free_s * S), is_headline=False)
         for gain_s, free_s in ((2, 0.5), (2, 1.9), (1, 3))

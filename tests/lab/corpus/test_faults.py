@@ -1,4 +1,4 @@
-"""Captures with faults: how each fault changes the packets, and with which time of the kernel's ledger the capture is compared."""
+"""Tests of captures with faults: how each fault changes the packets, and which part of the kernel's ledger the capture is compared with."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def with_fault(sound: Packets, name: str) -> Packets:
 
 
 def judged(folder: Path, name: str) -> Broken:
-    """Return the verdicts on the capture with a fault, compared with the hand-written ledger."""
+    """Return the verdicts on the capture with this fault, compared with the hand-written ledger."""
     transfer(folder / "one")
     (broken,) = judge_faulty(folder, [ENTRY], [name], 1, None)
     assert not broken.error
@@ -46,7 +46,7 @@ def judged(folder: Path, name: str) -> Broken:
 
 
 def spent_ns(sums: dict[Any, int], **wanted: object) -> int:
-    """Return the total time (ns) of all keys that have these values."""
+    """Return the total time in nanoseconds of all keys that have these values."""
     return sum(ns for key, ns in sums.items() if all(getattr(key, name) == value for name, value in wanted.items()))
 
 
@@ -108,7 +108,7 @@ def test_the_same_time_is_compared_with_and_without_a_fault(tmp_path: Path, name
 
 @pytest.mark.parametrize("name", ["every-packet-twice", "translated", "snaplen-54", "clock-ahead-50-ms", "clock-back-50-ms"])
 def test_faults_that_hide_nothing_leave_the_same_time(tmp_path: Path, name: str) -> None:
-    """The client thinks 4 times for 20 ms, and each of three points has a capture, so 240 ms are expected.
+    """The client thinks 4 times for 20 ms. Three capture points see this, so 240 ms are expected.
 
     A clock step shifts a wait in the capture, but not in the kernel's ledger.
     """

@@ -1,4 +1,4 @@
-"""The gains that findings promise are compared with the idle time of the bottleneck, which is calculated by hand."""
+"""The gains that findings promise are compared with the idle time of the bottleneck. The idle times are calculated by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ With the headers that the relay carries, a frame has 1,500 bytes.
 
 
 def gain(gain_s: float, free_s: float, *, cost_s: float = 2.0, is_headline: bool = False) -> Gain:
-    """Return a finding's promised and possible gain.
+    """Return the promised gain `gain_s` of a finding, and the gain `free_s` that was possible.
 
     The capture is at the sender, and the direction was active for four seconds.
     """
@@ -35,7 +35,8 @@ def gain(gain_s: float, free_s: float, *, cost_s: float = 2.0, is_headline: bool
 def test_more_and_less_than_the_line_had_free() -> None:
     """Four findings promise gains of 2, 2, 0.2 and 1.1 s. The line was free for 0.5, 2, 3 and 1 s.
 
-    So the first finding promises 1.5 s too much, and the fourth 0.1 s. The third finding costs 1 s, so it promises 0.8 s too little.
+    So the first finding promises 1.5 s too much, and the fourth promises 0.1 s too much. The third finding costs 1 s and promises only 0.2
+    s, although the line was free for longer. So it promises 0.8 s too little.
     """
     every = [gain(2, 0.5, is_headline=True), gain(2, 2), gain(0.2, 3, cost_s=1), gain(1.1, 1)]
     assert [one.excess_ns / S for one in every] == pytest.approx([1.5, 0, 0, 0.1])
@@ -46,9 +47,9 @@ def test_more_and_less_than_the_line_had_free() -> None:
 
 
 def upload() -> str:
-    """Return a capture at the receiver.
+    """Return the text of a capture at the receiver of an upload.
 
-    In each RTT of 20 ms, a window of ten frames arrives. The receiver acknowledges them after the last one.
+    Every 20 ms, ten frames arrive, which fill the receiver's window. The receiver acknowledges them after the last frame.
     """
     lines = ["host A 192.0.2.1:40001", "host B 192.0.2.2:8000", f"0ms A > B S 0:0(0) win 65535 <mss {FULL}, wscale 0>"]
     lines += [f"0.01ms B > A S. 0:0(0) ack 1 win {10 * FULL} <mss {FULL}, wscale 0>", "20ms A > B . ack 1"]

@@ -54,9 +54,9 @@ def test_a_program_on_a_clock_is_recorded_at_three_points(tmp_path: Path, monkey
 
 
 def test_programs_of_other_hosts_over_the_same_bottleneck_are_in_the_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock program shares the bottleneck with one that writes to another host and one that writes to another port.
+    """Two other programs share the bottleneck with the clock program.
 
-    All three programs end within two seconds.
+    One of them writes to another host, and the other writes to another port. All three programs end within two seconds.
     """
     for name, every_ms in (("clock", 50), ("beside", 20)):
         monkeypatch.setitem(PROGRAMS, name, Program(name, SINK, f"{{python}} {{here}}/sampler.py {{address}} {{port}} 20000 {every_ms} 1"))

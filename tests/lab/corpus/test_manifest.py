@@ -74,7 +74,7 @@ def test_what_is_in_the_manifest_is_not_made_again(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_installed_is_left_out_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three programs are drawn, one of them twice."""
+    """The two transfers contain three programs, and one program is not installed."""
     absent = Program("none", "no-such-server", "no-such-client", "no-such-package")
     monkeypatch.setitem(PROGRAMS, "absent", absent)
     (line,) = making.make(transfers(1, range(2), ("absent",)), tmp_path, 1)
@@ -117,7 +117,7 @@ class FinishedRelay:
 
 
 def test_a_router_sees_what_is_lost_behind_it_and_not_what_is_lost_before(tmp_path: Path) -> None:
-    """A question is lost and retransmitted 40 ms later, then answered.
+    """The first copy of a question is lost. The client retransmits it after 40 ms, and the server answers.
 
     The capture point is in the middle of the path, 5 ms from either host.
     """

@@ -1,4 +1,4 @@
-"""Waits that are explained by the events of both ends, and the causes that a verdict on such a wait may name.
+"""Waits are explained by the events of both ends. A verdict on such a wait can name only certain causes.
 
 The events are written by hand.
 """
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def test_whose_turn_it_is_by_who_writes_next() -> None:
-    """A request of 100 bytes is in transit for 10 ms.
+    """A request of 100 bytes arrives after 10 ms.
 
-    The server needs 30 ms, its answer of 50 bytes is in transit for 10 ms, and the client pauses for 20 ms.
+    The server needs 30 ms for its answer of 50 bytes. The answer arrives 10 ms later, and the client pauses for 20 ms.
     """
     here = client(event(0, "write"), event(50, "received", **sending(0, 100)), event(70, "write", **sending(0, 100, rcv_nxt=50)))
     there = server(
@@ -122,7 +122,7 @@ def test_opening_closing_and_work_of_the_kernel_are_not_compared() -> None:
 
 
 def table(*each: tuple[int, Endpoint, Endpoint, Event]) -> pl.DataFrame:
-    """Return a table of socket events, like the one made from the tracer's records."""
+    """Return a table of these socket events, with the columns of the table that is made from the tracer's records."""
     rows = [
         {"socket": socket, "local_address": local.address, "local_port": local.port, "remote_address": remote.address}
         | {"remote_port": remote.port}
@@ -171,7 +171,7 @@ def test_the_ledger_of_a_question_and_its_answer_adds_up() -> None:
     spent = [(start / MS, end / MS, gates[0], context[1:]) for start, end, gates, context in rows.select(names).iter_rows()]
     assert spent[1:] == [
         (1, 11, "peer-turn", ["in-transit", "unacked", "round-trip"]),
-        (11, 21, "peer-turn", ["unacked", "round-trip"]),  # the ACK of the question can be in transit
+        (11, 21, "peer-turn", ["unacked", "round-trip"]),  # the ACK of the question is possibly in transit
         (21, 41, "peer-turn", ["unacked"]),
         (41, 51, "peer-in-transit", ["unacked"]),
         (51, 71, "own-turn", []),
@@ -201,7 +201,7 @@ def test_records_become_rows_in_order_of_time_on_the_clock_of_captures(tmp_path:
 
 @pytest.mark.parametrize(("arrives", "held"), [(False, "tail-probe"), (True, "peer-turn")])
 def test_a_probe_of_the_tail_held_the_sender_only_if_the_tail_was_lost(*, arrives: bool, held: str) -> None:
-    """A question of 100 bytes is sent again after 40 ms, and the server answers after 60 ms.
+    """A question of 100 bytes is retransmitted after 40 ms, and the server answers after 60 ms.
 
     If `arrives` is false, the first copy of the question was lost.
     """

@@ -1,4 +1,4 @@
-"""The ledger of captures, compared with a hand-written kernel ledger; errors of the command."""
+"""Tests of two comparisons: the ledger of captures with a hand-written kernel ledger, and the errors of the command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def test_a_ledger_that_says_what_the_kernel_does_agrees_at_both_ends(tmp_path: P
 
 
 def test_what_the_ledger_calls_something_else_is_listed_with_its_frames(tmp_path: Path) -> None:
-    """In the changed kernel ledger, the client's think time of 20 ms has the cause receiver window, so the verdict is wrong."""
+    """The test changes the kernel ledger: the client's think time of 20 ms gets the cause receiver window.
+
+    So the verdict on it is wrong.
+    """
     lines = list(report([transfer(tmp_path, own_turn="receiver-window")]))
     (line,) = (line for line in lines if "| sender | receiver-window | application |" in line)
     assert "| 0.08 | 1: 4–6 (20.0), 1: 6–8 (20.0), 1: 8–10 (20.0) and 1 more |" in line
@@ -65,8 +68,6 @@ def test_a_folder_without_events_is_a_mistake_of_the_command(tmp_path: Path, cap
 def test_a_transfer_that_cannot_be_made_does_not_keep_the_others_from_being_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first of two transfers fails, and the second is made."""
-
     def make(name: str, _folder: Path) -> dict[str, Any]:
         if name == "window-16k-10ms":
             raise MissingTool("not installed", where="dumpcap")

@@ -1,4 +1,4 @@
-"""The gates: the conditions that Linux checks before it sends (net/ipv4/tcp_output.c), on socket states written by hand."""
+"""Tests of the gates: the conditions that Linux checks before it sends (net/ipv4/tcp_output.c). The socket states are written by hand."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_congestion_window_counts_segments_in_flight(counts: dict[str, int],
         ({"nonagle": PUSH}, ("open",)),
         ({"nonagle": CORK}, ("cork",)),
         ({"unsent_marks": LAST | FIN}, ("open",)),
-        ({"unsent_marks": 0}, ("open",)),  # the send queue has more data behind this segment
+        ({"unsent_marks": 0}, ("open",)),  # the send queue has more data after this segment
         ({"unsent_skb_bytes": 1_000, "write_seq": 1_300}, ("open",)),  # a full segment
     ],
 )

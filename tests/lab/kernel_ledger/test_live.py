@@ -1,4 +1,4 @@
-"""The kernel's ledger of live transfers, compared with TCP_INFO and with the cause that each transfer was made for."""
+"""Live transfers are traced in the kernel. The kernel's ledger agrees with TCP_INFO and with the intended cause of each transfer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ def test_intervals_touch_and_add_up_to_the_life_of_the_sender(tmp_path: Path) ->
 
 
 def test_questions_in_two_writes_wait_for_nagle_and_a_held_ack(tmp_path: Path) -> None:
-    """Each of 25 questions has two writes; the second waits for a round trip of 20 ms and a delayed ACK of at least 40 ms."""
+    """The client sends each of 25 questions in two writes.
+
+    The second write waits for a round trip of 20 ms and for a delayed ACK of at least 40 ms.
+    """
     rows, _ = traced(KNOWN["nagle-100-100-20ms"], tmp_path)
     assert seconds(rows, NAGLE) > 25 * 0.05
     assert seconds(rows.filter(pl.col("context").list.contains("ack-held")), NAGLE) > 0.8 * seconds(rows, NAGLE)

@@ -1,4 +1,4 @@
-"""How a sender's events become intervals, and which gate opened last in each. The events are written by hand."""
+"""A sender's events become intervals, and each interval has the gates that opened last. The events are written by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = tuple[float, float, tuple[str, ...], tuple[str, ...]]
 
 
 def rows(*events: Event) -> list[Row]:
-    """Return each interval: begin and end (ms), closed gates, and the gates that opened last."""
+    """Return the intervals between these events as rows: begin and end in milliseconds, closed gates, and the gates that opened last."""
     found = intervals(events)
     assert found[0].start_ns == events[0].time_ns
     assert found[-1].end_ns == events[-1].time_ns
@@ -35,7 +35,10 @@ def test_a_full_window_holds_until_the_ack_that_opens_it() -> None:
 
 
 def test_the_state_before_a_segment_is_that_of_the_time_before_it() -> None:
-    """The last record before the wait shows the sender still sending, so it does not show the state during the wait."""
+    """At the last record before the wait, the sender is still sending.
+
+    So the state during the wait comes from the next record.
+    """
     found = rows(
         event(0, "transmit", detail_bytes=1_000, **sending(2_000, 7_000, snd_wnd=8_000)),
         event(10, "received", **sending(1_000, 8_000, snd_wnd=8_000)),
@@ -70,7 +73,7 @@ def test_gates_that_one_ack_opens_are_both_last() -> None:
 
 
 def test_a_departure_begins_a_new_wait() -> None:
-    """The pacing gate opens only when a segment is sent; the window opened long before."""
+    """The pacing gate is the last one that opens. It opens when a segment is sent, after the window has opened."""
     first, second = (sending(3_000, 8_000, pacing_status=1, paced_until_ns=until * MS) for until in (4, 8))
     tight = first | {"snd_wnd": 8_000}
     found = rows(

@@ -1,4 +1,7 @@
-"""gVisor's records, converted to events of the kernel's ledger, and the gates that follow from them. Records are written by hand."""
+"""gVisor's records are converted to events of the kernel's ledger, and the gates follow from these events.
+
+The records are written by hand.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ MSS, WINDOW = 1_000, 10_000
 
 
 def acked(at_ms: float, una: int, nxt: int, **state: Any) -> list[dict[str, Any]]:
-    """Return the record of an ACK, and the record of the sender's state after it processed the ACK."""
+    """Return two records: an ACK, and the sender's state after it processed the ACK."""
     usual = {"snd_nxt": offset(nxt), "snd_wnd": WINDOW, "snd_cwnd": 10, "ssthresh": 0x7FFFFFFF, "outstanding": 0, "sacked_out": 0}
     usual |= {"mss": MSS, "rcv_nxt": 1, "srtt_us": 20_000, "rtt_us": 20_000, "rto_ms": 200, "is_recovery": False}
     return reported(at_ms, una, usual | state)
@@ -41,7 +44,7 @@ def test_the_handshake_and_a_program_that_has_nothing_to_send() -> None:
 
 @pytest.mark.parametrize(("nagle", "gate"), [(True, "nagle"), (False, "open")])
 def test_with_nagle_a_partial_segment_waits_behind_anything_in_flight(nagle: bool, gate: str) -> None:  # noqa: FBT001
-    """Unlike Linux, gVisor delays a small segment also while a full one is in flight."""
+    """A small segment waits while any segment is in flight. In Linux, it waits only while another small segment is in flight."""
     records = [*opened(), *wrote(30, MSS, (1, MSS)), *wrote(32, 300), *acked(60, 1 + MSS, 1 + MSS), sent(60.1, 1 + MSS, 300)]
     assert gates_at(records, 45, nagle=nagle) == [gate]
 

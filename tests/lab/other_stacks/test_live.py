@@ -1,4 +1,4 @@
-"""One live transfer of each stack: its records agree with what the program did."""
+"""Each stack makes one live transfer, and its records agree with what the program did."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stack(request: pytest.FixtureRequest) -> Stack:
 
 
 def test_a_question_in_two_writes_waits_for_the_delayed_ack_by_the_stacks_own_account(stack: Stack, tmp_path: Path) -> None:
-    """Each of 25 questions waits for at most a delayed ACK of 40 ms and a round trip; the peer is Linux."""
+    """Each of 25 questions waits for a round trip and for a delayed ACK of at most 40 ms. The peer is Linux."""
     number = list(stack.kinds).index("two-writes-nagle")
     (line,) = make(stack, tmp_path, 1, range(number, number + 1))
     assert line.endswith("records"), line

@@ -1,4 +1,7 @@
-"""smoltcp's records, converted to events of the kernel's ledger, and the gates that follow from them. Records are written by hand."""
+"""smoltcp's records are converted to events of the kernel's ledger, and the gates follow from these events.
+
+The records are written by hand.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ MSS, WINDOW = 1_000, 10_000
 
 
 def acked(at_ms: float, una: int, nxt: int, **state: Any) -> list[dict[str, Any]]:
-    """Return the record of an ACK, and the record of the sender's state after smoltcp has done all that was due."""
+    """Return two records: an ACK, and the sender's state after smoltcp has processed the ACK and sent its answer."""
     usual = {"snd_nxt": offset(nxt), "snd_wnd": WINDOW, "snd_cwnd": 10_000, "ssthresh": (1 << 64) - 1, "mss": MSS, "rcv_nxt": 1}
     return reported(at_ms, una, usual | {"duplicate_acks": 0} | state)
 
 
 def opened(**state: Any) -> list[dict[str, Any]]:
-    """Return the records of a handshake that takes 20 ms, and leaves the sender in this state."""
+    """Return the records of a handshake that takes 20 ms. After it, the sender has the values in `state`."""
     return handshake(acked(20, 1, 1, **state))
 
 
@@ -50,7 +53,7 @@ def test_after_the_close_nothing_waits_for_nagle() -> None:
 
 @pytest.mark.parametrize(("nagle", "gates"), [(True, ["congestion-window"]), (False, ["open"])])
 def test_the_congestion_window_is_in_bytes_and_only_nagle_waits_until_a_whole_segment_fits(nagle: bool, gates: list[str]) -> None:  # noqa: FBT001
-    """2,500 bytes may be in flight and 2,000 are, so half a segment fits."""
+    """The congestion window is 2,500 bytes, and 2,000 bytes are in flight. So only half a segment fits."""
     records = [*opened(snd_cwnd=2_500), *wrote(30, 9 * MSS, (1, MSS), (1 + MSS, MSS))]
     assert gates_at(records, 45, nagle=nagle) == gates
     assert gates_at([*records, sent(31, 1 + 2 * MSS, 500)], 45, nagle=nagle) == ["congestion-window"]
@@ -71,7 +74,7 @@ def test_a_write_that_finds_no_space_waits_for_the_send_buffer_and_nagle_can_clo
 
 
 def test_after_a_timeout_everything_is_sent_again_and_recovery_lasts_until_all_is_acknowledged() -> None:
-    """After the timeout, the congestion window is one segment, and only what was sent since counts as in flight."""
+    """After the timeout, the congestion window is one segment. Only segments that were sent after the timeout count as in flight."""
     records = [*opened(), *wrote(30, 5 * MSS, (1, MSS), (1 + MSS, MSS), (1 + 2 * MSS, MSS)), program(132, "timeout"), sent(132, 1, MSS)]
     records += [*acked(132.1, 1, 1 + MSS, snd_cwnd=MSS)[1:], *acked(152, 1 + MSS, 1 + MSS, snd_cwnd=3 * MSS)]
     records += [sent(152.1, 1 + MSS, MSS), sent(152.2, 1 + 2 * MSS, MSS), *acked(152.3, 1 + MSS, 1 + 3 * MSS, snd_cwnd=3 * MSS)[1:]]
@@ -93,7 +96,10 @@ def test_a_fast_retransmit_is_no_timeout_and_the_next_new_ack_ends_the_recovery(
 
 
 def test_a_probe_of_a_closed_window_is_not_sent_data() -> None:
-    """The probe carries the next byte. The segment that leaves when the window opens has this byte again, and is no retransmission."""
+    """The window probe carries the next byte of the stream.
+
+    When the window opens, a segment carries this byte again. That segment is not a retransmission.
+    """
     records = [*opened(), *wrote(30, MSS, (1, MSS)), *acked(50, 1 + MSS, 1 + MSS, snd_wnd=0), *wrote(60, MSS), sent(200, 1 + MSS, 1)]
     records += [*acked(220, 1 + MSS, 1 + MSS, snd_wnd=0), *acked(260, 1 + MSS, 1 + 2 * MSS), sent(260.1, 1 + MSS, MSS)]
     assert gates_at(records, 150) == ["zero-window"]

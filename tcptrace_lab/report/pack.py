@@ -29,7 +29,8 @@ _LEVEL = 6
 """zlib level: zlib's default compromise between time and size."""
 
 _SMALL_BYTES = 65_536
-"""Maximum size of text that is compressed without a thread. Starting a thread would take longer than compressing the text."""
+"""Maximum size of text that is compressed together with other texts. They resemble each other, so together they take half of the space. A
+larger text is compressed alone, by a thread, and unpacked alone."""
 
 _PLACE_DIGITS = 8
 """Number of digits in a placeholder. The digits identify the value that will replace the placeholder."""
@@ -48,26 +49,36 @@ def pack(value: object) -> str:
 
 
 class Packing:
-    """Packs the values of one page. A thread compresses large values while the page is rendered."""
+    """Packs the values of one page: small values together, each large value alone, by a thread while the page is rendered.
+
+    Attributes:
+        place: a placeholder that the page needs once. `put_in` replaces it by the small values.
+    """
 
     def __init__(self) -> None:
         """Start a page."""
         self._mark = secrets.token_hex(32)  # random, so that nobody can put this text into the page on purpose
-        self._coming: list[str | Future[str]] = []
+        self.place = secrets.token_hex(32)
+        self._small: list[bytes] = []
+        self._coming: list[Future[str]] = []
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pack")
 
     def later(self, value: object) -> str:
-        """Start packing a value, and return a placeholder that `put_in` replaces by the packed text."""
+        """Start packing a value. Return its place among the small values, or a placeholder that `put_in` replaces by the packed text."""
         text = _written(value)
-        self._coming.append(_deflated(text) if len(text) <= _SMALL_BYTES else self._thread.submit(_deflated, text))
+        if len(text) <= _SMALL_BYTES:
+            self._small.append(text)
+            return str(len(self._small) - 1)
+        self._coming.append(self._thread.submit(_deflated, text))
         return f"{self._mark}{len(self._coming) - 1:0{_PLACE_DIGITS}}"
 
     def put_in(self, page: str) -> str:
         """Return the page with all placeholders replaced."""
         with self._thread:
+            page = page.replace(self.place, _deflated(b"[" + b",".join(self._small) + b"]"))
             before, *others = page.split(self._mark)
             coming = ((self._coming[int(other[:_PLACE_DIGITS])], other[_PLACE_DIGITS:]) for other in others)
-            packed = ((one if isinstance(one, str) else one.result()) + after for one, after in coming)
+            packed = (one.result() + after for one, after in coming)
             return "".join((before, *packed))
 
 

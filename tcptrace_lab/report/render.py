@@ -84,6 +84,7 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
         .render(
             **values,
             pack=packing.later,
+            packed=packing.place,
             colours=CAUSE_COLOURS,
             patterns=PATTERNS,
             definitions=_definitions,

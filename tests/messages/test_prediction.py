@@ -164,8 +164,8 @@ def test_the_terminal_has_ranges_and_grid_on_stdout_and_what_was_written_on_stde
 def test_the_page_draws_ranges_and_has_a_table_of_buffers(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert tcptrace_lab("predict", *ATM, "--grid", "16K:24K:8K", "-o", page, "--quiet").returncode == 0
-    packed = re.findall(r'<script type="application/octet-stream">([^<]*)</script>', page.read_text())
-    (ranges,) = map(unpack, packed)
+    (packed,) = re.findall(r'<script type="application/octet-stream" id="packed">([^<]*)</script>', page.read_text())
+    (ranges,) = unpack(packed)
     assert 4097 in ranges["data"][0]["x"]
     assert re.findall(r'<th scope="row">(\w+)</th>', page.read_text()) == ["16K", "24K"]
     assert re.findall(r"<td style=[^>]*>([^<]*)</td>", page.read_text()) == ["62%", "65%!", "24%", "14%"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tcptrace_lab import analyze, report, schema
 from tcptrace_lab.report import selection
-from tcptrace_lab.report.pack import pack, unpack
+from tcptrace_lab.report.pack import Packing, pack, unpack
 from tcptrace_lab.report.render import plotly_script
 from tests.support.pages.html_pages import HOSTILE, Page
 from tests.support.pages.report_frames import Exchange, analysis, lossy_upload
@@ -222,3 +222,11 @@ def test_the_first_screen_shows_findings_of_one_name_apart_if_their_remedies_dif
     assert [found["id"] for found in made["findings"]] == ["loss", "loss", "slow-start-limited"]
     assert cards.count('<li class="card') == 3
     assert "more like it" not in cards
+
+
+def test_small_values_are_packed_together_and_a_large_one_alone() -> None:
+    packing, small, large = Packing(), [{"a": [1, 2]}, "text", {"b": None}], [f"{number:x}" for number in range(20_000)]
+    places = [packing.later(value) for value in (*small, large)]
+    together, *indices, alone = packing.put_in("|".join([packing.place, *places])).split("|")
+    assert [unpack(together)[int(index)] for index in indices] == small
+    assert unpack(alone) == large

@@ -167,7 +167,14 @@
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format))).text();
   }
 
-  const unpack = async (text) => widen(JSON.parse(await inflate(text)));
+  let small = null;
+
+  /** Unpack a value: from its own text, or from its place among the small values, which are compressed together. */
+  async function unpack(text) {
+    if (!/^\d+$/.test(text)) return widen(JSON.parse(await inflate(text)));
+    small ??= inflate(document.getElementById("packed").textContent).then((all) => JSON.parse(all));
+    return widen(structuredClone((await small)[Number(text)]));
+  }
 
   let loading = null;
 

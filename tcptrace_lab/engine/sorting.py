@@ -148,6 +148,6 @@ def beside(left: pl.LazyFrame, right: pl.LazyFrame, number: str) -> Iterator[pl.
             bounds = rows.item(0, number), rows.item(-1, number)
             own = right.filter(pl.col(number).is_between(*bounds)).collect()
             if own[number].equals(rows[number]):  # usually, both tables have the same numbers
-                yield rows.hstack(own.drop(number))
+                yield rows.hstack([column for column in own if column.name != number])
             else:
                 yield rows.join(own, on=number, how="left", maintain_order="left")

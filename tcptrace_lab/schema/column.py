@@ -92,7 +92,7 @@ class Table:
 
     def polars_schema(self) -> dict[str, pl.DataType]:
         """Return a dict of column name → Polars type, in the order of the columns."""
-        return {column.name: column.polars_type() for column in self.columns}
+        return dict(_polars_schema(self))
 
     def no_rows(self, names: tuple[str, ...] | None = None) -> pl.DataFrame:
         """Return a frame without rows, with the columns `names` (None: all columns).
@@ -103,10 +103,15 @@ class Table:
 
 
 @cache
+def _polars_schema(table: Table) -> dict[str, pl.DataType]:
+    return {column.name: column.polars_type() for column in table}
+
+
+@cache
 def _no_rows(table: Table, names: tuple[str, ...]) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415  (see `_polars_type`)
 
-    types = table.polars_schema()
+    types = _polars_schema(table)
     return pl.DataFrame(schema={name: types[name] for name in names})
 
 

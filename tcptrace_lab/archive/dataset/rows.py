@@ -77,14 +77,22 @@ _ACCOUNTS = {_account(side, cause): cause for side in SIDES for cause in CAUSES}
 
 def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
     """Yield the rows of the table `ledger_totals`."""
-    cause = pl.col("account").replace_strict(_ACCOUNTS)
-    of_client = pl.col("account").str.starts_with("client_")
-    is_fixable = pl.col("account").is_in([name for side in SIDES for name in _lost(side)])
     life = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     for batch in beside(analysis.accounts, life, "conn"):
         long = batch.lazy().unpivot(list(_ACCOUNTS), index=["conn", "life_ns"], variable_name="account", value_name="cause_ns")
-        costs = long.filter(pl.col("cause_ns") > 0).with_columns(from_client=of_client, cause=cause, is_fixable=is_fixable)
+        costs = long.filter(pl.col("cause_ns") > 0).with_columns(_of_account())
         yield costs.sort("conn", "from_client", "cause", descending=[False, True, False]).collect()
+
+
+@cache
+def _of_account() -> list[pl.Expr]:
+    """Return the direction, the cause, and whether the cause is fixable, by the name of the column of `schema.ACCOUNTS`."""
+    account = pl.col("account")
+    return [
+        account.str.starts_with("client_").alias("from_client"),
+        account.replace_strict(_ACCOUNTS).alias("cause"),
+        account.is_in([name for side in SIDES for name in _lost(side)]).alias("is_fixable"),
+    ]
 
 
 def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:

@@ -1,7 +1,7 @@
-"""Captures in formats of other programs are read through Wireshark's editcap, or refused with an error that says what to do.
+"""Captures in formats of other programs are read through Wireshark's editcap. If that fails, an error says what to do.
 
-The expected values are tshark's, or those of the capture before Wireshark converted it. Shell scripts in place of editcap simulate its
-failures: it writes nothing, never ends, or exits with an error.
+The expected values come from tshark, or from the capture before Wireshark converted it. Shell scripts take the place of editcap and fail:
+one writes nothing, one never ends, and one exits with an error.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _snoop(folder: Path) -> Path:
 
 
 def _script(folder: Path, text: str) -> None:
-    """Write the shell script `text` to a file named editcap, in a folder that is first on the PATH."""
+    """Write the shell script `text` to a file named editcap. Its folder comes first on the PATH."""
     program = folder / "bin" / "editcap"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\n{text}\n")
@@ -198,7 +198,7 @@ def test_a_fifo_with_a_name_is_converted(tmp_path: Path) -> None:
 
 
 def test_a_fifo_of_a_format_that_the_engine_reads_is_read_as_ever(tmp_path: Path) -> None:
-    """The capture is larger than any pipe buffer, and larger than the part of a stream that the reader keeps in memory."""
+    """The capture is larger than any pipe buffer. It is also larger than the part of a stream that the reader keeps in memory."""
     whole = b"".join([ORIGINAL.read_bytes()] * (2 * streams.KEPT_BYTES // ORIGINAL.stat().st_size + 1))
     done = _through_a_fifo(whole, tmp_path, "analyze", "--json", "-", "-q", "-o", str(tmp_path / "report.html"))
     capture = json.loads(done.stdout)["capture"]
@@ -301,7 +301,7 @@ PACKERS = {"gz": ["gzip", "--stdout"], "xz": ["xz", "--stdout"], "zst": ["zstd",
 
 @pytest.mark.parametrize("packing", PACKERS)
 def test_a_packed_file_of_another_format_is_read_from_disk_stdin_and_fifo(packing: str, tmp_path: Path) -> None:
-    """Wireshark 4.0 decompresses only gzip. Files of other compression formats are decompressed by the engine."""
+    """Wireshark 4.0 decompresses only gzip, so the engine decompresses files of other compression formats."""
     packed = tmp_path / f"capture.snoop.{packing}"
     program, *options = PACKERS[packing]
     packed.write_bytes(subprocess.run([needs.program(program), *options, SNOOP], capture_output=True, check=True).stdout)
@@ -352,7 +352,7 @@ def test_without_editcap_an_unknown_file_is_no_capture(tmp_path: Path) -> None:
 
 
 def test_an_editcap_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script in place of editcap writes half of a capture and then hangs. This half is analyzed."""
+    """A script in place of editcap writes half of a capture and then hangs. The written half is analyzed."""
     half = tmp_path / "half"
     half.write_bytes(ORIGINAL.read_bytes()[:40_000])
     _script(tmp_path, f"cat '{half}'; exec sleep 1000")
@@ -376,7 +376,7 @@ def test_an_editcap_that_says_nothing_at_all_is_ended(tmp_path: Path, monkeypatc
 
 
 def test_a_slow_reader_is_not_taken_for_a_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The capture is larger than the pipe's buffer. The reader needs longer than the timeout to process the first rows."""
+    """The capture is larger than the pipe's buffer. The reader takes longer than the timeout to process the first rows."""
     big = tmp_path / "big.pcap"
     packets = _in_format("pcap", ORIGINAL, tmp_path).read_bytes()
     big.write_bytes(packets[:24] + packets[24:] * 400)
@@ -415,7 +415,7 @@ def test_what_editcap_ends_with_is_reported_on_one_line(ending: str, said: str, 
 
 
 def test_no_editcap_outlives_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reader stops after the first rows and does not wait for the end of the stream."""
+    """The reader stops after the first rows, before the stream ends."""
     number = tmp_path / "pid"
     _script(tmp_path, f"echo $$ > '{number}'; cat '{ORIGINAL}'; exec sleep 1000")
     monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])
@@ -431,7 +431,7 @@ def test_no_editcap_outlives_an_error(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_offset_in_the_converted_stream_is_not_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine's message about the converted stream names the capture file and gives no byte offset."""
+    """The engine reports a problem in the converted stream. The message names the capture file and no byte offset."""
     half = tmp_path / "half"
     half.write_bytes(ORIGINAL.read_bytes()[:40_001])
     _script(tmp_path, f"cat '{half}'")

@@ -1,7 +1,7 @@
-"""A damaged gzip file: the message says how much was read, that the rest is lost, and what to do.
+"""A damaged gzip file is read up to the damage. The message says how much was read, that the rest is lost, and what to do.
 
-Garbage from the decoder is not reported. As a second source, gzip(1) shows whether a file is intact. The frames before the damage equal
-those of the uncompressed capture.
+The reader reports no garbage from the decoder. The frames before the damage equal those of the uncompressed capture. As a second source,
+gzip(1) shows whether a file is intact.
 """
 
 from __future__ import annotations

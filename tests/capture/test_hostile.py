@@ -1,4 +1,4 @@
-"""Truncated or damaged captures: everything before the damage is read, and the engine never crashes.
+"""In truncated or damaged captures, everything before the damage is read. The engine never crashes.
 
 A panic of the engine fails the test, because `pyo3_runtime.PanicException` is not an `EngineError`.
 """
@@ -74,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read_bytes(folder: Path, data: bytes) -> engine.Read | EngineError:
-    """Write `data` to a file. Return what the engine reads from it, or the engine's error."""
+    """Write `data` to a file. Return what the engine reads from the file, or the engine's error."""
     path = folder / f"{next(_numbers)}.bin"
     path.write_bytes(data)
     try:
@@ -93,10 +93,10 @@ def unpack(data: bytes) -> bytes:
 
 
 def frame_ends(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the end of each record of an uncompressed capture, and the number of frames up to there.
+    """Yield the end of each record of an uncompressed capture, and the number of frames up to this end.
 
-    The ends are offsets from the beginning of the file, so they include the file header of a pcap. A pcap must be little-endian. Each
-    section of a pcapng states its own byte order.
+    The ends are offsets from the beginning of the file, including the file header of a pcap. A pcap must be little-endian. Each section of
+    a pcapng states its own byte order.
     """
     pcapng = data.startswith(PCAPNG_MAGIC)
     position, count = 0 if pcapng else PCAP_HEADER_BYTES, 0
@@ -113,16 +113,16 @@ def frame_ends(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def frames_inside(data: bytes, ends: dict[int, int]) -> int:
-    """Return the number of complete frames in `data`.
+    """Return the number of complete frames in `data`, which is the first part of a capture.
 
-    `data` is the first part of a capture. `ends` has the offsets at which the records of the whole capture end.
+    `ends` maps the end of each record of the whole capture to the number of frames up to this end.
     """
     plain_bytes = len(unpack(data))
     return max((count for end, count in ends.items() if end <= plain_bytes), default=0)
 
 
 def check_prefix(folder: Path, data: bytes, whole: pl.DataFrame, ends: dict[int, int], cut: int) -> None:
-    """Read the first `cut` bytes of `data` and compare the result with the rows of the whole file."""
+    """Read the first `cut` bytes of `data`, and compare the result with the rows `whole` of the whole file."""
     read = read_bytes(folder, data[:cut])
     plain_bytes = len(unpack(data[:cut]))
     compressed = plain_bytes != cut
@@ -192,7 +192,7 @@ FLIPS = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_si
 
 
 def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:
-    """Return `data` with flipped bits; `flips` has the position and the mask of each flip."""
+    """Return `data` with flipped bits. `flips` has the position and the mask of each flip."""
     changed = bytearray(data)
     for place, mask in flips:
         changed[place % len(changed)] ^= mask
@@ -202,7 +202,7 @@ def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:
 def check_sane(read: engine.Read | EngineError) -> None:
     """Check the properties that the engine's result must have for any input."""
     if isinstance(read, engine.Read):
-        in_order = read.segments.filter(pl.col("kind") != "link_damaged")  # a damaged segment may have the number of a later frame
+        in_order = read.segments.filter(pl.col("kind") != "link_damaged")  # a damaged segment can have the number of a later frame
         assert in_order["frame"].is_sorted()
         assert read.segments["conn"].n_unique() == read.connections.height
         assert read.segments.filter(~pl.col("captured_payload_bytes").is_between(0, pl.col("payload_bytes"))).is_empty()
@@ -225,7 +225,7 @@ def test_flipped_bytes_of_a_real_capture_never_crash(folder: Path, name: str, fl
 
 @functools.cache
 def undamaged(link: str) -> list[Frame]:
-    """Return the frames of `EXCHANGE` without their encapsulations."""
+    """Return the frames of `EXCHANGE`, without the extra headers that its braces ask for."""
     return frames("\n".join(line.split("{")[0] for line in EXCHANGE.splitlines()), link=link)
 
 
@@ -233,7 +233,7 @@ def undamaged(link: str) -> list[Frame]:
 @RELAXED
 @given(flips=st.lists(FLIPS, min_size=12, max_size=12))
 def test_flipped_bytes_inside_frames_lose_no_other_frame(folder: Path, link: str, flips: list[list[tuple[int, int]]]) -> None:
-    """The file structure is intact, so every frame is counted, whatever its bytes are."""
+    """Only bytes inside of frames are damaged, so every frame is still counted."""
     damaged = [
         Frame(frame.ts_ns, flipped(frame.data, places), frame.wire_bytes) for frame, places in zip(undamaged(link), flips, strict=False)
     ]
@@ -266,7 +266,7 @@ def test_random_bytes_behind_a_magic_number_never_crash(folder: Path, data: byte
 
 
 def test_connections_of_damaged_addresses_stay_apart(folder: Path) -> None:
-    """A packet with a flipped bit in its port opens another connection. Such a packet is not a damaged row of the first connection."""
+    """A packet with a flipped bit in its port opens another connection. It is not a damaged row of the first connection."""
     whole = frames("0 C > S P. 1:11 ack 1\n1 C > S P. 11:21 ack 1\n2 C > S P. 21:31 ack 1")
     port = 14 + 20  # Ethernet and IPv4 headers
     damaged = bytearray(whole[1].data)

@@ -1,7 +1,7 @@
-"""Network Monitor captures with link types that pcapng does not support are read through tshark and keep Wireshark's frame numbers.
+"""Network Monitor captures with link types that pcapng lacks are read through tshark. They keep Wireshark's frame numbers.
 
-Wireshark converts a real capture to Network Monitor 2. The test gives each record its own network type (format 2.3). Network Monitor
-does this when it captures on several adapters. The expected values are tshark's for the same file.
+Wireshark converts a real capture to Network Monitor 2. The tests then give each record its own network type, as format 2.3 allows. Network
+Monitor does this when it captures on several adapters. The expected values are tshark's for the same file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ RADIO = struct.pack("<BHIIIIiBQ", 2, 32, 0, 0, 0, 0, 0, 0, 0)
 
 
 class Packet(NamedTuple):
-    """A record of a Network Monitor file: its time, its network type, its bytes, and how many of its bytes were not captured."""
+    """A record of a Network Monitor file.
+
+    It has a time, a network type, its captured bytes, and the number of its bytes that were not captured.
+    """
 
     time_us: int
     network: int
@@ -74,7 +77,7 @@ def tunnel(packet: Packet) -> Packet:
 
 
 def write(path: Path, packets: list[Packet]) -> Path:
-    """Write a file of format 2.3.
+    """Write a Network Monitor file of format 2.3.
 
     Each record ends with its network type, its process, and its time in units of 100 ns since 1601.
     """

@@ -1,4 +1,7 @@
-"""Each problem in a capture file is reported as a sentence: what is wrong, where (frame, byte), and how the program handled it."""
+"""Each problem in a capture file is reported as a sentence.
+
+It says what is wrong, where it is (frame, byte), and how the program handled it.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def test_every_problem_of_a_malformed_capture_says_what_where_and_what_was_done(
 
 
 def test_the_byte_of_a_damaged_frame_is_where_its_bytes_begin(tmp_path: Path) -> None:
-    """The offset of frame 2 is 24 (file header) + 16 + 54 (first record) + 16 (record header of frame 2) bytes."""
+    """Frame 2 begins after the file header (24 bytes), the first record (16 + 54) and its own record header (16)."""
     text = "0 C > S S 0:0(0)\n1 C > S S 0:0(0) {iplen 19}\n2 C > S S 0:0(0) {iplen 18}"
     path = packets.capture(tmp_path / "x.pcap", text)
     (problem,) = engine.read(path).problems
@@ -61,7 +64,7 @@ def test_the_byte_of_a_damaged_frame_is_where_its_bytes_begin(tmp_path: Path) ->
 
 
 def test_of_merged_files_the_frame_is_reported_and_no_byte(tmp_path: Path) -> None:
-    """The damaged frame is the first frame of the second file, and frame 2 of the merged capture.
+    """The damaged frame is the first frame of the second file. In the merged capture, it is frame 2.
 
     The problem names neither a file nor a byte offset.
     """

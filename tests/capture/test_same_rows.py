@@ -1,4 +1,4 @@
-"""A capture converted to another file format gives the same rows, and truncated or damaged files never crash the engine."""
+"""A capture that is converted to another file format gives the same rows. Truncated or damaged files never crash the engine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def in_format(form: str, name: str, folder: Path) -> Path:
 
 
 def assert_same(read: engine.Read, name: str) -> None:
-    """Check that the segments and connections equal those of the unchanged capture."""
+    """Check that the segments and connections that were read equal those of the unchanged capture `name`."""
     original = engine.read(CAPTURES / name)
     assert (read.info["packets"], read.info["complete"]) == (original.info["packets"], True)
     for ours, theirs in ((read.segments, original.segments), (read.connections, original.connections)):
@@ -87,7 +87,7 @@ def records(pcap: bytes) -> list[tuple[int, bytes]]:
 
 
 def assert_merged(folder: Path, name: str, parts: Sequence[Sequence[bytes]]) -> None:
-    """Write each part to its own file. Check that all files, read as one capture, give the rows of the original."""
+    """Write each part to its own file. Check that all files together, read as one capture, give the rows of the original."""
     header = in_format("nsecpcap", name, folder).read_bytes()[:HEADER_BYTES]
     paths = [written(folder, header + b"".join(part)) for part in parts]
     assert_same(engine.read(*paths), name)
@@ -99,9 +99,9 @@ def assert_merged(folder: Path, name: str, parts: Sequence[Sequence[bytes]]) -> 
 @FEW
 @given(data=st.data())
 def test_a_capture_in_two_files_one_after_the_other_gives_the_same_rows(folder: Path, name: str, data: st.DataObject) -> None:
-    """The capture is cut into two files that follow each other, as a ring buffer writes files.
+    """The capture is cut into two files that follow each other, as a ring buffer writes them.
 
-    The files are merged by time, so all timestamps before the cut must be earlier than those after it.
+    The files are merged by time. So all timestamps before the cut must be earlier than those after it.
     """
     found = records(in_format("nsecpcap", name, folder).read_bytes())
     latest = list(itertools.accumulate((ts_ns for ts_ns, _ in found), max))
@@ -118,7 +118,7 @@ def test_a_capture_in_two_files_one_after_the_other_gives_the_same_rows(folder: 
 def test_a_capture_dealt_out_to_two_files_gives_the_same_rows(folder: Path, name: str, data: st.DataObject) -> None:
     """The packets are distributed over two files, as if two interfaces had captured them.
 
-    Packets with equal timestamps, and those around a timestamp that runs backwards, are written to the same file.
+    Packets with equal timestamps go to one file. So do the packets around a timestamp that runs backwards.
     """
     parts: tuple[list[bytes], list[bytes]] = ([], [])
     side, latest_ns = 0, -1
@@ -131,7 +131,10 @@ def test_a_capture_dealt_out_to_two_files_gives_the_same_rows(folder: Path, name
 
 
 def assert_sane(folder: Path, data: bytes) -> engine.Read | None:
-    """Read `data` with the engine and check that its rows are consistent. Return None if the engine refuses `data`."""
+    """Read `data` with the engine, and check that its rows are consistent.
+
+    Return None if the engine refuses `data`.
+    """
     path = written(folder, data)
     try:
         read = engine.read(path)

@@ -1,4 +1,4 @@
-"""Streams that can be read again from the start: what they contain and how they end."""
+"""Some streams can be read again from the start. The tests check what these streams contain and how they end."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_of_a_stream_only_the_beginning_is_kept() -> None:
 
 
 def test_a_stream_that_breaks_gives_what_came_and_keeps_the_reason() -> None:
-    """The stream is the master side of a terminal whose slave side is closed.
+    """The stream is the master side of a terminal whose slave side is closed. A read from it fails with EIO.
 
-    A read from this stream fails with EIO. A pipe whose writer has closed it does not fail: a read returns the end of the file.
+    A pipe would not do: after its writer has closed it, a read returns the end of the file.
     """
     master, slave = pty.openpty()
     tty.setraw(slave)

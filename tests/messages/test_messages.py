@@ -93,7 +93,8 @@ def found_in(path: Path) -> pl.DataFrame:
 def test_a_message_that_nagle_holds_is_one_and_its_stall_is_reported(tmp_path: Path) -> None:
     """The client writes 4,096 bytes and then 904 bytes.
 
-    TCP sends the first write as 1,460, 1,460 and 1,176 bytes. Nagle's algorithm delays the second write until the delayed ACK, 40 ms later.
+    TCP sends the first write as 1,460, 1,460 and 1,176 bytes. Nagle's algorithm delays the second write until the delayed ACK arrives, 40
+    ms later.
     """
     exchange = """
         +10ms C > S .  {a}:{b}    ack {k}
@@ -115,7 +116,7 @@ def test_a_message_that_nagle_holds_is_one_and_its_stall_is_reported(tmp_path: P
         assert one["stalled_ns"] == 41_050_000
         assert one["stall_cause"] == "nagle-delayed-ack"
         assert one["writes_inferred"] == [4096, 904]
-        assert one["writes_confidence"] == "possible"  # the delayed bytes may be several writes
+        assert one["writes_confidence"] == "possible"  # the delayed bytes are possibly several writes
         assert one["stall_frame"] == one["last_frame"]
 
 
@@ -123,9 +124,9 @@ def test_a_message_that_nagle_holds_is_one_and_its_stall_is_reported(tmp_path: P
 def test_a_wait_of_nagle_that_outlasts_the_round_trip_but_is_no_stall_is_distinguished(
     tmp_path: Path, late_ms: float, held_ms: float
 ) -> None:
-    """Nagle's algorithm delays 904 bytes until the ACK of the 1,176 bytes before them.
+    """Nagle's algorithm delays 904 bytes until the 1,176 bytes before them are acknowledged.
 
-    The ACK comes after 0.4 ms or 5 ms. A stall lasts at least 10 ms.
+    The ACK comes after 0.4 ms or 5 ms. Only a wait of at least 10 ms is a stall.
     """
     exchange = """
         +10ms C > S .  {a}:{b}    ack {k}
@@ -285,7 +286,7 @@ def test_bytes_that_the_capture_misses_make_a_message_of_unknown_size(tmp_path: 
 def test_at_the_receiver_the_messages_are_the_same(tmp_path: Path) -> None:
     """The exchange is captured at the server.
 
-    Packets of the client have times 10 ms later than at the client, and packets of the server 10 ms earlier.
+    Compared with a capture at the client, packets of the client are seen 10 ms later, and packets of the server 10 ms earlier.
     """
     table = found(
         tmp_path,
@@ -318,7 +319,7 @@ def test_one_direction_alone_has_messages_by_pauses(tmp_path: Path) -> None:
 
 
 def test_a_second_message_in_flight_of_the_same_connection_number_does_not_mix(tmp_path: Path) -> None:
-    """The packets of two connections are interleaved."""
+    """The capture has packets of two connections that alternate."""
     table = found(
         tmp_path,
         """

@@ -1,6 +1,6 @@
 """The predictions of `tcptrace-lab predict` agree with Comer and Lin's table of buffers and with Liu's ranges.
 
-The parameters come from the command line or from a capture.
+The command takes its parameters from its options or from a capture.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def test_liu_s_atm_ranges_as_json() -> None:
 
 
 def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
-    """In Comer and Lin's table, 14 cells of 100 are slow.
+    """In Comer and Lin's table, 14 of 100 cells are slow.
 
-    The model predicts a possible deadlock for all of them, and for at most six others.
+    The model predicts a possible deadlock for all slow cells, and for at most six other cells.
     """
     cells = predicted(*ATM, "--grid", "16K:51K:4K", "--sizes", "1:1K")["grid"]
     can = {(cell["send_buffer_bytes"] // K, cell["receive_buffer_bytes"] // K) for cell in cells if cell["deadlock_possible"]}
@@ -69,9 +69,9 @@ def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
 
 
 def test_law_s_buffers_lock_as_irix_has_them_in_force() -> None:
-    """IRIX rounds a buffer of 4 KB to 2,920 bytes, and one of 5 KB to 4,380 bytes.
+    """IRIX rounds a buffer of 4 KB to 2,920 bytes, and a buffer of 5 KB to 4,380 bytes.
 
-    With 5 KB, a deadlock needs writes that leave part of the buffer unused.
+    With 5 KB, a deadlock is possible only if writes leave part of the buffer unused.
     """
     law = ("--stack", "irix6.2", "--mss", "1460", "--copy", "1K", "--sizes", "1:1K")
     four, five = (predicted(*law, "--send-buffer", size, "--receive-buffer", size) for size in ("4K", "5K"))
@@ -109,7 +109,7 @@ def test_what_a_capture_shows_is_taken_from_it(tmp_path: Path) -> None:
 
 
 def swept_capture(path: Path, stack: str) -> Path:
-    """Write a capture of echoed messages of many sizes over Ethernet.
+    """Write a capture of echoed messages of many sizes over Ethernet, and return its path.
 
     Both hosts have this stack and buffers of 16 KB.
     """
@@ -126,7 +126,7 @@ def swept_capture(path: Path, stack: str) -> Path:
 
 @pytest.mark.parametrize(("stack", "copy"), [("sunos4", 4096), ("bsd4.4", 2048)])
 def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes(tmp_path: Path, stack: str, copy: int) -> None:
-    """The two stacks send the same ACKs in this sweep. Their senders copy writes in pieces of different sizes."""
+    """In this sweep, both stacks send the same ACKs. They differ in the size of the pieces that their senders copy."""
     capture = swept_capture(tmp_path / "sweep.pcap", stack)
     document = predicted("--from", capture)
     assert (document["stack"]["name"], document["parameters"]["copy_bytes"]) == (stack, copy)

@@ -1,6 +1,6 @@
 """Slow message sizes are found in captures built by hand.
 
-Some captures have known stalls, others have messages that only look slow.
+Some captures have known stalls. In other captures, messages only look slow.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def test_a_sweep_shows_the_range_that_stalls(tmp_path: Path) -> None:
 def test_sizes_that_were_sent_in_one_stretch_of_time_may_have_stalled_by_the_time(
     tmp_path: Path, messages: list[Message], confidence: str
 ) -> None:
-    """If the sizes are sent upwards once, a receiver that is busy for a while looks like a slow range.
+    """The sizes are sent in several orders.
 
-    The other orders exclude this cause.
+    If they are sent once in ascending order, a receiver that is busy for a while looks like a slow range. The other orders rule this out.
     """
     analysis = analyzed(tmp_path, exchange(messages))
     (finding,) = [finding for finding in analysis.findings if finding.id == "anomalous-message-sizes"]
@@ -72,9 +72,9 @@ def test_sizes_that_were_sent_in_one_stretch_of_time_may_have_stalled_by_the_tim
 
 
 def test_waits_of_a_timer_that_always_comes_soon_show_the_range(tmp_path: Path) -> None:
-    """The delayed ACK always comes after 6 ms, which is too short for a stall.
+    """The delayed ACK always comes after 6 ms. Such a wait is too short for a stall.
 
-    Only messages in the slow range wait for it.
+    Only messages in the slow range wait for the delayed ACK, so the range is still found.
     """
     messages = [Message(size, held_ms=6.0 if SLOW[0] <= size <= SLOW[1] else 0.0) for size in SIZES]
     analysis = analyzed(tmp_path, exchange(shuffled(messages)))
@@ -85,14 +85,14 @@ def test_waits_of_a_timer_that_always_comes_soon_show_the_range(tmp_path: Path) 
 
 
 def test_a_timer_that_comes_at_any_time_shows_the_range_though_some_waits_are_short(tmp_path: Path) -> None:
-    """In the slow range, messages wait 4, 14, 25 or 36 ms. Waits of 4 ms are too short for a stall."""
+    """In the slow range, messages wait 4, 14, 25 or 36 ms. A wait of 4 ms is too short for a stall."""
     waits_ms = dict(zip((size for size in SIZES if SLOW[0] <= size <= SLOW[1]), cycle((4.0, 14.0, 25.0, 36.0)), strict=False))
     messages = [Message(size, held_ms=waits_ms.get(size, 0.0)) for size in SIZES]
     assert measured(analyzed(tmp_path, exchange(shuffled(messages)))) == [(4200, 5550)]
 
 
 def test_a_busy_receiver_whose_acks_are_a_little_late_at_any_size_hides_no_range_and_makes_none(tmp_path: Path) -> None:
-    """A third of the messages waits 6 ms. In the second case, messages of one range of sizes wait 40 ms."""
+    """A third of the messages wait 6 ms. In the second case, all messages of one range of sizes also wait 40 ms."""
     sizes = range(PIECE + 4, 16_000, 110)
 
     def late_ms(place: int, size: int, slow_ms: float) -> float:
@@ -105,9 +105,9 @@ def test_a_busy_receiver_whose_acks_are_a_little_late_at_any_size_hides_no_range
 
 
 def test_the_longer_waits_of_larger_messages_do_not_hide_where_waiting_begins(tmp_path: Path) -> None:
-    """Messages of at least two pieces wait. Above 9,000 bytes, each waits 40 ms.
+    """Messages larger than one piece wait. Above 9,000 bytes, each of them waits 40 ms.
 
-    Up to 9,000 bytes, one message in seven waits 40 ms, the others 6 ms.
+    Up to 9,000 bytes, one message in seven waits 40 ms, and the others wait 6 ms.
     """
     sizes = range(3700, 16_000, 110)
     messages = [
@@ -170,13 +170,13 @@ def test_a_few_messages_are_no_finding(tmp_path: Path) -> None:
 
 
 def test_thinking_before_messages_of_some_sizes_is_no_finding(tmp_path: Path) -> None:
-    """The application waits 50 ms before it writes a message of these sizes. TCP delays no message."""
+    """Before a message of certain sizes, the application waits 50 ms. TCP delays no message."""
     messages = [Message(size, think_ms=50.0 if SLOW[0] <= size <= SLOW[1] else 2.0) for size in SIZES]
     assert measured(analyzed(tmp_path, exchange(shuffled(messages)))) == []
 
 
 def test_a_program_that_pauses_within_messages_of_some_sizes_is_no_finding(tmp_path: Path) -> None:
-    """The application waits 50 ms between two writes, so the second write is a message of its own. TCP delays nothing."""
+    """In messages of certain sizes, the application waits 50 ms between two writes. The second write is then a message of its own."""
     messages = [Message(size, pause_ms=50.0 if SLOW[0] <= size <= SLOW[1] else 0.0) for size in SIZES]
     analysis = analyzed(tmp_path, exchange(shuffled(messages)))
     assert "anomalous-message-sizes" not in named(analysis)

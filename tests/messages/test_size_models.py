@@ -1,6 +1,6 @@
 """Sweeps of message sizes stall exactly in the ranges that the rules predict.
 
-Modelled hosts and this machine's kernel make the sweeps.
+Models of hosts make some sweeps, and the kernel of this machine makes the others.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def test_without_nagles_algorithm_the_sweep_shows_nothing(tmp_path: Path) -> Non
 def test_a_header_before_a_body_does_not_show_the_size_of_pieces(tmp_path: Path) -> None:
     """The application writes a header of 100 bytes and then the body.
 
-    A body smaller than a segment waits for the ACK of the header. Larger bodies do not wait, so the application does not write in pieces of
-    100 bytes.
+    A body smaller than a segment waits for the ACK of the header, and a larger body does not. This does not mean that the application
+    writes in pieces of 100 bytes.
     """
     sizes = swept(17_000)
     capture = tmp_path / "header.pcap"
@@ -111,10 +111,10 @@ def test_a_header_before_a_body_does_not_show_the_size_of_pieces(tmp_path: Path)
 
 @pytest.mark.live
 def test_this_kernel_stalls_at_the_sizes_that_the_rules_of_linux_predict(tmp_path: Path) -> None:
-    """The application writes pieces of 4 KB. The MSS is 1448.
+    """The application writes pieces of 4 KB, and the MSS is 1448.
 
-    Which ranges stall depends on when the receiver reads. Within a slow range, some messages do not stall, because the receiver sends some
-    ACKs at once.
+    Which ranges stall depends on when the receiver reads. Some messages in a slow range do not stall, because the receiver sends some ACKs
+    at once.
     """
     rules = predicted_ranges(STACKS["linux"], Settings(1448, 4 << 20, 4 << 20, 4096), 1, 17_000)
     found = []

@@ -1,4 +1,4 @@
-"""Slow ranges of sizes are found in artificial message times."""
+"""Slow ranges of sizes are found in artificial durations of messages."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def within(sizes: NDArray[np.int64], *ranges: tuple[int, int]) -> NDArray[np.boo
 def reported(
     sizes: NDArray[np.int64], stalled: NDArray[np.bool_], extra_ns: float = 40 * MS, per_byte_ns: float = 80
 ) -> tuple[SlowRange, ...]:
-    """Return the slow ranges of the messages.
+    """Return the slow ranges that are found in these messages.
 
-    The time of a message grows linearly with its size. Random jitter and the stalls are added.
+    The duration of a message is proportional to its size, plus random jitter. Each message in `stalled` takes `extra_ns` longer.
     """
     jitter = np.random.default_rng(1).exponential(50_000, sizes.size)
     held_ns = (stalled * extra_ns).astype(np.int64)
@@ -49,7 +49,7 @@ def reported(
 def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
     """The messages have the slow ranges of TCP over ATM, with 3 or 10 messages per KB.
 
-    A reported range begins and ends at a size that was sent.
+    A range that is found begins and ends at a size that was sent.
     """
     put_in = [(4 * K + 1, 12 * K - 1), (16 * K + 1, 24 * K - 1), (28 * K + 1, 36 * K - 1)]
     sizes = swept(step)
@@ -65,7 +65,7 @@ def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
 
 
 def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() -> None:
-    """The sizes are divided into bands of 1,460 bytes, and every second band stalls, as on Ethernet.
+    """The sizes are divided into bands of 1,460 bytes. Every second band stalls, as on Ethernet.
 
     Each band has four or five messages.
     """
@@ -78,9 +78,9 @@ def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() 
 
 
 def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall() -> None:
-    """If the delayed-ACK timer expires at once, the message does not stall.
+    """In a tenth of the messages, the delayed-ACK timer expires at once, so these messages do not stall.
 
-    No band of four or five messages is conclusive alone, but all bands have the same share of stalls.
+    A single band of four or five messages proves nothing. All bands together do, because the share of stalls is equal in them.
     """
     bands = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
     sizes = swept(330, 30 * K)
@@ -104,7 +104,7 @@ def test_bigger_is_slower_is_no_range() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
-    """The stalls come from packet loss. Every byte has the same probability of loss, so larger messages stall more often."""
+    """Packet loss causes the stalls. Every byte has the same probability of loss, so larger messages stall more often."""
     sizes = swept(100)
     stalled = np.random.default_rng(seed).random(sizes.size) < sizes / sizes.max() * 0.95
     assert reported(sizes, stalled, 200 * MS) == ()
@@ -112,7 +112,7 @@ def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
 
 @pytest.mark.parametrize("most", [0.5, 0.7, 1.0])
 def test_hardly_a_trend_over_few_sizes_is_taken_for_a_range(most: float) -> None:
-    """The share of messages that stall grows evenly with size, from 0 to `most`. Each KB has three messages."""
+    """The share of messages that stall grows evenly with size, from 0 to `most`. There are three messages per KB."""
     sizes = np.arange(150, 30_000, 330)
     chance = most * (sizes - sizes[0]) / (sizes[-1] - sizes[0])
     taken = [reported(sizes, np.random.default_rng(seed).random(sizes.size) < chance, 100 * MS) != () for seed in range(100)]
@@ -145,9 +145,9 @@ def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> 
 
 
 def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its_first_messages_does_not_stall() -> None:
-    """For one message in twenty, the delayed-ACK timer expires at once, so the message does not stall.
+    """Some messages do not stall, because the delayed-ACK timer expires at once for them.
 
-    Stalls up to the largest size could be a trend. They count as a range if other ranges have both ends.
+    Stalls up to the largest size are possibly a trend. They count as a range because other ranges have both ends.
     """
     bands = [(4000, 8000), (12_000, 16_000), (20_000, 24_000), (28_000, 30_000)]
     sizes = np.arange(150, 30_000, 330)
@@ -167,9 +167,9 @@ def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
 
 
 def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
-    """Messages have some hundred bytes or 100 kB, and the large ones stall.
+    """Messages have some hundred bytes or nearly 100 kB, and the large ones stall.
 
-    Between these sizes, the share of stalls may grow gradually.
+    Between these sizes, the share of stalls possibly grows gradually.
     """
     sizes = np.append(np.arange(100, 300, 20), np.arange(98_000, 99_000, 50))
     assert reported(sizes, within(sizes, (98_000, 99_000))) == ()
@@ -178,7 +178,8 @@ def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
 def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
     """Only the three smallest messages do not stall.
 
-    Three random messages of twenty are all at the same end in 2 of 1,140 cases, which is too often. Three of forty are in 2 of 9,880 cases.
+    In a group of twenty messages, three random ones are the three at one end in 2 of 1,140 cases. This is too often for a conclusion. In a
+    group of forty, it happens in 2 of 9,880 cases.
     """
     few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
     assert reported(few, few > 1200) == ()
@@ -186,7 +187,7 @@ def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> Non
 
 
 def test_sizes_that_stall_less_than_half_as_often_belong_to_no_range_beside_them() -> None:
-    """From 4,000 to 12,000 bytes, all messages stall. Above, one message in three stalls."""
+    """From 4,000 to 12,000 bytes, all messages stall. Above 12,000 bytes, one message in three stalls."""
     sizes = np.arange(150, 30_000, 110)
     stalled = within(sizes, (4000, 12_000))
     stalled |= (sizes > 12_000) & (np.arange(sizes.size) % 3 == 2)
@@ -235,7 +236,7 @@ def test_many_sizes_take_bounded_time() -> None:
 def test_intervals_are_those_of_the_textbook() -> None:
     """Wilson's interval for 8 successes in 10 trials is 0.490 to 0.943 (Newcombe 1998, method 3).
 
-    The interval of the median of 1 to 100 begins at 40 or 41 and ends at 60 or 61.
+    The median of the numbers from 1 to 100 has an interval from 40 or 41 to 60 or 61.
     """
     assert list(wilson(8, 10)) == pytest.approx([0.4902, 0.9433], abs=1e-3)
     low, high = median_interval(np.arange(1.0, 101.0))
@@ -244,7 +245,7 @@ def test_intervals_are_those_of_the_textbook() -> None:
 
 
 def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
-    """11 messages of 25 stall. They are side by side, so there are 2 runs.
+    """There are 25 messages in order of size. The 11 smallest stall, which gives 2 runs.
 
     The expected number of runs is 13.32, with a standard deviation of 2.41.
     """
@@ -254,7 +255,7 @@ def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
 
 @pytest.mark.parametrize(("ones", "zeros"), [(3, 7), (5, 5), (1, 9)])
 def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zeros: int) -> None:
-    """The expected probability is the share of all arrangements that have at most as many runs."""
+    """The expected probability is the share of all arrangements that have as many runs or fewer."""
     count = ones + zeros
     ways = [np.isin(np.arange(count), places) for places in combinations(range(count), ones)]
     runs = [int((way[1:] != way[:-1]).sum()) + 1 for way in ways]
@@ -264,9 +265,9 @@ def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zero
 
 
 def test_the_look_comes_first_in_which_stalls_stand_together_by_size() -> None:
-    """If short waits occur only in the slow range, short waits are the clearest sign.
+    """Short waits that occur only in the slow range are the clearest sign of it.
 
-    If they occur at any size, they are jitter.
+    Short waits that occur at any size are jitter.
     """
     sizes = np.arange(150, 30_000, 330)
     chance = np.random.default_rng(4).random(sizes.size)
@@ -277,7 +278,9 @@ def test_the_look_comes_first_in_which_stalls_stand_together_by_size() -> None:
 
 
 def test_chance_is_reckoned_from_samples() -> None:
-    """After 0 stalls in 10 messages, the probability of 3 stalls in 3 messages is the third moment of Beta(1/2, 21/2) (Jeffreys' prior).
+    """No message in 10 has stalled.
+
+    The probability that all of the next 3 stall is then the third moment of Beta(1/2, 21/2) (Jeffreys' prior).
 
     The probabilities of all outcomes add up to 1.
     """
@@ -291,7 +294,7 @@ def test_chance_is_reckoned_from_samples() -> None:
     st.floats(0, 4),
 )
 def test_the_cheapest_states_are_those_that_trying_all_of_them_finds(blocks: list[tuple[float, float, int]], price: float) -> None:
-    """The messages are divided into parts. Each part, except the first and the last, must have at least three messages."""
+    """The messages are divided into parts. Each part except the first and the last must have at least three messages."""
 
     def cost(states: tuple[bool, ...]) -> float:
         runs = [[place for place, _ in run] for _, run in groupby(enumerate(states), key=lambda one: one[1])]

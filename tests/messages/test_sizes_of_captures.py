@@ -1,6 +1,6 @@
 """Message sizes of several captures of one pair of hosts are analyzed together.
 
-No single capture shows the stalls, but all captures together do.
+A single capture does not show the stalls, but all captures together do.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ HOUR_S = 3600
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """One sweep, divided into six captures.
+    """One sweep of message sizes, divided into six captures.
 
-    Each capture has every sixth of the shuffled sizes. The addresses, ports and times are equal in all captures.
+    Each capture has every sixth of the shuffled sizes. Addresses, ports and times are equal in all captures.
     """
     folder = tmp_path_factory.mktemp("captures")
     sizes = random.Random(3).sample(SIZES, len(SIZES))  # noqa: S311  (random order, not a secret)

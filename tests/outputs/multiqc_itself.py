@@ -1,6 +1,6 @@
 """MultiQC reads our files with our plugin.
 
-Pytest does not collect a file with this name. Only the nightly job installs MultiQC, because it needs many packages. The job runs `pytest
+Pytest does not collect a file with this name, because MultiQC needs many packages. Only the nightly job installs MultiQC and runs `pytest
 tests/outputs/multiqc_itself.py`.
 """
 
@@ -20,7 +20,7 @@ NAMES = ["ethernet-loss", "ethernet-nagle-on", "ethernet-short-connections"]
 
 
 def reported(folder: Path) -> dict[str, list[dict[str, str]]]:
-    """Run MultiQC on a folder. Return the rows of each table that MultiQC writes with its report."""
+    """Run MultiQC on `folder`. Return the rows of each table that MultiQC writes beside its report."""
     multiqc = Path(sys.executable).with_name("multiqc")
     done = subprocess.run([multiqc, "--strict", "-o", "out", "."], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The annotated copy has the packets of the capture. Comments are at the frames that findings and waits name.
+"""The annotated copy has all packets of the capture. It has comments at the frames that findings and waits name.
 
 tshark reads the copy.
 """
@@ -44,7 +44,7 @@ PACKET_FIELDS = (
 
 
 def fields(path: Path, *names: str, shown: str = "frame") -> list[list[str]]:
-    """Return tshark's output for each frame that the filter `shown` selects."""
+    """Return the values of the fields `names` in each frame that the filter `shown` selects. tshark prints the values."""
     asked = [part for name in names for part in ("-e", name)]
     command: list[str | Path] = [needs.program("tshark"), "-n", "-r", path, "-Y", shown, "-T", "fields", "-E", "aggregator=\x1f", *asked]
     done = subprocess.run(command, capture_output=True, timeout=60, check=True)
@@ -92,7 +92,10 @@ def as_modified_pcap(folder: Path) -> Path:
 
 
 def pcap_records(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the time, the length on the wire and the captured bytes of each record of a little-endian pcap file with nanoseconds."""
+    """Yield the time, the length on the wire and the captured bytes of each record.
+
+    `data` is a little-endian pcap file with nanoseconds.
+    """
     at = 24
     while at < len(data):
         seconds, fraction, captured, original = struct.unpack_from("<IIII", data, at)
@@ -190,7 +193,7 @@ def test_what_lz4_and_zstd_and_xz_hold_is_copied(tmp_path: Path) -> None:
 
 
 def test_a_wait_is_reported_with_its_length_its_cause_and_the_frame_before(tmp_path: Path) -> None:
-    """The data in frame 4 are acknowledged after 60 ms. The ACK releases frame 6, which is sent 60.1 ms after frame 4."""
+    """The data in frame 4 are acknowledged after 60 ms. The ACK releases frame 6, which follows frame 4 by 60.1 ms."""
     path = packets.capture(tmp_path / "in.pcap", LATE_ACK)
     found = comments(annotated(path, tmp_path))
     proof = (
@@ -237,9 +240,9 @@ def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
 
 
 def test_comments_and_options_that_were_there_stay_and_so_do_interfaces_and_names(tmp_path: Path) -> None:
-    """The capture has a comment of the user and two interfaces with different link types.
+    """The capture has a comment of the user, and two interfaces with different link types.
 
-    Its section header contains the section's length.
+    Its section header contains the length of the section.
     """
     one, two = CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "cooked-bulk.pcapng"
     subprocess.run(

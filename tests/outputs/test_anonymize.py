@@ -1,6 +1,6 @@
 """With `--anonymize`, no output contains an address or a name of the capture.
 
-Pseudonyms are consistent, and the verdict stays the same.
+Each address and name always gets the same pseudonym. The verdict does not change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A capture that contains host names. Its file name and the name of its folder contain host names, too."""
+    """A capture that contains host names. Its file name and the name of its folder also contain host names."""
     folder = tmp_path / "198.51.100.77" / NAMES[0]
     folder.mkdir(parents=True)
     return write(folder / f"{NAMES[1]}-203.0.113.45.pcapng")
@@ -137,7 +137,7 @@ def test_without_the_option_the_outputs_do_hold_them(hostile: Path, tmp_path: Pa
 
 
 def test_the_reproducer_names_nobody(tmp_path: Path) -> None:
-    """The reproducer runs in a network of its own with addresses of RFC 5737."""
+    """The reproducer runs in its own network, with addresses of RFC 5737."""
     path = tmp_path / f"{NAMES[1]}.pcapng"
     path.write_bytes((CAPTURES / "ethernet-nagle-on.pcapng").read_bytes())
     found, _ = modelled(analyze(path, anonymizer=Anonymizer()))
@@ -160,7 +160,7 @@ def test_a_comparison_holds_no_address_and_no_name(hostile: Path, tmp_path: Path
 def stalled(tmp_path: Path) -> Path:
     """A capture with a stall that the models reproduce.
 
-    The addresses of its hosts are in `SECRETS`. The file name contains host names.
+    The addresses of its hosts are in `SECRETS`, and its file name contains host names.
     """
     data = (CAPTURES / "ethernet-nagle-on.pcapng").read_bytes()
     for old, new in zip(("192.0.2.1", "192.0.2.2"), SECRETS, strict=False):
@@ -191,12 +191,15 @@ def test_no_output_of_replay_holds_an_address_or_a_name(stalled: Path, tmp_path:
     assert any(b"capture" in data for data in outputs.values())
     shown = tcptrace_lab("replay", command, stalled, *options, folder=work)
     assert shown.returncode == 0
-    assert leaks(written(work)) or what == "whatif"  # the JSON of `whatif` has durations only
+    assert leaks(written(work)) or what == "whatif"  # the JSON of `whatif` has only durations
 
 
 @pytest.mark.live
 def test_a_replayed_transfer_names_nobody(stalled: Path, tmp_path: Path) -> None:
-    """The JSON and the page name hosts by pseudonyms. The folder has the captures of the replay, not those of the user."""
+    """The JSON and the page name hosts by pseudonyms.
+
+    The folder contains the captures of the replay, but not the user's capture.
+    """
     needs.root()
     work = tmp_path / "work"
     work.mkdir()

@@ -40,7 +40,7 @@ def named(tmp_path: Path) -> Path:
 
 
 def run(named: Path, work: Path, *options: str) -> tuple[int, dict[str, bytes]]:
-    """Run `batch` and write to `archive`. Return the exit code and all outputs."""
+    """Run `batch` on the files, which writes to `archive`. Return its exit code and all outputs."""
     done = new_process("batch", named, "-o", "archive", "--jobs", "1", *options, folder=work)
     return done.returncode, written(work) | {"stdout": done.stdout, "stderr": done.stderr}
 
@@ -56,7 +56,7 @@ def test_no_file_of_an_archive_holds_an_address_or_a_name(named: Path, tmp_path:
 
 
 def test_without_the_option_an_archive_holds_them(named: Path, tmp_path: Path) -> None:
-    """Without `--anonymize`, the names are found in pages, parts, tables, the registry and the terminal output."""
+    """Without `--anonymize`, the names are in pages, parts, tables, the registry and the terminal output."""
     work = tmp_path / "work"
     work.mkdir()
     _, outputs = run(named, work)

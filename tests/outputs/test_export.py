@@ -1,4 +1,4 @@
-"""Every export format is read back and must equal the table."""
+"""The tests read back every export format. The contents must equal the table."""
 
 from __future__ import annotations
 

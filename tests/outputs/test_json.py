@@ -1,6 +1,6 @@
 """The JSON of every kind of capture is valid against the published schema.
 
-Its values equal hand calculations and tshark's values.
+Its values equal those of tshark or those calculated by hand.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def test_counts_and_times_are_those_of_tshark(name: str) -> None:
 
 
 def capinfos(path: Path, option: str) -> str:
-    """Return one figure that Wireshark's capinfos prints."""
+    """Return the figure that Wireshark's capinfos prints for this option."""
     command = [needs.program("capinfos"), "-T", "-r", "-M", option, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return done.stdout.split("\t")[1].strip()
@@ -253,7 +253,10 @@ def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Pat
 
 
 def test_the_causes_of_the_engine_are_those_of_the_schema_in_the_same_order(path: Path) -> None:
-    """Tables store a cause as a code. Accounts have one column for each cause."""
+    """The order of causes must be equal in the engine and in the schema.
+
+    Tables store a cause as a code, and accounts have one column for each cause.
+    """
     engine = _core.Engine([str(path)], ledger=(), worth=())
     (pulled,) = reread.pulled_all(engine)
     assert tuple(pulled.accounts.columns) == schema.ACCOUNTS.names

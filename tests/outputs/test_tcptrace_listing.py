@@ -1,4 +1,4 @@
-"""The long listing in tcptrace's form equals the listing of tcptrace 6.6.7."""
+"""Our long listing in tcptrace's form equals the listing of tcptrace 6.6.7."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def _labels(line: str) -> list[str]:
 
 @pytest.mark.parametrize("capture", [path for path in drawn_alike() if path.name not in OTHERWISE], ids=lambda path: path.name)
 def test_lines_stand_as_in_tcptraces_listing(capture: Path, tmp_path: Path) -> None:
-    """The listings have equal labels in equal order, and equal lines above them.
+    """Both listings have the same labels in the same order. The lines above the labels are equal too.
 
-    Two differences are allowed: tcptrace does not count packets other than IP, and its times may be 1 µs short.
+    Two differences are allowed: tcptrace does not count packets other than IP, and its times can be 1 µs short.
     """
     copy = tcptrace.readable(capture, tmp_path)
     assert copy is not None
@@ -71,7 +71,7 @@ def _shape(line: str) -> str:
 
 
 def test_figures_are_those_of_tcptrace_where_both_mean_the_same(tmp_path: Path) -> None:
-    """The values that `tcptrace_rules` calls the same equal those of tcptrace."""
+    """Our values equal those of tcptrace wherever `tcptrace_rules` says that they have one meaning."""
     capture = next(path for path in drawn_alike() if path.name.startswith("ethernet-two-way."))
     copy = tcptrace.readable(capture, tmp_path)
     assert copy is not None

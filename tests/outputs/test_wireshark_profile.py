@@ -1,4 +1,4 @@
-"""The Wireshark profile and the post-dissector are used by tshark: columns, colours, filters and sums by cause."""
+"""tshark uses the Wireshark profile and the post-dissector: columns, colours, filters and sums by cause."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fields(capture: Path, folder: Path, shown: str, *names: str) -> list[list[st
 
 
 def with_profile(capture: Path, folder: Path, *options: str) -> Path:
-    """Annotate a capture and return the copy. The command writes the profile to `profiles/slow` in `folder`."""
+    """Annotate a capture and return the copy. The command also writes the profile to `profiles/slow` in `folder`."""
     (folder / "profiles").mkdir()
     done = tcptrace_lab("annotate", capture, "-o", "copy.pcapng", "--profile", "profiles/slow", *options, folder=folder)
     assert done.returncode == 0, done.stderr.decode()
@@ -61,7 +61,7 @@ def test_a_wait_has_its_cause_and_length_and_the_columns_show_them(tmp_path: Pat
 
 
 def test_the_command_that_is_printed_moves_the_profile_and_opens_the_copy(tmp_path: Path) -> None:
-    """A shell runs the printed command unchanged. tshark takes the place of Wireshark."""
+    """A shell runs the command as it was printed. A script named wireshark runs tshark instead."""
     done = tcptrace_lab("annotate", NAGLE, "-o", "copy.pcapng", "--profile", "a profile", folder=tmp_path)
     command = done.stderr.decode().splitlines()[-1].removeprefix("tcptrace-lab: ")
     script = tmp_path / "wireshark"
@@ -86,7 +86,7 @@ def test_the_script_is_for_the_original_as_well_as_for_the_copy(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["ethernet-nagle-on.pcapng", "ethernet-loss.pcapng"])
 def test_the_waits_of_each_cause_add_up_to_the_ledger(tmp_path: Path, name: str) -> None:
-    """The post-dissector has a field for waits. Its sums equal those of the ledger's table of departures."""
+    """The post-dissector has a field for the wait before a frame. For each cause, its sum equals that of the ledger's departures."""
     capture = CAPTURES / name
     copy = with_profile(capture, tmp_path)
     sums = departures(analyze(capture).ledger).group_by("cause").agg(pl.col("wait_ns").sum(), pl.len()).collect()
@@ -122,7 +122,7 @@ def test_every_button_and_graph_is_a_filter_that_tshark_accepts_and_shows_the_fi
 
 
 def table_row(line: str) -> list[str]:
-    r"""Return the values in one line of a Wireshark table. Each `\xhh` in the line is one byte."""
+    r"""Return the values in one line of a Wireshark table. Each `\xhh` in the line stands for one byte."""
     return [re.sub(r"\\x(..)", lambda found: chr(int(found[1], 16)), value) for value in re.findall(r'"([^"]*)"', line)]
 
 
@@ -156,7 +156,7 @@ def test_without_its_table_the_script_says_so(tmp_path: Path) -> None:
 
 
 def test_the_table_has_16_bytes_per_frame_and_its_blocks_are_read_on_demand(tmp_path: Path) -> None:
-    """The table has more records than fit in one block (4,096). The last block has a wait."""
+    """The table has more records than fit into one block of 4,096. The last block has a wait."""
     lines = [line for line in LATE_ACK.splitlines() if line][:3]
     lines += [f"{0.03 + index * 0.0001:.4f} C > S . {1 + index * 10}:{11 + index * 10} ack 1" for index in range(5_000)]
     lines.append("0.9300 C > S P. 50001:50011 ack 1")

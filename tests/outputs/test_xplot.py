@@ -1,10 +1,10 @@
-"""The xplot files equal those of tcptrace 6.6.7 (options `-S` and `-F`), line by line, and follow xplot's grammar.
+"""The xplot files equal those of tcptrace 6.6.7 with the options `-S` and `-F`, line by line. They follow xplot's grammar.
 
 `golden/tcptrace-deviations.tsv` lists the captures that both programs read differently. For all other captures, the time-sequence and
 segment-size graphs must be equal. The tests ignore titles (IPv6 addresses), the places of labels, and the marks of third duplicate ACKs,
 which tcptrace counts differently.
 
-The files of `-T`, `-R` and `-N` must have equal points, except for the deviations of tcptrace that each function names.
+The files of `-T`, `-R` and `-N` must have equal points. Each comparing function names the deviations of tcptrace that it allows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _drawn(capture: Path, folder: Path) -> Path:
 
 
 def _compared(path: Path) -> list[str]:
-    """Return the lines of a graph that both programs must draw alike."""
+    """Return the lines of a graph that must be equal in both programs."""
     lines = path.read_text(encoding="utf-8").splitlines()
     kept = [line for number, line in enumerate(lines) if number != 2 and not line.startswith("ltext")]
     thirds = {at for at, line in enumerate(kept) if line == "3" and kept[at - 1].startswith("atext")}
@@ -95,7 +95,7 @@ def _same_rate(ours: int, theirs: int) -> bool:
 
 
 def _rates_differ(ours: Points, theirs: Points) -> bool:
-    """Compare the rates of each segment (yellow), of ten segments (red) and of all segments (blue)."""
+    """Return whether the rates differ. They are drawn for each segment (yellow), for ten segments (red) and for all segments (blue)."""
     return any(
         [time for time, _ in ours.get(colour, [])] != [time for time, _ in points]
         or not all(_same_rate(mine, other) for (_, mine), (_, other) in zip(ours[colour], points, strict=True))
@@ -104,7 +104,7 @@ def _rates_differ(ours: Points, theirs: Points) -> bool:
 
 
 def _round_trips_differ(ours: Points, theirs: Points) -> bool:
-    """Compare the RTT samples. Tcptrace omits samples of at most 1 µs."""
+    """Return whether the RTT samples differ. Tcptrace omits samples of at most 1 µs."""
     left = list(theirs.get("red", []))
     for point in ours.get("red", []):
         if left and left[0] == point:
@@ -115,10 +115,12 @@ def _round_trips_differ(ours: Points, theirs: Points) -> bool:
 
 
 def _flights_differ(ours: Points, theirs: Points) -> bool:
-    """Compare the bytes in flight (red), their mean (blue), the receive window (yellow) and the mean over time (green).
+    """Return whether one of four lines differs.
 
-    Tcptrace counts one outstanding byte too many (red, and therefore blue). The receive window is equal in both programs. Tcptrace draws
-    the mean over time at the previous sample, so the last sample has no mean.
+    They are bytes in flight (red), their mean (blue), receive window (yellow), mean over time (green).
+
+    Tcptrace counts one outstanding byte too many, which changes the red and the blue line. The yellow line is equal in both programs.
+    Tcptrace draws each point of the green line at the time of the previous sample, so the last sample has no point.
     """
     if ours.get("yellow") != theirs.get("yellow"):
         return True
@@ -152,7 +154,7 @@ def test_points_of_rates_round_trips_and_flights_are_tcptraces(capture: Path, tm
 
 
 def _commands(text: str) -> Iterator[str]:
-    """Yield the commands after the header of an xplot file. The texts of labels are left out."""
+    """Yield the commands after the header of an xplot file, without the texts of labels."""
     lines = iter(text.splitlines())
     head = [next(lines) for _ in range(7)]
     assert head[0] in {"timeval double", "timeval signed"}

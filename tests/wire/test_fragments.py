@@ -1,7 +1,7 @@
-"""IP fragments are reassembled as in Linux, with bounded memory, and missing fragments are reported.
+"""IP fragments are reassembled as in Linux, with bounded memory. Missing fragments are reported.
 
-The rules of Linux are in `net/ipv4/inet_fragment.c`, `net/ipv4/ip_fragment.c` and `net/ipv6/reassembly.c`. If tshark has the same rule, the
-test compares its result.
+The rules of Linux are in `net/ipv4/inet_fragment.c`, `net/ipv4/ip_fragment.c` and `net/ipv6/reassembly.c`. Where tshark follows the same
+rule, the test also compares the result with tshark.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SECOND_NS = 10**9
 def capture(path: Path, parts: Callable[[list[bytes]], list[bytes]], *, v6: bool = False, step_ns: int = 1000) -> Path:
     """Write a capture of the exchange whose data segment is fragmented, and return its path.
 
-    `parts` rearranges the fragments. They are `step_ns` apart.
+    `parts` reorders, removes or adds fragments. The fragments are `step_ns` apart.
     """
     found: list[packets.Frame] = []
     late_ns = 0
@@ -48,7 +48,7 @@ def sizes(read: engine.Read) -> list[int]:
 
 
 def problem_words(read: engine.Read) -> list[tuple[Any, ...]]:
-    """Return the frame, the number of occurrences and the data loss (true or false) of each problem."""
+    """Return three values of each problem: its frame, how often it occurred, and whether data were lost."""
     return [(problem["frame"], problem["count"], problem["loses_data"]) for problem in read.problems]
 
 
@@ -93,7 +93,7 @@ def test_a_missing_fragment_is_named_and_gives_no_segment(missing: int, v6: bool
 def overlapping(packet: bytes, start: int, end: int) -> bytes:
     """Return a fragment of an IPv4 packet with the payload bytes from `start` to `end`.
 
-    The fragment says that more fragments follow.
+    Its header says that more fragments follow.
     """
     whole = IP(packet)
     header = whole.copy()
@@ -104,7 +104,7 @@ def overlapping(packet: bytes, start: int, end: int) -> bytes:
 
 
 def test_fragments_that_overlap_give_their_packet_up_and_are_named(tmp_path: Path) -> None:
-    """A host discards a packet whose fragments overlap (IPv6: RFC 5722; IPv4: Linux since 4.19).
+    """A host discards a packet whose fragments overlap. RFC 5722 requires this for IPv6, and Linux does it for IPv4 since 4.19.
 
     Later fragments do not complete the discarded packet.
     """
@@ -117,7 +117,7 @@ def test_fragments_that_overlap_give_their_packet_up_and_are_named(tmp_path: Pat
 
 
 def test_a_fragment_within_what_came_is_ignored(tmp_path: Path) -> None:
-    """All bytes of the fragment have arrived before (IPFRAG_DUP in Linux)."""
+    """All bytes of the fragment have already arrived, so the fragment is ignored (IPFRAG_DUP in Linux)."""
     whole = exchange()[DATA_FRAME].data
     path = capture(tmp_path / "fragments.pcap", lambda parts: [*parts[:2], overlapping(whole, 200, 600), *parts[2:]])
     read = engine.read(path)
@@ -127,10 +127,7 @@ def test_a_fragment_within_what_came_is_ignored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("v6", "patience_s"), [(False, 30), (True, 60)], ids=["ipv4", "ipv6"])
 def test_fragments_wait_as_long_as_in_linux(v6: bool, patience_s: int, tmp_path: Path) -> None:  # noqa: FBT001
-    """After the first fragment, Linux waits `ipfrag_time` or `ip6frag_time` seconds for the other fragments.
-
-    The packet has four fragments.
-    """
+    """After the first fragment, Linux waits `ipfrag_time` or `ip6frag_time` seconds for the others. The packet has four fragments."""
     in_time = capture(tmp_path / "in-time.pcap", list, v6=v6, step_ns=patience_s * SECOND_NS // 3)
     assert sizes(engine.read(in_time)) == [0, 0, WHOLE_BYTES, 0]
     too_late = engine.read(capture(tmp_path / "too-late.pcap", list, v6=v6, step_ns=patience_s * SECOND_NS // 3 + 1))
@@ -139,7 +136,7 @@ def test_fragments_wait_as_long_as_in_linux(v6: bool, patience_s: int, tmp_path:
 
 
 def test_fragments_of_other_packets_are_kept_apart(tmp_path: Path) -> None:
-    """Fragments of a packet have the same identification, addresses and protocol (RFC 791, 3.2)."""
+    """All fragments of a packet have one identification, source, destination and protocol (RFC 791, 3.2)."""
 
     def mixed(parts: list[bytes]) -> list[bytes]:
         other = [bytes(replace_fields(part, id=9)) for part in parts]
@@ -160,7 +157,7 @@ def replace_fields(packet: bytes, **fields: int) -> IP:
 
 
 def test_a_cut_fragment_counts_with_its_full_length(tmp_path: Path) -> None:
-    """Each fragment is truncated to 64 bytes. The first fragment then has 40 bytes of headers and 24 bytes of data."""
+    """Each fragment is truncated to 64 bytes. So the first fragment has 40 bytes of headers and 24 bytes of data."""
     path = tmp_path / "fragments.pcap"
     parts = [
         frame for number, packet in enumerate(exchange()) for frame in (in_parts(packet.data) if number == DATA_FRAME else [packet.data])
@@ -173,7 +170,7 @@ def test_a_cut_fragment_counts_with_its_full_length(tmp_path: Path) -> None:
 
 
 def tunnel(packet: bytes) -> bytes:
-    """Return the packet in GRE in IPv4."""
+    """Return the packet inside GRE, inside another IPv4 packet."""
     return bytes(IP(src="192.0.2.1", dst="192.0.2.2", id=77) / GRE(proto=0x0800) / packet)
 
 

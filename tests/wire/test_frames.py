@@ -1,7 +1,7 @@
 """The engine finds the TCP segment in a frame.
 
-It handles link headers, VLAN tags, IP options and extension headers, padding and truncation. Expected values follow from each exchange and
-from the RFC that a test names.
+The frames have link headers, VLAN tags, IP options, extension headers and padding, and some are truncated. Expected values follow from each
+exchange and from the RFC that a test names.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_ipv4_options_are_not_payload(tmp_path: Path) -> None:
 
 
 def test_ipv6_extension_headers_are_not_payload(tmp_path: Path) -> None:
-    """The packets have IPv6 extension headers (RFC 8200, 4), one of them an atomic fragment header (RFC 6946)."""
+    """The packets have IPv6 extension headers (RFC 8200, 4). One packet has an atomic fragment header (RFC 6946)."""
     read = read_text(tmp_path, V6 + "3 A > B P. 101:151 ack 1 {ext hop/rt/dst}\n4 A > B P. 151:201 ack 1 {ext frag}")
     assert column(read.segments, "payload_bytes", 4, 5) == [50, 50]
     assert column(read.segments, "seq", 4, 5) == [101, 151]
@@ -91,7 +91,7 @@ def test_payload_cut_by_the_snap_length_keeps_its_length(tmp_path: Path) -> None
 
 
 def test_options_cut_by_the_snap_length_leave_the_segment(tmp_path: Path) -> None:
-    """60 bytes are captured: the fixed headers and six of twelve option bytes. A frame with all options has 66 bytes of headers."""
+    """60 bytes are captured: the fixed headers and six of the twelve bytes of options."""
     read = read_text(tmp_path, "0 C > S P. 1:101 ack 1 <nop, nop, TS val 7 ecr 8>", snaplen_bytes=60)
     assert column(read.segments, "payload_bytes") == [100]
     assert column(read.segments, "captured_payload_bytes") == [0]
@@ -101,7 +101,7 @@ def test_options_cut_by_the_snap_length_leave_the_segment(tmp_path: Path) -> Non
 def test_cut_tcp_header_is_counted_and_named(tmp_path: Path) -> None:
     """44 bytes are captured: Ethernet (14), IP (20), and 10 bytes of TCP.
 
-    The ports and the sequence number are complete, but the flags are missing.
+    These bytes contain the ports and the sequence number, but not the flags.
     """
     read = read_text(tmp_path, "0 C > S P. 1:101 ack 1\n1 C > S P. 101:201 ack 1 {snap 44}\n2 C > S P. 201:301 ack 1")
     assert read.info["packets"] == 3
@@ -111,13 +111,13 @@ def test_cut_tcp_header_is_counted_and_named(tmp_path: Path) -> None:
 
 
 def test_data_offset_below_the_fixed_header_is_named(tmp_path: Path) -> None:
-    """The TCP header has at least five words (RFC 9293, 3.1)."""
+    """The data offset must be at least five words, because the fixed TCP header has 20 bytes (RFC 9293, 3.1)."""
     read = read_text(tmp_path, "0 C > S P. 1:101 ack 1\n1 C > S P. 101:201 ack 1 {doff 4}")
     assert [problem["frame"] for problem in read.problems] == [2]
 
 
 def test_ip_length_zero_means_the_length_of_the_frame(tmp_path: Path) -> None:
-    """With segmentation offload, the total length may be 0. The network card fills it in later."""
+    """With segmentation offload, the total length of a packet can be 0, because the network card fills it in later."""
     read = read_text(tmp_path, "0 C > S P. 1:10001 ack 1 {iplen 0}\n1 S > C . 1:1(0) ack 10001")
     assert column(read.segments, "payload_bytes") == [10_000, 0]
     assert column(read.segments, "acked_bytes", 2) == [10_000]

@@ -1,6 +1,6 @@
-"""The link overhead of a connection says how many bytes the line carries, and which share of them can be data.
+"""The link overhead of a connection says how many bytes the line carries and which share of them can be data.
 
-The figures are compared with hand calculation and tshark.
+The figures are compared with tshark and with calculation by hand.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def row_of(path: Path) -> dict[str, Any]:
 
 
 def figures(row: dict[str, Any], side: str) -> tuple[int | None, int | None, float | None]:
-    """Return the size of a full segment, its header bytes, and the largest share of the line that data can have."""
+    """Return the size of a full segment, the size of its headers, and the largest share of the line that data can take."""
     return row[f"{side}_full_segment_bytes"], row[f"{side}_header_bytes"], row[f"{side}_best_payload_share"]
 
 
@@ -68,10 +68,7 @@ def over_atm(folder: Path, text: str, form: AtmForm, *, vci: int = 32, name: str
 
 
 def test_segments_of_9148_bytes_leave_89_9_percent_of_the_cells_to_data(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """A PDU has 9148 + 40 (TCP/IP) + 8 (LLC/SNAP) + 8 (trailer) = 9204 bytes.
-
-    It takes 192 cells, which are 10,176 bytes on the line.
-    """
+    """A PDU has 9148 + 40 (TCP/IP) + 8 (LLC/SNAP) + 8 (trailer) = 9204 bytes. It takes 192 cells, which are 10,176 bytes on the line."""
     row = row_of(converted(LOSSY, AtmForm.ERF_CELLS).target)
     assert (row["link"], row["vpi"], row["vci"]) == ("atm", 3, 1077)
     assert figures(row, "client") == (9148, 48, 9148 / 10_176)
@@ -81,9 +78,9 @@ def test_segments_of_9148_bytes_leave_89_9_percent_of_the_cells_to_data(converte
 
 
 def test_timestamps_take_12_bytes_of_each_segment(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """With an MTU of 9180, the MSS is 9140. Timestamps take 12 bytes, so 9128 are left.
+    """At an MTU of 9180, the MSS is 9140. Timestamps take 12 bytes of it, so 9128 bytes are left for data.
 
-    A PDU has 9128 + 52 + 8 + 8 = 9196 bytes. It takes 192 cells, as without timestamps.
+    A PDU has 9128 + 52 + 8 + 8 = 9196 bytes. Like a PDU without timestamps, it takes 192 cells.
     """
     row = row_of(converted("atm9180-nagle-on.pcapng", AtmForm.ERF_AAL5).target)
     assert figures(row, "client") == figures(row, "server") == (9128, 60, 9128 / 10_176)
@@ -104,18 +101,18 @@ def test_timestamps_take_12_bytes_of_each_segment(converted: Callable[[str, AtmF
     ],
 )
 def test_encapsulation_is_counted(tmp_path: Path, form: AtmForm, header_bytes: int, cells: int) -> None:
-    """A PDU of 1440 + 40 bytes and the trailer of 8 bytes fills 31 cells exactly.
+    """A packet of 1440 + 40 bytes and the trailer of 8 bytes fill 31 cells exactly.
 
-    With LLC/SNAP (8 bytes) or a bridged Ethernet frame (24 bytes), it needs one more cell.
+    With LLC/SNAP (8 bytes) or a bridged Ethernet frame (24 bytes), the packet needs one more cell.
     """
     row = row_of(over_atm(tmp_path, exchange(1440, 1440, 1440), form))
     assert figures(row, "client") == (1440, header_bytes, 1440 / (cells * 53))
 
 
 def test_the_bound_is_that_of_full_segments_whatever_was_sent(tmp_path: Path) -> None:
-    """The smaller MSS of the two hosts is the limit, because a host's MSS shows what its link can carry.
+    """The smaller MSS of the two hosts is the limit, because the MSS of a host shows what its link can carry.
 
-    A PDU of 1428 + 60 + 8 = 1496 bytes has 32 cells.
+    A PDU of 1428 + 60 + 8 = 1496 bytes takes 32 cells.
     """
     row = row_of(over_atm(tmp_path, exchange(9140, 1440, 100, stamped=True), AtmForm.SUNATM))
     assert figures(row, "client") == (1428, 60, 1428 / (32 * 53))
@@ -126,7 +123,7 @@ def test_the_bound_is_that_of_full_segments_whatever_was_sent(tmp_path: Path) ->
 def test_ethernet_leaves_1460_of_1538_bytes_and_12_less_with_timestamps(tmp_path: Path) -> None:
     """A frame of 1514 bytes takes 1538 bytes of the line.
 
-    The line adds the FCS (4), the preamble (8) and the interframe gap (12).
+    The other 24 bytes are the FCS (4), the preamble (8) and the interframe gap (12).
     """
     shares = []
     for stamped in (False, True):
@@ -157,7 +154,7 @@ def test_without_both_syns_there_is_no_bound(tmp_path: Path) -> None:
 
 @functools.cache
 def cells_by_port(name: str) -> dict[int, int]:
-    """Map each source port to its number of cells. The number is computed from tshark's IP lengths."""
+    """Map each source port to its number of cells, which is computed from tshark's IP lengths."""
     ports = [int(row[0]) for row in tshark_rows(CAPTURES / name, ("tcp.srcport",))]
     counted: dict[int, int] = {}
     for port, (first, last) in zip(ports, pdu_cells(name), strict=True):
@@ -176,9 +173,9 @@ def test_cells_of_a_direction_are_those_of_its_segments(converted: Callable[[str
 
 
 def test_a_channel_for_each_direction(tmp_path: Path) -> None:
-    """Two one-way circuits are merged into one capture.
+    """The capture merges two one-way circuits.
 
-    Each direction has the cells of its circuit, and the connection has no channel.
+    Each direction has the cells of its own circuit. The connection as a whole has no channel.
     """
     lines = exchange(1440, 1440, 1440).strip().splitlines()
     paths = []
@@ -193,15 +190,12 @@ def test_a_channel_for_each_direction(tmp_path: Path) -> None:
 
 
 def test_what_the_link_damaged_shows_no_headers(tmp_path: Path) -> None:
-    """The only data segment lost a cell, so the length of its headers is uncertain."""
+    """The only data segment has lost a cell, so the length of its headers is uncertain."""
     source = packets.capture(tmp_path / "x.pcap", exchange(1440, 1440, 1440))
     atm.convert(source, tmp_path / "lossy", AtmForm.ERF_CELLS, lose_cells=[20])
     row = row_of(tmp_path / "lossy")
     assert figures(row, "client") == (1440, None, None)
     assert row["client_cells"] == 2 + 2 + 31
-
-
-# The overhead in the summary, the JSON and the report
 
 
 def test_the_sentence_has_channel_cells_and_bound(converted: Callable[[str, AtmForm], Conversion]) -> None:

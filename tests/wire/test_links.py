@@ -1,4 +1,4 @@
-"""TCP is found in every encapsulation that the engine removes.
+"""TCP is found inside of every encapsulation that the engine removes.
 
 All columns equal those of tshark. Packets that the engine cannot read are reported.
 """
@@ -115,8 +115,8 @@ def test_no_tcp_is_found_where_the_header_says_that_there_is_none(name: str, tmp
 
 FRAME = headers.ether(PACKET)
 NOT_READ = {
-    # In the checksum of the first part, half of the bits are inverted. The checksum of the second part covers the whole frame (IEEE
-    # 802.3br, 99.3).
+    # The checksum of the first part has half of its bits inverted. The checksum of the second part covers the whole frame (IEEE 802.3br,
+    # 99.3).
     "preempted": (
         274,
         [
@@ -124,7 +124,7 @@ NOT_READ = {
             b"\x55" * 6 + b"\x61\xe6" + FRAME[80:] + zlib.crc32(FRAME).to_bytes(4, "little"),
         ],
     ),
-    # The first fragment has the beginning bit, the second has the ending bit (RFC 1990, 3).
+    # The first fragment has the beginning bit set, and the second has the ending bit set (RFC 1990, 3).
     "multilink": (9, [b"\xff\x03\0\x3d\x80\0\0\1" + headers.ppp(PACKET)[:60], b"\xff\x03\0\x3d\x40\0\0\2" + headers.ppp(PACKET)[60:]]),
     # The source route ends with family, offset and length 0 (RFC 1701).
     "source routes": (1, 2 * [headers.outer(47, b"\x40\0\x08\0" + bytes(8) + PACKET)]),
@@ -165,7 +165,7 @@ UNSUPPORTED = {
 
 @pytest.mark.parametrize("name", list(UNSUPPORTED))
 def test_a_link_type_that_is_not_read_is_named_with_its_number(name: str, tmp_path: Path) -> None:
-    """The engine uses the name of the link type in tcpdump.org's registry."""
+    """The engine names the link type as tcpdump.org's registry does."""
     number = UNSUPPORTED[name]
     path = tmp_path / "unsupported.pcapng"
     links.write(path, [(number, [PACKET, PACKET])])
@@ -178,9 +178,9 @@ def test_a_link_type_that_is_not_read_is_named_with_its_number(name: str, tmp_pa
 
 @pytest.mark.parametrize("name", list(PLAIN))
 def test_a_header_that_the_capture_cut_is_named_or_holds_no_tcp(name: str, tmp_path: Path) -> None:
-    """The first frame is truncated at every length.
+    """The test truncates the first frame at every length.
 
-    The segment has a row if its fixed header is captured.
+    The segment has a row if its fixed header was captured.
     """
     frame = links.exchange_in(PLAIN[name], 0)[2]
     path = tmp_path / "cut.pcap"

@@ -1,4 +1,4 @@
-"""Super-segments (offload) are compared with the segments that they become on the wire.
+"""Super-segments of offload are compared with the segments that they become on the wire.
 
 The captures are hand-written exchanges, and live transfers captured before and after the network card.
 """
@@ -42,7 +42,7 @@ def split(path: Path) -> pl.DataFrame:
 def test_a_super_segment_becomes_full_segments_and_a_rest(tmp_path: Path) -> None:
     """A super-segment of 3,999 bytes is split into segments of 1,460, 1,460 and 1,079 bytes.
 
-    Only the last segment has PSH (8) and FIN (1). Only the first one counts as the first segment.
+    Only the last segment has PSH (8) and FIN (1). Only the first of them counts as the first segment.
     """
     rows = split(packets.capture(tmp_path / "super.pcap", TEXT)).filter(pl.col("frame") == 4)
     assert rows.select("seq", "payload_bytes", "in_flight_bytes", "piece", "pieces").rows() == [
@@ -94,11 +94,11 @@ SAME = (
 
 @pytest.mark.live
 def test_before_and_behind_the_card_the_same_is_concluded(tmp_path: Path) -> None:
-    """One transfer has bulk data, the other has small requests.
+    """The network card splits super-segments. Each transfer is captured at two points: before and after the card.
 
-    Each is captured twice at the same time: before the network card splits super-segments, and after.
+    One transfer has bulk data, and the other has small requests.
     """
-    path = PathModel(delay_s=0.01)  # with no limit on the rate, each ACK is clearly prompt or clearly delayed
+    path = PathModel(delay_s=0.01)  # without a rate limit, each ACK is clearly prompt or clearly delayed
     medium = Medium("tap", 1_500, offloads=True, forward=path, backward=path)
     programs: dict[str, Program] = {"bulk": Bulk(300_000), "exchanges": Exchanges(writes_bytes=(4_000, 100), answer_bytes=3_000, count=6)}
     for name, program in programs.items():

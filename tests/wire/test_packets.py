@@ -1,4 +1,4 @@
-"""The test helper that builds captures from text agrees with tshark. The parser of tshark's numbers is tested, too."""
+"""The test helper that builds captures from text agrees with tshark. The parser of tshark's numbers is right."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ SENDERS = [packet[12:16] == b"\x0a\0\0\x01" for packet in PACKETS]
 
 
 def _compressed() -> list[tuple[int, bytes]]:
-    """Return the PPP protocol number of each packet, and its frame with the direction."""
+    """Return two values for each packet: its PPP protocol number, and its frame with the direction byte."""
     lines = {True: Compressor(), False: Compressor()}
     forms = [lines[sent].compress(packet) for packet, sent in zip(PACKETS, SENDERS, strict=True)]
     return [(number, bytes((sent,)) + b"\xff\x03\0" + bytes((number,)) + body) for (number, body), sent in zip(forms, SENDERS, strict=True)]
@@ -87,9 +87,9 @@ def _undecoded(read: engine.Read) -> tuple[int | None, int]:
 
 
 def test_rebuilt_segments_equal_those_that_were_sent_and_tsharks(tmp_path: Path) -> None:
-    """Some headers are rebuilt wrongly by tshark 4.0. Its own checksum test fails for them.
+    """Some headers are rebuilt wrongly by tshark 4.0, and its own checksum test fails for them.
 
-    They are the headers of data after a whole header, and of urgent data.
+    These are the headers of data after a whole header, and the headers of urgent data.
     """
     numbers, frames = zip(*_compressed(), strict=True)
     assert (numbers.count(COMPRESSED), numbers.count(UNCOMPRESSED)) == (16, 7)
@@ -109,16 +109,16 @@ def test_rebuilt_segments_equal_those_that_were_sent_and_tsharks(tmp_path: Path)
 @pytest.mark.parametrize(
     ("lost", "based"),
     [
-        (12, [13, 14, 16, 17, 19, 20]),  # the next segment is attributed to the wrong connection, and lost, too
+        (12, [13, 14, 16, 17, 19, 20]),  # the next segment goes to the wrong connection, so it is lost too
         (13, [14, 17, 19, 20]),
         (15, [18]),
     ],
 )
 def test_after_a_loss_a_connection_waits_for_a_whole_header(lost: int, based: list[int], tmp_path: Path) -> None:
-    """`based` lists the compressed segments after the lost frame. The next whole header ends the list."""
+    """`based` lists the compressed segments that follow the lost frame, up to the next whole header."""
     frames = [frame for _, frame in _compressed()]
     read = _read(tmp_path / "loss.pcapng", frames[:lost] + frames[lost + 1 :])
-    assert _undecoded(read) == (based[0], len(based))  # a frame before it is missing, so an index in `frames` is a frame number
+    assert _undecoded(read) == (based[0], len(based))  # one earlier frame is missing, so an index in `frames` is a frame number
     assert read.segments["frame"].to_list() == [at for at in range(1, len(frames)) if at not in based]
 
 
@@ -132,7 +132,7 @@ def test_a_segment_with_a_damaged_byte_is_not_one(tmp_path: Path) -> None:
 
 
 def test_without_direction_only_whole_headers_are_read_as_by_tshark(tmp_path: Path) -> None:
-    """If the addresses, ports and sequence numbers of two hosts are swapped, the checksum stays the same.
+    """The checksum stays equal if the addresses, ports and sequence numbers of two hosts are swapped.
 
     So the checksum does not show the direction.
     """

@@ -1,6 +1,6 @@
-"""802.11 frames may be fragments or contain several packets (A-MSDU).
+"""802.11 frames can be fragments, or they can contain several packets (A-MSDU).
 
-The segments equal the original ones and those of tshark.
+The segments found in them equal the original segments and those of tshark.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PACKETS = [frame.data for frame in packets.frames(EXCHANGE, link="raw")]
 
 
 def _fragments(packet: bytes, sequence: int, count: int = 3, flags: int = 0, **fields: str) -> list[bytes]:
-    """Return the fragments of an 802.11 frame that contains a packet (IEEE 802.11, 10.4)."""
+    """Return the fragments of an 802.11 frame that contains `packet` (IEEE 802.11, 10.4)."""
     body = headers.wifi(packet)[24:]
     size = -(-len(body) // count)
     to = headers.TO_DISTRIBUTION_SYSTEM | flags
@@ -61,9 +61,9 @@ def _sent(
 
 
 def _radiotap(frame: bytes) -> bytes:
-    """Return the frame behind a radiotap header.
+    """Return the frame with a radiotap header before it.
 
-    The flags of the header say that the frame ends with its checksum.
+    The flags of this header say that the frame ends with its checksum.
     """
     return bytes.fromhex("00000900 02000000 10") + headers.fcs(frame)
 
@@ -111,7 +111,7 @@ def test_a_missing_fragment_is_named_and_only_its_frame_is_lost(tmp_path: Path) 
 
 
 def test_an_encrypted_frame_in_fragments_is_named(tmp_path: Path) -> None:
-    """The network card has decrypted the fragments. At the end of each, it left a check value of unknown length."""
+    """The network card has decrypted the fragments, and it has left a check value of unknown length at the end of each fragment."""
     parts = [part[:24] + bytes(4) + part[24:] + b"ICV." for part in _fragments(PACKETS[2], 5, flags=headers.PROTECTED)]
     read = _read(tmp_path / "encrypted.pcapng", [headers.ether(part, 0x2452) for part in parts], ETHERNET)
     [problem] = read.problems
@@ -120,12 +120,15 @@ def test_an_encrypted_frame_in_fragments_is_named(tmp_path: Path) -> None:
 
 
 def _subframe(content: bytes, length: int | None = None) -> bytes:
-    """Return one packet of an A-MSDU with its addresses and length, without padding (IEEE 802.11, 9.3.2.2)."""
+    """Return one packet of an A-MSDU with its addresses and its length, without padding (IEEE 802.11, 9.3.2.2)."""
     return bytes.fromhex("020000000002 020000000001") + (len(content) if length is None else length).to_bytes(2) + content
 
 
 def _aggregate(contents: Sequence[bytes], *, end: bytes = b"") -> bytes:
-    """Return a QoS frame with several packets. All except the last are padded to four bytes."""
+    """Return a QoS frame that contains several packets.
+
+    Each packet except the last is padded to a multiple of four bytes.
+    """
     parts = [_subframe(content) for content in contents]
     padded = [part + bytes(-len(part) % 4) for part in parts[:-1]]
     return headers.wifi_qos(PACKETS[0])[:24] + b"\x80\0" + b"".join([*padded, *parts[-1:]]) + end
@@ -172,7 +175,10 @@ def test_a_length_beyond_the_frame_is_named_and_what_precedes_it_is_read(tmp_pat
 
 
 def test_aggregates_within_aggregates_end(tmp_path: Path) -> None:
-    """Each A-MSDU contains another A-MSDU as a packet. The packet has the Ethernet type of overheard 802.11 frames (0x2452)."""
+    """Each A-MSDU contains another A-MSDU as one of its packets.
+
+    This packet has the Ethernet type of overheard 802.11 frames (0x2452).
+    """
     frame = _aggregate([headers.snap(PACKETS[2])])
     for _ in range(40):
         frame = _aggregate([bytes.fromhex("aaaa03 000000 2452") + frame, headers.snap(PACKETS[3])])

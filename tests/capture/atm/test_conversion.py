@@ -1,4 +1,4 @@
-"""Some captures can be rewritten as TCP over ATM; the others are refused with an error."""
+"""Some captures can be rewritten as TCP over ATM. All other captures are refused with an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXCHANGE = """
 @pytest.mark.parametrize("link", sorted(packets.LINKS))
 @pytest.mark.parametrize("suffix", [".pcap", ".pcapng"])
 def test_every_source_link_gives_the_same_file(tmp_path: Path, link: str, suffix: str) -> None:
-    """The converted file equals the one that is made from the raw IP capture."""
+    """Each link type gives the file that the raw IP capture gives."""
     hosts = "host C [2001:db8::1]:40000\nhost S [2001:db8::2]:80\n" if link == "ipv6" else ""
     words = hosts + EXCHANGE.format(header="")
     source = packets.capture(tmp_path / f"source{suffix}", words, link=link)
@@ -75,7 +75,7 @@ def test_a_call_that_cannot_be_right_says_why_and_leaves_nothing(tmp_path: Path,
 
 
 def test_a_packet_longer_than_a_pdu_is_refused(tmp_path: Path) -> None:
-    """Loopback packets have up to 65,535 bytes. A packet of 65,535 bytes fits into an AAL5 PDU only without LLC/SNAP."""
+    """An AAL5 PDU has at most 65,535 bytes. The longest loopback packets have that size, so LLC/SNAP no longer fits."""
     source = CAPTURES / "loopback-bulk.pcapng"
     assert atm.convert(source, tmp_path / "target", AtmForm.FORE_IP).packets == 79
     with pytest.raises(UsageError, match=r"not 65543: .*loopback-bulk\.pcapng, frame 18"):

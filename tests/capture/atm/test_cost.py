@@ -1,4 +1,4 @@
-"""The overhead of ATM cells, worked out by hand."""
+"""The overhead of ATM cells is compared with calculations by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def test_a_pdu_takes_as_many_cells_as_payload_and_trailer_fill(pdu_bytes: int, c
 
 
 def test_share_of_the_line_for_an_mss_of_9148() -> None:
-    """9148 (MSS) + 40 (headers) + 8 (LLC/SNAP) + 8 (AAL5 trailer) = 9204 bytes. They take 192 cells, or 10,176 bytes on the line."""
+    """A PDU has 9148 (MSS) + 40 (headers) + 8 (LLC/SNAP) + 8 (AAL5 trailer) = 9204 bytes.
+
+    It takes 192 cells, or 10,176 bytes on the line.
+    """
     assert atm.payload_share(9148, 40) == 9148 / 10_176
     assert round(atm.payload_share(9148, 40), 4) == 0.8990
     assert round(atm.oc3c_payload_bound_mbps(9148, 40), 1) == 134.6

@@ -1,4 +1,4 @@
-"""tshark and the engine see the same TCP in real captures and in their conversions to every form of TCP over ATM."""
+"""Real captures are converted to every form of TCP over ATM. In each form, tshark and the engine see the TCP of the original."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ def test_forms_without_a_header_of_their_own_differ_in_the_link_type_alone(conve
 
 
 def expected_segments(name: str, form: AtmForm, target: Path) -> pl.DataFrame:
-    """Return the segments of the original capture, with the changes that this form of ATM makes."""
+    """Return the segments of the original capture, changed as this form of ATM changes them."""
     segments = source_read(name).segments.drop(LINK_COLUMNS).with_columns(captured_payload_bytes="payload_bytes")
     if not form.is_cells:
         return segments
-    # The frame of a PDU is the frame that carries its last cell. The captures contain only IP packets, so frame n of the original is the
-    # n-th PDU.
+    # The number of a PDU's frame is the number of the frame with its last cell. The captures contain only IP packets, so frame n of the
+    # original becomes the n-th PDU.
     ends = [number for number, cell in enumerate(cell_records(target, bare=form.is_bare), 1) if ends_pdu(cell)]
     frames = {str(number): end for number, end in enumerate(ends, 1)}
     return segments.with_columns(
@@ -139,9 +139,9 @@ def test_engine_sees_the_same_segments_in_every_form(converted: Callable[[str, A
 
 @every_form
 def test_engine_shows_channel_and_cells(converted: Callable[[str, AtmForm], Conversion], form: AtmForm) -> None:
-    """In a capture of cells, the engine counts the captured cells.
+    """In a capture of cells, the engine counts the captured cells. In a capture of PDUs, it computes the number of cells from the length.
 
-    In a capture of PDUs, the engine computes the number of cells from the length. Unknown values are null.
+    Values that the form does not show are null.
     """
     conversion = converted("atm9188-loss.pcapng", form)
     segments = engine.read(conversion.target).segments
@@ -165,15 +165,15 @@ def test_any_payload_comes_back_from_its_cells(payload: bytes, vpi: int, vci: in
 
 
 def test_crc_of_the_check_string() -> None:
-    """AAL5 uses the CRC that the catalogue of parametrised CRC algorithms lists as CRC-32/BZIP2."""
+    """AAL5 uses the CRC that the catalogue of parametrised CRC algorithms lists as CRC-32/BZIP2. The catalogue has this check value."""
     assert atm.crc32(b"123456789") == 0xFC89_1918
 
 
 def test_cells_of_a_pdu_lie_back_to_back_at_the_rate_of_oc3c(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """Cells are sent back to back, and the last cell has the packet's time.
+    """The cells of a packet are sent back to back, and the last cell has the packet's time.
 
-    A cell of 424 bits takes 2831.19658 ns at 149.76 Mb/s, so 191 cells take 540,758.5 ns. The previous packet was sent less than 540,758 ns
-    earlier. In this case, the first cell has the time of the previous packet.
+    At 149.76 Mb/s, a cell of 424 bits takes 2831.19658 ns, so 191 cells take 540,758.5 ns. But the previous packet
+    was sent less than 540,758 ns before this packet. The first cell then has the time of the previous packet.
     """
     conversion = converted("atm9188-loss.pcapng", AtmForm.ERF_CELLS)
     with conversion.target.open("rb") as file:

@@ -1,4 +1,4 @@
-"""If the ATM line loses a cell or flips a bit, exactly the affected segments are reported as damaged."""
+"""The ATM line loses a cell or flips a bit. Exactly the affected segments are reported as damaged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADER_COLUMNS = ("conn", "from_client", "seq", "ack", "payload_bytes", "flags",
 
 
 def read_without(cell: int, name: str = LOSSY) -> engine.Read:
-    """Read the capture as ATM cells, without cell number `cell`."""
+    """Read the capture as ATM cells, from which the cell with number `cell` is missing."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "lossy.pcap"
         done = atm.convert(CAPTURES / name, target, AtmForm.ERF_CELLS, lose_cells=[cell])
@@ -35,9 +35,10 @@ def read_without(cell: int, name: str = LOSSY) -> engine.Read:
 
 
 def assert_damaged(rows: Sequence[int], lossy: engine.Read, *, without: Sequence[int] = (), name: str = LOSSY) -> None:
-    """Check that the segments are those of the original without the rows `without`, and that exactly `rows` are damaged.
+    """Check the segments that the engine read from a capture with a lost cell.
 
-    Row numbers count from 0 in the original.
+    They must be those of the original except the rows `without`, and exactly the rows `rows` must be damaged. Row numbers count from 0 in
+    the original.
     """
     original = source_read(name).segments.with_row_index("row").filter(~pl.col("row").is_in(list(without)))
     headers = lossy.segments.select(HEADER_COLUMNS)
@@ -55,7 +56,7 @@ def test_a_lost_cell_damages_its_segment_and_no_other(behind_first: int) -> None
 
 
 def test_a_lost_last_cell_damages_its_segment_and_the_one_behind_it() -> None:
-    """The receiver joins the cells of both segments into one PDU, and the CRC of this PDU is wrong."""
+    """Without the last cell, the receiver joins the cells of two segments into one PDU. The CRC of this PDU is wrong."""
     lossy = read_without(pdu_cells(LOSSY)[LOST_FROM][1])
     assert_damaged([LOST_FROM, LOST_FROM + 1], lossy)
     assert lossy.segments["cells"][LOST_FROM : LOST_FROM + 2].to_list() == [191, 192]
@@ -64,7 +65,7 @@ def test_a_lost_last_cell_damages_its_segment_and_the_one_behind_it() -> None:
 def test_a_segment_whose_last_cell_was_lost_keeps_its_time(tmp_path: Path) -> None:
     """An incomplete PDU ends when the next PDU on the channel begins, even a second later.
 
-    The incomplete PDU has the time of its last captured cell.
+    The segment has the time of the last cell that was captured.
     """
     source = packets.capture(tmp_path / "x.pcap", "0 C > S S 0:0(0)\n0.001 C > S . 1:1001 ack 1\n1.001 C > S . 1:1001 ack 1")
     cells = [2, 22, 22]  # 40 and 1040 bytes of IP; 56 and 1056 with LLC/SNAP and AAL5 trailer
@@ -80,9 +81,9 @@ def test_a_segment_whose_last_cell_was_lost_keeps_its_time(tmp_path: Path) -> No
 
 
 def test_a_lost_last_cell_is_a_problem_where_the_tcp_header_was_in_it() -> None:
-    """LLC/SNAP and the IPv6 header fill the first of two cells, so the lost cell had the TCP header.
+    """LLC/SNAP and the IPv6 header fill the first of two cells. So the TCP header was in the lost cell.
 
-    The next packet keeps its headers, but is damaged as well.
+    The next packet keeps its headers, but it is damaged too.
     """
     ack = 22
     first, last = pdu_cells(IPV6)[ack]
@@ -102,7 +103,7 @@ def test_a_lost_first_cell_takes_the_headers_with_it_and_is_a_problem() -> None:
 
 
 def test_a_pdu_that_never_ends_is_a_problem() -> None:
-    """The last cell of the last packet is lost. The captured part of the last packet is still reported."""
+    """The last cell of the last packet is lost. The captured part of this packet is still reported."""
     (problem,) = read_without(pdu_cells(LOSSY)[-1][1]).problems
     assert "AAL5 PDU" in problem["what"]
     assert problem["count"] == 1
@@ -112,7 +113,7 @@ def test_a_pdu_that_never_ends_is_a_problem() -> None:
 def test_whichever_cell_is_lost_the_right_segments_are_damaged(hit: int, behind_first: int) -> None:
     """The capture has 68 packets of 2 to 4 cells.
 
-    If a packet loses its first cell, its headers are missing. If a packet loses its last cell, the next packet is damaged, too.
+    A packet without its first cell has no headers. If a packet loses its last cell, the next packet is damaged too.
     """
     first, last = pdu_cells(SMALL)[hit]
     lost = min(first + behind_first, last)
@@ -127,7 +128,8 @@ def test_whichever_cell_is_lost_the_right_segments_are_damaged(hit: int, behind_
 def test_what_is_left_of_a_pdu_without_its_first_cell_is_not_taken_for_a_packet(tmp_path: Path) -> None:
     """The first cell of a packet is lost.
 
-    The second cell begins with the TCP payload, which is itself an IP packet with TCP (from a tunnel or a copied capture).
+    The second cell begins with the TCP payload. This payload is itself an IP packet with TCP, for example from a tunnel or a copied
+    capture.
     """
     inner = bytes(IP(src="10.9.9.9", dst="10.8.8.8") / TCP(sport=1111, dport=2222, flags="PA") / bytes(500))
     outer = [bytes(IP(src="192.0.2.1", dst="192.0.2.2") / TCP(sport=40_000, dport=80, flags="A", seq=seq) / inner) for seq in (1, 541)]
@@ -139,7 +141,10 @@ def test_what_is_left_of_a_pdu_without_its_first_cell_is_not_taken_for_a_packet(
 
 
 def with_flipped_bit(path: Path, record: int, at: int) -> Path:
-    """Flip a bit in byte `at` of a record of the pcap file (records count from 0). Return the path of the file."""
+    """Flip a bit in byte `at` of a record of the pcap file, and return the path of the changed file.
+
+    Records count from 0.
+    """
     data = bytearray(path.read_bytes())
     start = 24
     for _ in range(record):
@@ -174,7 +179,7 @@ def test_a_wrong_bit_in_the_llc_header_is_a_problem(converted: Callable[[str, At
 
 
 def test_cells_of_two_channels_are_distinguished(tmp_path: Path) -> None:
-    """Two ATM channels carry equal cells. The two captures are merged by time, so the cells of the channels alternate."""
+    """Two ATM channels carry equal cells. The captures of both are merged by time, so the cells of the channels alternate."""
     for vci in (32, 33):
         atm.convert(CAPTURES / LOSSY, tmp_path / f"{vci}.pcap", AtmForm.ERF_CELLS, vci=vci)
     merged = engine.read(tmp_path / "32.pcap", tmp_path / "33.pcap")

@@ -34,6 +34,7 @@ class Case(StrEnum):
     SLOW_ACK = "slow-ack"
     LONG_PATH = "long-path"
     TOO_LARGE = "too-large"
+    PEER_CLOSED = "peer-closed"
     STOPPED_ANSWERING = "stopped-answering"
     NEEDLESS = "needless"
     SLOW_READER = "slow-reader"

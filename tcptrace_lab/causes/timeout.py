@@ -42,6 +42,24 @@ RULE = Rule(
                 cure=path_mtu.CURE,
                 lost_to=path_mtu.LOST_TO,
             ),
+            Case.PEER_CLOSED: Instead(
+                title=(
+                    "Retransmission timeouts (RTO) cost {cost} in {waits_longest}: "
+                    "{receiver} ({receiving}) had probably closed the connection"
+                ),
+                mechanism=(
+                    "The sender had ACKed one byte more than before, which was probably the receiver's FIN. It then retransmitted the same "
+                    "data until it gave up or the capture ended (median wait {median}). Each timeout doubles the RTO."
+                ),
+                limits=(
+                    "The capture does not show the receiver's direction: the byte may be data, and the receiver may have waited for the "
+                    "retransmitted data."
+                ),
+                refuted_by="a segment of the receiver with one byte of data, or with an ACK of the retransmitted data",
+                remedy=("find out why the receiver closed before it had ACKed all data, and whether it answered with a RST",),
+                cure="",
+                lost_to="retransmitting to {receiver}, which had probably closed the connection,",
+            ),
             Case.STOPPED_ANSWERING: Instead(
                 title="Retransmission timeouts (RTO) cost {cost} in {waits_longest}: {receiver} ({receiving}) stopped answering",
                 mechanism=(

@@ -140,8 +140,10 @@ def findings(
     again = {direction_key for direction_key in again if known[direction_key]["max_retransmits"] >= path_mtu.MIN_SENT - 1}
     if again:
         resent = path_mtu.retransmits(segments, again)
-        for direction_key, silent_ns in stopped_answering.silent_ns(resent, again).items():
-            known[direction_key] |= {"silent_ns": silent_ns}
+        silent_ns = stopped_answering.silent_ns(resent, again)
+        fin_frames = stopped_answering.fin_frames(segments, {silent for silent in silent_ns if known[silent]["peer_unseen"]})
+        for direction_key, ns in silent_ns.items():
+            known[direction_key] |= {"silent_ns": ns, "fin_frame": fin_frames.get(direction_key)}
         for direction_key, large in path_mtu.found(segments, again, resent).items():
             known[direction_key] |= {"too_large": large, "cases": known[direction_key]["cases"] | {Case.TOO_LARGE}}
     locked = deadlock.findings(
@@ -198,6 +200,7 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
     facts["numbered"] = facts["missing_segments"] is not None
     facts["answered"] = 2 * connection[f"{other}_data_segments"] >= facts["small_delayed_run"] + facts["small_delayed_over_full"]
     facts["without_sack"] = False in (connection[f"{side}_sack_permitted"], connection[f"{other}_sack_permitted"])
+    facts["peer_unseen"] = connection[f"{other}_segments"] == 0
     facts["receiver_stack"] = connection[f"{other}_stack_guess"]
     on_path_ns = rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])
     return {**direction, **facts, "cases": special_cases.of(connection, side), "on_path_ns": on_path_ns}

@@ -63,7 +63,8 @@ def finding_of(
         direction: values of the direction that the texts need.
     """
     stopped = cost.cause == "timeout" and 2 * direction.get("silent_ns", 0) >= cost.ns
-    own_cases = frozenset({Case.STOPPED_ANSWERING}) if stopped else frozenset()
+    closed = (Case.PEER_CLOSED,) if direction.get("fin_frame") else ()
+    own_cases = frozenset({Case.STOPPED_ANSWERING, *closed}) if stopped else frozenset()
     rule = rule.for_cases(direction["cases"] | own_cases)
     advice = advice_of(rule)
     min_ns = max((ns for ns in _on_path(cost, direction) if ns is not None), default=None)
@@ -86,7 +87,16 @@ def finding_of(
         cost_share=cost.share,
         title=advice.title.format_map(words),
         mechanism=advice.mechanism.format_map(words) + _without_effect(cost, kind) + (NO_SACK if blind else ""),
-        evidence_frames=tuple(sorted({*frames_of(waits), *_frames_beside(waits, rule), *_answer(cost, direction)})),
+        evidence_frames=tuple(
+            sorted(
+                {
+                    *frames_of(waits),
+                    *_frames_beside(waits, rule),
+                    *_answer(cost, direction),
+                    *([direction["fin_frame"]] if stopped and closed else []),
+                }
+            )
+        ),
         limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Would be disproved by: {rule.refuted_by}.",
         remedy=tuple(one.format_map(words) for one in (*advice.remedy, *([USE_SACK] if blind else ()), *(doubt.remedy if doubt else ()))),
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,

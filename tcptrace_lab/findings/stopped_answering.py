@@ -38,3 +38,31 @@ def silent_ns(resent: pl.DataFrame, directions: Collection[tuple[int, bool]]) ->
         for conn, from_client, ns in silent.select("conn", "from_client", "silent_ns").iter_rows()
         if (conn, from_client) in directions
     }
+
+
+def fin_frames(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], int]:
+    """Return the frame in which the sender ACKs a FIN of its peer that the capture does not show.
+
+    A FIN takes one sequence number. If the last step of the sender's ACK number is 1, the peer sent a FIN or, less likely, one last byte.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`.
+        directions: (connection, from_client) of directions whose peer has no segment in the capture.
+    """
+    if not directions:
+        return {}
+    col = pl.col
+    acks = (
+        segments.filter(col("conn").is_in(sorted({conn for conn, _ in directions})) & col("acked_bytes").is_not_null() & (col("ack") > 0))
+        .group_by("conn", "from_client", "ack")
+        .agg(col("frame").min())
+        .sort("conn", "from_client", "ack")
+        .group_by("conn", "from_client", maintain_order=True)
+        .agg(col("ack").tail(2), col("frame").last())
+        .collect()
+    )
+    return {
+        (conn, from_client): frame
+        for conn, from_client, last, frame in acks.iter_rows()
+        if (conn, from_client) in directions and len(last) > 1 and last[1] - last[0] == 1
+    }

@@ -1,4 +1,4 @@
-"""Hashes that identify a capture (by the contents of its files) and a result (by the program, the archive format and the options)."""
+"""Hashes that identify a capture by the contents of its files, and a result by program, archive format and options."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 20
 
 CAPTURE_DIGITS = 20
-"""Hex digits of a capture's name: 80 bits. The probability that any two of a million captures share a name is 4e-13."""
+"""Hex digits of a capture's name: 80 bits. With a million captures, two share a name with a probability of 4e-13."""
 
 SETTINGS_DIGITS = 12
 
 _SOURCES = (".py", ".j2", ".js", ".css", ".json")
-"""Suffixes of the source files on which a result depends. The version number covers the engine, so its binary is not hashed."""
+"""Suffixes of the source files on which a result depends. The engine's binary is not hashed, because the version number covers it."""
 
 
 def contents(path: str) -> tuple[str, int]:
@@ -55,14 +55,17 @@ def capture_of(digests: Sequence[str]) -> str:
 
 @cache
 def settings(*, reports: bool = True) -> str:
-    """Return a hash of this program, the archive's format version and the options: all that a result depends on, except the capture."""
+    """Return a hash of everything except the capture that determines a result: program, format version of the archive, and options."""
     what = {"store": STORE_VERSION, "program": program_version(), "reports": reports}
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:SETTINGS_DIGITS]
 
 
 @cache
 def program_version() -> str:
-    """Return the version and a hash of the sources (`0.1.0+3fa94c01`). In a checkout, the sources change without a new version."""
+    """Return the version and a hash of the sources, such as `0.1.0+3fa94c01`.
+
+    In a checkout, the version alone does not identify the sources.
+    """
     digest = hashlib.sha256()
     for name, data in _sources(files("tcptrace_lab"), ""):
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
@@ -82,10 +85,10 @@ def _sources(folder: Traversable, above: str) -> list[tuple[str, bytes]]:
 
 
 def looks(path: str) -> list[int | str] | None:
-    """Return metadata that changes when a file changes, without reading the file; None if no metadata is available.
+    """Return metadata that changes when a file changes; None if no metadata is available. The file is not read.
 
-    The metadata of a local file is its size, mtime, ctime (ns) and inode. The metadata of a URL is its size, and its ETag, or else its
-    modification time, or else its MD5.
+    The metadata of a local file is its size, mtime, ctime (ns) and inode. The metadata of a URL is its size, and one more value: its ETag,
+    its modification time, or its MD5. The first available one is used.
     """
     if not is_url(path):
         try:

@@ -1,4 +1,4 @@
-"""`archive gc` removes files of an archive that no capture needs any more."""
+"""`archive gc` removes files of an archive that no capture needs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The files and captures that `archive gc` removed, or would remove in a dry run.
+    """What `archive gc` removed, or would remove in a dry run.
 
     Attributes:
         files: name → size in bytes.
-        captures: the removed captures, whose files no longer exist: name → first path.
+        captures: name → first path, for each removed capture. The files of these captures do not exist any more.
     """
 
     files: dict[str, int]
@@ -37,11 +37,11 @@ class Removed:
 
 
 def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) -> Removed:
-    """Remove files that no capture of an archive needs any more.
+    """Remove files that no capture of an archive needs.
 
-    Three kinds of files are removed: parts of other program versions; reports and parts of captures that are no longer in the archive;
-    temporary files of killed runs. A capture whose files no longer exist cannot be analyzed again, so its part is kept even if another
-    version wrote it.
+    Three kinds of files are removed: parts that another program version wrote, reports and parts of captures that are not in the archive,
+    and temporary files of killed runs. If the files of a capture do not exist any more, the capture cannot be analyzed again. Its part is
+    kept, whatever version wrote it.
 
     Args:
         root: the archive.
@@ -78,18 +78,18 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
 
 
 def _settings(place: Place, known: Registry) -> dict[str, str]:
-    """Return capture → settings of the part to keep: the part in the tables, or else a part of this program version."""
+    """Return capture → settings of the part to keep: the part in the tables, otherwise a part of this program version."""
     part_names = set(place.names("parts"))
     own = [fingerprint.settings(reports=True), fingerprint.settings(reports=False)]
     stay = {}
     for name, capture in known.captures.items():
-        # Prefer the part that `made_by` names, because the tables contain its rows.
+        # The tables contain the rows of the part that `made_by` names, so this part comes first.
         stay[name] = next((by for by in (capture.made_by, *own) if by and part_name(by, name) in part_names), "")
     return stay
 
 
 def _forgotten(known: Registry) -> dict[str, str]:
-    """Remove from the registry all captures whose files were deleted or changed. Returns name → first path."""
+    """Remove captures from the registry whose files were deleted or changed. Return name → first path."""
     forgotten = {}
     for name, capture in list(known.captures.items()):
         left = [

@@ -1,10 +1,10 @@
-"""The registry of an archive lists the hash of each file that was read, and the files of each capture.
+"""The registry of an archive lists the hash of each file that was read, and the files of each capture. It contains no results.
 
-The registry is saved periodically. It contains no results. After a crash, the files that were hashed since the last save are hashed again.
-If the files of a capture were deleted, as in a ring buffer, only the registry still lists the capture.
+The registry is saved periodically. After a crash, files are hashed again if they were hashed after the last save. A ring buffer deletes its
+files, and then only the registry still lists their captures.
 
-With an anonymizer, the registry stores a pseudonym in place of each path. The methods of the registry accept real paths. A run can
-translate a pseudonym back only if the run itself has read the path.
+With an anonymizer, the registry stores pseudonyms instead of paths. The methods of the registry accept real paths. A run can translate only
+the pseudonyms of paths that it has read itself.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Known:
 
     Attributes:
         files: SHA-256 and size in bytes of each file.
-        places: the paths of the files (or their pseudonyms): one list for each place where these contents were found.
-        made_by: settings (`fingerprint.settings`) of the capture's last part; empty if it has none.
+        places: the paths of the files, or their pseudonyms. Each place with these contents has one list.
+        made_by: settings (`fingerprint.settings`) of the capture's last part; empty if it has no part.
     """
 
     files: list[tuple[str, int]]
@@ -48,17 +48,17 @@ class Known:
 
 
 class Registry:
-    """The files and captures that the runs on an archive have read. With an anonymizer, its attributes contain pseudonyms of paths.
+    """The files and captures that runs on an archive have read. With an anonymizer, its attributes contain pseudonyms of paths.
 
     Attributes:
-        hashed: path → [metadata (`fingerprint.looks`), SHA-256, size in bytes]; a file with unchanged metadata is not read again.
+        hashed: path → [metadata (`fingerprint.looks`), SHA-256, size in bytes]. A file with unchanged metadata is not read again.
         captures: name → capture.
         others: files that are not captures.
-        unreadable: path → why it could not be read.
+        unreadable: path → why the file could not be read.
     """
 
     def __init__(self, place: Place, anonymizer: Anonymizer | None = None) -> None:
-        """Load the registry of an archive; an archive without one gets an empty registry."""
+        """Load the registry of an archive. It is empty if the archive has no registry."""
         self._place = place
         self._anonymizer = anonymizer
         self._paths: dict[str, str] = {}
@@ -70,7 +70,7 @@ class Registry:
         self._saved = self._text()
 
     def digest(self, path: str) -> tuple[str, int] | None:
-        """Return the SHA-256 and size in bytes of a file; None if the file was never hashed, or its metadata has changed since."""
+        """Return the SHA-256 and size in bytes of a file; None if it was never hashed, or its metadata has changed."""
         entry = self.hashed.get(self._name(path))
         if entry is None or entry[0] is None or entry[0] != fingerprint.looks(path):
             return None
@@ -91,7 +91,7 @@ class Registry:
         return tuple(entry[0] or ()) if entry else ()
 
     def paths(self, known: Known) -> list[str]:
-        """Return the paths of a capture's files; an empty list if only their pseudonyms are known."""
+        """Return the paths of a capture's files; an empty list if this run knows only their pseudonyms."""
         if self._anonymizer is None:
             return known.places[0]
         return next(([self._paths[name] for name in names] for names in known.places if self._paths.keys() >= set(names)), [])
@@ -109,7 +109,7 @@ class Registry:
         self.unreadable = {name: why for name, why in self.unreadable.items() if name not in now} | reasons
 
     def without_paths(self, words: str, paths: Iterable[str]) -> str:
-        """Return the message. If the archive is anonymous, pseudonyms replace these paths in it."""
+        """Return the message. If the archive is anonymous, pseudonyms replace these paths in the message."""
         return words if self._anonymizer is None else self._anonymizer.without_paths(words, paths)
 
     def _name(self, path: str) -> str:
@@ -124,9 +124,9 @@ class Registry:
         """Add a capture, and return its name.
 
         Args:
-            paths: its files.
-            files: their SHA-256 and size in bytes.
-            keep: keep captures that had these paths before. A ring buffer needs this, because it reuses its file names.
+            paths: paths of the capture's files.
+            files: SHA-256 and size in bytes of each file.
+            keep: True: earlier captures with these paths stay. A ring buffer reuses its file names, so its captures must stay.
         """
         name = fingerprint.capture_of([digest for digest, _ in files])
         names = list(map(self._name, paths))
@@ -138,7 +138,7 @@ class Registry:
         return name
 
     def absorb(self, name: str, paths: Sequence[str]) -> None:
-        """Remove captures that consist of some of this capture's files, with equal paths and contents."""
+        """Remove captures that consist of files of this capture, with equal paths and contents."""
         digests = dict(zip(map(self._name, paths), (digest for digest, _ in self.captures[name].files), strict=True))
         for other, known in list(self.captures.items()):
             own = [digest for digest, _ in known.files]
@@ -149,7 +149,7 @@ class Registry:
                     del self.captures[other]
 
     def _forget(self, paths: set[str], but: str) -> None:
-        """Remove captures at these paths, whose files have new contents or belong to a larger set now."""
+        """Remove captures at these paths, except `but`. Their files have new contents, or now belong to a larger set."""
         for name, known in list(self.captures.items()):
             left = [files for files in known.places if paths.isdisjoint(files)]
             if name == but:
@@ -184,7 +184,7 @@ def begin(place: Place, anonymizer: Anonymizer | None = None) -> None:
 
 
 def check_key(place: Place, anonymizer: Anonymizer | None) -> None:
-    """Check that this run uses the anonymization key of earlier runs on the archive, or no key if they used none. Raises UsageError."""
+    """Check that this run uses the anonymization key of earlier runs on the archive, or no key if they had none. Raises UsageError."""
     mark = place.read(MARK)
     if mark is not None and json.loads(mark).get("key") != (None if anonymizer is None else anonymizer.mark):
         raise UsageError(
@@ -203,7 +203,7 @@ def check(place: Place, *, must_exist: bool = False) -> None:
     """Check that a folder or URL is an archive of this format version, or can become one.
 
     Raises:
-        UsageError: the place has other contents, or is an archive of another version; with `must_exist`, also if it is not an archive yet.
+        UsageError: the place has other contents, or is an archive of another version. With `must_exist`, also if it is no archive yet.
     """
     mark = place.read(MARK)
     if mark is None:

@@ -1,8 +1,8 @@
 """`batch --watch` adds each file of a ring buffer to the archive as a separate capture, as soon as the file is closed.
 
-The files are not joined while the ring grows. A joined capture would be analyzed from its start after every new file, and the ring buffer
-would have deleted its oldest files. A capture stays in the archive when its file is deleted. When no process writes the last file any more,
-the ring has ended, and its remaining files are analyzed once more as one capture. This capture replaces the captures of the single files.
+The files are not joined while the ring grows. Otherwise every new file would start a new analysis of the whole capture, and the ring buffer
+would already have deleted the oldest files. A capture stays in the archive when its file is deleted. The ring has ended when no process
+writes the last file. Then the remaining files are analyzed once more, as one capture, which replaces the captures of the single files.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ def watch(
     closed: Closed | None = None,
     pause: Callable[[], bool] | None = None,
 ) -> Batch:
-    """Add files to the archive when they are closed, until SIGINT, or until `stop_after` captures were added (0: no limit).
+    """Add files to the archive when they are closed, until SIGINT, or until `stop_after` captures were added.
 
     Args:
         sources: as for `run.batch`, but no URLs.
         output: as for `run.batch`.
         means: as for `run.batch`.
-        stop_after: number of captures after which to stop.
+        stop_after: number of captures after which to stop; 0: no limit.
         baseline: as for `run.batch`.
         reports: as for `run.batch`.
         apart: never join the files of a ring.
         anonymizer: as for `run.batch`.
         watcher: as for `run.batch`.
         closed: decides which files are complete.
-        pause: waits between two scans; returns False to stop.
+        pause: waits between two scans. It returns False to stop.
 
     Raises:
         UsageError, OutputUnwritable, MissingTool: as for `run.batch`.
@@ -89,7 +89,7 @@ def watch(
 def _new(
     sources: Sequence[str], output: str, known: Registry, closed: Closed, joined: set[tuple[str, ...]], *, apart: bool
 ) -> list[tuple[str, ...]]:
-    """Return the captures to add: closed files that are new or have changed, and rings that have ended but are not joined yet."""
+    """Return the captures to add: closed files that are new or changed, and ended rings that are not joined yet."""
     try:
         found = walk(sources, apart=apart, but=output)
     except (UsageError, CaptureUnreadable):  # no files yet

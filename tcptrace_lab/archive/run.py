@@ -151,7 +151,7 @@ def batch(
     anonymizer: Anonymizer | None = None,
     watcher: Watcher | None = None,
 ) -> Batch:
-    """Analyze captures, and store the results in an archive. Existing results are reused, so an interrupted run can be continued.
+    """Analyze captures, and store the results in an archive. Existing results are reused, so an interrupted run can continue.
 
     Args:
         sources: files, folders, globs and URLs; see `walk.walk`.

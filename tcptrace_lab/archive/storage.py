@@ -1,6 +1,6 @@
 """Reads and writes the files of an archive, in a folder or behind a URL that fsspec can write. Every write is atomic.
 
-In a folder, a file is written under `tmp/`, flushed to disk (fsync) and renamed. Behind a URL, an object store makes an object visible only
+In a folder, each file is written under `tmp/`, flushed to disk (fsync) and renamed. Behind a URL, the object store makes an object visible
 when the object is complete.
 """
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TMP = "tmp"
-"""The folder for files that are being written."""
+"""Folder of files that are being written."""
 
 SAVE_S = 5.0
-"""Minimum interval between saves of a state that grows during a run."""
+"""Minimum interval between saves of a state that grows while a run continues."""
 
 _NAME_BYTES = 8
 """Number of random bytes in the name of a temporary file."""
@@ -59,16 +59,16 @@ class Place(Protocol):
         """Write a file atomically. Raises OutputUnwritable."""
 
     def take(self, name: str, path: Path) -> None:
-        """Move a file that was created at a `scratch` path into the archive atomically. Raises OutputUnwritable."""
+        """Move a file from its `scratch` path into the archive, atomically. Raises OutputUnwritable."""
 
     def scratch(self) -> contextlib.AbstractContextManager[Path]:
-        """Return a local path for a new file. A file that `take` does not move into the archive is deleted when the block ends."""
+        """Return a local path for a new file. When the block ends, the file is deleted, unless `take` has moved it into the archive."""
 
     def local(self, name: str) -> contextlib.AbstractContextManager[Path]:
-        """Return a local path of a file (remote files are copied), valid until the block ends. Raises FileNotFoundError."""
+        """Return a local path of a file, valid until the block ends. Remote files are copied. Raises FileNotFoundError."""
 
     def names(self, folder: str) -> dict[str, int]:
-        """List all files in a folder and its subfolders, sorted by name: name → size in bytes."""
+        """Return the files in a folder and its subfolders as name → size in bytes, sorted by name."""
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists. Raises OutputUnwritable."""

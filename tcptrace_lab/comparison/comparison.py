@@ -27,7 +27,7 @@ Capture = str | os.PathLike[str] | Analysis
 Group = Capture | Iterable[Capture]
 
 MAX_GROUPS = 26
-"""Maximum number of groups: they are named A to Z."""
+"""Maximum number of groups. Their names are the letters A to Z."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class Comparison:
 
     @property
     def regressions(self) -> tuple[str, ...]:
-        """Return the figures that are significantly worse than in the first group, such as `B port 443 throughput, client → server`."""
+        """Return the names of figures that are significantly worse than in the first group: `B port 443 throughput, client → server`."""
         return self._with_verdict({significance.Verdict.WORSE})
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Return the figures that differ significantly from those of the first group, in the form of `regressions`."""
+        """Return the names of figures that differ significantly from those of the first group, in the form of `regressions`."""
         return self._with_verdict({significance.Verdict.WORSE, significance.Verdict.BETTER})
 
     def _with_verdict(self, verdicts: set[significance.Verdict]) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def compare(
 
     Args:
         first: the reference: one capture, or several repetitions of an experiment. A capture is a path or an `Analysis`.
-        others: the groups to compare with it. Without other groups, the result has means and intervals of the first group.
+        others: the groups to compare with the reference. Without them, the result has the means and intervals of the first group.
         where: as for `analyze`; applied to every capture that is a path.
         progress: as for `read`.
         say: as for `read`.
@@ -127,10 +127,7 @@ def _listed(group: Group) -> list[Capture]:
 
 
 def _run(capture: Capture, where: str | None, progress: Progress | None, say: Callable[[str], None] | None) -> Run:
-    """Analyze one capture and reduce the analysis to a `Run`.
-
-    The analysis is then released, so that only one analysis is in memory at a time.
-    """
+    """Analyze one capture, and reduce the analysis to a `Run`. The analysis is then released, so only one is in memory at a time."""
     if isinstance(capture, Analysis):
         return of_analysis(capture)
     run = of_analysis(analyze(capture, where=where, progress=progress, say=say))

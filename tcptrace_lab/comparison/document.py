@@ -26,7 +26,7 @@ _UNITS = {"duration": "s", "rate": "b/s", "share": "share"}
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
-    """Return the comparison as JSON values. Times are in seconds, rates in bits per second, shares from 0 to 1."""
+    """Return the comparison as JSON values. Times are in seconds, rates are in bits per second, and shares are from 0 to 1."""
     return {
         "schema_version": SCHEMA_VERSION,
         "confidence_level": CONFIDENCE_LEVEL,

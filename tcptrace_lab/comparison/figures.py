@@ -1,4 +1,4 @@
-"""The figures that `compare` compares: each with its unit, whether less is better, and how it is measured."""
+"""The figures that `compare` compares: their units, whether less is better, and how they are measured."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ FIGURES = (
 
 
 def of_connections() -> Mapping[str, pl.Expr]:
-    """Return the expressions over `schema.CONNECTIONS` that compute the figures of connections: index in `FIGURES` (as text) → expression.
+    """Return the expressions over `schema.CONNECTIONS` that compute the figures of connections, by index in `FIGURES` as text.
 
     Unknown values are null.
     """

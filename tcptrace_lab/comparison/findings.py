@@ -21,12 +21,12 @@ APPEARED, DISAPPEARED, STAYED, ABSENT = "appeared", "disappeared", "stayed", "ab
 
 @dataclass(frozen=True, slots=True)
 class InGroup:
-    """One kind of finding in one group: how often it occurs, and the time that it costs.
+    """How often one kind of finding occurs in one group, and how much time it costs there.
 
     Attributes:
-        captures: number of the group's captures that have the finding.
+        captures: number of the group's captures with this finding.
         severity: the worst severity; None if no capture has the finding.
-        cost_ns: mean total cost per capture that has the finding; None if the finding costs no time.
+        cost_ns: mean total cost in the captures that have the finding; None if the finding costs no time.
         finding: the most expensive finding of this kind; None if no capture has it.
     """
 
@@ -42,10 +42,10 @@ class Kind:
 
     Attributes:
         id: one of `finding.FINDING_IDS`.
-        server_ports: ports of its service; empty if the finding concerns the whole capture.
+        server_ports: ports of the finding's service; empty if the finding concerns the whole capture.
         direction: the sender (`client` or `server`); None if the finding concerns both directions or none.
         groups: the figures of this kind in each group.
-        states: the state in each group after the first: `appeared`, `disappeared`, `stayed`, or `absent` from both.
+        states: `appeared`, `disappeared` or `stayed` for each group after the first; `absent` if the first group also lacks this kind.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""A comparison as GitHub-flavoured Markdown, for a ticket. Strings from captures, and file names, are escaped or put in code spans."""
+"""A comparison as GitHub-flavoured Markdown, for a ticket. Strings from captures and file names are escaped or in code spans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.significance import Compared
 
 SERVICES = 20
-"""Maximum number of services that are shown in full: those with most data. The JSON has all services."""
+"""Maximum number of services that are shown in full. Services with most data are shown. The JSON contains all services."""
 
 
 def text(comparison: Comparison) -> str:

@@ -1,7 +1,7 @@
 """Matches the services of several captures.
 
-Services match by server port. If each capture has exactly one unmatched service, these services are assumed to be one. A service that is
-missing in any group is listed but not compared.
+Services match by server port. If each capture has exactly one service without a match, these services are assumed to be the same. A service
+that any group lacks is listed, but not compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Lane:
     """One service in all captures.
 
     Attributes:
-        services: `services[group][capture]`; None if that capture lacks the service. Each group has the service at least once.
+        services: `services[group][capture]`; None if this capture lacks the service. At least one capture of each group has the service.
         matched_by: `server_port`, or `only_one` if the ports differ.
     """
 
@@ -29,13 +29,13 @@ class Lane:
 
     @property
     def server_ports(self) -> tuple[int, ...]:
-        """The distinct server ports of the service, in the order of the captures; more than one only if `matched_by` is `only_one`."""
+        """Distinct server ports of the service, in the order of the captures. Several only occur if `matched_by` is `only_one`."""
         found = [service.server_port for group in self.services for service in group if service is not None]
         return tuple(dict.fromkeys(found))
 
     @property
     def payload_bytes(self) -> int:
-        """The payload bytes of the service in all captures together."""
+        """Payload bytes of the service in all captures together."""
         return sum(service.payload_bytes for group in self.services for service in group if service is not None)
 
     @property
@@ -47,7 +47,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A service that at least one group lacks. `group` and `capture` are indices of a capture that has the service."""
+    """A service that at least one group lacks. `group` and `capture` are the indices of a capture with this service."""
 
     group: int
     capture: int

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.t_test import Sample
 
 SERVICES = 50
-"""Maximum number of services that are shown: those with most data. The JSON has all services."""
+"""Maximum number of services that are shown. Services with most data are shown. The JSON contains all services."""
 
 OPEN_SERVICES = 3
-"""Number of services that are expanded: those with most data. The others are collapsed."""
+"""Number of services that are expanded. These are the services with most data; all others are collapsed."""
 
 LISTED = 50
 """Maximum number of connections listed side by side."""
 
 _COLOURS = (BLUE, RED, GREEN, PURPLE)
 _MIN_SHARE = 0.005
-"""A part of a bar is labelled if it is at least this share of the bar."""
+"""Only parts of at least this share of a bar have a label."""
 
 
 def write_page(comparison: Comparison, path: str, sentences: Sequence[str] = ()) -> None:
@@ -38,7 +38,7 @@ def write_page(comparison: Comparison, path: str, sentences: Sequence[str] = ())
     Args:
         comparison: the comparison to show.
         path: the output file.
-        sentences: text below the heading, on facts that the captures do not show, such as whether a replay reproduced a stall.
+        sentences: text below the heading. It states facts that the captures do not show, for example whether a replay reproduced a stall.
 
     Raises:
         OutputUnwritable: the disk is full, or permission is denied.
@@ -142,9 +142,9 @@ def _strip(one: Compared) -> list[dict[str, Any]]:
 
 
 def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
-    """Return one bar of causes per direction and group.
+    """Return one bar of causes for each direction and group.
 
-    The length of a bar is the mean active time of the connections, relative to the longest bar.
+    Its length is the mean active time of the connections, relative to the longest bar.
     """
     directions: list[dict[str, Any]] = []
     for side in SIDES:

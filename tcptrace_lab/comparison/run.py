@@ -1,7 +1,7 @@
-"""Reduces one capture to the data that are compared: its services with their figures and the time per cause, and its findings.
+"""Reduces one capture to the data that are compared: services with their figures and the time per cause, and findings.
 
-A service is a server port. Connections to one port are assumed to do the same work, whatever the addresses are. Connections without data or
-without timestamps are only counted.
+A service is a server port. All connections to a port are assumed to do the same work, whatever their addresses are. Connections without
+data or without timestamps are only counted.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 MAX_SERVICES = 100
-"""Maximum number of services that are compared: those with most payload."""
+"""Maximum number of services that are compared. Services with most payload are compared."""
 
 LISTED_CONNECTIONS = 50
-"""If a service has more connections than this, they are not shown side by side."""
+"""The connections of a service are shown side by side only up to this number."""
 
 _TIMES_KNOWN = pl.col("first_ts_ns").is_not_null() & (pl.col("last_ts_ns") >= pl.col("first_ts_ns"))
 _PAYLOAD = pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES))
@@ -53,11 +53,11 @@ class Service:
     Attributes:
         server_port: the port.
         connections: number of connections with data and timestamps.
-        payload_bytes: their payload in both directions.
-        figures: index in `FIGURES` → sample; only figures with at least one value.
+        payload_bytes: payload of these connections in both directions.
+        figures: index in `FIGURES` → sample, for figures with at least one value.
         ledger: (sender, cause) → sample of the nanoseconds per connection.
         life_ns: mean life of a connection.
-        listed: all connections in order of time; empty if there are more than `LISTED_CONNECTIONS`.
+        listed: all connections in order of time; empty if they are more than `LISTED_CONNECTIONS`.
     """
 
     server_port: int
@@ -85,9 +85,9 @@ class Run:
         name: `Analysis.name`.
         capture: the object `capture` of the analysis JSON.
         verdict: the verdict sentence.
-        services: server port → service, those with most payload first.
-        services_left_out: number of services beyond `MAX_SERVICES`.
-        connections_without_data: number of connections that are not compared.
+        services: server port → service. Services with most payload come first.
+        services_left_out: number of services in addition to `MAX_SERVICES`, which are not compared.
+        connections_without_data: number of connections that are only counted.
         vantages: capture points of the compared connections.
         findings: findings, most expensive first.
     """
@@ -103,9 +103,9 @@ class Run:
 
 
 def of_analysis(analysis: Analysis) -> Run:
-    """Reduce one capture.
+    """Reduce one capture. Its segments are read again to find the messages.
 
-    The capture's segments are read again to find the messages. Raises OutputUnwritable if temporary files do not fit.
+    Raises OutputUnwritable if temporary files do not fit.
     """
     ledger = [f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in CAUSES]
     joined = analysis.connections.join(analysis.accounts.select("conn", *ledger), on="conn", how="left")
@@ -184,10 +184,10 @@ def _figures(rows: pl.DataFrame, message_rows: pl.DataFrame | None) -> Iterator[
 
 
 def sample(values: NDArray[Any]) -> Sample:
-    """Return the sample of values that are in order of time. Neighbouring values may be correlated.
+    """Return the sample of values that are in order of time. Neighbouring values are possibly correlated.
 
-    The effective number of values is that of a first-order autoregressive process, n (1 − r) / (1 + r), where r is the lag-1
-    autocorrelation (Bayley and Hammersley, 1946). A negative r counts as 0. The effective number is at least 2.
+    The effective number of values is that of a first-order autoregressive process, n (1 − r) / (1 + r), where n is the number of values and
+    r is the lag-1 autocorrelation (Bayley and Hammersley, 1946). A negative r counts as 0. The effective number is at least 2.
     """
     count = len(values)
     numbers = values.astype(np.float64)

@@ -1,7 +1,7 @@
 """Decides whether two groups of captures differ: chooses the samples and the test, and derives the verdict.
 
-What can be concluded depends on the kind of sample. With several captures per group, the test predicts what another capture would show.
-With one capture per group, its connections or messages are the sample, and the test shows only that these two captures differ. With one
+The kind of sample decides what can be concluded. With several captures per group, the test predicts what another capture would show. With
+one capture per group, the sample consists of its connections or messages, and the test shows only that these two captures differ. With one
 value per group, no test is possible.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.run import Service
 
 WORTH_SHARE = 0.01
-"""Minimum share of a direction's active time, in any group, for a cause to be listed."""
+"""A cause is listed if it takes at least this share of a direction's active time in any group."""
 
 
 class Verdict(StrEnum):
@@ -53,7 +53,7 @@ class Method(StrEnum):
 
     WELCH = "welch"
     POOLED = "pooled"
-    """One value against several: Student's t test, which assumes that the single value has the variance of the others."""
+    """One value against several: Student's t test. It assumes that the single value has the variance of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class Change:
     """The change of one figure from the first group to a later group.
 
     Attributes:
-        change: later mean minus first mean; None if either is unknown.
-        share: the change as a share of the first mean; None if that mean is 0 or the change is unknown.
+        change: later mean minus first mean; None if one of them is unknown.
+        share: the change divided by the first mean; None if this mean is 0, or if the change is unknown.
         tested: the result of the test; None if no test is possible.
-        method: the test; None without one.
-        p_adjusted: the p-value, adjusted for all tests of this group against the first (Holm); None without a test.
+        method: the kind of test; None if there is no test.
+        p_adjusted: the p-value, adjusted for all tests of this group against the first (Holm); None if there is no test.
         verdict: the conclusion.
     """
 
@@ -85,9 +85,9 @@ class Compared:
         key: index in `FIGURES`, or (sender, cause).
         level: what each value measures; None if no group has two values.
         samples: one sample per group.
-        shares: for causes, the mean time per group as a share of the direction's mean active time (idle time: of its mean duration); empty
-            for figures.
-        changes: one change per later group, against the first.
+        shares: mean time of a cause per group, as a share of the direction's mean active time. For idle time, as a share of the mean
+            duration. Empty for figures.
+        changes: the change of each later group against the first.
     """
 
     key: int | tuple[str, str]
@@ -116,9 +116,9 @@ def figures(lanes: Sequence[Lane]) -> list[list[Compared]]:
 
 
 def ledger(lanes: Sequence[Lane]) -> list[list[Compared]]:
-    """Compare the time of each cause per service and test each difference, as `figures` does; causes below `WORTH_SHARE` are left out.
+    """Compare the time of each cause per service, and test each difference, as `figures` does.
 
-    The client's direction comes first. Within each direction, the largest cause comes first.
+    Causes below `WORTH_SHARE` are left out. The client's direction comes first. In each direction, the largest cause comes first.
     """
     untested = [[_cause(lane, (side, cause)) for side in SIDES for cause in CAUSES] for lane in lanes]
     worth = [
@@ -129,7 +129,7 @@ def ledger(lanes: Sequence[Lane]) -> list[list[Compared]]:
 
 
 def _most(one: _Untested) -> tuple[bool, float]:
-    """Return the sort key (descending): the client's direction first, then the largest causes."""
+    """Return the sort key, for descending order: the client's direction first, then the largest causes."""
     return one.key[0] == "client", max(sample.mean or 0 for sample in one.samples)  # type: ignore[index]
 
 
@@ -146,7 +146,7 @@ def _cause(lane: Lane, key: tuple[str, str]) -> _Untested:
 
 
 def _shared_ns(service: Service, key: tuple[str, str]) -> float:
-    """Return the time to which this cause's share refers: the direction's active time or, for idle time, its whole duration."""
+    """Return the time to which a cause's share refers: the direction's active time. For idle time, it is the whole duration."""
     side, cause = key
     return service.life_ns if cause == "idle" else service.life_ns - (service.ledger[side, "idle"].mean or 0.0)
 
@@ -156,9 +156,9 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Level) -> tuple[Level | None, tuple[Sample, ...]]:
-    """Return the level and the sample of each group.
+    """Return the level, and the sample of each group.
 
-    If any group has several captures, a sample has one mean per capture. Otherwise, it has the values within the group's only capture.
+    If any group has several captures, each sample has one mean per capture. Otherwise, it has the values of the group's only capture.
     """
     found = [[own for service in group if service is not None and (own := taken(service)) is not None] for group in lane.services]
     if any(len(group) >= MIN_SAMPLES for group in lane.services):
@@ -168,9 +168,9 @@ def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Leve
 
 
 def _tested(lanes: Sequence[Sequence[_Untested]], verdict_of: Callable[[int | tuple[str, str], bool], Verdict]) -> list[list[Compared]]:
-    """Compare every later group with the first and test the difference.
+    """Compare every later group with the first, and test each difference.
 
-    The p-values of each group are corrected by Holm's method for the number of the group's tests.
+    Holm's method corrects the p-values of each group for the number of its tests.
     """
     flat = [one for lane in lanes for one in lane]
     groups = len(flat[0].samples) if flat else 0
@@ -217,7 +217,7 @@ def _without_spread(first: Sample, second: Sample) -> bool:
 
 
 def _difference(first: Sample, second: Sample) -> tuple[Difference | None, Method | None]:
-    """Return the test result and its method; None if no test is possible, or if all values of both samples are equal."""
+    """Return the result and the method of the test; None if no test is possible, or if all values of both samples are equal."""
     if _without_spread(first, second) and first.mean == second.mean:
         return None, None
     tested = welch(first, second)

@@ -1,6 +1,6 @@
 """Statistics: confidence intervals of means, Student's t, Welch's test, and Holm's correction.
 
-SciPy has these functions too, but SciPy is larger than all other dependencies of this package together.
+SciPy contains these functions as well. It is larger than all other dependencies of this package together.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ MIN_SAMPLES = 2
 """Minimum number of values for a variance."""
 
 MIN_FOR_INTERVAL = 3
-"""Minimum number of values for a confidence interval: with two values, the interval would be at least nine times as wide as their range."""
+"""Minimum number of values for a confidence interval. With two values, it would be at least nine times as wide as their range."""
 
 _FRACTION_TERMS = 500
 _FRACTION_ERROR = 1e-15
 _TINY = 1e-300
 _HALVINGS = 200
 _LARGEST_T = 1e12
-"""Upper end of the bisection. The 97.5% quantile is below it if there are at least 0.12 degrees of freedom. Callers have at least one
-degree of freedom."""
+"""Upper end of the bisection.
+
+The 97.5% quantile is below it if there are at least 0.12 degrees of freedom, and callers have at least one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Sample:
         count: number of values.
         mean: mean; None for an empty sample.
         variance: sample variance (divided by `count − 1`); None for fewer than two values.
-        effective_count: number of independent values that determine the mean equally well; less than `count` if neighbours are correlated.
+        effective_count: number of independent values that determine the mean equally well. It is below `count` if neighbours are
+            correlated.
     """
 
     count: int
@@ -75,9 +78,9 @@ class Difference:
     Attributes:
         change: the difference.
         interval: its confidence interval at `CONFIDENCE_LEVEL`.
-        t: the difference in standard errors; infinite if the means differ and neither sample has any variance.
-        degrees_of_freedom: by Welch and Satterthwaite; for one value against a sample, those of the sample.
-        p: two-sided p-value: the probability of a difference at least this large if the true means are equal.
+        t: the difference in standard errors; infinite if the means differ and both samples have no variance.
+        degrees_of_freedom: degrees of freedom by Welch and Satterthwaite. If one sample is a single value, those of the other sample.
+        p: two-sided p-value: the probability of a difference of at least this size if the true means are equal.
     """
 
     change: float
@@ -99,7 +102,10 @@ def of_numbers(values: Sequence[float]) -> Sample:
 
 
 def welch(first: Sample, second: Sample) -> Difference | None:
-    """Welch's test of two means with possibly different variances (Biometrika 34, 1947); None if a sample has fewer than two values."""
+    """Test two means with possibly different variances (Welch, Biometrika 34, 1947).
+
+    Return None if a sample has fewer than two values.
+    """
     if first.mean is None or second.mean is None or first.variance is None or second.variance is None:
         return None
     change = second.mean - first.mean
@@ -116,10 +122,10 @@ def welch(first: Sample, second: Sample) -> Difference | None:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Adjust the p-values of a family of tests, so that the chance of any false positive in the family is at most 5%.
+    """Adjust the p-values of a family of tests. The probability of any false positive in the family is then at most 5%.
 
-    Holm's method (Scandinavian Journal of Statistics 6, 1979): the smallest of n p-values is multiplied by n, the next by n − 1,
-    and so on. Adjusted values never decrease in this order.
+    Holm's method (Scandinavian Journal of Statistics 6, 1979) multiplies the smallest of n p-values by n, the next by n − 1, and so on.
+    An adjusted p-value is never smaller than the one before it.
     """
     order = sorted(range(len(chances)), key=lambda place: chances[place])
     adjusted, least = [0.0] * len(chances), 0.0
@@ -130,7 +136,7 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def two_sided_p(t: float, freedom: float) -> float:
-    """Return the probability that Student's t with `freedom` degrees of freedom is at least this far from 0."""
+    """Return the probability that Student's t with `freedom` degrees of freedom is at least as far from 0 as `t`."""
     if math.isinf(t):
         return 0.0
     if math.isinf(freedom):
@@ -141,7 +147,7 @@ def two_sided_p(t: float, freedom: float) -> float:
 def t_quantile(probability: float, freedom: float) -> float:
     """Return the quantile of Student's t with `freedom` degrees of freedom, for a probability above 0.5.
 
-    The quantile is found by bisection of [0, 10^12], which ends when floats cannot divide the interval further (after at most 200 steps).
+    The search bisects [0, 10^12] until floats cannot divide the interval further, which takes at most 200 steps.
     """
     tail = 2 * (1 - probability)
     low, high = 0.0, _LARGEST_T

@@ -35,18 +35,20 @@ SMALLEST_P = 0.001
 """Smaller p-values are shown as `p<0.001`."""
 
 _MANY_TIMES = 10
-"""A change to this multiple or more is written as `× 12`, not in percent. A decrease by 99% or more is written as `÷ 120`."""
+"""A change to this multiple or more is written as `× 12` instead of a percentage. A decrease by 99% or more is written as `÷ 120`."""
 
 _NEARLY_ALL = -0.99
 _NO_CHANGE = 0.005
 """A smaller relative change is written as `±0%`."""
 
 PORTS_NAMED = 5
-"""Maximum number of unmatched ports named in the text; the JSON lists all."""
+"""Maximum number of unmatched ports in the text. The JSON contains all."""
 
 MIRROR = "peer"
-"""The cause "waiting for a message from the peer". The causes of the other direction explain this time, so this cause is never named as the
-largest change."""
+"""The cause "waiting for a message from the peer".
+
+The causes of the other direction explain this time. So this cause is never reported as the largest change.
+"""
 
 _CONNECTION_TIME = FIGURES.index(CONNECTION_TIME)
 
@@ -64,7 +66,7 @@ def group_name(comparison: Comparison, group: int) -> str:
 
 
 def service_name(lane: Lane) -> str:
-    """Return the name of a service: `port 443`; all its ports if they differ between captures (`matched_by` is `only_one`)."""
+    """Return the name of a service, such as `port 443`. If its captures have different ports (`matched_by` is `only_one`), name all."""
     ports = lane.server_ports
     return f"port{'s' if len(ports) > 1 else ''} {', '.join(map(str, ports))}"
 
@@ -83,7 +85,7 @@ def figure_name(one: Compared) -> str:
 
 
 def value(amount: float | None, kind: str) -> str:
-    """Return a value with its unit; `kind` is as in `Figure`."""
+    """Return a value with its unit. `kind` is the kind of a `Figure`."""
     if amount is None:
         return numbers.UNKNOWN
     if kind == "share":
@@ -92,7 +94,7 @@ def value(amount: float | None, kind: str) -> str:
 
 
 def cell(sample: Sample, kind: str) -> str:
-    """Return a sample as text: `527 ± 12 ms`; `500 ms to 554 ms` for two values; without interval if all values are equal."""
+    """Return a sample as text: `527 ± 12 ms`, or `500 ms to 554 ms` for two values. Equal values have no interval."""
     interval, two = sample.interval, sample.range_of_two
     if two is not None and two[0] < two[1]:
         return f"{value(two[0], kind)} to {value(two[1], kind)}"
@@ -108,12 +110,15 @@ def cell(sample: Sample, kind: str) -> str:
 
 
 def kind_of(one: Compared) -> str:
-    """Return the kind of a figure's values, as in `Figure`."""
+    """Return the kind of a figure's values (`Figure.kind`)."""
     return "duration" if isinstance(one.key, tuple) else FIGURES[one.key].kind
 
 
 def change_words(change: Change, kind: str) -> str:
-    """Return a change as text: `−91%`, `× 12` or `÷ 120`; the absolute difference if the first mean is 0; a dash if unknown."""
+    """Return a change as text: `−91%`, `× 12` or `÷ 120`.
+
+    If the first mean is 0, return the absolute difference. If the change is unknown, return a dash.
+    """
     if change.change is None:
         return numbers.UNKNOWN
     if change.share is None:
@@ -130,7 +135,7 @@ def change_words(change: Change, kind: str) -> str:
 def verdict_words(change: Change, short: Mapping[Verdict, str] | None = None) -> str:
     """Return a verdict as text: `better, p<0.001`; `not significant, p=0.31`; `not tested`.
 
-    `short` replaces the words for some verdicts.
+    `short` contains other words for some verdicts.
     """
     verdict_text = (short or {}).get(change.verdict, VERDICTS[change.verdict])
     if change.p_adjusted is None:
@@ -146,7 +151,7 @@ def sampled_words(one: Compared) -> str:
 
 
 def headline(comparison: Comparison, group: int) -> str:
-    """Return one sentence: how a group differs from the first, for the service whose total connection time changed most."""
+    """Return a sentence about the difference of a group from the first, for the service whose total connection time changed most."""
     if not comparison.lanes:
         return f"{letter(group)}: no service occurs in both groups, so nothing can be compared."
     lane = max(range(len(comparison.lanes)), key=lambda place: _lost_ns(comparison, place, group))
@@ -191,7 +196,7 @@ def _within(figures: Sequence[Compared], group: int) -> str:
 
 
 def _lost_ns(comparison: Comparison, lane: int, group: int) -> float:
-    """Return the total change of a service's connection time: change per connection × number of connections in the first group."""
+    """Return the total change of a service's connection time: the change per connection, times the first group's number of connections."""
     connection_time = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
     change = None if connection_time is None else connection_time.changes[group - 1].change
     first = comparison.lanes[lane].services[0]
@@ -209,7 +214,7 @@ def _moved(ledger: Sequence[Compared], group: int) -> str:
 
 
 def method(comparison: Comparison, group: int) -> list[str]:
-    """Return sentences on the samples, the tests, their assumptions, and what the tests cannot show."""
+    """Return sentences about the samples, the tests, the assumptions of the tests, and what the tests cannot show."""
     changes = [(one, one.changes[group - 1]) for lane in comparison.figures for one in lane]
     tests = [change.method for _, change in changes if change.tested is not None]
     levels = {one.level for one, change in changes if change.tested is not None}
@@ -238,7 +243,7 @@ def method(comparison: Comparison, group: int) -> list[str]:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Return notes on the whole comparison: different capture points, limited capture quality, assumed matches and unmatched services."""
+    """Return notes on the whole comparison, such as different capture points, limited capture quality, and unmatched services."""
     sentences = []
     vantages = {known for group in comparison.groups for run in group if (known := tuple(v for v in run.vantages if v != "unknown"))}
     if len(vantages) > 1:
@@ -263,7 +268,10 @@ def _capture_of(one: Unmatched) -> tuple[int, int]:
 
 
 def _not_compared(comparison: Comparison, run: tuple[int, int], services: Sequence[Unmatched]) -> str:
-    """Return `not compared: ports 21, 8080 and 7 more of A before (12 connections), which another group lacks`; most payload first."""
+    """Return `not compared: ports 21, 8080 and 7 more of A before (12 connections), which another group lacks`.
+
+    Most payload comes first.
+    """
     group, capture = run
     ports = ", ".join(str(one.server_port) for one in services[:PORTS_NAMED])
     more = f" and {len(services) - PORTS_NAMED:,} more" if len(services) > PORTS_NAMED else ""
@@ -281,7 +289,7 @@ def kind_name(kind: Kind) -> str:
 
 
 def in_group_words(group: InGroup, captures: int) -> str:
-    """Return severity and cost: `high, 477 ms`, or `high, 477 ms (2 of 3)` for several captures; a dash if the finding is absent."""
+    """Return severity and cost: `high, 477 ms`, or `high, 477 ms (2 of 3)` for several captures. Without the finding, return a dash."""
     if group.severity is None:
         return numbers.UNKNOWN
     cost = "" if group.cost_ns is None else f", {numbers.duration(round(group.cost_ns))}"

@@ -1,4 +1,4 @@
-"""Two captures of one transfer, taken at two points: what the path between them did to each packet, and how long the hosts took.
+"""Two captures of one transfer at two points: what the path between them did to each packet, and how long the hosts took.
 
     analyses of both → `packets` (identify each packet) → `connections` (match connections) → `match` and `clocks` (match packets; align
     the two clocks) → `packet_fates` (lost, delayed, reordered or only not captured) → `figures` (totals) → `document` (the JSON)

@@ -1,18 +1,20 @@
-"""Decides which of two captures was taken nearer to a connection's client, by round-trip times and by TTLs."""
+"""Decides which of two captures is nearer to a connection's client, by round-trip times and by TTLs."""
 
 from __future__ import annotations
 
 import polars as pl
 
 KNOWN_BY = ("rtt", "ttl", "order")
-"""Kinds of evidence. rtt: near the client, the client's data has a long RTT, and the server's data a short RTT. ttl: routers decrement the
-TTL. order: no evidence; the first capture is assumed to be nearer to the client."""
+"""Kinds of evidence for the capture that is nearer to the client.
+
+- `rtt`: near the client, the client's data has a long RTT, and the server's data has a short RTT.
+- `ttl`: routers decrement the TTL.
+- `order`: there is no evidence, and the first capture is assumed to be nearer.
+"""
 
 
 def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
-    """Add `first_is_near_client` and `known_by` to the pairs.
-
-    The client is the host that is the client in the first capture.
+    """Add `first_is_near_client` and `known_by` to the pairs. The first capture determines which host is the client.
 
     Args:
         pairs: as `connections.paired` returns them.
@@ -38,7 +40,7 @@ def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, 
 
 
 def _hops(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame) -> pl.Series:
-    """Return by how many whole hops the mean TTL of the client's packets is lower in the second capture; 0 if unknown."""
+    """Return how many hops lower the mean TTL of the client's packets is in the second capture; 0 if unknown."""
     mean = pl.col("ttl").cast(pl.Float64).mean()
     a = first.filter("from_client").group_by("conn").agg(a_ttl=mean)
     b = second.group_by("conn", "from_client").agg(b_ttl=mean)

@@ -1,16 +1,19 @@
-"""Aligns two clocks that timestamped the same packets: their offset, their drift, and the errors of both.
+"""Aligns two clocks that timestamped the same packets: determines their offset, their drift, and the errors of both.
 
-For each packet, δ = (time in the second capture) − (time in the first). A packet that travels from the first capture point to the second
-has δ = offset + delay; in the other direction it has δ = offset − delay. The offset is a line over time. Because delays are not negative,
-this line lies in a corridor: below all differences of the first direction, and above all differences of the other. The slope of the line is
-the drift. A wrong slope makes the corridor narrower, because the line touches one edge early and the other late. Therefore the drift is the
-slope of the widest corridor. Delays return to their minimum again and again, so that a few packets suffice. The width of the corridor is
-the minimum round trip between the two points. Two captures cannot show how this round trip divides between the two directions. The
-estimated offset is the middle of the corridor: exact if both minimum delays are equal, and wrong by at most half the width.
+Each packet has a difference: its time in the second capture minus its time in the first. For a packet from the first capture point to the
+second, the difference is the clocks' offset plus the packet's delay. For a packet in the other direction, it is the offset minus the delay.
+Delays are not negative. So no packet of the first direction has a difference below the offset, and no packet of the other direction has one
+above it. The offset changes over time along a straight line, whose slope is the drift. This line therefore lies in the corridor between the
+differences of the two directions.
+
+With a wrong slope, a line touches one side of the corridor early and the other side late, which makes the corridor narrower. So the slope
+with the widest corridor is the drift. A few packets suffice, because delays return to their minimum again and again. The corridor is as
+wide as the minimum round trip between the two points. Two captures cannot show how this round trip divides between the two directions. The
+estimated offset is the middle of the corridor. It is exact if both minimum delays are equal, and otherwise wrong by at most half the width.
 
 The method is based on Paxson (On calibrating measurements of packet transit times, 1998) and Moon, Skelly and Towsley (Estimation and
-removal of clock skew from network delay measurements, 1999). Both papers fit a line below the delays of one direction. The corridor of both
-directions only assumes that delays are not negative.
+removal of clock skew from network delay measurements, 1999). Both papers fit a line below the delays of a single direction. A corridor
+between both directions assumes nothing except that delays are not negative.
 """
 
 from __future__ import annotations
@@ -31,15 +34,23 @@ MAX_DRIFT = 1e-3
 """Maximum drift between two clocks. NTP and Linux's adjtimex correct each clock by at most 500 ppm."""
 
 RUNS, MIN_IN_RUN = 8, 4
-"""The packets are split into 8 runs in order of time. The noise of the estimate is how far the minimum delays of the runs exceed the
-overall minimum. With fewer than 4 packets per run, the full variation of the delays counts as noise (heuristics)."""
+"""Number of runs into which the packets are split in order of time, and minimum number of packets per run.
+
+The noise of the estimate is the amount by which the minimum delays of the runs exceed the overall minimum. With fewer packets per run, the
+full variation of the delays counts as noise (heuristics).
+"""
 
 HULL_BUCKETS = 8_192
-"""Large captures are divided into this many buckets. Only the extreme difference of each bucket enters the hull. The differences are
-measured from a line: first with slope 0, then with the slope that was found."""
+"""Number of buckets into which large captures are divided. Only the extreme difference of each bucket enters the hull.
+
+The difference is measured from a line. This line first has slope 0, and then the slope that was found.
+"""
 
 SEARCH_STEPS = 110
-"""Number of search steps. Each step shrinks the interval of slopes by at least a third: 1e-3 · (2/3)^110 is less than 1 ns per century."""
+"""Number of search steps.
+
+Each step leaves at most 2/3 of the interval of slopes. At the end, 1e-3 · (2/3)^110 is less than 1 ns per century.
+"""
 
 MIN_PACKETS = 1
 """Minimum number of packets per direction for an alignment."""
@@ -47,18 +58,18 @@ MIN_PACKETS = 1
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The offset and drift of the second capture's clock relative to the first's.
+    """Offset and drift of the second capture's clock, compared with the first capture's clock.
 
     Attributes:
-        reference_ns: time of the first clock at which `offset_ns` holds: the middle of the packets' time span.
-        offset_ns: by how many ns the second clock is ahead at that time.
+        reference_ns: time of the first clock for which `offset_ns` is given. It is the middle of the packets' time span.
+        offset_ns: how many ns the second clock is ahead at `reference_ns`.
         drift: seconds that the second clock gains per second of the first; 0 if no drift is significant.
         drift_error: maximum error of the drift.
         error_ns: maximum error of the offset within the packets' time span, for any path.
         symmetric_error_ns: maximum error of the offset if the minimum delays of both directions are equal.
         rtt_min_ns: minimum RTT between the two points: the sum of the minimum one-way delays.
-        packets: number of packets used, from the first point to the second and back.
-        stepped: no line fits, because one clock was set during the capture. Offset and delays are then invalid.
+        packets: numbers of packets used, from the first point to the second and in the other direction.
+        stepped: True if no line fits, because one clock was set during the capture. Offset and delays are then invalid.
     """
 
     reference_ns: int
@@ -72,7 +83,7 @@ class Clock:
     stepped: bool
 
     def ahead_ns(self, first_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return by how many ns the second clock is ahead at the given times of the first clock."""
+        """Return how many ns the second clock is ahead at the given times of the first clock."""
         gained = np.rint((first_ns - self.reference_ns) * self.drift).astype(np.int64)
         ahead: NDArray[np.int64] = self.offset_ns + gained
         return ahead
@@ -84,43 +95,43 @@ class Clock:
 
 
 class _Corridor:
-    """The corridor between the differences of one direction and those of the other.
+    """The range of offsets that the packets of both directions allow.
 
     Times and differences are centred, so that floats can represent single nanoseconds.
     """
 
     def __init__(self, there: _Points, back: _Points, around: float) -> None:
-        """`around` is a slope near those that will be requested."""
+        """Find the packets that bound the corridor. `around` is a slope near the slopes that will be requested."""
         self._there, self._back = there, back
         self._low = _lower_chain(*there, around)
         time, height = _lower_chain(back[0], -back[1], -around)
         self._high = time, -height
 
     def upper(self, slope: float) -> float:
-        """Return the upper edge at time 0: the highest line of this slope below all packets from the first point to the second."""
+        """Return the largest offset at time 0 for which a line of this slope exceeds no packet from the first point to the second."""
         time, difference = self._low
         return float((difference - slope * time).min())
 
     def lower(self, slope: float) -> float:
-        """Return the lower edge at time 0: the lowest line of this slope above all packets from the second point to the first."""
+        """Return the smallest offset at time 0 for which no packet from the second point to the first exceeds a line of this slope."""
         time, difference = self._high
         return float((difference - slope * time).max())
 
     def width(self, slope: float) -> float:
-        """Return the width of the corridor (upper minus lower line), which is a concave function of the slope."""
+        """Return the width of the corridor: largest minus smallest offset. It is a concave function of the slope."""
         return self.upper(slope) - self.lower(slope)
 
     def noise(self, slope: float) -> float:
-        """Return the sum of the two edges' noise.
+        """Return the sum of the noise at both sides of the corridor.
 
-        The noise of an edge is the typical distance between the edge and the extreme value of a run.
+        The noise at one side is the typical distance between this side and the extreme value of a run.
         """
         above = _noise(*self._there, slope, self.upper(slope))
         below = _noise(self._back[0], -self._back[1], -slope, -self.lower(slope))
         return above + below
 
     def offsets(self, at: float, slopes: tuple[float, float]) -> tuple[float, float]:
-        """Return the lowest and the highest offset at a time, over all lines within the corridor."""
+        """Return the smallest and the largest offset at a time, for all lines in the corridor whose slope is between the two `slopes`."""
         low, high = slopes
         highest = _maximum(lambda slope: self.upper(slope) + slope * at, low, high)
         lowest = _maximum(lambda slope: -self.lower(slope) - slope * at, low, high)
@@ -128,7 +139,7 @@ class _Corridor:
 
 
 def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], there: NDArray[np.bool_], resolution_ns: int) -> Clock | None:
-    """Determine the offset and drift of the second clock relative to the first.
+    """Determine offset and drift of the second clock, compared with the first.
 
     Args:
         first_ns: time of each packet in the first capture.
@@ -173,7 +184,7 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], there: NDAr
 
 
 def _interval(corridor: _Corridor, widest: float, min_width: float) -> tuple[float, float]:
-    """Return the interval of slopes around `widest` for which the corridor has at least the width `min_width`."""
+    """Return the interval of slopes around `widest` in which the corridor is at least `min_width` wide."""
 
     def edge(inside: float, outside: float) -> float:
         if corridor.width(outside) >= min_width:
@@ -198,9 +209,9 @@ def _maximum(function: Callable[[float], float], low: float, high: float) -> flo
 
 
 def _lower_chain(time: NDArray[np.float64], difference: NDArray[np.float64], around: float) -> _Points:
-    """Return the lower chain of the convex hull of the points.
+    """Return the lower part of the convex hull of the points.
 
-    If there are more than `HULL_BUCKETS` points, only the lowest point of each bucket is used.
+    From more than `HULL_BUCKETS` points, only the lowest point of each bucket is used.
     """
     order = np.lexsort((difference, time))
     time, difference = time[order], difference[order]
@@ -216,7 +227,7 @@ def _lower_chain(time: NDArray[np.float64], difference: NDArray[np.float64], aro
 
 
 def _turns_down(time: NDArray[np.float64], height: NDArray[np.float64], one: int, two: int, three: int) -> bool:
-    """Return whether the middle of three points, in order of time, lies on or above the line between the others."""
+    """Return whether the second of three points, in order of time, lies on or above the line through the other two."""
     return bool((height[two] - height[one]) * (time[three] - time[one]) >= (height[three] - height[one]) * (time[two] - time[one]))
 
 
@@ -231,7 +242,7 @@ def _lowest_in_buckets(height: NDArray[np.float64]) -> NDArray[np.int64]:
 def _noise(time: NDArray[np.float64], difference: NDArray[np.float64], slope: float, at_zero: float) -> float:
     """Return the noise: the median distance between a line and the lowest difference of each run.
 
-    With few packets, the noise is the largest distance of any difference from the line.
+    If there are too few packets for runs, return the largest distance of a difference from the line.
     """
     residual = (difference - slope * time - at_zero)[np.argsort(time, kind="stable")]
     if residual.size < RUNS * MIN_IN_RUN:

@@ -1,4 +1,4 @@
-"""Matches the connections of two captures by sequence numbers, because NAT may have changed the addresses and ports."""
+"""Matches the connections of two captures by sequence numbers, because NAT possibly changed addresses and ports."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import polars as pl
 from tcptrace_lab.pair.packets import SYN
 
 MIN_SHARED = 2
-"""Minimum number of common packets, unless the ports are equal: a single 32-bit sequence number can coincide by chance."""
+"""Minimum number of common packets if the ports differ. A single 32-bit sequence number can coincide by chance."""
 
 MAX_HALVES_A_KEY = 4
-"""A key in this many or more directions of one capture is ignored: it identifies nothing, and crafted captures could make the join huge."""
+"""A key is ignored if this many directions of one capture have it. Such a key identifies nothing and could make the join huge."""
 
 SAMPLED_KEYS = 1_000_000
-"""Approximate maximum number of keys per capture, not counting SYNs. Larger captures are sampled evenly."""
+"""Approximate maximum number of keys per capture, without SYNs. If a capture has more keys, they are sampled evenly."""
 
 PORTS = ("client_port", "server_port")
 
 
 def paired(first: pl.DataFrame, second: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame]) -> pl.DataFrame:
-    """Pair the connections of two captures; each connection has at most one partner.
+    """Pair the connections of two captures. Each connection gets at most one partner.
 
     Args:
         first: rows of `packets.identities` of the first capture.
         second: rows of `packets.identities` of the second capture.
-        ports: rows of `schema.CONNECTIONS` of both; connections with only one common packet must have equal ports.
+        ports: rows of `schema.CONNECTIONS` of both captures. Connections with a single common packet must have equal ports.
 
     Returns:
-        `a b swapped shared`, sorted by `a`: connection numbers, whether client and server are exchanged between the captures, and the
-        number of common packets.
+        `a b swapped shared`, sorted by `a`. `a` and `b` are the connection numbers. `swapped` is True if the client of one capture is the
+        server of the other. `shared` is the number of common packets.
     """
     shared = _keys(first, "a").join(_keys(second, "b"), on=["seq", "length", "controls"])
     counted = (
@@ -40,7 +40,7 @@ def paired(first: pl.DataFrame, second: pl.DataFrame, ports: tuple[pl.DataFrame,
 
 
 def _keys(rows: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Return the keys of connections: the distinct `seq length controls` of each direction's packets with payload, SYN, FIN or RST."""
+    """Return the keys of each direction: the distinct `seq length controls` of its packets with payload, SYN, FIN or RST."""
     keys = (
         rows.lazy()
         .filter((pl.col("length") > 0) | (pl.col("controls") != 0))
@@ -51,7 +51,7 @@ def _keys(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     )
     if keys.height <= SAMPLED_KEYS:
         return keys
-    share = keys.height // SAMPLED_KEYS + 1  # sampled by a hash of the key, so that both captures sample the same keys
+    share = keys.height // SAMPLED_KEYS + 1  # a hash of the key decides, so that both captures keep the same keys
     drawn = pl.struct("seq", "length").hash(seed=0) % share == 0
     return keys.filter((pl.col("controls") & SYN != 0) | drawn)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 
 MAX_FRAMES = 1_000
-"""Maximum number of frames listed per kind and direction; the counts include all frames."""
+"""Maximum number of frames in each list. The counts include all frames."""
 
 PPM = 1e6
 NS_PER_S, NS_PER_MS = 1e9, 1e6
@@ -29,7 +29,7 @@ FRAMES = {
     "only_at_receiver": ("only_at_receiver", "received_frame"),
     "duplicated": ("duplicated", "received_frame"),
 }
-"""Key of a list of frames → (fate of the listed packets, column with their frame number)."""
+"""Key of a list of frames → fate of the packets in the list, and column with their frame number."""
 
 
 def document(pair: Pair) -> dict[str, Any]:

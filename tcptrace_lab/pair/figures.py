@@ -6,9 +6,13 @@ import polars as pl
 
 QUANTILES = {"p50": 0.50, "p95": 0.95}
 TIMES = ("one_way_delay", "ack_delay", "rtt", "path_rtt")
-"""`one_way_delay`: between the points. `ack_delay`: from data to its ACK at the point near the receiver, that is, the delay that the
-receiving host adds. `rtt`: from data to its ACK at the point near the sender. `path_rtt`: RTT minus ACK delay, which is the delay of the
-path and its queues in both directions; it needs no aligned clocks."""
+"""Times in the figures of each direction.
+
+- `one_way_delay`: from the capture point near the sender to the one near the receiver.
+- `ack_delay`: from data to its ACK at the point near the receiver. This is the delay that the receiving host adds.
+- `rtt`: from data to its ACK at the point near the sender.
+- `path_rtt`: RTT minus ACK delay. This is the delay of the path and its queues in both directions. It needs no aligned clocks.
+"""
 
 
 def directions(packets: pl.DataFrame) -> pl.DataFrame:
@@ -18,9 +22,9 @@ def directions(packets: pl.DataFrame) -> pl.DataFrame:
         packets: as `packet_fates.packets` returns them.
 
     Returns:
-        One row per `direction` of `Pair.packets`: `sent received matched lost lost_bytes not_captured only_at_receiver duplicated
-        outside_overlap reordered uncertain` (numbers of packets; `lost_bytes` is payload, retransmits included), and for each of `TIMES`
-        `<name>_samples`, `<name>_min_ns`, `_p50_ns`, `_p95_ns`, `_max_ns`.
+        One row per `direction` of `Pair.packets`. Its numbers of packets are `sent received matched lost lost_bytes not_captured
+        only_at_receiver duplicated outside_overlap reordered uncertain`, where `lost_bytes` is payload, with retransmits. Each of `TIMES`
+        has the columns `<name>_samples`, `<name>_min_ns`, `_p50_ns`, `_p95_ns`, `_max_ns`.
     """
     fate = pl.col("fate")
     counts = packets.group_by("direction").agg(
@@ -31,7 +35,7 @@ def directions(packets: pl.DataFrame) -> pl.DataFrame:
         reordered=pl.col("reordered").sum(),
         uncertain=(~pl.col("certain")).sum(),
     )
-    # The RTT and the delay of an ACK describe the data of the other direction, which the ACK covers.
+    # RTT and ACK delay belong to the direction of the data that the ACK covers, which is the other direction.
     acks = packets.filter(fate == "matched").select(
         direction=pl.col("direction") ^ 1,
         ack_delay="sent_rtt_ns",

@@ -1,9 +1,9 @@
 """Matches the packets of two captures one by one, and distinguishes a packet from its retransmits and duplicates.
 
-A packet is identified by its sequence number, acknowledgment number, length, SYN, FIN and RST. If the path leaves them unchanged, the TCP
-timestamp, SACK blocks and IP identification are compared too. Packets with identical headers are ambiguous: for example, retransmits within
-one tick of the timestamp clock on a stack that sets no IP identification. Ambiguous packets are matched by time, after the clocks are
-aligned on the unambiguous packets.
+Sequence number, acknowledgment number, length, SYN, FIN and RST identify a packet. TCP timestamp, SACK blocks and IP identification are
+also compared if the path leaves them unchanged. Packets with identical headers are ambiguous. For example, a stack that sets no IP
+identification can send two retransmits within one tick of the timestamp clock. Ambiguous packets are matched by time, after the unambiguous
+packets have been used to align the clocks.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair.packet_store import Packets
 
 BASE = ("direction", "start", "length", "controls", "ack")
-"""Fields that every path leaves unchanged, unless it rewrites TCP itself."""
+"""Fields that a path leaves unchanged, unless it rewrites TCP itself."""
 
 MARKS = ("tsval", "ip_id", "sacked")
-"""Fields that most paths leave unchanged, and that distinguish a retransmit from the original."""
+"""Fields that distinguish a retransmit from the original. Most paths leave them unchanged."""
 
 PART_PACKETS = 65_536
-"""Approximate number of packets matched at a time, in about 50 MB of memory."""
+"""Approximate number of packets that are matched together. They take about 50 MB of memory."""
 
 PRESERVED_SHARE = 0.95
-"""A mark is used if it is unchanged in at least this share of the packets that `BASE` alone identifies (a heuristic)."""
+"""A mark is used if it stays unchanged in at least this share of the packets that `BASE` identifies (a heuristic)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Found:
     """Packets matched by their headers.
 
     Attributes:
-        single: `sent_row received_row` of packets with unique headers in both captures; null if one capture lacks the packet.
-        several: `sent_row received_row rank key` of packets with identical headers, which share a `key`. They are paired in capture order.
+        single: `sent_row received_row` of packets whose headers are unique in both captures. A row is null if its capture lacks the packet.
+        several: `sent_row received_row rank key` of packets with identical headers. These share a `key`, and are paired in capture order.
     """
 
     single: pl.DataFrame
@@ -55,9 +55,9 @@ def matched(sent: Packets, received: Packets) -> Found:
     """Match packets by their headers.
 
     Args:
-        sent: packets as seen near their sender, with `row` (0, 1, …), `direction` (a number, see `Pair`), `there` (True from the first
-            capture point to the second), `BASE` and `MARKS`.
-        received: packets as seen near their receiver, with the same columns and stream offsets.
+        sent: packets as captured near their sender, with `row` (0, 1, …), `direction` (a number, see `Pair`), `there`, `BASE` and `MARKS`.
+            `there` is True from the first capture point to the second.
+        received: packets as captured near their receiver, with these columns and with equal stream offsets.
     """
     sides = sent, received
     parts = 1 + max(rows.height for rows in sides) // PART_PACKETS
@@ -67,7 +67,7 @@ def matched(sent: Packets, received: Packets) -> Found:
 
 
 Sides: TypeAlias = tuple[pl.DataFrame, pl.DataFrame]
-"""Packets as seen near their sender, and as seen near their receiver."""
+"""Packets as captured near their sender, and as captured near their receiver."""
 
 
 def _part(sides: tuple[Packets, Packets], part: int, parts: int) -> Sides:
@@ -98,7 +98,7 @@ def _matched(sides: Sides, kept: pl.DataFrame, part: int) -> Found:
 
 
 def _preserved(sides: tuple[Packets, Packets], parts: int) -> pl.DataFrame:
-    """Return whether the path leaves each of `MARKS` unchanged, per direction: `direction tsval_kept ip_id_kept sacked_kept`."""
+    """Return for each direction whether the path leaves each of `MARKS` unchanged: `direction tsval_kept ip_id_kept sacked_kept`."""
     same = [(pl.col(mark) == pl.col(f"{mark}_there")).sum().cast(pl.Int64).alias(mark) for mark in MARKS]
     counted = []
     for part in range(parts):
@@ -112,7 +112,7 @@ def _preserved(sides: tuple[Packets, Packets], parts: int) -> pl.DataFrame:
 
 
 def align(found: Found, sent: Packets, received: Packets, resolution_ns: int) -> Clock | None:
-    """Align the clocks with `clocks.align`, on the packets with unique headers."""
+    """Align the clocks with `clocks.align`, by the packets with unique headers."""
     certain = found.single.drop_nulls().sort("sent_row")
     sent_ns, received_ns, there = (
         packets.column(name).gather(certain[row]).to_numpy()
@@ -131,8 +131,8 @@ def settled(found: Found, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int
         min_delay_ns: minimum delay of a packet.
 
     Returns:
-        `sent_row received_row copy certain`: one row per match, per packet seen only near its sender, and per packet seen only near its
-        receiver. `copy` is True for a further arrival of a matched packet. `certain` is True if the match did not need times.
+        `sent_row received_row copy certain`. There is one row per match, and one per packet that was seen only near its sender or only near
+        its receiver. `copy` is True for a further arrival of a matched packet. `certain` is True if the match did not need times.
     """
     rows: list[tuple[int | None, int | None, bool, bool]] = []
     for group in found.several.sort("key", "rank").partition_by("key", maintain_order=True):
@@ -146,7 +146,7 @@ def settled(found: Found, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int
 def _by_time(
     senders: list[int], receivers: list[int], sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64], min_ns: int
 ) -> Iterator[tuple[int | None, int | None, bool, bool]]:
-    """Assign the arrivals of packets with identical headers to their transmissions in order, as far as the times allow.
+    """Assign arrivals to transmissions, for packets with identical headers. The order is kept, as far as the times allow.
 
     If there are fewer arrivals than transmissions, an arrival belongs to the last transmission that can have arrived by then. If there are
     more arrivals than transmissions, the surplus arrivals are copies.

@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair.packet_store import Packets
 
 FATES = ("matched", "lost", "not_captured", "only_at_receiver", "duplicated", "outside_overlap")
-"""matched: seen at both points · lost: sent, and not seen to arrive · not_captured: sent, missing from the receiver's capture, but ACKed ·
-only_at_receiver: seen only near the receiver · duplicated: another arrival of a matched packet · outside_overlap: the other capture was
-not running."""
+"""What happened to a packet between the two capture points.
+
+- `matched`: seen at both points.
+- `lost`: sent, and not seen to arrive.
+- `not_captured`: sent, and missing from the receiver's capture, although the receiver ACKed it.
+- `only_at_receiver`: seen only near the receiver.
+- `duplicated`: a further arrival of a matched packet.
+- `outside_overlap`: the other capture was not running.
+"""
 
 
 USUAL = 0.95
-"""Quantile of the delays that counts as the longest usual delay of a packet (a heuristic)."""
+"""Quantile of the delays that is used as the longest usual delay of a packet (a heuristic)."""
 
 _AT_BOTH = pl.col("sent_row").is_not_null() & pl.col("received_row").is_not_null()
 
@@ -31,11 +37,10 @@ class Seen:
     """The packets and the streams, as both captures contain them.
 
     Attributes:
-        rows: `links` with the packet's fields from both captures; one row per packet or copy, in order of sending, then those seen only
-            near the receiver.
-        arrived: the stream ranges captured near the receiver, one row each (`direction left_start arrived_to`), sorted by
-            start.
-        acknowledged: the highest stream offset that the receiver ACKed, per direction (`direction acked_to`).
+        rows: `links` with each packet's fields from both captures. There is one row per packet or copy, in order of sending. Packets seen
+            only near the receiver come last.
+        arrived: ranges of the streams that were captured near the receiver (`direction left_start arrived_to`), sorted by start.
+        acknowledged: highest stream offset that the receiver ACKed, per direction (`direction acked_to`).
     """
 
     rows: pl.DataFrame
@@ -66,9 +71,9 @@ def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...])
 
     Returns:
         `direction there fate certain start length controls sent_frame received_frame sent_ns arrived_ns delay_ns reordered sent_rtt_ns
-        received_rtt_ns`, in order of sending, then packets seen only near the receiver. Times are on the first capture's clock. `delay_ns`
-        is null if the clocks are not aligned. `reordered`: the packet arrived after a packet of its direction that was sent later (RFC
-        4737, 3.3).
+        received_rtt_ns`, in order of sending. Packets seen only near the receiver come last. Times are on the first capture's clock.
+        `delay_ns` is null if the clocks are not aligned. `reordered` is True if the packet arrived after a packet of its direction that was
+        sent later (RFC 4737, 3.3).
     """
     rows = _with_outside(both.rows, clock, spans)
     fate = (
@@ -101,15 +106,12 @@ def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...])
 def _joined(
     links: pl.DataFrame, sent: Packets, received: Packets, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64]
 ) -> pl.DataFrame:
-    """Return the links between packets, with the fields of both captures.
-
-    The row number of a packet is its index in the columns of its store.
-    """
+    """Return the links between packets, with the fields of both captures. A packet's row number is its index in the store's columns."""
     links = links.sort("sent_row", "received_row", nulls_last=True)
     at, behind = links["sent_row"], links["received_row"]
 
     def own(name: str) -> pl.Series:
-        """Return a field from the capture near the sender or, if it is null there, from the capture near the receiver."""
+        """Return a field from the capture near the sender. If it is null there, take it from the capture near the receiver."""
         both = pl.DataFrame([sent.column(name).gather(at).alias("sent"), received.column(name).gather(behind).alias("received")])
         return both.select(pl.coalesce("sent", "received").alias(name)).to_series()
 
@@ -128,10 +130,10 @@ _OWN = ("direction", "there", "start", "length", "controls")
 
 
 def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[int, int], ...]) -> pl.DataFrame:
-    """Add `outside_overlap`: the packet is in one capture only, and passed the other point while no capture was running there.
+    """Add `outside_overlap`: True for a packet in one capture if the other capture was not running when the packet passed there.
 
-    If the clocks are aligned, the time at the other capture point is computed with the usual delay. If the clocks are not aligned, a packet
-    is outside if it precedes the first packet of its direction that is in both captures, or follows the last one.
+    If the clocks are aligned, the usual delay gives the time at the other capture point. Otherwise, a packet is outside if it precedes the
+    first packet of its direction that is in both captures, or follows the last one.
     """
     if clock is None:
         both = rows.filter(_AT_BOTH)
@@ -169,26 +171,20 @@ def _arrived_ranges(received: Packets) -> pl.DataFrame:
 
 
 def _acknowledged(sent: Packets) -> pl.DataFrame:
-    """Return the highest acknowledged offset per direction.
-
-    The acknowledgments that one direction carries cover the data of the other direction.
-    """
+    """Return the highest acknowledged offset per direction. ACKs in one direction cover the data of the other direction."""
     known = sent.rows.filter(pl.col("acked").is_not_null()).select(pl.col("direction") ^ 1, "acked")
     return known.group_by("direction").agg(acked_to=pl.col("acked").max()).collect()
 
 
 def _in_doubt(judged: pl.DataFrame) -> pl.DataFrame:
-    """Mark lost packets without data as uncertain if the capture missed other packets: nothing proves whether a pure ACK arrived."""
+    """Mark lost packets without data as uncertain if the capture missed other packets. Nothing proves whether a pure ACK arrived."""
     missed_others = judged.filter(pl.col("fate") == "not_captured")["there"].unique()
     empty = (pl.col("fate") == "lost") & (pl.col("length") == 0)
     return judged.with_columns(certain=pl.col("certain") & ~(empty & pl.col("there").is_in(missed_others.implode())))
 
 
 def _with_arrived_anyway(rows: pl.DataFrame, both: Seen) -> pl.DataFrame:
-    """Add `arrived_anyway`: true if the receiver ACKed the data, but no packet captured near the receiver contains the data.
-
-    `arrived_anyway` is true only for packets that are missing near the receiver.
-    """
+    """Add `arrived_anyway`: True if the receiver ACKed a packet's data, but no captured packet near the receiver contains this data."""
     alone = rows.filter(pl.col("received_row").is_null(), pl.col("length") > 0).select("sent_row", "direction", "start", "length")
     end = pl.col("start") + pl.col("length")
     looked_up = (

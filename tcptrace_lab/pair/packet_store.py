@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KEPT_PACKETS = 262_144
-"""Maximum number of packets kept in memory, about 20 MB; more go to temporary files."""
+"""Maximum number of packets in memory, about 20 MB. Further packets go to temporary files."""
 
 MAX_PIECES = 4_000_000
-"""Maximum number of packets (as on the wire) per store. Without a limit, a crafted capture could take very long."""
+"""Maximum number of packets per store, counted as on the wire. Without a limit, a crafted capture could take very long."""
 
 
 class Writer:
@@ -47,7 +47,7 @@ class Writer:
 
 
 class Packets:
-    """The packets: the columns of the added batches, and `row` (0, 1, …)."""
+    """Stored packets: the columns of the added batches, and `row` (0, 1, …)."""
 
     def __init__(self, rows: pl.LazyFrame, height: int) -> None:
         """`rows` has `height` rows, sorted by `row`."""
@@ -59,9 +59,9 @@ class Packets:
         return self.rows.select(name).collect().to_series()
 
     def of_keys(self, keys: Sequence[str], part: int, parts: int) -> pl.DataFrame:
-        """Divide the packets into `parts` parts, and return `keys` and `row` of part number `part`.
+        """Divide the packets into `parts` parts, and return `keys` and `row` of one part.
 
-        Packets of both captures whose first two keys are equal are in the part with the same number.
+        If packets of both captures have equal values of the first two keys, they are in parts of equal number.
         """
         wanted = self.rows if parts == 1 else self.rows.filter(pl.struct(keys[:2]).hash(seed=0) % parts == part)
         return wanted.select(*keys, "row").collect()

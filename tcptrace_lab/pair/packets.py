@@ -1,4 +1,4 @@
-"""Converts a capture's segments into packets that can be recognized in another capture, by header fields that NAT does not change."""
+"""Converts a capture's segments into packets that can be recognized in another capture, by header fields that NAT leaves unchanged."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ if TYPE_CHECKING:
     from tcptrace_lab.schema.captured import Captured
 
 MAX_PACKETS = 2_000_000
-"""Maximum number of segments per capture. With this many segments in each capture, pairing takes 690 MB (many connections) to 1.05 GB (one
-connection) of memory."""
+"""Maximum number of segments per capture.
+
+If each capture has this many segments, pairing takes 690 MB of memory with many connections, and 1.05 GB with a single one.
+"""
 
 SEQ_SPACE = 1 << 32
 SYN, FIN, RST = 0x02, 0x01, 0x04
 CONTROLS = SYN | FIN | RST
-"""Flags that identify a packet. Other flags may change on the path: offload changes PSH and CWR, and router marks lead to ECE."""
+"""Flags that identify a packet. The path can change other flags: offload changes PSH and CWR, and router marks lead to ECE."""
 
 ABSENT = -1
-"""Value of a field that a packet does not have. Null is not usable, because null keys do not join."""
+"""Value of a field that a packet does not have. Null cannot be used, because null keys do not join."""
 
 TIMESTAMP_BYTES = 12
-"""Size of the timestamps option with padding (RFC 7323, appendix A), which reduces the payload of a segment."""
+"""Size of the timestamps option with padding (RFC 7323, appendix A). It reduces the payload of a segment."""
 
 _IDENTITY_COLUMNS = ("conn", "from_client", "seq", "payload_bytes", "flags", "ttl", "kind")
 _COLUMNS = (
@@ -39,14 +41,16 @@ _COLUMNS = (
 )
 
 SYSTEMATIC_SHARE = 0.2
-"""A capture that records packets twice does so for nearly all of them, so half of its segments are duplicates. If less than this share of
-the segments are duplicates, the path created them (a heuristic)."""
+"""If less than this share of the segments are duplicates, the path created the duplicates (a heuristic).
+
+A capture that records packets twice does so for nearly all packets. Then half of its segments are duplicates.
+"""
 
 
 def _made_by_capture(captured: Captured) -> pl.Expr:
-    """Return a condition that selects duplicates made by the capture, not by the path.
+    """Return a condition that selects the duplicates that the capture made. It selects none if the path made the duplicates.
 
-    Only the share of duplicates can show whether the capture or the path made them.
+    Only the share of duplicates distinguishes the two cases.
     """
     copies = pl.col("kind").cast(pl.String) == "capture_duplicate"
     share = captured.segments.select(copies.mean()).collect().item()
@@ -57,8 +61,8 @@ def identities(captured: Captured) -> pl.DataFrame:
     """Return the fields that identify the connections and the capture point of a capture.
 
     Returns:
-        `conn from_client seq length controls ttl` in capture order. `seq` is the 32-bit sequence number of the header. Duplicates made by
-        the capture are left out.
+        `conn from_client seq length controls ttl` in capture order. `seq` is the 32-bit sequence number of the header. Duplicates that the
+        capture made are left out.
 
     Raises:
         UsageError: more than `MAX_PACKETS` segments.
@@ -73,8 +77,8 @@ def packets(captured: Captured) -> Iterator[pl.DataFrame]:
 
     Yields:
         `frame ts_ns conn from_client start length controls acked ack tsval ip_id sacked rtt_ns` in capture order. `start` and `acked` are
-        stream offsets, `ack` is the 32-bit acknowledgment number, and `sacked` is a hash of the SACK blocks relative to it. A missing field
-        is `ABSENT`; missing `acked` and `rtt_ns` are null. Duplicates made by the capture are left out.
+        stream offsets. `ack` is the 32-bit acknowledgment number. `sacked` is a hash of the SACK blocks relative to `ack`. A missing field
+        is `ABSENT`, except that missing `acked` and `rtt_ns` are null. Duplicates that the capture made are left out.
 
     Raises:
         UsageError: more than `MAX_PACKETS` segments, or the capture has no timestamps.
@@ -107,7 +111,7 @@ def _wire_number(offset: str, isn: pl.Expr) -> pl.Expr:
 
 
 def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) -> Iterator[pl.DataFrame]:
-    """Compute the columns of all segments except duplicates made by the capture, batch by batch. The first batch has no rows."""
+    """Compute the columns of all segments except duplicates that the capture made, batch by batch. The first batch has no rows."""
     isns = captured.connections.select("conn", *(pl.col(f"{side}_isn").cast(pl.Int64) for side in SIDES)).collect()
     chosen = captured.segments.select(columns).filter(~_made_by_capture(captured)).head(MAX_PACKETS + 1)
     count = 0
@@ -120,20 +124,21 @@ def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) ->
 
 
 def _sacked() -> pl.Expr:
-    """Return a hash of the SACK blocks relative to the acknowledgment number, equal in both captures; null without SACK blocks."""
+    """Return a hash of the SACK blocks relative to the acknowledgment number; null without SACK blocks. It is equal in both captures."""
     words = (pl.col("sack_blocks") - pl.col("ack")).cast(pl.List(pl.String)).list.join(",")
     return pl.when(pl.col("sack_blocks").is_not_null()).then(words.hash(seed=0) % (1 << 62)).cast(pl.Int64)
 
 
 def piece_bytes(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
-    """Return the maximum payload of a packet on the wire, per pair of connections. A longer segment was merged by offload (TSO, GRO).
+    """Return the maximum payload of a packet on the wire, per pair of connections. Offload (TSO, GRO) merges packets to longer segments.
 
     Args:
         first: rows of `schema.CONNECTIONS` of the first capture.
-        second: rows of the second capture; equal rows are one pair.
+        second: rows of the second capture, with the partner in the same row.
 
     Returns:
-        `piece` in bytes: from the MSS options of the SYNs; without a captured SYN, the smaller of both captures' longest segments.
+        `piece` in bytes, from the MSS options of the SYNs. If no SYN was captured, the longest segment of each capture is determined, and
+        the smaller one is returned.
     """
     offers = [table[f"{side}_mss_bytes"].alias(f"{place}{side}") for place, table in (("a", first), ("b", second)) for side in SIDES]
     stamped = pl.any_horizontal(pl.lit(first["client_timestamps"] & first["server_timestamps"]).fill_null(value=False))
@@ -145,10 +150,10 @@ def piece_bytes(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
 
 
 def cut(rows: pl.DataFrame) -> pl.DataFrame:
-    """Split segments longer than the column `piece` into the packets on the wire, and drop that column.
+    """Split segments that are longer than the column `piece` into the packets on the wire, and drop this column.
 
-    Like a network card, it numbers the packets of a segment consecutively (IP identification), and sets FIN only on the last one. All
-    packets of a segment keep the time of the segment.
+    A network card numbers the packets of a segment consecutively (IP identification), and sets FIN only on the last one. This function does
+    so, too. All packets of a segment get the time of the segment.
 
     Raises:
         UsageError: more than `MAX_PIECES` packets.

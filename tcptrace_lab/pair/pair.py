@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.schema.captured import Captured
 
 EARLY_SHARE = 0.25
-"""Share of the minimum delay by which a packet may seem to arrive too early, because of the clocks' error (a heuristic)."""
+"""Share of the minimum delay by which a packet can seem to arrive too early, because the clocks have an error (a heuristic)."""
 
 
 ENDPOINT_COLUMNS = (
@@ -47,9 +47,9 @@ class Pair:
 
     Attributes:
         captures: the objects `capture` of both JSON documents, in the given order.
-        connections: `a b swapped shared first_is_near_client known_by`, one row per pair of connections. A packet's `direction` is
-            twice the row number of its pair if the first capture's client sent it, and one more if the server did.
-        endpoints: `ENDPOINT_COLUMNS` of both captures; equal rows are one pair.
+        connections: `a b swapped shared first_is_near_client known_by`, one row per pair of connections. The row number of the pair, times
+            two, is the `direction` of packets that the first capture's client sent. The server's packets have one more.
+        endpoints: `ENDPOINT_COLUMNS` of both captures, with the partners of a pair in the same row.
         clock: the second capture's clock relative to the first's; None if a direction has too few matched packets.
         packets: the fate of each packet, as `packet_fates.packets` returns it.
     """
@@ -66,9 +66,9 @@ class Pair:
 
 
 def pair_captures(first: Captured, second: Captured) -> Pair:
-    """Match two captures of the same transfers.
+    """Match two captures of the same transfers. The order of the captures does not matter.
 
-    The order of the captures does not matter: each connection shows which capture is nearer to its client.
+    Each connection shows which capture is nearer to its client.
 
     Raises:
         UsageError: the captures have no connection in common, are too large, or have no timestamps.
@@ -108,13 +108,13 @@ def _of_pairs(pairs: pl.DataFrame, name: str, table: pl.DataFrame) -> pl.DataFra
 
 
 def _with_shifts(pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> pl.DataFrame:
-    """Return the pairs with their number, the maximum payload of a packet (`piece`), and the offset shift per direction (`_shift`)."""
+    """Return the pairs with their number, the maximum payload of a packet (`piece`), and the shift of offsets per direction (`_shift`)."""
     shifts = (_shift(ends, pairs, side).alias(side) for side in SIDES)
     return pairs.with_row_index("pair").with_columns(piece_bytes(*ends)["piece"], *shifts)
 
 
 def _with_directions(rows: pl.DataFrame, about: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Return the packets of one capture's paired connections, with `direction`, `near_sender` and `there`, split as on the wire (`cut`).
+    """Return the packets of one capture's paired connections, split as on the wire (`cut`), with `direction`, `near_sender` and `there`.
 
     Stream offsets of the second capture are converted to those of the first.
     """
@@ -136,7 +136,7 @@ def _with_directions(rows: pl.DataFrame, about: pl.DataFrame, name: str) -> pl.D
 
 
 def _shift(ends: tuple[pl.DataFrame, ...], pairs: pl.DataFrame, side: str) -> pl.Series:
-    """Return by how much the first capture's stream offsets exceed the second's, for data sent by the first capture's `side`."""
+    """Return how much larger stream offsets are in the first capture than in the second, for data that the first capture's `side` sends."""
     other = {"client": "server", "server": "client"}[side]
     isn_b = pl.when(pairs["swapped"]).then(ends[1][f"{other}_isn"]).otherwise(ends[1][f"{side}_isn"]).cast(pl.Int64)
     ahead = (isn_b - ends[0][f"{side}_isn"].cast(pl.Int64) + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2
@@ -144,7 +144,7 @@ def _shift(ends: tuple[pl.DataFrame, ...], pairs: pl.DataFrame, side: str) -> pl
 
 
 def _by_place(captures: Mapping[str, Captured], pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> tuple[Packets, Packets]:
-    """Return the packets captured near their sender, and those captured near their receiver, in capture order per direction (`row`)."""
+    """Return the packets captured near their sender, and those captured near their receiver. `row` numbers them in capture order."""
     about = _with_shifts(pairs, ends)
     places = {True: Writer(), False: Writer()}
     for name, captured in captures.items():
@@ -156,7 +156,7 @@ def _by_place(captures: Mapping[str, Captured], pairs: pl.DataFrame, ends: tuple
 
 
 def _on_first_clock(rows: Packets, clock: Clock | None, *, in_first: bool) -> NDArray[np.int64]:
-    """Return the times of the rows, converted to the first capture's clock; unchanged if the clocks are not aligned."""
+    """Return the times of the rows on the first capture's clock. If the clocks are not aligned, the times are not converted."""
     times: NDArray[np.int64] = rows.column("ts_ns").to_numpy()
     if clock is None:
         return times

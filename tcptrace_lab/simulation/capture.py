@@ -18,20 +18,19 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Run, Setting
 
 BASE_NS: Final = 1_000_000_000 * 1_000_000_000
-"""Start time of every run in its capture, in nanoseconds since 1970 (2001-09-09). The start time is fixed, so that equal runs give equal
-files."""
+"""Start of every run in its capture, in nanoseconds since 1970 (2001-09-09). It is constant, so that equal runs give equal files."""
 
 _ETHERNET_HEADERS: Final = {
     True: bytes.fromhex("020000000002 020000000001 0800"),
     False: bytes.fromhex("020000000001 020000000002 0800"),
 }
-"""True (from the client) or False (from the server) → Ethernet header with locally administered addresses and the type IPv4."""
+"""Ethernet headers with locally administered addresses and the type IPv4, by direction (True: from the client)."""
 
 _ETHERNET_MIN_BYTES: Final = 60
-"""Minimum frame without its FCS (IEEE 802.3). Shorter frames are padded, as in a capture at the receiver."""
+"""Minimum size of a frame without FCS (IEEE 802.3). Shorter frames are padded, as in a capture at the receiver."""
 
 _NULL_HEADER: Final = (2).to_bytes(4, "little")
-"""AF_INET in the byte order of the capturing machine, here little-endian (LINKTYPE_NULL)."""
+"""AF_INET in the byte order of the capturing machine (LINKTYPE_NULL). This machine is assumed to be little-endian."""
 
 _SNAPLEN_BYTES: Final = 262_144
 
@@ -83,18 +82,18 @@ _LINKS: Final[dict[Medium, tuple[int, Callable[..., bytes]]]] = {
     Medium.LOOPBACK: (0, _null),
     Medium.RAW: (101, _raw),
 }
-"""Medium → LINKTYPE_ number, and the function that frames a packet."""
+"""LINKTYPE_ number of each medium, and the function that frames a packet."""
 
 
 def write_capture(run: Run, setting: Setting, stream: IO[bytes], *, at: At = At.CLIENT, medium: Medium = Medium.ETHERNET) -> int:
-    """Write what one host would capture, as pcap with nanosecond timestamps or as ERF records.
+    """Write the capture of one host, as pcap with nanosecond timestamps or as ERF records.
 
     Args:
         run: the result of simulating `setting`.
-        setting: the input of the run, which contains the TCP options that the stacks use.
+        setting: the input of the run. It contains the TCP options that the stacks use.
         stream: receives the file's bytes.
         at: the host whose network interface captures.
-        medium: link type and framing of the file. The medium does not affect the run, whose path has its own framing (in `setting`).
+        medium: link type and framing of the file. The framing of the run's path is in `setting`.
 
     Returns:
         The number of packets written.

@@ -1,7 +1,7 @@
-"""Converts the segments of a run to complete IP packets, with checksums, IP IDs, and TCP timestamps if the stacks send them.
+"""Converts the segments of a run to complete IP packets, with checksums, IP IDs, and TCP timestamps if both stacks use them.
 
-dpkt writes the headers and their checksums. Each payload byte is its sequence number modulo 251 (the first byte is 1), so a reader can
-check reassembly.
+dpkt writes the headers and their checksums. Each payload byte is its sequence number modulo 251; the first byte is 1. So a reader can check
+reassembly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEQUENCE_SPACE: Final = 1 << 32
 _WINDOW_FIELD_MAX: Final = 65_535
 _TTL: Final = 64
 _NS_PER_TICK: Final = 1_000_000
-"""Tick of the TCP timestamp clock: 1 ms, as in Linux and FreeBSD (RFC 7323 allows 1 ms to 1 s)."""
+"""Tick of the TCP timestamp clock. Linux and FreeBSD use 1 ms, too, and RFC 7323 allows 1 ms to 1 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ SERVER: Final = End(bytes((10, 0, 0, 2)), 5_001, 3_000_000_000)
 
 
 class _Side:
-    """State of one host that determines fields of its packets: the last IP ID, the announced window scale, the timestamp to echo."""
+    """Values of one host that its next packet depends on, such as its last IP ID, its window scale, and the timestamp to echo."""
 
     def __init__(self, end: End, peer: End, *, timestamps: bool) -> None:
         self._end, self._peer = end, peer
@@ -53,7 +53,7 @@ class _Side:
         self._acknowledged = 0
 
     def receives(self, packet: Packet) -> None:
-        """Update TS.Recent from a received segment that covers the last acknowledged sequence number (RFC 7323, 4.3)."""
+        """Update TS.Recent (RFC 7323, 4.3) if a received segment covers the last acknowledged sequence number."""
         if packet.flags & SYN or packet.seq <= self._acknowledged:
             self._echo = max(self._echo, _ticks(packet.sent_ns))
 
@@ -74,7 +74,7 @@ class _Side:
         )
         segment.off = 5 + len(segment.opts) // 4
         datagram = IP(src=self._end.address, dst=self._peer.address, p=IP_PROTO_TCP, id=self._ip_id, ttl=_TTL, data=segment)
-        datagram._flags_offset = IP_DF  # noqa: SLF001  (dpkt names the field so)
+        datagram._flags_offset = IP_DF  # noqa: SLF001  (dpkt has only this name for the field)
         datagram.len = len(datagram)
         return bytes(datagram)
 
@@ -97,21 +97,21 @@ class _Side:
 
 
 def _ticks(time_ns: int) -> int:
-    """Return the value of the TCP timestamp clock. The clock is 1 at the start of the run, because 0 means no timestamp."""
+    """Return the value of the TCP timestamp clock. It starts at 1, because 0 means that there is no timestamp."""
     return (time_ns // _NS_PER_TICK + 1) % _SEQUENCE_SPACE
 
 
 def payload(packet: Packet) -> bytes:
-    """Return the payload of a segment: each byte is its sequence number modulo 251."""
+    """Return the payload of a segment. Each byte is its sequence number modulo 251."""
     start = packet.seq % _PERIOD
     return _PATTERN[start : start + packet.payload_bytes]
 
 
 def frames(run: Run, setting: Setting, *, at_client: bool) -> Iterator[tuple[int, bool, bytes]]:
-    """Yield the packets of a capture at one host, by time: (time in ns of the run, whether the client sent it, IP packet).
+    """Yield the packets that one host captures, by time: time in ns of the run, True if the client sent the packet, and the IP packet.
 
-    A packet that the capturing host sends is captured when its first bit is sent, even if the path loses the packet. A packet of the peer
-    is captured when its last bit arrives.
+    A packet that the host sends is captured when its first bit is sent, even if the path loses the packet. A packet of the peer is captured
+    when its last bit arrives.
     """
     timestamps = bool(setting.client.stack.option_bytes and setting.server.stack.option_bytes)
     sides = {True: _Side(CLIENT, SERVER, timestamps=timestamps), False: _Side(SERVER, CLIENT, timestamps=timestamps)}
@@ -129,7 +129,7 @@ def frames(run: Run, setting: Setting, *, at_client: bool) -> Iterator[tuple[int
 
 
 def _events(run: Run) -> list[tuple[int, int, bool]]:
-    """Return (time, index of the packet, True if it arrives or False if it is sent), by time, then in the order of sending."""
+    """Return time, packet index, and True for an arrival or False for a transmission, by time. Equal times are in the order of sending."""
     events = [(packet.sent_ns, index, False) for index, packet in enumerate(run.packets)]
     events += [(packet.arrived_ns, index, True) for index, packet in enumerate(run.packets) if packet.arrived_ns is not None]
     return sorted(events)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 _TOKEN: Final = re.compile(r"\s*([();*]|[^();*\s]+)")
 _OPTIONS: Final = {"nodelay": "no_delay", "cork": "cork", "quickack": "quick_ack"}
 MAX_DEPTH: Final = 20
-"""Maximum depth of nested parentheses. The limit keeps the parser far below Python's recursion limit."""
+"""Maximum depth of nested parentheses, which keeps the parser far from Python's recursion limit."""
 
 MAX_STEPS: Final = 10_000_000
-"""Maximum number of steps, with all repetitions counted. This many steps take minutes to simulate."""
+"""Maximum number of steps, including all repetitions. So many steps take minutes to simulate."""
 
 _EXAMPLE: Final = 'write it as "10 * (write 8K/4K; read 1; think 20ms)"'
 
@@ -125,7 +125,7 @@ def _only(word: str, arguments: list[str]) -> str:
 
 
 def _sizes(text: str) -> tuple[int, int]:
-    """Parse SIZE[/CALL] into bytes. If CALL is absent, it is 0."""
+    """Parse SIZE[/CALL] into bytes. The second value is 0 if the text has no CALL."""
     whole, slash, call = text.partition("/")
     found = size_bytes(whole), size_bytes(call) if slash else 0
     if not found[0] or (slash and not found[1]):
@@ -176,4 +176,4 @@ _ACTIONS: Final[dict[str, Callable[[str, list[str]], Step]]] = {
     "mark": _mark,
     "close": _close,
 }
-"""Keyword → function that makes its step from the keyword and its arguments."""
+"""Keyword → function that makes a step from the keyword and its arguments."""

@@ -45,7 +45,7 @@ Value = TypeVar("Value")
 
 MIN_MSS_BYTES: Final = 1
 MAX_MSS_BYTES: Final = 65_495
-"""Largest MSS: an IPv4 packet of 65,535 bytes minus the IP and TCP headers."""
+"""Largest MSS: 65,535 bytes of an IPv4 packet, minus the IP and TCP headers."""
 
 _MSS_BYTES: Final = 1460
 _UNTIL: Final = "3600s"
@@ -57,7 +57,7 @@ def declared(what: Mapping[str, Any]) -> Setting:
     """Convert a mapping to a `Setting`. Missing keys have defaults.
 
     Raises:
-        UsageError: unknown key or invalid value; the message names the key by its path.
+        UsageError: a key is unknown, or a value is invalid. The message contains the path of the key.
     """
     table = _Table("", what)
     forward = _link(table.table("forward"), Link())
@@ -91,7 +91,7 @@ def read(path: str) -> dict[str, Any]:
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two mappings by key.
 
-    A value of `above` takes precedence, unless it is empty or off: the option was then not given.
+    A value of `above` takes precedence, unless it is empty or False. Such a value means that the user did not give the option.
     """
     found = dict(below)
     for key, value in above.items():
@@ -138,7 +138,7 @@ def _link(table: _Table, default: Link) -> Link:
 
 
 class _Table:
-    """A mapping whose keys are removed when they are read. Keys that remain when `end` is called are unknown."""
+    """Reads a mapping key by key. `end` rejects the keys that were not read."""
 
     def __init__(self, path: str, values: Mapping[str, Any]) -> None:
         self._path = path

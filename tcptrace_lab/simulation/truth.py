@@ -1,6 +1,6 @@
 """Converts the model's ledger and counters of a run to JSON.
 
-A diagnosis of the capture is compared with these true causes.
+A diagnosis of the capture can be compared with these true causes.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def lines(root: str, state: str | None) -> Iterator[str]:
 
     Args:
         root: the archive.
-        state: list only captures in this state (`schema.CAPTURE_STATES`).
+        state: if not None, list only captures in this state (`schema.CAPTURE_STATES`).
 
     Raises:
         UsageError: not an archive.

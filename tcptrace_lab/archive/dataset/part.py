@@ -1,8 +1,8 @@
 """A *part* is a file with the results of one capture: one row for the table `captures`, and the rows for all other tables.
 
 A part is a ZIP archive of `capture.json` and Arrow IPC streams. Polars writes and reads IPC streams several times as fast as IPC files.
-Each stream has a limited number of rows, so that tables larger than memory can be written and read. Because a part is a single file, one
-fsync and one rename store it safely. A part does not contain the capture's path.
+Each stream has a limited number of rows, so that tables larger than memory can be written and read. A part is a single file, which one
+fsync and one rename store safely. It does not contain the capture's path.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 CAPTURE = "capture.json"
 
 LEVEL = 1
-"""zlib level. The 386 columns of one connection's row take 84 kB uncompressed, 13 kB at level 1, 11 kB at level 6."""
+"""zlib level. One connection's row of 386 columns takes 84 kB uncompressed, 13 kB at level 1, and 11 kB at level 6."""
 
 SLICE_BYTES = 32_000_000
-"""Approximate size in bytes of the rows that one IPC stream holds."""
+"""Approximate size in bytes of the rows in one IPC stream."""
 
 _CELL_BYTES = 8
 
 _WHEN = (1980, 1, 1, 0, 0, 0)
-"""ZIP requires a time for each member. The time is fixed, so that equal results give byte-identical parts."""
+"""Time of each ZIP member, which ZIP requires. It is constant, so that equal results give identical parts."""
 
 
 def slice_rows(table: Table) -> int:
@@ -48,7 +48,7 @@ def write(path: Path, capture: Mapping[str, Any], tables: Mapping[str, Iterable[
     Args:
         path: the new file.
         capture: the columns of `schema.CAPTURES` that depend only on the capture's contents.
-        tables: table of `schema.PART_TABLES` → its rows in order, in Polars frames of any size, with all columns except `capture`.
+        tables: rows of each table of `schema.PART_TABLES`, in order, as Polars frames of any size, with all columns except `capture`.
     """
     with zipfile.ZipFile(path, "w") as archive:
         for table in PART_TABLES:
@@ -119,7 +119,7 @@ class Part:
         return row
 
     def frames(self, table: str) -> Iterator[pl.DataFrame]:
-        """Yield the rows of one table, one Polars frame per IPC stream; an empty table yields no frame."""
+        """Yield the rows of one table, with one Polars frame per IPC stream. An empty table yields nothing."""
         number = 0
         while (name := f"{table}.{number}") in self._members:
             yield pl.read_ipc_stream(io.BytesIO(self._archive.read(name)))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def opened(root: str) -> Iterator[dict[str, pl.LazyFrame]]:
-    """Open the tables of an archive, as a dictionary by table name. The tables are readable until the `with` block ends.
+    """Open the tables of an archive, by name. The tables are readable until the `with` block ends.
 
     Each table has the columns of its schema, and a column `month`.
 

@@ -2,8 +2,8 @@
 
 Each table is partitioned by month. A month with many captures is also partitioned by the first digit of the capture names.
 
-The bytes of a Parquet file depend only on the captures in it. For this reason, captures are sorted by name, files and row groups have fixed
-numbers of rows, and each file is written from one contiguous Polars frame. A partition is rewritten only if its inputs have changed.
+The bytes of a Parquet file depend only on its captures. To achieve this, captures are sorted by name, and files and row groups have fixed
+numbers of rows. Each file is written from one contiguous Polars frame. A partition is rewritten only if its inputs have changed.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ if TYPE_CHECKING:
 BUILT = "state/built.json"
 
 FEW = 256
-"""A month with at most this many captures is one partition. A month with more captures has one partition per first digit of the capture
-names."""
+"""Maximum number of captures of a month that is a single partition.
+
+A month with more captures has one partition for each first digit of the captures' names.
+"""
 
 FILE_SLICES = 8
-"""Number of slices (`part.SLICE_BYTES`) per file: about 256 MB of memory."""
+"""Number of slices (`part.SLICE_BYTES`) per file. They take about 256 MB of memory."""
 
 ROW_GROUP_ROWS = 65_536
 
@@ -54,9 +56,9 @@ class Source(NamedTuple):
     """A capture whose rows go into a table.
 
     Attributes:
-        capture: its name.
-        part: the file with its results; empty if it has none.
-        paths: its files.
+        capture: name of the capture.
+        part: the file with its results; empty if there is none.
+        paths: paths of its files.
         failure: why the capture could not be analyzed; None if it was analyzed.
     """
 
@@ -79,8 +81,8 @@ class Built:
     """The files that the last build of the dataset wrote, and their inputs.
 
     Attributes:
-        partitions: partition of a table → (hash of its inputs, its files).
-        rows: part name → the capture's row in that part, so that the part need not be opened again.
+        partitions: partition of a table → hash of its inputs, and its files.
+        rows: part name → row of its capture, so that the part need not be opened again.
     """
 
     partitions: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
@@ -89,14 +91,14 @@ class Built:
 
     @classmethod
     def at(cls, place: Place) -> Built:
-        """Load what the last build saved; nothing if that build had another format version."""
+        """Load what the last build saved. If that build had another format version, nothing is loaded."""
         saved: dict[str, Any] = json.loads(place.read(BUILT) or b"{}")
         if saved.get("store_version") != STORE_VERSION:
             return cls()
         return cls({name: (fields[0], fields[1]) for name, fields in saved["partitions"].items()}, saved["rows"])
 
     def is_current(self, stem: str, made_of: str, there: Collection[str]) -> bool:
-        """Return whether all files of a table's partition exist and were built from these inputs. `there` lists the existing files."""
+        """Return whether all files of a partition exist and were built from these inputs. `there` contains the existing files."""
         before = self.partitions.get(stem)
         return before is not None and before[0] == made_of and set(before[1]) <= set(there)
 
@@ -107,7 +109,7 @@ class Built:
         self._saved_s = time.monotonic()
 
     def save_sometimes(self, place: Place) -> None:
-        """Save if the last save was more than `SAVE_S` seconds ago. After a killed build, the next build continues from the last save."""
+        """Save if the last save was more than `SAVE_S` seconds ago. If a build is killed, the next build continues from the last save."""
         if time.monotonic() - self._saved_s > SAVE_S:
             self.save(place)
 
@@ -123,11 +125,11 @@ def build(
 
     Args:
         place: the archive.
-        registry: its captures.
-        settings: settings of the parts to use. If a capture has no part with these settings, its last part is used.
-        lost: captures that could not be analyzed in this run: name → reason.
-        write_all: calls `write` for each partition, in any order and in any process, and returns the results. By default, this process
-            writes them one by one.
+        registry: captures of the archive.
+        settings: settings of the parts to use. If a capture has no such part, its last part is used.
+        lost: name → reason, for each capture that could not be analyzed in this run.
+        write_all: calls `write` for each partition, in any order and in any process, and returns the results. If None, this process writes
+            all partitions.
 
     Returns:
         Rows of `schema.CAPTURES`, sorted by name.
@@ -171,7 +173,7 @@ def build(
 
 
 def write(place: Place, wanted: TablePartition) -> tuple[str, list[str]]:
-    """Write the files of one partition of a table. Returns the partition's path without extension, and the names of the files.
+    """Write the files of one partition of a table. Return the partition's path without extension, and the names of its files.
 
     Raises:
         OutputUnwritable: the disk is full, permission is denied, or a part is damaged.
@@ -185,7 +187,7 @@ def _write_in_turn(place: Place, wanted: Sequence[TablePartition]) -> Iterator[t
 
 
 def _stem(table: str, partition: str) -> str:
-    """Return the path of the first file of a table's partition, without extension."""
+    """Return the path of a partition's first file, without extension."""
     return f"tables/{table}/{partition}"
 
 
@@ -196,7 +198,7 @@ def _source(capture: _Capture, paths: Sequence[str]) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class _Capture:
-    """A capture's row in the table `captures`, and the name of its part (empty if it has none)."""
+    """Row of a capture in the table `captures`, and name of its part (empty if it has none)."""
 
     row: dict[str, Any]
     part: str
@@ -270,7 +272,7 @@ def _rows(place: Place, table: Table, sources: Iterable[Source]) -> Iterator[pl.
 
 
 def _with_paths(problems: pl.DataFrame, paths: Sequence[str]) -> pl.DataFrame:
-    """Replace the file indices in the column `path` by paths. Parts contain only the indices."""
+    """Replace the file indices in the column `path`, which come from parts, by paths."""
     return problems.with_columns(path=pl.col("path").replace_strict({str(place): path for place, path in enumerate(paths)}, default=None))
 
 
@@ -291,7 +293,7 @@ def table_types(table: Table) -> dict[str, pl.DataType]:
 def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFrame]) -> list[str]:
     """Write one partition of one table, and return the names of its files.
 
-    A table without rows is written as one empty file, so that readers find its columns.
+    A table without rows becomes one empty file, so that readers find its columns.
     """
     most = FILE_SLICES * parts.slice_rows(ARCHIVE_TABLES[table])
     pending: list[pl.DataFrame] = []
@@ -311,7 +313,7 @@ def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFra
 
 @cache
 def _no_rows(table: str) -> pl.DataFrame:
-    """Return an empty Polars frame with the columns of a stored table. Callers must not change it, because it is cached."""
+    """Return an empty Polars frame with the columns of a stored table. It is cached, so callers must not change it."""
     return pl.DataFrame(schema=table_types(ARCHIVE_TABLES[table]))
 
 
@@ -330,7 +332,7 @@ def _file(place: Place, stem: str, number: int, frame: pl.DataFrame) -> str:
 
 
 def _write_files(place: Place, registry: Registry) -> list[str]:
-    """Write the table `files`, and the problems of unreadable files. Returns the names of the Parquet files."""
+    """Write the table `files`, and the problems of unreadable files. Return the names of the Parquet files."""
     problems = [_problem(None, path, what) for path, what in sorted(registry.unreadable.items())]
     files = _write(place, _FILES, _FILES, [_frame(ARCHIVE_TABLES[_FILES], _file_rows(registry))])
     return files + _write(place, _PROBLEMS, f"month={UNKNOWN_MONTH}/files", problems)

@@ -1,9 +1,9 @@
 """Finds outliers: transfers that are much slower than the other transfers between the same two hosts.
 
-The modified z-score of a value is 0.6745 times its distance from the median, divided by the median absolute deviation. The score is
-computed on logarithms, because half the median is as likely a value as twice the median. A value above 3.5 is an outlier (Iglewicz and
-Hoaglin, How to Detect and Handle Outliers, 1993). Only transfers with lower rates or longer times are reported. Fewer than eight transfers
-in one direction between two hosts are too few to have outliers.
+The modified z-score of a value is 0.6745 times its distance from the median, divided by the median absolute deviation. It is computed on
+logarithms, because a value of half the median is as likely as a value of twice the median. A score above 3.5 shows an outlier (Iglewicz and
+Hoaglin, How to Detect and Handle Outliers, 1993). Only lower rates and longer times are reported. Outliers are not reported among fewer
+than eight transfers between two hosts in one direction.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ _SCALE = 0.6745
 """Median absolute deviation of a normal distribution with standard deviation 1."""
 
 MIN_SPREAD = 0.05
-"""Lower bound of the median absolute deviation of logarithms: about 5%. Without this bound, small differences could be outliers (a
-heuristic)."""
+"""Lower bound of the median absolute deviation of logarithms: about 5%.
+
+Without this bound, small differences could be outliers (a heuristic).
+"""
 
 METRICS = {"rate_bps": ("rate", -1), "rtt_ns": ("round trip", 1), "syn_ns": ("handshake", 1)}
-"""Column of `transfers` → its name, and the sign of a change that makes a transfer slower."""
+"""Name of each column of `transfers` that is compared, and the sign of a change that makes a transfer slower."""
 
 MOST = 500
 

@@ -1,8 +1,6 @@
-"""Computes the contents of an archive's index from the archive's tables. The contents are a plain dictionary.
+"""Computes the contents of an archive's index from the archive's tables. The contents are a dictionary; tables in it are columns.
 
-Each table in it is a dictionary of columns.
-
-The contents depend on the tables alone, so the index of an unchanged archive never changes.
+Nothing else determines the contents, so the index of an unchanged archive does not change.
 """
 
 from __future__ import annotations
@@ -22,16 +20,16 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.index.regressions import Comparison
 
 WORST = 2_000
-"""Maximum number of transfers in the index: those that lost the most time. `archive query` can list all transfers."""
+"""Maximum number of transfers in the index. Those that lost most time are listed. `archive query` can list all transfers."""
 
 PAIRS = 2_000
-"""Maximum number of host pairs in the index: those that lost the most time."""
+"""Maximum number of host pairs in the index. Those that lost most time are listed."""
 
 SPARKED = 300
-"""Number of host pairs, and of servers, that have a sparkline of lost time."""
+"""Number of host pairs, and number of servers, with a sparkline of lost time."""
 
 POOR = "poor"
-"""Captures of this quality are listed, but no sum includes them, because their times are unreliable."""
+"""Captures of this quality are listed. Their times are unreliable, so sums do not include them."""
 
 PROBLEMS = 1_000
 
@@ -53,7 +51,7 @@ WIDTHS_NS = (
     28 * _DAY_NS,
     364 * _DAY_NS,
 )
-"""Possible widths of a time bucket. The smallest width that needs at most `BUCKETS` buckets is used."""
+"""Widths of a time bucket. The smallest width with at most `BUCKETS` buckets is used."""
 
 _DIRECTION = ("capture", "conn", "from_client")
 
@@ -64,7 +62,7 @@ def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None, 
     Args:
         tables: tables of the archive (`query.opened`).
         comparison: comparison with another archive, if requested.
-        with_servers: whether to add the servers, which only the explorer shows.
+        with_servers: whether to add the servers. Only the explorer shows them.
     """
     captures = tables["captures"].sort("first_ts_ns", "path", "capture", nulls_last=True).collect()
     poor = captures.filter(pl.col("quality") == POOR).select("capture")
@@ -141,9 +139,9 @@ def _captures(captures: pl.DataFrame) -> dict[str, list[Any]]:
 
 
 def _causes(tables: Mapping[str, pl.LazyFrame], directions: pl.DataFrame) -> dict[str, list[Any]]:
-    """Return the time of each cause in these directions, without idle time, fixable causes first.
+    """Return the time of each cause in these directions, except idle time. Fixable causes come first.
 
-    A direction without data has no waits and is not counted.
+    A direction without data has no waits, and does not count.
     """
     found = (
         tables["ledger_totals"]

@@ -1,7 +1,8 @@
 """Writes the index of an archive: one HTML page with the contents that `overview` computes.
 
 The page contains its data (compressed with zlib) and a script. The script draws only the table rows and figures that are in view. The
-Content-Security-Policy allows only this script, by its hash, and forbids all network requests. Data is inserted as text, never as markup.
+Content-Security-Policy identifies this script by its hash, allows no other script, and forbids all network requests. Data is inserted as
+text, never as markup.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ _REPORT_STYLE = _HERE.parents[1] / "report" / "static" / "report.css"
 
 
 def write(place: Place, baseline: str | None, *, is_named: bool = True) -> Comparison | None:
-    """Write the index. Returns the comparison with the baseline archive; None without a baseline.
+    """Write the index. Return the comparison with the baseline archive; None without a baseline.
 
-    With `is_named`, the comparison contains the path of the baseline.
+    If `is_named` is True, the comparison contains the path of the baseline.
 
     Raises:
         OutputUnwritable: the disk is full, or permission is denied.
@@ -58,7 +59,7 @@ def write(place: Place, baseline: str | None, *, is_named: bool = True) -> Compa
 
 
 def render(contents: Mapping[str, Any]) -> str:
-    """Return the page as HTML text. Lone surrogates (from file names that are not UTF-8) become backslash escapes."""
+    """Return the page as HTML text. Backslash escapes replace lone surrogates, which come from file names that are not UTF-8."""
     script = _static("index.js")
     data = {**contents, "colours": CAUSE_COLOURS}
     environment = Environment(

@@ -1,9 +1,9 @@
 """Finds regressions: transfers that became slower than those between the same two hosts in a baseline archive.
 
 For each pair of hosts, direction and metric, the Mann-Whitney test compares the old and the new values (normal approximation with ties).
-The reported ratio is the Hodges-Lehmann estimate: the median of all ratios of a new value to an old value. Among many comparisons some
-differ by chance, so the false discovery rate is limited to 5% (Benjamini and Hochberg 1995). Only changes by a factor of at least
-`MIN_RATIO` are reported. A capture that is in both archives counts only for the baseline.
+The reported ratio is the Hodges-Lehmann estimate: the median of all ratios of a new value to an old value. Some of many comparisons differ
+by chance, so the false discovery rate is limited to 5% (Benjamini and Hochberg 1995). Only changes by a factor of at least `MIN_RATIO` are
+reported. A capture that is in both archives counts only for the baseline.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAST = 5
-"""Minimum number of transfers in each archive. With five transfers in each archive, the smallest possible p-value of the exact test is
-0.8%."""
+"""Minimum number of transfers in each archive. With five in each, the smallest possible p-value of the exact test is 0.8%."""
 
 FALSE_ALARMS = 0.05
 
@@ -36,13 +35,15 @@ MIN_RATIO = 1.1
 """Minimum ratio of a reported change (a heuristic)."""
 
 MAX_VALUES = 1_000
-"""Maximum number of values per archive. Larger sets are sampled evenly in order of time. 1000 old and 1000 new values give a million
-ratios."""
+"""Maximum number of values per archive. More values are sampled evenly in order of time.
+
+1000 old and 1000 new values give a million ratios.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one metric of the transfers between two hosts, from the baseline to this archive.
+    """How one metric of the transfers between two hosts has changed from the baseline to this archive.
 
     Attributes:
         client, server, port: the two hosts, and the server's port.
@@ -50,7 +51,7 @@ class Change:
         metric: a key of `outliers.METRICS`.
         before, now: median values.
         n_before, n_now: numbers of values.
-        ratio: factor by which the metric became worse; above 1 is worse.
+        ratio: factor by which the metric changed. Above 1, it became worse.
         p: two-sided p-value.
     """
 
@@ -68,7 +69,7 @@ class Change:
 
     @property
     def severity(self) -> Severity:
-        """The severity of the change. It depends on 1 − 1/ratio, the share of the new time that the change added."""
+        """Severity of the change. It depends on 1 − 1/ratio, which is the share of the new time that the change added."""
         return severity_of(1 - 1 / self.ratio)
 
     @property
@@ -91,8 +92,8 @@ class Comparison:
     Attributes:
         baseline: the baseline archive.
         changes: what became worse, the worst first.
-        compared: number of (host pair, direction, metric) with enough values.
-        too_few: number of (host pair, direction, metric) with values in both archives, but too few values.
+        compared: number of combinations of host pair, direction and metric that have enough values.
+        too_few: number of such combinations with values in both archives, but with too few values.
     """
 
     baseline: str
@@ -186,7 +187,7 @@ def p_value(old: NDArray[np.float64], new: NDArray[np.float64]) -> float:
 
 
 def _listed_changes(found: list[Change]) -> tuple[Change, ...]:
-    """Return the significant changes (Benjamini-Hochberg) by a factor of at least `MIN_RATIO`, the worst first."""
+    """Return the significant changes by a factor of at least `MIN_RATIO`, the worst first (Benjamini-Hochberg)."""
     ordered = sorted(found, key=lambda change: change.p)
     last = max((place for place, change in enumerate(ordered) if change.p <= FALSE_ALARMS * (place + 1) / len(ordered)), default=-1)
     worse = [change for change in ordered[: last + 1] if change.ratio >= MIN_RATIO]

@@ -27,15 +27,16 @@ _KEY = ("capture", "conn", "from_client")
 
 
 def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-    """Return all directions in an archive that carried data or lost time (an unanswered connection attempt loses time without data).
+    """Return all directions in an archive that carried data or lost time. A connection attempt without an answer only loses time.
 
     Args:
         tables: tables of the archive (`query.opened`).
 
     Returns:
         `capture conn from_client client_addr server_addr server_port client_port first_ts_ns active_ns payload_bytes data_segments rate_bps
-        (null below ten data segments) rtt_ns (median) syn_ns (SYN to SYN/ACK, once for each connection) resent_share fixable_ns cause (the
-        largest part of the lost time) cause_ns`, sorted by the first three.
+        rtt_ns syn_ns resent_share fixable_ns cause cause_ns`, sorted by the first three columns. `rate_bps` is null below ten data
+        segments. `rtt_ns` is the median. `syn_ns` is the time from SYN to SYN/ACK, once for each connection. `cause` has the largest part
+        of the lost time.
     """
     connections = tables["connections"]
     sides = [connections.select(_side(side, from_client=from_client)) for side, from_client in SIDES.items()]

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 SETTLED_S = 10.0
-"""If the kernel cannot tell whether a file is being written, the file counts as closed when its metadata has not changed for this long
-(heuristic). A ring has ended when no process has one of its files open for writing, and none of its files was modified for this long. The
-second condition is needed because no file is open between the closing of one file and the opening of the next."""
+"""A file, or a ring, that was not modified for this long is assumed to be closed (heuristic).
+
+For a file, this matters if the kernel cannot tell whether a process writes the file. A ring has ended if no process writes any of its files
+and none was modified for this long. Both are needed, because no file is open between the closing of one file and the opening of the next.
+"""
 
 
 @dataclass(slots=True)
 class Closed:
-    """Decides which files are closed. Stores the metadata of the files, so that the next call notices changes.
+    """Decides which files are closed. It stores the metadata of the files, so that the next call notices changes.
 
     Attributes:
         clock: monotonic time in seconds.
@@ -66,8 +68,8 @@ class Closed:
 def _is_written(path: str) -> bool | None:
     """Return whether a process has a file open for writing; None if the kernel cannot tell.
 
-    The kernel grants a read lease only if no process has the file open for writing (fcntl(2), F_SETLEASE). The kernel grants leases only to
-    the file's owner and to root, and only on local file systems.
+    The kernel grants a read lease only if no process has the file open for writing (fcntl(2), F_SETLEASE). Leases are granted only to root
+    and to the file's owner, and only on local file systems.
     """
     try:
         with Path(path).open("rb") as file:

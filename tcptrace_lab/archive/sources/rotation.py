@@ -3,8 +3,8 @@
 - `dumpcap -b`: `name_00001_20261121063000.pcapng`; since Wireshark 4.2 also `name_20261121063000_00001.pcapng` (`-b nametimenum:1`).
 - `tcpdump -C`: `name.pcap`, `name.pcap1`, `name.pcap2`; with `-W`: `name.pcap0`, … or `name.pcap00`, ….
 
-Files with consecutive numbers form a set. The set ends at a gap in the numbers, or where the numbers start again because the capture was
-restarted. Each file may be compressed. A file with any other name is a separate capture.
+Files with consecutive numbers form a set. The set ends at a gap in the numbers. It also ends where the numbers start again, because then
+the capture was restarted. Each file can be compressed. A file with any other name is a separate capture.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ _RINGS = (
 """dumpcap writes numbers of at least five digits, and times as YYYYMMDDhhmmss."""
 
 _ROTATED = re.compile(r"(?P<base>.*\.(?:pcap|cap|dmp|pcapng))(?P<number>\d*)" + _PACKED)
-"""tcpdump appends its number to the name that it was given. If that name has no suffix, an appended number cannot be distinguished from
-digits at the end of the name itself."""
+"""tcpdump appends a number to the name that the user gave.
+
+If this name has no suffix, the appended number looks like digits at the end of the name.
+"""
 
 
 def joined(paths: Iterable[str]) -> list[tuple[str, ...]]:
-    """Group files into captures: a rotated set is one capture, in the order of rotation; any other file is a capture by itself.
+    """Group files into captures. A rotated set is one capture, in the order of rotation. Any other file is a capture by itself.
 
     Args:
-        paths: distinct paths. Files of one set lie in one folder.
+        paths: distinct paths. The files of a set are in one folder.
 
     Returns:
         One tuple of paths per capture. The captures are in the order of their first appearance in `paths`.
@@ -49,9 +51,9 @@ def joined(paths: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def _placed(path: str, padded: set[tuple[str, str, int]]) -> tuple[tuple[str, ...], tuple[str, int]]:
-    """Return the family of file names that a file belongs to, and the file's position in the family: (time, number).
+    """Return the family of file names to which a file belongs, and its position in the family: (time, number).
 
-    Files with zero-padded numbers (`padded`) form one family per number of digits.
+    Zero-padded numbers (`padded`) form one family per number of digits.
     """
     for index, pattern in enumerate(_RINGS):
         if match := pattern.fullmatch(path):
@@ -63,7 +65,7 @@ def _placed(path: str, padded: set[tuple[str, str, int]]) -> tuple[tuple[str, ..
 
 
 def _runs(family: list[tuple[tuple[str, int], str]]) -> list[tuple[str, ...]]:
-    """Split a sorted family before each file whose number is not the previous number plus one."""
+    """Split a sorted family where a number is not the previous number plus one."""
     runs: list[list[str]] = []
     last: int | None = None
     for (_, number), path in family:

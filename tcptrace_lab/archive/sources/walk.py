@@ -1,4 +1,4 @@
-"""Finds the captures in the files, folders, globs and URLs that the user names. Also lists the files there that are not captures."""
+"""Finds the captures in the files, folders, globs and URLs that the user names. Also lists the other files there."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SUFFIXES = (
     ".fdc",
     ".atc",
 )
-"""Suffixes of capture files, as Wireshark lists them. A compression suffix or tcpdump's file number may follow."""
+"""Suffixes of capture files, as Wireshark lists them. A compression suffix or tcpdump's file number can follow."""
 
 PACKINGS = (".gz", ".zst", ".lz4", ".xz")
 
@@ -42,7 +42,7 @@ _MAGICS = (
     b"\n\r\r\n",  # pcapng
     b"snoop\0\0\0", b"GMBU", b"RTSS", b"iptrace 1.0", b"iptrace 2.0", b"btsnoop\0", b"TRSNIFF data",
 )  # fmt: skip
-"""First bytes that identify a capture whose name has no known suffix (from Wireshark's wiretap)."""
+"""First bytes of captures, from Wireshark's wiretap. They identify a capture whose name has no known suffix."""
 
 _MAGIC_BYTES = 16
 
@@ -53,7 +53,7 @@ class Found:
 
     Attributes:
         captures: the files of each capture, as paths or URLs.
-        others: regular files in the folders whose name and first bytes are not those of a capture.
+        others: regular files in the folders that are not captures, according to name and first bytes.
     """
 
     captures: tuple[tuple[str, ...], ...]
@@ -68,13 +68,13 @@ class Found:
 def walk(sources: Iterable[str], *, apart: bool = False, but: str | None = None) -> Found:
     """Find the captures.
 
-    A file that the user names directly counts as a capture whatever its name. In folders and globs, only regular files are read, and hidden
-    files are skipped. Symbolic links to folders are not followed.
+    A file that the user names counts as a capture, whatever its name. In folders and globs, only regular files are read, hidden files are
+    skipped, and symbolic links to folders are not followed.
 
     Args:
-        sources: files, folders, globs (`**` is recursive) and URLs that fsspec can read; a URL may be a glob or a folder.
+        sources: files, folders, globs (`**` is recursive) and URLs that fsspec can read. A URL can be a glob or a folder.
         apart: treat each file of a rotated set as a separate capture.
-        but: a folder to skip: the archive itself.
+        but: the archive's own folder, which is skipped.
 
     Raises:
         UsageError: no files found, or a source is a pipe or a device.

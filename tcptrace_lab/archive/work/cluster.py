@@ -1,7 +1,7 @@
 """Runs tasks on the workers of a Dask cluster. Workers need this program, and access to the captures and the archive.
 
-If a worker is lost, Dask gives its task to another worker, at most a few times. If all these workers are lost, the run submits the task
-once more. If that attempt also fails, the run reports the capture as lost.
+If a worker is lost, Dask gives its task to another worker, a few times at most. If all these workers are lost, the run submits the task
+once more. If this attempt also fails, the run reports the capture as lost.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ PATIENCE_S = 10
 TRIES = 2
 
 AHEAD = 64
-"""Number of tasks per worker thread that are submitted at a time. A hundred thousand tasks at once would only fill the scheduler's
-memory."""
+"""Number of tasks per worker thread that are submitted at a time. More tasks would only fill the scheduler's memory."""
 
 
 def carry_out(task: Task) -> Result | TcptraceLabError:
-    """Run a task on a cluster worker. An error that must end the run is returned as a value, so that Dask does not retry the task."""
+    """Run a task on a cluster worker. An error that must end the run is returned, not raised, so that Dask does not retry the task."""
     try:
         return task.run()
     except TcptraceLabError as error:
@@ -41,7 +40,7 @@ class Cluster:
 
     Attributes:
         address: address of the scheduler.
-        peak_bytes: always 0: the memory of remote workers is unknown.
+        peak_bytes: always 0, because the memory of remote workers is unknown.
     """
 
     address: str
@@ -61,7 +60,7 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Disconnect; unfinished tasks are abandoned."""
+        """Disconnect. Unfinished tasks are abandoned."""
         self._client.close()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
@@ -95,7 +94,7 @@ class Cluster:
 
     @staticmethod
     def _of(future: Any, task: Task, tried: int) -> Result | None:  # noqa: ANN401  (Dask publishes no types)
-        """Return the result of a task; None if the task must be submitted again."""
+        """Return the result of a task; None if the run must submit the task again."""
         error = future.exception()
         if error is None:
             result: Result | TcptraceLabError = future.result()

@@ -1,15 +1,17 @@
 """A lock that lets only one run at a time write an archive.
 
 In a folder, the lock is `flock` on `state/lock`. The kernel releases this lock when the process that holds it ends, even if the process is
-killed, so the lock is never stale.
+killed. So the lock is never stale.
 
-Behind a URL, there is no atomic operation that all object stores offer. Therefore a run first writes its own lock object under
-`state/locks/`, and then lists the lock objects of other runs. If two runs start at once, at least one of them finds the other's lock
-object. (The store must have consistent listings, as S3 (since 2020), GCS and Azure have.) If each finds the other's object, both withdraw
-and retry after a random delay. The run that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a
-dead run and is ignored (clocks may differ by a minute). If the run that holds the lock was suspended for longer than `STALE_S`, two runs
-can write the archive at the same time. Both runs write the same bytes under the same names, so nothing is lost, except possibly registry
-entries of deleted files. Plain HTTP is not writable, so it cannot store an archive.
+Behind a URL, no atomic operation exists that all object stores offer. So a run writes its own lock object under `state/locks/`, and then
+lists the lock objects of other runs. Of two runs that start at once, at least one finds the lock object of the other. This requires a store
+with consistent listings, as S3 (since 2020), GCS and Azure have. If each run finds the other's object, both withdraw, and retry after a
+random delay.
+
+The run that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a dead run, and is ignored. Clocks
+can differ by a minute. If the run was suspended for longer than `STALE_S`, two runs can write the archive at once. Both write the same
+bytes under the same names, so no result is lost. Only registry entries of deleted files can be lost. Plain HTTP cannot store an archive,
+because it is not writable.
 """
 
 from __future__ import annotations
@@ -42,13 +44,13 @@ RENEW_S = 20.0
 """Interval at which the holder of a lock behind a URL renews its object."""
 
 STALE_S = 90.0
-"""Age at which a lock object counts as stale: its holder missed four renewals."""
+"""Age from which a lock object counts as stale: its holder has missed four renewals."""
 
 LOOKS, LOOK_S = 20, 0.05
-"""A run that finds the folder locked reads the description of the lock's holder. It tries at most `LOOKS` times, every `LOOK_S` seconds."""
+"""A run that finds the folder locked reads who holds the lock. It tries up to `LOOKS` times, every `LOOK_S` seconds."""
 
 ATTEMPTS = 5
-"""Maximum number of attempts to get the lock if other runs request it at the same time."""
+"""Maximum number of attempts to get the lock while other runs also request it."""
 
 PAUSE_S = 2.0
 """Maximum of the random delay between attempts."""
@@ -96,7 +98,7 @@ def _in_folder(place: Place) -> Iterator[None]:
 
 
 def _read_holder(path: Path) -> str:
-    """Return the description that the lock's holder writes just after locking; empty if it does not appear in time."""
+    """Return the description that the holder of the lock writes just after locking; empty if none appears in time."""
     for _ in range(LOOKS):
         text = path.read_text(encoding="utf-8", errors="replace")
         if text:
@@ -141,7 +143,7 @@ def _behind_url(place: Place) -> Iterator[None]:
 
 
 def _met(place: Place, own: str) -> str | None:
-    """Return the lock object of the run that holds the lock, or else of another run that requests it. Stale objects are removed."""
+    """Return the lock object of the run that holds the lock, or of another run that requests it. Remove stale objects."""
     met = None
     for name in place.names(ANNOUNCED):
         content = place.read(name) if name != own else None

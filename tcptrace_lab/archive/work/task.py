@@ -1,8 +1,8 @@
-"""The tasks of local and remote workers: hash a file; analyze a capture and write its report and its part; write a partition of a table.
+"""The tasks of local and remote workers: hash a file, analyze a capture, or write a partition of a table.
 
-An error caused by the capture (the file is not a capture) is stored as a part and not retried. After an error caused by the machine (an
-unreachable file, a missing tool), nothing is stored, and the next run retries the capture. If the archive is not writable, OutputUnwritable
-ends the run.
+A capture can cause an error, for example because the file is not a capture. Such an error is stored as a part, and there is no retry. The
+machine can also cause an error, such as an unreachable file or a missing tool. Then nothing is stored, and the next run tries the capture
+again. If the archive is not writable, OutputUnwritable ends the run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.connections.anonymizer import Anonymizer
 
 PASSING = ("No such file", "Permission denied", "Input/output error", "Stale", "Too many open files")
-"""Messages of the operating system that mean a fault of the machine, not of the capture."""
+"""Parts of error messages of the operating system that show a fault of the machine, not of the capture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Hash:
     path: str
 
     def lost(self, reason: str) -> Hashed:
-        """The result if the worker was lost."""
+        """Return the result for a lost worker."""
         return Hashed(self.path, reason=reason)
 
     def run(self) -> Hashed:
@@ -51,7 +51,7 @@ class Hash:
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """The result of `Hash`. `looks` is the file's metadata; None if the metadata is unknown, or changed during hashing."""
+    """The result of `Hash`. `looks` is the file's metadata; None if it is unknown, or if it changed while the file was hashed."""
 
     path: str
     sha256: str = ""
@@ -75,7 +75,7 @@ class Analyze:
         digests: SHA-256 of each file.
         looks: metadata of each file when it was hashed (`fingerprint.looks`); empty if unknown.
         size_bytes: total size of the files.
-        settings: `fingerprint.settings` of the run; a worker with another version of the program refuses the task.
+        settings: `fingerprint.settings` of the run. A worker with another version of the program refuses the task.
         root: the archive.
         reports: whether to write a report.
         anonymizer: replaces addresses and the names of files; None: they are kept.
@@ -141,7 +141,7 @@ class WriteTable:
         return Written(*tables.write(storage.at(self.root), self.wanted))
 
     def lost(self, reason: str) -> Written:
-        """The result if the worker was lost."""
+        """Return the result for a lost worker."""
         return Written(f"{self.wanted.table}/{self.wanted.partition}", [], reason)
 
 
@@ -161,7 +161,7 @@ Result = Hashed | Done | Written
 
 @contextlib.contextmanager
 def _here(paths: tuple[str, ...]) -> Iterator[list[str]]:
-    """Return local paths of the files. A file behind a URL is downloaded; this copy is deleted when the block ends."""
+    """Return local paths of the files. A file behind a URL is downloaded, and the copy is deleted when the block ends."""
     with contextlib.ExitStack() as stack:
         folder: Path | None = None
         found = []
@@ -177,7 +177,11 @@ def _here(paths: tuple[str, ...]) -> Iterator[list[str]]:
 
 
 def _analyzed(task: Analyze, paths: list[str], target: storage.Place) -> tuple[str, str]:
-    """Analyze a capture and write its report and part. Returns its state and the reason. Raises FileNotFoundError if a file has changed."""
+    """Analyze a capture, and write its report and part. Return its state and the reason.
+
+    Raises:
+        FileNotFoundError: a file has changed.
+    """
     from tcptrace_lab import verdict  # noqa: PLC0415
     from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415  (Polars, which a process that submits tasks does not need)
     from tcptrace_lab.archive.dataset import rows  # noqa: PLC0415
@@ -198,7 +202,7 @@ def _analyzed(task: Analyze, paths: list[str], target: storage.Place) -> tuple[s
 
 
 def _is_still(path: str, source: str, digest: str, looks: tuple[int | str, ...]) -> bool:
-    """Return whether a file still has the contents that were hashed. The file is hashed again only if its metadata has changed."""
+    """Return whether a file still has the contents that were hashed. It is hashed again only if its metadata has changed."""
     now = None if path != source else fingerprint.looks(path)
     return (now is not None and tuple(now) == looks) or fingerprint.contents(path)[0] == digest
 

@@ -1,8 +1,9 @@
-"""Runs tasks in local worker processes. Each worker runs a limited number of tasks and may use a limited amount of memory.
+"""Runs tasks in local worker processes. Each worker has a limited number of tasks, and limited memory.
 
-Processes are spawned, not forked: Polars and the engine use threads, which do not survive a fork. If a worker dies, its task is tried once
-more after all others, and the other workers continue. A worker that exceeds its memory limit is killed, and its task is not retried. If the
-run itself is killed, the kernel kills its workers (PR_SET_PDEATHSIG); only files in the archive's folder `tmp` can remain.
+Processes are spawned, not forked, because Polars and the engine use threads, which do not survive a fork. If a worker dies, its task is
+tried once more after all other tasks, and the other workers continue. A worker that exceeds its memory limit is killed, and its task is not
+tried again. If the run itself is killed, the kernel kills its workers (PR_SET_PDEATHSIG). Only files in the archive's folder `tmp` can
+remain.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.work.task import Result, Task
 
 TASKS_PER_WORKER = 500
-"""Number of tasks after which a worker is replaced. Libraries keep some memory after each task. A new worker costs 1.5 s of CPU time."""
+"""A worker is replaced after this many tasks, because libraries keep some memory after each task. A new worker costs 1.5 s of CPU time."""
 
 MEMORY_BYTES = 2_000_000_000
-"""Resident memory above which a worker is killed. The analysis of a capture of any size needs at most 1.5 GB."""
+"""A worker is killed if its resident memory exceeds this size. The analysis of a capture of any size needs at most 1.5 GB."""
 
 LOOK_S = 0.2
 """Interval between checks of the workers' memory."""
@@ -105,7 +106,7 @@ class Pool:
                     tries[task] = tries.get(task, 0) + 1
                     reason = self._end(worker)
                     if tries[task] < _TRIES and not worker.too_large:
-                        waiting.append(task)  # retry last: perhaps all workers together used too much memory
+                        waiting.append(task)  # retry last, because possibly all workers together used too much memory
                         continue
                     result = task.lost(reason)
                 yield result
@@ -132,7 +133,7 @@ class Pool:
         return worker
 
     def _received(self, worker: _Worker) -> Result | None:
-        """Return the result that a worker sent; None if the worker died. If the worker sent an error, raises that error."""
+        """Return the result that a worker sent; None if the worker died. An error that the worker sent is raised."""
         try:
             result: Result | BaseException = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
@@ -174,7 +175,7 @@ class Pool:
 
 
 def _resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process in bytes; 0 if unknown (the process has ended, or there is no /proc)."""
+    """Return the resident memory of a process in bytes; 0 if the process has ended, or the system has no /proc."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):
@@ -217,7 +218,7 @@ def _plain(error: TcptraceLabError) -> TcptraceLabError:
 
 
 def _end_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent dies (Linux; elsewhere a worker ends after its task)."""
+    """Ask the kernel to kill this process when its parent dies. This works on Linux. Elsewhere, a worker ends after its task."""
     import ctypes  # noqa: PLC0415
 
     with contextlib.suppress(AttributeError, OSError):

@@ -1,6 +1,6 @@
-"""Rules for all tests: which tests are not run on this machine, and how that is reported.
+"""Rules for all tests: which tests do not run on this machine, and how the end of the output reports this.
 
-In CI, every test must run: a skipped test proves nothing.
+In CI, every test must run, because a skipped test proves nothing.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ Four slow files are not in this list, because changed words or verdicts often br
 `ledger/test_ledger.py`, `report/test_plotted_values.py`).
 """
 
-settings.register_profile("without-deadline", deadline=None)  # on a busy machine, a single Hypothesis example may take any time
+settings.register_profile("without-deadline", deadline=None)  # on a busy machine, a Hypothesis example can take any time
 settings.load_profile("without-deadline")
 
 
 def _refuse_skip(report: Report) -> Report:
-    """In CI, turn a skipped test into a failed one, and keep the reason."""
+    """Turn a skipped test into a failed one if this is CI. Keep the reason."""
     if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         report.outcome = "failed"
@@ -100,18 +100,18 @@ def _refuse_skip(report: Report) -> Report:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI, a skipped test fails."""
+    """Let a skipped test fail in CI."""
     return _refuse_skip((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """In CI, a skipped module fails, too."""
+    """Let a skipped module fail in CI."""
     return _refuse_skip((yield))
 
 
 def pytest_configure() -> None:
-    """Check that the test files in `SLOW` and the folder in `CAPTURES` exist."""
+    """Check that the test files in `SLOW` exist, and that the folder in the environment variable `CAPTURES` exists."""
     if missing := [name for name in SLOW if not (TESTS / name).is_file()]:
         raise pytest.UsageError(f"conftest.SLOW: not there: {', '.join(missing)}")
     if os.environ.get("CAPTURES") and needs.why_no_captures():
@@ -122,7 +122,7 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Add the markers that `-m` selects.
 
-    Skip tests whose captures are missing, and live tests on machines that cannot run them.
+    Skip tests whose captures are missing. Skip live tests on machines that cannot run them.
     """
     absent = {
         "shared_captures": ("tests of the shared captures", needs.why_no_captures()),
@@ -140,7 +140,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
-    """Print at the end how many tests were not run, and why."""
+    """Print at the end how many tests were not run and why."""
     yield
     reports = terminalreporter.stats.get("skipped", [])
     for reason, count in sorted(Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports).items()):
@@ -149,5 +149,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
 
 @pytest.fixture(scope="session")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, AtmForm], atm_captures.Conversion]:
-    """Return a function that converts a capture (by name) to a form of TCP over ATM. Each conversion is done once."""
+    """Return a function that converts the capture with a given name to a form of TCP over ATM.
+
+    The function makes each conversion only once.
+    """
     return atm_captures.converter(tmp_path_factory.mktemp("atm"))

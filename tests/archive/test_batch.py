@@ -1,4 +1,4 @@
-"""The tables of an archive depend only on its captures. A run that fails, is repeated or is killed does not change the tables."""
+"""The tables of an archive depend only on its captures. They are equal after a run that fails, is repeated or is killed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def is_gone(group: int) -> bool:
 
 @pytest.fixture(scope="module")
 def twelve(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with twelve captures, a copy of one of them, a truncated copy of another, a file that is not a capture, and a note."""
+    """A folder with captures and other files.
+
+    It has twelve captures, a copy of one of them, a truncated copy of another, a file that is not a capture, and a note.
+    """
     folder = archives.folder_of(tmp_path_factory.mktemp("captures") / "in", 12)
     shutil.copy(folder / "c03.pcap", folder / "same.pcap")
     whole = (folder / "c05.pcap").read_bytes()
@@ -211,7 +214,7 @@ def test_the_lock_of_a_killed_run_holds_nobody(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_is_killed_costs_one_capture_and_not_the_run(twelve: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # With the default interval between memory checks, the worker would finish a small capture before the first check.
+    # The default interval between memory checks is longer than the time that a worker needs for a small capture.
     monkeypatch.setattr(workers, "LOOK_S", 0.001)
     reported = batch(sorted(twelve.iterdir())[:3], tmp_path / "out", means=Means(jobs=1, memory_bytes=10_000_000), reports=False)
     assert reported.unreadable or set(reported.captures["state"]) == {"lost"}
@@ -296,7 +299,7 @@ def test_the_command_says_what_failed_and_exits_with_4(twelve: Path, undisturbed
 
 
 def test_the_command_ends_with_the_captures_that_lost_most(twelve: Path, undisturbed: Path) -> None:
-    """The output ends with a list of captures, the one with the most fixable time first."""
+    """The output ends with a list of captures. The capture with the most fixable time comes first."""
     done = new_process("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1")
     lost = sorted(column(undisturbed, "captures", "path", "fixable_ns"), key=lambda row: (-(row[1] or 0), row[0]))
     worst = [Path(path).name for path, ns in lost if ns][:5]

@@ -1,6 +1,6 @@
 """A Dask cluster and a single process write equal archives, even if a worker of the cluster is killed.
 
-The cluster writes to an S3 store, and the single process to a folder.
+The cluster writes to an S3 store, and the single process writes to a folder.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def store() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def scheduler(store: str) -> Iterator[str]:  # noqa: ARG001  (the workers inherit the address of the store)
-    """The address of a Dask scheduler with two workers; each worker is a process with one thread."""
+    """The address of a Dask scheduler with two workers. Each worker is a process with one thread."""
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
         yield cluster.scheduler_address
 
@@ -79,7 +79,7 @@ def local(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class KillsOne:
-    """Kills one worker process of the cluster when `after` captures are done."""
+    """Kills one worker process of the cluster as soon as `after` captures are done."""
 
     def __init__(self, scheduler: str, after: int) -> None:
         self._scheduler = scheduler
@@ -93,7 +93,7 @@ class KillsOne:
         """Do nothing."""
 
     def done(self, result: Result) -> None:
-        """Kill a worker process when `after` captures are done."""
+        """Count a capture that is done. Kill a worker process when the count reaches `after`."""
         self._left -= isinstance(result, Done)
         if not self._left and not self.killed:
             with Client(self._scheduler, set_as_default=False) as client:

@@ -1,6 +1,7 @@
 """Only one run at a time writes to an archive at a URL.
 
-A run first announces itself, then looks for the announcements of other runs. If two runs start together, at least one of them withdraws.
+A run first announces itself, and then it looks for the announcements of other runs. If two runs start together, at least one of them
+withdraws.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ if TYPE_CHECKING:
 
 
 class Meeting(Remote):
-    """An archive at a URL that calls `meanwhile` after a run announces itself and before it looks for other runs."""
+    """An archive at a URL.
+
+    It calls `meanwhile` once: after a run has announced itself, and before the run looks for other runs.
+    """
 
     def __init__(self, root: str, meanwhile: Callable[[], None]) -> None:
         super().__init__(root)
         self._meanwhile = [meanwhile]
 
     def names(self, folder: str) -> dict[str, int]:
-        """Call `meanwhile`, then list the folder."""
+        """Call `meanwhile` the first time, then list the folder."""
         if self._meanwhile:
             self._meanwhile.pop()()
         return super().names(folder)
@@ -61,9 +65,9 @@ def test_a_second_run_behind_a_url_is_refused_with_the_holder_named(root: str) -
 
 
 def test_a_run_that_comes_while_another_looks_withdraws_until_that_has_decided(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first run announces itself.
+    """A second run sees the announcement of the first run and withdraws. This happens before the first run looks for other runs.
 
-    A second run sees this announcement and withdraws, before the first run looks for other runs. The first run gets the lock.
+    So the first run gets the lock.
     """
     monkeypatch.setattr(lock, "ATTEMPTS", 1)
     refused = []
@@ -83,7 +87,7 @@ def test_a_run_that_comes_while_another_looks_withdraws_until_that_has_decided(r
 def test_two_that_see_each_other_both_withdraw_and_the_next_attempt_decides(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run finds the announcement of a second run and withdraws.
 
-    It gets the lock when the second announcement has been removed.
+    When the second announcement has been removed, the first run gets the lock.
     """
     asking = json.dumps({"host": "h", "process": 1, "since": "now", "renewed": time.time(), "holds": False}).encode()
     at_door = f"{lock.ANNOUNCED}/other"
@@ -126,7 +130,7 @@ def test_however_many_start_at_once_no_two_are_in(root: str, monkeypatch: pytest
 
 
 def test_a_run_that_was_killed_holds_nobody_for_long(root: str) -> None:
-    """A lock that was last renewed 90 seconds ago counts as abandoned."""
+    """A lock counts as abandoned if it was last renewed 90 seconds ago."""
     reported = {"host": "h", "process": 7, "since": "then", "renewed": time.time() - lock.STALE_S, "holds": True}
     Remote(root).write(f"{lock.ANNOUNCED}/dead", json.dumps(reported).encode())
     with lock.hold_lock(Remote(root)):
@@ -153,7 +157,7 @@ def test_what_holds_the_lock_renews_it(root: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_holder_of_a_folder_is_named_also_when_it_says_so_a_moment_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run has locked a folder, but the lock file is still empty. The run writes the file while a second run checks for locks."""
+    """A run has locked a folder, but its lock file is still empty. It writes the file while a second run checks for locks."""
     place = Folder(str(tmp_path))
     with lock.hold_lock(place):
         file = tmp_path / lock.LOCK

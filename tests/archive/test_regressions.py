@@ -1,4 +1,4 @@
-"""Regressions and outliers of an archive are found by ranks and medians, and are reported with the underlying numbers."""
+"""Ranks and medians show the regressions and outliers of an archive. They are reported with the numbers behind them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SYN_NS = 10_000_000
 def handshakes(folder: Path, times_ms: list[float], first: int) -> Path:
     """Write one capture for each handshake time, and return the folder.
 
-    The captures are numbered from `first`. All have the same client.
+    The captures are numbered from `first`, and all have one client address.
     """
     folder.mkdir(exist_ok=True)
     for place, time_ms in enumerate(times_ms):
@@ -35,8 +35,8 @@ def handshakes(folder: Path, times_ms: list[float], first: int) -> Path:
 
 
 def test_p_of_the_rank_test_is_that_of_the_published_example() -> None:
-    # Mann and Whitney's textbook example: tortoises and hares finish in the order T H H H H H T T T T T H. The statistic U of the tortoises
-    # is 25 (its maximum is 6 × 6 = 36).
+    # This is Mann and Whitney's textbook example. Tortoises and hares finish in the order T H H H H H T T T T T H. The statistic U of the
+    # tortoises is 25, and its maximum is 6 × 6 = 36.
     hares, tortoises = np.array([2.0, 3, 4, 5, 6, 12]), np.array([1.0, 7, 8, 9, 10, 11])
     u, mean, deviation = 25, 18, math.sqrt(6 * 6 * 13 / 12)
     assert p_value(hares, tortoises) == pytest.approx(math.erfc((u - mean - 0.5) / deviation / math.sqrt(2)))
@@ -44,8 +44,8 @@ def test_p_of_the_rank_test_is_that_of_the_published_example() -> None:
 
 
 def test_ties_narrow_the_spread_of_the_rank_sum() -> None:
-    # By hand: the ranks are 1.5 1.5 4 4 4 6. The ranks of the new values add up to 4 + 4 + 6 = 14, so U = 14 − 6 = 8 (6 is the smallest
-    # possible sum). The mean of U is 4.5, and the term for ties is (2³−2) + (3³−3) = 30.
+    # Calculated by hand, the ranks are 1.5 1.5 4 4 4 6. The ranks of the new values add up to 4 + 4 + 6 = 14. The smallest possible sum is
+    # 6, so U = 14 − 6 = 8. The mean of U is 4.5, and the term for ties is (2³−2) + (3³−3) = 30.
     old, new = np.array([1.0, 1, 2]), np.array([2.0, 2, 3])
     deviation = math.sqrt(9 / 12 * (7 - 30 / 30))
     assert p_value(old, new) == pytest.approx(math.erfc((8 - 4.5 - 0.5) / deviation / math.sqrt(2)))
@@ -53,7 +53,7 @@ def test_ties_narrow_the_spread_of_the_rank_sum() -> None:
 
 @pytest.fixture(scope="module")
 def before_and_after(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two archives: six handshakes of about 10 ms, and six of about 25 ms."""
+    """Two archives: one of six handshakes of about 10 ms, and one of six handshakes of about 25 ms."""
     folder = tmp_path_factory.mktemp("slower")
     archives.made(handshakes(folder / "a", [10, 10.2, 10.4, 9.9, 10.1, 10.3], 0), folder / "before")
     archives.made(handshakes(folder / "b", [25, 25.5, 26, 24.7, 25.2, 25.7], 100), folder / "after")
@@ -106,6 +106,6 @@ def test_one_transfer_unlike_its_fellows_is_an_outlier_and_few_have_none(tmp_pat
     odd = outliers(ways).filter(pl.col("metric") == "syn_ns")
     assert set(odd["value"]) == {30_000_000.0}
     assert odd["n"].to_list() == [9] * odd.height
-    # By hand: the spread has its minimum of 5 % (MIN_SPREAD), so z = 0.6745 · ln(30 / 10) / 0.05.
+    # The spread has its minimum of 5 % (MIN_SPREAD), so z = 0.6745 · ln(30 / 10) / 0.05.
     assert odd["z"][0] == pytest.approx(0.6745 * math.log(30 / 10) / 0.05)
     assert outliers(ways.head(7)).is_empty()

@@ -153,7 +153,7 @@ def test_gc_missing_forgets_captures_whose_files_are_gone(tmp_path: Path) -> Non
 
 
 def test_captures_of_poor_quality_and_silent_directions_are_in_no_sum(tmp_path: Path) -> None:
-    """Two uploads: one takes 60 ms, and the timestamps of the other jump by 25 days.
+    """The capture has two uploads. One takes 60 ms, and in the other one, timestamps jump by 25 days.
 
     The server sends no data in either upload. The sums leave out the second upload and the server's direction.
     """

@@ -1,4 +1,4 @@
-"""The files of a folder are grouped into captures: the files of one ring buffer are one capture."""
+"""The files of a folder are grouped into captures. All files of one ring buffer become one capture."""
 
 from __future__ import annotations
 

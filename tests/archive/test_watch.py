@@ -1,6 +1,6 @@
-"""`batch --watch` adds each file of a ring buffer once, when the file is closed.
+"""`batch --watch` adds each file of a ring buffer once, as soon as the file is closed.
 
-The results stay in the archive after the ring deletes the file.
+The results stay in the archive after the ring buffer deletes the file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def test_where_nothing_reports_it_a_file_is_closed_when_it_stays_as_it_is(tmp_pa
 def never_ended() -> Closed:
     """Return a rule that never considers the ring buffer ended.
 
-    On a slow machine, the default rule could consider the ring buffer ended before the test ends it.
+    On a slow machine, the default rule would consider it ended too early.
     """
     return Closed(now=lambda: 0.0)
 

@@ -1,4 +1,7 @@
-"""The synthetic captures of the benchmarks are valid TCP. tshark checks every segment of a small version of each capture."""
+"""The synthetic captures of the benchmarks are valid TCP.
+
+tshark checks every segment of a small version of each capture.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The benchmark measures whole processes, checks that each process reads every packet, and compares the measurements with their limits."""
+"""The benchmark measures whole processes and compares the measurements with their limits.
+
+It checks that each process reads every packet.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Download axe-core, the library that the accessibility tests run in each page, from the npm registry: `python tests/browser/fetch_axe.py`.
+"""Download axe-core from the npm registry: `python tests/browser/fetch_axe.py`.
 
-Only the tests use axe-core (Mozilla Public Licence 2.0); the package does not contain it. The downloaded file must have the hash that the
-registry publishes.
+The accessibility tests run this library in each page. It is licensed under the Mozilla Public Licence 2.0, and the package does not contain
+it. The downloaded file must have the hash that the registry publishes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The report is accessible with a screen reader, with a keyboard and without colour vision, in the light and the dark theme."""
+"""The report is accessible with a screen reader, with a keyboard and without colour vision, in the light and in the dark theme."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytest_plugins = ("tests.support.pages.axe", "tests.support.pages.visits")
 def pages() -> dict[str, str]:
     """The reports of three captures.
 
-    The first has findings, the second has data in both directions, and the third has several connections.
+    The first capture has findings, the second has data in both directions, and the third has several connections.
     """
     names = ("ethernet-nagle-on", "ethernet-two-way", "ethernet-short-connections")
     return {name: report.render(report.data(analyze(CAPTURES / f"{name}.pcapng"))) for name in names}
@@ -40,7 +40,10 @@ def test_nothing_serious_is_in_the_way_of_any_reader(visit: Open, serious: Serio
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page that compares three captures. One capture has services that the others lack, so the page has several notes and figures."""
+    """The page that compares three captures.
+
+    One capture has services that the others lack, so the page has several notes and figures.
+    """
     path = tmp_path_factory.mktemp("compared") / "page.html"
     names = ("ethernet-loss", "ethernet-bottleneck", "ethernet-short-connections")
     write_page(compare(*(CAPTURES / f"{name}.pcapng" for name in names)), str(path))
@@ -57,7 +60,7 @@ def test_a_comparison_is_in_nobodys_way_either_at_any_width(visit: Open, serious
 
 
 def test_all_that_can_be_done_can_be_done_from_the_keyboard(visit: Open, pages: dict[str, str]) -> None:
-    """The Tab key reaches the skip link first, then the sections.
+    """The Tab key reaches the skip link first and then every control.
 
     The skip link leads to the verdict. Each control shows when it has the focus.
     """

@@ -1,4 +1,7 @@
-"""The index page of an archive in a browser: opened from a file, offline, with ten thousand captures and with hostile names."""
+"""The index page of an archive works in a browser.
+
+The page is opened from a file, offline, with ten thousand captures and with hostile names.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ MADE = "[...document.querySelectorAll('main > section')].every((section) => sect
 
 
 def opened(visit: Open, html: str, **options: Any) -> Visit:
-    """Open the page and scroll through all its sections, so that each section is rendered."""
+    """Open the page and scroll through all its sections, so that the browser renders each section."""
     shown = visit(html, **options)
     shown.until("document.documentElement.dataset.ready")
     for section in shown.page.locator("main > section").all():
@@ -50,7 +53,10 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made_up(count: int, name: str) -> dict[str, pl.LazyFrame]:
-    """Return the tables of an archive with `count` captures. Each capture has one connection whose handshake took 40 ms too long."""
+    """Return the tables of an archive with `count` captures.
+
+    Each capture has one connection, whose handshake takes 40 ms too long.
+    """
     at = pl.int_range(count, eager=True)
     known: dict[str, dict[str, Any]] = {
         "captures": {

@@ -1,4 +1,4 @@
-"""Every kind of page that the program writes is accessible: at any width, in the light and the dark theme, offline."""
+"""Every kind of page that the program writes is accessible. The tests open the pages offline, at any width and in both themes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pair(_folder: Path) -> str:
 
 
 def long_addresses(folder: Path) -> str:
-    """Write the report of a connection whose addresses are wider than a phone's screen."""
+    """Return the report of a connection whose addresses are wider than the screen of a phone."""
     text = """
     host C [2001:db8:1111:2222:3333:4444:5555:6666]:50001
     host S [2001:db8:7777:8888:9999:aaaa:bbbb:cccc]:50602

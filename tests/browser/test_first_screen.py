@@ -1,4 +1,4 @@
-"""The first screen of the report: the verdict, the capture quality, the time by cause, the remedy, and the table of connections."""
+"""The first screen of the report shows the verdict, the capture quality, the time by cause, the remedy, and the table of connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytest_plugins = ("tests.support.pages.visits",)
 
 
 KNOWN = {
-    # The values are: words of the verdict, cause with the largest part of the bar, and title of the first finding.
+    # Each value has three texts: words of the verdict, the cause with the largest part of the bar, and the title of the first finding.
     "ethernet-nagle-on": ("TCP_NODELAY on 192.0.2.1", "nagle-delayed-ack", "Nagle's algorithm and delayed ACKs cost"),
     "ethernet-small-receive-window": ("a larger receive buffer on 192.0.2.2", "receiver-window", "The receive window ("),
     "ethernet-small-send-buffer": ("a larger send buffer on 192.0.2.1", "send-buffer", "The send buffer (about"),
@@ -132,9 +132,9 @@ def test_a_script_in_a_host_a_comment_or_a_file_name_does_not_run(visit: Open, t
 
 @pytest.mark.parametrize("name", ["ethernet-loss.pcapng", "ethernet-nagle-on.pcapng"])
 def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: str) -> None:
-    """Each cause has the same share of the width in the strip and in the time bar.
+    """Each cause has one share of the width, in the strip and in the time bar.
 
-    The widths in the strip are from Plotly's data, those in the bar from the browser's layout.
+    The widths in the strip come from Plotly's data, and those in the bar come from the browser's layout.
     """
     opened = visit(report.render(report.data(analyze(CAPTURES / name))))
     opened.draw_all()
@@ -153,7 +153,7 @@ def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: st
 def test_all_figures_have_the_ledger_along_their_foot_and_one_time_axis(visit: Open) -> None:
     """The capture has eleven waits for delayed ACKs.
 
-    The figures of one direction and of both directions show these waits at equal times.
+    All figures show these waits at equal times, whether they show one direction or both.
     """
     opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))
     opened.draw_all()
@@ -189,7 +189,7 @@ def test_printing_draws_all_figures_in_ink_on_paper_and_leaves_the_page_as_it_wa
 
 
 def test_the_browsers_own_command_prints_filled_tables_and_says_which_figures_are_not_drawn(visit: Open) -> None:
-    """The browser's own print command cannot draw figures. An empty figure tells the user to press the Print button."""
+    """The print command of the browser cannot draw figures. An empty figure tells the user to press the Print button instead."""
     opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))
     rows = "[...document.querySelectorAll('.statistics tbody tr')]"
     opened.until(f"{rows}.length")

@@ -1,4 +1,4 @@
-"""The report in a browser: opened from a file, offline, with the mouse and with the keyboard."""
+"""The report works in a browser, with the mouse and with the keyboard. The page is opened from a file, offline."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_hostile_strings_are_shown_as_text(visit: Open) -> None:
 
 
 def test_policy_stops_a_script_that_is_not_ours(visit: Open) -> None:
-    """Even if a page had unescaped text, the browser would not run embedded scripts or fetch images."""
+    """The page contains a script and an image that are not escaped. The browser must neither run the script nor fetch the image."""
     opened = visit(
         page_of(two_way()).replace("</main>", "<script>document.title = 'owned'</script><img src='http://192.0.2.1/x.png'></main>")
     )
@@ -138,7 +138,7 @@ def test_zooming_one_figure_zooms_all_of_its_connection(visit: Open) -> None:
 
 
 def test_height_follows_what_is_left_in_sight(visit: Open) -> None:
-    """In the first 30 ms, no data is sent. If a figure is zoomed to the first 30 ms, the sequence axis shrinks to the handshake."""
+    """In the first 25 ms, no data are sent. If the figure is zoomed to this time, the sequence axis shrinks to the handshake."""
     opened = visit(page_of(two_way()))
     opened.draw_all()
     tall = opened.axis("yaxis", "client")[0]
@@ -163,7 +163,7 @@ def test_time_can_be_zoomed_with_the_keyboard(visit: Open) -> None:
 
 
 def test_the_table_of_all_statistics_is_filled_when_it_is_opened(visit: Open) -> None:
-    """The table shows the connection's statistics with their meanings. Text from the capture is escaped."""
+    """The table explains each statistic of the connection. Text from the capture is escaped."""
     made = two_way()
     opened = visit(page_of(made))
     table = opened.page.locator("#connection-0 details.statistics")
@@ -225,7 +225,7 @@ def test_table_is_sorted_by_keyboard_and_announces_it(visit: Open) -> None:
 
 
 def stalled() -> Analysis:
-    """Return the analysis of a capture with eleven stalls of 44 ms, caused by Nagle's algorithm and delayed ACKs."""
+    """Return the analysis of a capture with eleven stalls of 44 ms. Nagle's algorithm and delayed ACKs cause the stalls."""
     return analyze(NAGLE)
 
 
@@ -249,7 +249,7 @@ def test_a_finding_shows_its_place_when_the_keyboard_asks(visit: Open) -> None:
 def test_a_stall_in_the_list_jumps_to_its_place(visit: Open) -> None:
     """The stall lasts 44 ms, from 42 to 86 ms (frames 15 to 17).
 
-    The figure also shows twice this time, 88 ms, before and after the stall.
+    The figure also shows 88 ms before the stall and 88 ms after it.
     """
     opened = visit(page_of(stalled()), viewport={"width": 1200, "height": 700})
     opened.page.locator(".stalls > summary").focus()
@@ -351,7 +351,7 @@ def test_a_click_in_the_waterfall_opens_the_connection(visit: Open) -> None:
 
 
 def test_the_address_keeps_finding_connection_and_zoom(visit: Open) -> None:
-    """A link copied from one page opens the same finding, direction and time range in another page."""
+    """A link is copied from one page. It opens the same finding, direction and time range in another page."""
     html = page_of(stalled())
     opened = visit(html)
     opened.page.locator("#finding-2 > summary").click()

@@ -1,4 +1,7 @@
-"""The explorer of an archive: causes over time, the list of captures, SQL queries, and links to the explorers of captures."""
+"""The explorer of an archive shows causes over time and the list of captures.
+
+It also runs SQL queries, and it has links to the explorers of captures.
+"""
 
 from __future__ import annotations
 

@@ -58,9 +58,9 @@ DRAWN = "document.querySelector('#figures').ariaBusy === 'false' && document.que
 
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A capture with a fast connection every millisecond.
+    """A capture in which a fast connection starts every millisecond.
 
-    The connection in the middle is that of `ethernet-nagle-on`, with eleven stalls of 44 ms.
+    The connection in the middle is slow. It is that of `ethernet-nagle-on`, with eleven stalls of 44 ms.
     """
     flags = np.array([crowds.SYN, crowds.SYN_ACK, crowds.ACK, crowds.FIN_ACK, crowds.FIN_ACK, crowds.ACK])
     mine = np.array([True, False, True, True, False, True])
@@ -99,7 +99,7 @@ def nagle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def rows(opened: Visit) -> list[str]:
-    """Return the text of the first column of each row that the browser has rendered."""
+    """Return the text of the first column, from each row that the browser has rendered."""
     return opened.page.locator("#list tbody tr[aria-rowindex] td:first-child").all_inner_texts()
 
 
@@ -200,7 +200,7 @@ def test_bars_reach_from_the_first_segment_to_the_last_in_the_colour_of_the_caus
 ) -> None:
     """The expected times are tshark's.
 
-    The expected cause is the one with the most time in the JSON result, for the direction with more data.
+    The expected cause takes the most time of the direction with more data, according to `analyze --json`.
     """
     capture = CAPTURES / "ethernet-short-connections.pcapng"
     times_s: dict[int, list[float]] = {}
@@ -309,7 +309,7 @@ def test_every_one_of_a_million_rows_is_reached(explore: Explore, nagle: str) ->
 
 
 def test_a_packet_shows_why_it_left_and_a_zoom_keeps_the_points_until_the_new_ones_are_there(explore: Explore, nagle: str) -> None:
-    """According to tshark, the delayed ACK (frame 41) arrives 43.7 ms after frame 40 and releases frame 42 at once."""
+    """According to tshark, the delayed ACK (frame 41) arrives 43.7 ms after frame 40. It releases frame 42 at once."""
     opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})
     opened.until(DRAWN)
     page = opened.page

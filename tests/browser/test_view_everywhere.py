@@ -35,9 +35,9 @@ PAIR = "document.querySelector('.headline') && !document.querySelector('.busy')"
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, str]]]:
-    """A map from a name to an explorer's address and a JavaScript condition, which is true when the page is complete.
+    """A map from the name of an explorer to its address and a JavaScript condition.
 
-    The explorers show an archive, two capture points, and two captures.
+    The condition is true when the page is complete. The explorers show an archive, two capture points, and two captures.
     """
     folder = tmp_path_factory.mktemp("others")
     names = [CAPTURES / f"ethernet-{name}.pcapng" for name in ("loss", "nagle-on", "nagle-off")]
@@ -111,9 +111,9 @@ def test_every_request_goes_to_the_server_itself(explore: Explore, lossy: str) -
 
 
 def test_numbers_are_written_as_the_report_writes_them(explore: Explore, lossy: str) -> None:
-    """JavaScript formats the cells of the list.
+    """JavaScript formats the cells of the list. Python formats the facts above the list, and the report.
 
-    Python formats the facts above the list and the report. The list, the facts and the report have equal numbers.
+    All of them must show equal numbers.
     """
     opened = explore(lossy)
     ready(opened, "")

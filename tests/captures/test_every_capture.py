@@ -1,7 +1,7 @@
-"""`analyze` on every shared capture: its exit code, and its packet counts compared with tshark's in the captures' index.
+"""`analyze` runs on every shared capture. The tests check its exit code, and compare its packet counts with tshark's.
 
-The index counts every packet that tshark's dissectors call TCP, in any encapsulation. If the counts of the command differ, `OTHERWISE` has
-the exact counts and the reason. A test fails if its entry in `OTHERWISE` is no longer needed.
+The index of the captures has tshark's counts. They include every packet that tshark's dissectors call TCP, in any encapsulation. If the
+command counts differently, `OTHERWISE` has its exact counts and the reason. A test fails if its entry in `OTHERWISE` is no longer needed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Validation takes 10 ms for each connection.
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """The command's counts for one capture, and why they differ from tshark's."""
+    """The command's counts for one capture, and the reason why they differ from tshark's."""
 
     reason: str
     packets: int
@@ -88,7 +88,7 @@ def test_reasons_are_given_for_captures_that_are_there() -> None:
 @needs.shared_captures
 @pytest.mark.parametrize("name", needs.index())
 def test_every_capture_is_analyzed_and_counted_as_tshark_counts(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`analyze` exits with 0, or with 4 and an error line. Exit code 3 is allowed only if tshark reads no packet either."""
+    """`analyze` exits with 0, or with 4 and one error line. It can exit with 3 only if tshark reads no packet either."""
     needs.program("tshark")  # without tshark, a capture that only Wireshark can read gives exit code 5
     row, reported = needs.index()[name], tmp_path / "result.json"
     code = run(["analyze", str(needs.SHARED / name), "--quiet", "--json", str(reported), "-o", str(tmp_path / "report.html")])

@@ -1,4 +1,4 @@
-"""`captures/make.py` makes the captures that it lists, says what it needs, and leaves nothing behind when it is stopped."""
+"""`captures/make.py` makes the captures that it lists and says what it needs. If it is stopped, it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def root() -> None:
-    """Skip the test without root: captures are made between network namespaces."""
+    """Skip the test if it does not run as root, because captures are made between network namespaces."""
     needs.root()
 
 
@@ -56,7 +56,7 @@ def test_make_remakes_captures(tmp_path: Path) -> None:
         segments = figures.frames(path)
         (connection,) = json.loads(path.with_name(f"{figures.stem(path)}.json").read_text())["connections"]
         info = connection["client"]["tcp_info"]
-        # TCP_INFO was read before the close, so it lacks the FIN and the last ACK.
+        # TCP_INFO was read before the close, so it does not count the FIN and the last ACK.
         sent = [segment for segment in segments if segment.source_port >= figures.FIRST_CLIENT_PORT]
         assert len(sent) == info["tcpi_segs_out"] + 2
         assert figures.payload_bytes(segments, from_client=True) == info["tcpi_bytes_sent"]

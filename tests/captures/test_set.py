@@ -1,4 +1,7 @@
-"""Every capture in `captures/` shows what its name claims. tshark and the kernel's TCP_INFO are the two independent sources."""
+"""Every capture in `captures/` shows what its name claims.
+
+The two independent sources are tshark and the kernel's TCP_INFO.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +51,10 @@ def capture(name: str) -> Path:
 
 
 def is_relayed_ipv4(path: Path) -> bool:
-    """Return whether the capture is of IPv4, and its packets passed a relay.
+    """Return whether the capture has IPv4 packets that passed a relay.
 
-    Captures of IPv6 are excluded: an IPv6 host also sends reports of its multicast groups, which the relay's log contains, but the capture
-    does not.
+    Captures of IPv6 are excluded. An IPv6 host also sends reports of its multicast groups, which are in the relay's log but not in the
+    capture.
     """
     beside = setting(path)
     return beside["relay"] is not None and not beside["medium"]["ipv6"]
@@ -59,13 +62,13 @@ def is_relayed_ipv4(path: Path) -> bool:
 
 @functools.cache
 def frames(path: Path) -> list[Frame]:
-    """Return the frames of a capture as tshark sees them. Each capture is read once."""
+    """Return the frames of a capture, as tshark sees them. Each capture is read only once."""
     needs.program("tshark")
     return figures.frames(path)
 
 
 def client_info(name: str) -> dict[str, Any]:
-    """Return the TCP_INFO that the kernel reported for the first connection's client."""
+    """Return the TCP_INFO of the client of the first connection."""
     info: dict[str, Any] = setting(capture(name))["connections"][0]["client"]["tcp_info"]
     return info
 
@@ -81,7 +84,7 @@ def from_server(path: Path) -> list[Frame]:
 def resent(segments: list[Frame]) -> int:
     """Count the segments that tshark calls retransmitted or out of order.
 
-    At the sender, tshark calls a segment out of order if the segment was retransmitted within one RTT.
+    In a capture at the sender, tshark calls a segment out of order if it was retransmitted within one RTT.
     """
     return sum(bool({"retransmission", "out_of_order"} & segment.flags) for segment in segments)
 
@@ -130,7 +133,10 @@ def test_capture_is_small_and_its_setting_lies_beside_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", ALL, ids=figures.stem)
 def test_stream_bytes_are_those_that_the_kernel_counts(path: Path) -> None:
-    """In both directions, the union of the sequence ranges equals the sender's `bytes_acked` and the receiver's `bytes_received`."""
+    """In each direction, the sequence ranges together cover the bytes that the kernels count.
+
+    The sender's kernel counts them in `bytes_acked`, and the receiver's kernel in `bytes_received`.
+    """
     with_data = sorted({frame.stream for frame in frames(path) if frame.payload_bytes})
     accounts = setting(path)["connections"]
     assert len(with_data) == len(accounts)
@@ -143,7 +149,7 @@ def test_stream_bytes_are_those_that_the_kernel_counts(path: Path) -> None:
 
 
 def covered_bytes(segments: list[Frame]) -> int:
-    """Return how many bytes of the stream these segments cover."""
+    """Return the number of bytes of the stream that these segments cover."""
     covered, end = 0, 0
     for segment in sorted(segments, key=lambda frame: frame.seq):
         segment_end = segment.seq + segment.payload_bytes
@@ -154,7 +160,7 @@ def covered_bytes(segments: list[Frame]) -> int:
 
 @pytest.mark.parametrize("path", [path for path in ALL if setting(path)["vantage"] != "server"], ids=figures.stem)
 def test_resent_segments_are_those_that_the_kernel_counts(path: Path) -> None:
-    """A capture at the sender contains every retransmit, of data and of the SYN."""
+    """A capture at the sender contains every retransmitted segment, with data or with a SYN."""
     kernel = sum(connection["client"]["tcp_info"]["tcpi_total_retrans"] for connection in setting(path)["connections"])
     assert resent(from_client(path)) == kernel
 
@@ -315,11 +321,11 @@ def test_short_connections_end_in_every_way() -> None:
     segments = frames(capture("ethernet-short-connections"))
     ends = {stream: {frame.tcp_flags & (FIN | RST) for frame in segments if frame.stream == stream} - {0} for stream in range(4)}
     assert ends == {0: {RST}, 1: {RST}, 2: {FIN}, 3: {FIN}}
-    assert len({frame.source_port for frame in segments if frame.stream in {2, 3}}) == 2  # both connections use the same pair of ports
+    assert len({frame.source_port for frame in segments if frame.stream in {2, 3}}) == 2  # both connections use one pair of ports
 
 
 @pytest.mark.parametrize(("name", "encapsulation"), [("ethernet-bulk", 1), ("raw-bulk", 7), ("cooked-bulk", 25), ("cooked-v2-bulk", 210)])
 def test_link_types(name: str, encapsulation: int) -> None:
-    """The numbers are Wireshark's WTAP_ENCAP_* values for Ethernet, raw IP, and Linux cooked mode 1 and 2."""
+    """The expected numbers are Wireshark's WTAP_ENCAP_* values for Ethernet, raw IP, and Linux cooked mode 1 and 2."""
     command = [needs.program("tshark"), "-n", "-r", str(capture(name)), "-c", "1", "-T", "fields", "-e", "frame.encap_type"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(encapsulation)

@@ -1,4 +1,4 @@
-"""The answer of `analyze` in the terminal: at any width, with and without colours, on a pipe, and in any encoding."""
+"""`analyze` prints its answer in the terminal: at any width, with and without colours, on a pipe, and in any encoding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONTROL = re.compile(r"\x1b\[[?\d;]*[A-Za-z]")
 
 
 def lines_of(words: str) -> list[str]:
-    """Return the lines of the output without colours and without the progress display that was erased."""
+    """Return the lines of the output, without colours and without the erased progress display."""
     return [line.rpartition("\r")[2].rstrip() for line in CONTROL.sub("", words).replace("\r\n", "\n").split("\n")]
 
 
@@ -93,7 +93,7 @@ def test_wireshark_takes_the_filter_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_the_rtt_of_a_connection_is_that_of_the_path(tmp_path: Path) -> None:
-    """The capture point is between the hosts. In the handshake, the server answers after 10 ms and the client after 30 ms."""
+    """The capture point is between the hosts. In the handshake, the server answers after 10 ms, and the client answers after 30 ms."""
     text = """
         0 C > S S 0:0(0)
         +10ms S > C S. 0:0(0) ack 1
@@ -108,12 +108,12 @@ def test_the_rtt_of_a_connection_is_that_of_the_path(tmp_path: Path) -> None:
 
 
 def account(**spent_ns: int) -> dict[str, int]:
-    """Return a row of `schema.ACCOUNTS` with these times by cause in the client's direction."""
+    """Return a row of `schema.ACCOUNTS`, in which the client's direction has these times by cause."""
     return {f"client_{cause.replace('-', '_')}_ns": spent_ns.get(cause.replace("-", "_"), 0) for cause in schema.CAUSES}
 
 
 def test_a_long_duration_stays_on_its_line(tmp_path: Path) -> None:
-    """The connection lasts 16 min 33 s with an RTT of a minute. The addresses are shortened, and the figures stay complete."""
+    """The connection lasts 16 min 33 s, and its RTT is a minute. The addresses are shortened, but the figures stay complete."""
     text = """
     host C [2001:db8:1111:2222::3333]:50001
     host S [2001:db8:4444::5555]:5060
@@ -132,7 +132,7 @@ def test_a_long_duration_stays_on_its_line(tmp_path: Path) -> None:
 def test_the_bar_divides_the_active_time_and_leaves_idle_out() -> None:
     """The bar has 80 cells for 1,000 ns of active time.
 
-    750 ns fill 60 cells, and 245 ns fill 19.6 cells. 5 ns are too few for a separate part of the bar.
+    750 ns fill 60 cells, and 245 ns fill 19.6 cells. 5 ns are too short for a part of their own.
     """
     spent = time_bar.parts(account(application=750, network=245, close=5, idle=9_000), "client")
     assert [(part.cause, part.ns) for part in spent] == [("application", 750), ("network", 245), (time_bar.OTHERS, 5)]

@@ -1,4 +1,4 @@
-"""The commands as users and scripts call them: their output, where it goes, and the files that they create."""
+"""Users and scripts call the commands. The tests check what the commands print, where they print it, and which files they create."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def test_analyze_prints_the_connections_and_writes_the_default_report(path: Path
     "arguments", [("analyze", "transfer.pcap"), ("analyze", "nothing.pcap"), ("export", "transfer.pcap", "--nonsense")]
 )
 def test_a_new_process_and_this_one_say_the_same_of_a_result_and_of_errors(path: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """Most tests call the command in their own process (`tests/support/command.py`).
+    """Most tests call the command in the test process (`tests/support/command.py`).
 
-    The command's output in the test process must equal its output in a new process.
+    Its output there must equal its output in a new process.
     """
     assert path.parent == tmp_path
     one, other = new_process(*arguments, folder=tmp_path), tcptrace_lab(*arguments, folder=tmp_path)
@@ -94,7 +94,7 @@ def test_one_connection_of_several(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_counted_and_of_how_many(tmp_path: Path) -> None:
-    """The selected second connection has five of the capture's ten segments."""
+    """The second connection is selected. It has five of the ten segments in the capture."""
     hosts = "host N 10.0.0.3:50000 isn 7"
     one, two = ("\n".join(f"+10ms {client} > S P. {1 + 10 * n}:{11 + 10 * n} ack 1" for n in range(5)) for client in "CN")
     path = packets.capture(tmp_path / "two.pcap", f"{hosts}\n{one}\n{two}")
@@ -127,7 +127,7 @@ def test_a_connection_that_is_reset_later_was_not_refused(tmp_path: Path) -> Non
 
 
 def test_what_can_be_fixed_is_reported_before_what_costs_more_and_cannot(tmp_path: Path) -> None:
-    """The client's application writes every 5 s, which nobody can fix. The SYN of another connection waits 3 s for an answer."""
+    """The client's application writes only every 5 s, which nobody can fix. In another connection, the SYN waits 3 s for an answer."""
     writes = (f"+5s C > S P. {at}:{at + 10} ack 1\n+0ms S > C . ack {at + 10}" for at in range(1, 51, 10))
     thinks = "\n".join(writes)
     unanswered = "host N 10.0.0.3:50000 isn 7\n0 N > S S 0:0(0)\n1 N > S S 0:0(0)\n3 N > S S 0:0(0)"

@@ -169,7 +169,7 @@ def test_help_on_a_full_disk_is_one_line_and_exits_with_2() -> None:
 def test_a_directory_without_rights_is_said(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)  # CI may run as root, which can write everywhere
+    monkeypatch.setattr(os, "access", lambda *_: False)  # CI possibly runs as root, which can write everywhere
     assert cli.run(["analyze", str(path), "-o", str(tmp_path / "out.html")]) == 2
     assert only_line(capsys.readouterr().err.encode()) == f"tcptrace-lab: no permission to write: {tmp_path}/out.html; choose another place"
 

@@ -1,4 +1,4 @@
-"""Help, shell completion, man page and progress display of the command."""
+"""Tests of the help, the shell completion, the man page and the progress display of the command."""
 
 from __future__ import annotations
 
@@ -101,7 +101,10 @@ def test_the_shell_completes_with_the_file_that_the_wheel_installs(shell: str) -
 
 @pytest.mark.parametrize("shell", COMPLETIONS)
 def test_the_completions_are_those_that_the_program_prints(shell: str) -> None:
-    """`make completions` renews the completion scripts. The script that zsh loads also calls the function that it defines."""
+    """`make completions` renews the completion scripts.
+
+    In the script for zsh, the last line calls the function that the script defines.
+    """
     call = {"zsh": '_tcptrace_lab_completion "$@"\n'}.get(shell, "")
     assert COMPLETIONS[shell].read_text() == new_process("--show-completion", shell).stdout.decode() + call
 
@@ -126,7 +129,7 @@ def test_the_man_page_is_clean_and_names_every_command() -> None:
 
 
 def test_pace_and_time_left_are_reported_after_a_second() -> None:
-    """2,000,000 of 8,000,000 segments are read in 2 s: a million per second, and 6 s remain."""
+    """In 2 s, 2,000,000 of 8,000,000 segments are read. The pace is one million per second, and 6 s remain."""
     seconds = iter([0.0, 0.0, 2.0, 2.0, 2.0])
     shown = terminal.Activity("reading", clock=lambda: next(seconds))
     shown.segments(2_000_000, 0.25)

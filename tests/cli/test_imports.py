@@ -1,6 +1,6 @@
-"""Modules that commands import: `--help` imports no slow module.
+"""Commands import only the modules that they need.
 
-`analyze` imports only modules of the smallest installation, plus what its options need.
+`--help` imports no slow module. `analyze` imports only modules of the smallest installation, and those that its options need.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ print(json.dumps([code, sorted(files), sorted({name.split(".")[0] for name, file
 
 
 def listed(*arguments: str) -> tuple[set[str], set[str]]:
-    """Run a command. Return the modules that it imported, and which top-level packages in site-packages it imported."""
+    """Run a command. Return the modules that it imports, and the top-level packages in site-packages that it imports."""
     command = [sys.executable, "-c", LISTED, sysconfig.get_paths()["platlib"], *arguments]
     done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=True)
     code, modules, packages = json.loads(done.stdout.splitlines()[-1])
@@ -46,7 +46,7 @@ def listed(*arguments: str) -> tuple[set[str], set[str]]:
 
 
 def normal(requirement: str) -> str:
-    """Return the normalized name of the distribution: `Polars>=2,<3` → `polars`."""
+    """Return the normalized name of the distribution, for example `polars` for `Polars>=2,<3`."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
 
 
@@ -57,7 +57,10 @@ def core() -> set[str]:
 
 
 def with_their_own(distributions: set[str]) -> set[str]:
-    """Return these distributions and all their requirements, without extras and without requirements of other operating systems."""
+    """Return these distributions and everything that they require.
+
+    Extras, and requirements of other operating systems, are left out.
+    """
     found, left = set[str](), set(distributions)
     while left:
         found.add(name := left.pop())

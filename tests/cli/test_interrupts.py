@@ -1,4 +1,4 @@
-"""At any point, Ctrl-C ends a command at once and without a message, and leaves no files behind."""
+"""Ctrl-C ends a command at once, without a message and without files left behind. This holds at any point."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def left(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_an_interrupt_while_a_pipe_stays_silent_ends_the_command_quietly(tmp_path: Path, part: int) -> None:
-    """The writer keeps the pipe open. The command must end although its input never ends."""
+    """The writer keeps the pipe open, so the input of the command never ends. The command must still end."""
     content = CAPTURE.read_bytes()
     os.mkfifo(tmp_path / "fifo")
     command = (str(PROGRAM), "analyze", "fifo", "-o", "report.html")
@@ -82,6 +82,6 @@ pl.DataFrame({"a": [1]}).with_columns(pl.col("a").map_batches(interrupted, retur
 
 
 def test_an_interrupt_in_a_callback_of_a_library_is_no_defect(tmp_path: Path) -> None:
-    """If a callback raises KeyboardInterrupt, Polars panics and prints a message. The command must end as after any interrupt."""
+    """Polars panics and prints a message if a callback raises KeyboardInterrupt. The command must end as after any other interrupt."""
     done = subprocess.run([sys.executable, "-c", CALLED_BACK], cwd=tmp_path, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

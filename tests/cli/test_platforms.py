@@ -1,4 +1,7 @@
-"""On macOS and Windows, `analyze` does not import or call what Python lacks there. The tests run on Linux and fake the platform."""
+"""On macOS and Windows, `analyze` neither imports nor calls what Python lacks there.
+
+The tests run on Linux and pretend to run on the other platforms.
+"""
 
 from __future__ import annotations
 

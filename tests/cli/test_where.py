@@ -67,7 +67,7 @@ def test_connections_for_which_it_is_true_are_kept(path: Path, where: str, conns
 
 
 def test_what_is_unknown_is_not_true(path: Path) -> None:
-    """Connection 1 has unknown values: it has no FIN, and the data of its server were never acknowledged."""
+    """Connection 1 has unknown values: it has no FIN, and the data of its server are never acknowledged."""
     assert kept(path, "server_rtt_p50_ns >= 0 or server_rtt_p50_ns < 0") == kept(path, "server_rtt_p50_ns is not null")
 
 
@@ -138,7 +138,7 @@ def test_a_finding_as_severe_as_asked_for_or_more_exits_with_1(path: Path, tmp_p
 
 @pytest.mark.parametrize(("asked", "code"), [("high", 0), ("medium", 0), ("low", 1), ("info", 1)])
 def test_a_finding_that_is_less_severe_exits_with_0(tmp_path: Path, asked: str, code: int) -> None:
-    """The delayed ACK takes 60.1 ms, which is 6 % of a connection of one second. The severity of the finding is low."""
+    """The delayed ACK takes 60.1 ms, which is 6 % of a connection of one second. So the severity of the finding is low."""
     path = packets.capture(tmp_path / "long.pcap", f"{NAGLE}\n2.0 T > N P. 51:101 ack 201")
     assert {"low"} <= set(severities(path, "true")) <= {"low", "info"}
     assert tcptrace_lab("analyze", path.name, "--fail-on", asked, "-q", folder=tmp_path).returncode == code

@@ -1,4 +1,7 @@
-"""`compare`: statistics equal hand calculations, services are matched or named, and findings are new, gone or kept."""
+"""Tests of `compare`.
+
+Statistics equal those calculated by hand. Services are matched or named. Findings are new, gone or kept.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ SCHEMA = json.loads(importlib.resources.files("tcptrace_lab").joinpath("outputs/
 
 
 def lasting(folder: Path, name: str, *lives_ms: int, port: int = 80) -> Path:
-    """Write a capture with one connection for each duration. Each connection sends 1,000 bytes at its start and 1,000 at its end."""
+    """Write a capture with one connection for each duration, and return its path.
+
+    Each connection sends 1,000 bytes at its start and 1,000 bytes at its end.
+    """
     lines = []
     for number, life in enumerate(lives_ms):
         hosts = f"host C{number} 10.0.0.1:{40_000 + number}\nhost S{number} 10.0.0.2:{port}"
@@ -53,9 +59,10 @@ def test_the_schema_is_a_schema_and_has_the_words_of_the_analysis() -> None:
 
 
 def test_three_captures_before_and_three_after_by_hand(tmp_path: Path) -> None:
-    """The captures last 100, 110 and 120 ms before, and 200, 210 and 220 ms after.
+    """The captures last 100, 110 and 120 ms before the change, and 200, 210 and 220 ms after it.
 
-    By hand, the change is 100 ± 2.776 √(200/3) ms. 2.776 is the quantile for 4 degrees of freedom. The test's t is 100 / √(200/3).
+    Calculated by hand, the difference is 100 ± 2.776 √(200/3) ms. 2.776 is the quantile for 4 degrees of freedom. The statistic t of the
+    test is 100 / √(200/3).
     """
     before = [lasting(tmp_path, f"before{life}", life) for life in (100, 110, 120)]
     after = [lasting(tmp_path, f"after{life}", life) for life in (200, 210, 220)]
@@ -110,9 +117,9 @@ def test_many_connections_of_one_capture_each_are_samples_of_these_captures_only
 
 
 def test_one_later_capture_is_held_against_the_spread_of_the_earlier(tmp_path: Path) -> None:
-    """The earlier captures last 100, 110 and 120 ms. A later one of 150 ms is no significant change, but one of 400 ms is.
+    """The earlier captures last 100, 110 and 120 ms. A later capture of 150 ms is no significant change, but one of 400 ms is.
 
-    For 150 ms and 2 degrees of freedom, t is (150 − 110) / (10 √(1 + 1/3)).
+    For 150 ms, t is (150 − 110) / (10 √(1 + 1/3)), with 2 degrees of freedom.
     """
     before = [lasting(tmp_path, f"before{life}", life) for life in (100, 110, 120)]
     near = figure(compare(before, lasting(tmp_path, "near", 150)).to_dict(), "connection_time")["against_first"][0]
@@ -156,7 +163,7 @@ def test_services_are_matched_by_port_and_others_are_reported(tmp_path: Path) ->
 def test_many_services_without_counterpart_are_one_note_a_capture(tmp_path: Path) -> None:
     """Seven services of capture A have no counterpart.
 
-    One note names the five with the most payload; if payloads are equal, the lower connection number is first.
+    One note names the five services with the most payload. If payloads are equal, the lower connection number comes first.
     """
     shared = "host C 10.0.0.1:40000\nhost S 10.0.0.2:80\n0 C > S P. 1:11 ack 1\n+100ms C > S P. 11:21 ack 1\n"
     others = "".join(
@@ -185,9 +192,9 @@ def test_connections_stand_side_by_side_by_their_order_where_their_number_is_the
 
 
 def test_nagle_turned_off_is_reported_by_ledger_messages_and_findings() -> None:
-    """The application has the same schedule in both captures: first without, then with TCP_NODELAY.
+    """The application has one schedule in both captures: the first is made without TCP_NODELAY, the second with it.
 
-    Without TCP_NODELAY, Nagle's algorithm delays eleven segments for 43 ms each (captures/README.md).
+    Without TCP_NODELAY, Nagle's algorithm delays eleven segments by 43 ms each (captures/README.md).
     """
     comparison = compare(CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "ethernet-nagle-off.pcapng")
     document = valid(comparison.to_dict())

@@ -1,4 +1,4 @@
-"""Student's t, Welch's test and Holm's correction equal closed forms, printed tables and hand calculations."""
+"""Student's t, Welch's test and Holm's correction equal closed forms, printed tables and calculations by hand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def test_chances_with_two_and_four_degrees_of_freedom_are_their_closed_forms(t: 
 
 
 def test_quantiles_of_whole_degrees_are_those_of_the_finite_sums() -> None:
-    """P(|T| < t) is the finite sum of Abramowitz and Stegun: 26.7.3 for an odd and 26.7.4 for an even number of degrees of freedom."""
+    """The probability P(abs(T) < t) is a finite sum, given by Abramowitz and Stegun.
+
+    Their formula 26.7.3 is for an odd number of degrees of freedom, and 26.7.4 is for an even number.
+    """
     for freedom in (7, 12):
         angle = math.atan(t_quantile(0.975, freedom) / math.sqrt(freedom))
         sine, cosine = math.sin(angle), math.cos(angle)
@@ -56,16 +59,16 @@ def test_many_degrees_of_freedom_are_the_normal_distribution() -> None:
 
 
 def test_mean_and_interval_of_three_numbers_by_hand() -> None:
-    """By hand, 10, 12 and 14 have the mean 12, the variance 4 and the standard error √(4/3). The interval is ± 4.303 standard errors."""
+    """The numbers 10, 12 and 14 have the mean 12, the variance 4 and the standard error √(4/3). The interval is ± 4.303 standard errors."""
     found = of_numbers([10, 12, 14])
     assert (found.mean, found.variance, found.count) == (12, 4, 3)
     assert found.interval == pytest.approx((12 - 4.3027 * math.sqrt(4 / 3), 12 + 4.3027 * math.sqrt(4 / 3)), abs=1e-3)
 
 
 def test_two_numbers_have_a_range_and_no_interval() -> None:
-    """For the two numbers 147 and 697, the quantile t would be 12.7 (one degree of freedom).
+    """Two numbers leave one degree of freedom, for which the quantile of t is 12.7.
 
-    The interval would be 422 ± 3,490, so only the range is reported.
+    For 147 and 697, the interval would be 422 ± 3,490. So only the range is reported.
     """
     found = of_numbers([697, 147])
     assert found.interval is None
@@ -80,7 +83,7 @@ def test_one_number_has_no_interval_and_none_has_no_mean() -> None:
 
 
 def test_welch_by_hand() -> None:
-    """By hand, the samples 1 2 3 and 2 4 6 give t = 2 / √(1/3 + 4/3).
+    """The samples 1 2 3 and 2 4 6 give t = 2 / √(1/3 + 4/3).
 
     The number of degrees of freedom is (5/3)² / ((1/3)²/2 + (4/3)²/2).
     """
@@ -100,9 +103,9 @@ def test_numbers_without_any_spread_differ_for_certain_or_not_at_all() -> None:
 
 
 def test_five_percent_of_equal_experiments_are_called_different() -> None:
-    """Welch's test finds 5 % of 4,000 random pairs of samples different, as it promises.
+    """Welch's test promises to find 5 % of equal pairs different. The test draws 4,000 random pairs of samples.
 
-    The samples have 5 and 8 numbers, with equal means and different spreads. The share may differ from 5 % by 3.4 standard errors.
+    The samples have 5 and 8 numbers, with equal means and different spreads. The share can differ from 5 % by 3.4 standard errors.
     """
     drawn = np.random.default_rng(7)
     pairs = ((drawn.normal(0, 1, 5).tolist(), drawn.normal(0, 3, 8).tolist()) for _ in range(4000))
@@ -111,9 +114,9 @@ def test_five_percent_of_equal_experiments_are_called_different() -> None:
 
 
 def test_holm_by_hand() -> None:
-    """By hand, the products are 0.01 × 3 = 0.03, 0.03 × 2 = 0.06, and 0.04 × 1 = 0.04.
+    """The products are 0.01 × 3 = 0.03, 0.03 × 2 = 0.06, and 0.04 × 1 = 0.04.
 
-    A corrected p-value must not be smaller than the one before, so 0.04 becomes 0.06.
+    A corrected p-value must not be smaller than the one before it, so 0.04 becomes 0.06.
     """
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
     assert holm([0.5, 0.6]) == [1.0, 1.0]
@@ -121,9 +124,9 @@ def test_holm_by_hand() -> None:
 
 
 def test_numbers_that_resemble_the_one_before_count_for_fewer() -> None:
-    """A hundred random numbers are drawn, and each is repeated ten times.
+    """A hundred random numbers are drawn, and each of them is repeated ten times.
 
-    Neighbours have a correlation of about 0.9, so the thousand numbers count as about fifty.
+    Neighbours have a correlation of about 0.9. So the thousand numbers count as about fifty.
     """
     drawn = np.random.default_rng(1).normal(0, 1, 100)
     alike, shuffled = sample(np.repeat(drawn, 10)), sample(np.random.default_rng(2).permutation(np.repeat(drawn, 10)))

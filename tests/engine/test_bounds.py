@@ -1,6 +1,6 @@
-"""A capture may have more connections and flows than the engine tracks at a time.
+"""A capture can have more connections and flows than the engine tracks at a time.
 
-The engine returns all connections and flows in order of their number, in bounded memory.
+The engine still returns all of them in order of their number, and it needs bounded memory.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FEW = 16_384
 
 
 def said(analysis: Analysis) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the contents of the JSON and of the report."""
+    """Return the document of the JSON and the data of the report."""
     return analysis.to_dict(), json.loads(json.dumps(report_data(analysis), default=str))
 
 
@@ -55,7 +55,7 @@ def test_json_and_report_are_the_same_when_nothing_stays_in_memory(capture: Path
 
 @pytest.fixture(scope="module")
 def flood(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """SYNs of more clients than the engine tracks at a time. Every seventh client repeats its SYN at the end of the capture."""
+    """A capture with SYNs of more clients than the engine tracks at a time. Every seventh client repeats its SYN at the end."""
     count = FOLLOWED + 9_000
     again = np.arange(0, count, 7)
     folder = tmp_path_factory.mktemp("flood")
@@ -103,13 +103,13 @@ def test_a_report_of_very_many_connections_counts_those_it_does_not_list(flood: 
 
 
 def others(count: int, at_s: float) -> np.ndarray:
-    """Return the SYNs of `count` clients within one second. No other packet has their addresses."""
+    """Return the SYNs of `count` clients within one second. No other packet has the address of one of these clients."""
     first = 1_000_000 + int(at_s) * 50_000
     return crowd.tcp(np.arange(first, first + count), at_s + np.linspace(0, 1, count))
 
 
 def exchange(client: int, at_s: float, *, ends: bool) -> np.ndarray:
-    """Return a handshake, followed by FINs of both hosts if `ends` is true."""
+    """Return a handshake. If `ends` is true, FINs of both hosts follow."""
     flags = [crowd.SYN, crowd.SYN_ACK, crowd.ACK] + [crowd.FIN_ACK, crowd.FIN_ACK, crowd.ACK] * ends
     from_client = np.array([True, False, True] + [True, False, True] * ends)
     seq = np.array([1_000, 5_000, 1_001] + [1_001, 5_001, 1_002] * ends)
@@ -120,7 +120,7 @@ LATE = 3 * 3_600.0
 
 
 def late_segments_open(folder: Path, crowd_size: int, late_s: float, *, ends: bool) -> tuple[bool, list[str]]:
-    """Return whether a late segment opens a new connection, and the reported problems.
+    """Return whether a late segment opens a new connection, and return the reported problems.
 
     Between the connection and its late segment, a crowd of other connections is captured.
     """

@@ -1,4 +1,4 @@
-"""The engine's tables of judged waits are the same from memory and from temporary files. A full disk gives a clear error."""
+"""The engine returns equal tables of judged waits from memory and from temporary files. A full disk gives a clear error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCH_ROWS = 4096
 
 
 def _worth() -> list[tuple[int, int, float, bool, bool]]:
-    """Return limits that accept the waits of every cause, however short they are."""
+    """Return limits that accept the waits of every cause, even the shortest ones."""
     return [(code, 1, 0.0, False, False) for code in range(len(schema.CAUSES))]
 
 

@@ -64,9 +64,9 @@ def test_rows_of_small_files_come_at_once_and_others_in_batches(tmp_path: Path) 
 
 
 def test_pages_that_were_freed_are_given_back() -> None:
-    """325 MB are allocated in pieces smaller than a page.
+    """325 MB are allocated on the heap in pieces of 65,000 bytes, and all pieces but the last are freed.
 
-    All pieces but the last are freed. The last piece keeps the heap from shrinking by itself.
+    The last piece keeps the heap from shrinking by itself.
     """
     script = """
 import ctypes

@@ -1,4 +1,7 @@
-"""`read` returns the engine's tables in Python: kept in memory, in temporary files, or read again from the capture."""
+"""`read` returns the engine's tables in Python.
+
+The rows are kept in memory or in temporary files, or they are read again from the capture.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +141,7 @@ def test_spilled_rows_outlive_everything_but_the_frame_that_scans_them(path: Pat
 
 
 def spilled_files() -> int:
-    """Count the open files of this process that have no name (temporary files are deleted after opening)."""
+    """Count the open temporary files of this process. They have no name, because they are deleted right after opening."""
     links = [str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
     return sum(link.startswith(tempfile.gettempdir()) and link.endswith("(deleted)") for link in links)
 
@@ -156,7 +159,7 @@ def test_a_missing_temporary_directory_is_said(path: Path, tmp_path: Path, monke
 
 
 def together(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the segments and the ledger of the first connection, read together in one pass."""
+    """Return the segments and the ledger of the first connection, which one pass reads together."""
     assert tables.together is not None
     segments, waits = zip(*tables.together([0], ["frame", "kind"], ["conn", "start_ns", "cause"]), strict=True)
     return pl.concat(segments), pl.concat(waits)

@@ -1,4 +1,4 @@
-"""Output is equal byte for byte in each run, no matter how threads are scheduled. Connection numbers decide the order of equal rows."""
+"""Each run writes the same bytes, however the threads are scheduled. Connection numbers decide the order of equal rows."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ TIED = costs.MOST + 10
 
 @pytest.fixture(scope="module")
 def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Connections with equal times to the nanosecond.
+    """A capture of connections whose times are equal to the nanosecond.
 
-    Each connection is opened by its second SYN, a second after the first. It sends one request and ends.
+    The second SYN of each connection follows the first after one second. The connection then sends one request and ends.
     """
     lines = [f"host C{number} 10.0.1.{number + 1}:40000 isn 1000\nhost S{number} 10.0.0.2:80 isn 5000" for number in range(TIED)]
     for at_s, text in (
@@ -46,7 +46,7 @@ _DIGESTS = "import sys; sys.path.insert(0, sys.argv[1]); from tests.support.dige
 
 
 def test_another_process_with_other_threads_writes_the_same_bytes(tied: Path) -> None:
-    """In another process, Polars hashes with another seed. With another number of threads, Polars cuts tables at other rows."""
+    """In another process, Polars hashes with another seed. With another number of threads, it cuts tables at other rows."""
     paths = [str(tied), str(CAPTURES / "ethernet-loss.pcapng")]
     reported = set()
     for threads, rows in (("1", "100000"), ("4", "50")):
@@ -62,7 +62,7 @@ def test_another_process_with_other_threads_writes_the_same_bytes(tied: Path) ->
 
 
 def test_of_connections_that_lose_the_same_time_the_first_are_reported(tied: Path) -> None:
-    """Each connection waits one second until its SYN is retransmitted, and then 40 ms for the answer.
+    """Each connection waits one second until its SYN is retransmitted, and then 40 ms for the SYN-ACK.
 
     The capture point is 20 ms from both hosts.
     """
@@ -71,7 +71,7 @@ def test_of_connections_that_lose_the_same_time_the_first_are_reported(tied: Pat
 
 
 def test_stalls_come_by_connection_and_in_order_of_time(tied: Path) -> None:
-    """For each connection, the client's wait before its second SYN is the first row. The ledger itself has another order."""
+    """The first row of each connection is the client's wait before its second SYN. The ledger itself has another order."""
     tables = judged(tied)
     rows = stalls.stalls(tables.ledger).collect()
     first = rows.filter(pl.col("conn") == 0)

@@ -1,4 +1,4 @@
-"""Without tables of connections and departures, the engine returns the same rows of segments as with them."""
+"""The engine can return segments without the tables of connections and departures. The rows of segments are then unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows are sorted by number, in whatever order they were added and wherever they are stored."""
+"""Rows are sorted by number, whatever the order in which they were added and wherever they are stored."""
 
 from __future__ import annotations
 

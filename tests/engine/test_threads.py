@@ -1,4 +1,4 @@
-"""The output of the engine does not depend on its number of threads: rows, their order and connection numbers stay the same."""
+"""The number of threads changes nothing in the output of the engine: rows, their order and connection numbers stay the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Both numbers are higher than the number of connections that the engine tracks be
 
 @pytest.fixture(scope="module", params=["short", "syns", "several"])
 def paths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The paths of one capture with many connections, or of several captures that are read as one."""
+    """The paths of one capture with many connections, or of several captures that are read together."""
     if request.param not in MANY:
         return [str(CAPTURES / name) for name in ("ethernet-loss.pcapng", "ethernet-two-way.pcapng", "ethernet-random-loss.pcapng")]
     path = tmp_path_factory.mktemp("threads") / f"{request.param}.pcap"
@@ -33,7 +33,7 @@ def paths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def tables(paths: list[str], threads: int, *, segments: bool = False) -> dict[str, pl.DataFrame]:
-    """Return all tables of the engine with `threads` threads. The rows of segments are always made by one thread."""
+    """Return all tables that the engine makes with `threads` threads. One thread always makes the rows of segments."""
     columns = ["frame", "conn", "kind"] if segments else []
     engine = _core.Engine(paths, columns=columns, ledger=schema.LEDGER.names, worth=causes.worth(), threads=threads)
     pulled = list(reread.pulled_all(engine))

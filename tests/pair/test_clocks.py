@@ -1,7 +1,4 @@
-"""The offset of two clocks is estimated from artificial delays.
-
-The true offset must be within the stated error of the estimate.
-"""
+"""The offset of two clocks is estimated from artificial delays. The true offset must be within the stated error."""
 
 from __future__ import annotations
 
@@ -24,9 +21,9 @@ MS_NS, S_NS = 1_000_000, 1_000_000_000
 def seen(
     packets: int, *, seconds: float, offset_ns: int = 0, drift: float = 0.0, there_ms: float = 10.0, back_ms: float = 10.0, seed: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the times at which each clock saw the packets. Packets alternate between the two directions.
+    """Return the times at which each clock saw the packets, and whether each packet goes from the first clock to the second.
 
-    Each delay is the minimum delay of its direction plus a random part.
+    The packets alternate between the two directions. Each delay is the minimum delay of its direction plus a random part.
     """
     random = np.random.default_rng(seed)
     there = np.arange(packets) % 2 == 0
@@ -45,7 +42,7 @@ def aligned(*arguments: int, **settings: float) -> Clock:
 
 
 def truth_at(clock: Clock, offset_ns: int, drift: float) -> float:
-    """Return the true offset of the second clock at the time of the estimate."""
+    """Return the true offset of the second clock, at the time for which `clock` states its estimate."""
     return offset_ns + (clock.reference_ns - START_NS) * drift
 
 
@@ -74,7 +71,7 @@ def test_times_go_there_and_back_between_the_clocks() -> None:
 def test_unequal_ways_shift_the_offset_by_half_their_difference_and_the_error_says_so() -> None:
     """The delay is 5 ms in one direction and 25 ms in the other.
 
-    The estimate assumes equal delays, so its offset is wrong by 10 ms.
+    The estimate assumes equal delays, so it is wrong by 10 ms.
     """
     clock = aligned(2_000, seconds=60, there_ms=5, back_ms=25)
     assert abs(clock.offset_ns - -10 * MS_NS) <= clock.symmetric_error_ns
@@ -84,7 +81,7 @@ def test_unequal_ways_shift_the_offset_by_half_their_difference_and_the_error_sa
 def test_queue_that_grows_one_way_is_no_drift() -> None:
     """The queueing delay of one direction grows by 20 ms during the capture.
 
-    Clock drift would change the delays of both directions.
+    This is no clock drift, because a drift would change the delays of both directions.
     """
     first, second, there = seen(2_000, seconds=20)
     second = second + np.where(there, (first - START_NS) // 1_000, 0)

@@ -1,8 +1,8 @@
 """`analyze --pair` needs at most the promised memory more than `analyze` on the same two captures.
 
-Resident memory varies by some megabytes between runs, so a fixed limit would fail by chance or prove nothing. The test measures the memory
-with and without `--pair`. The difference must be less than the promised memory of a pair (`pair.packets`). Both runs load the code of
-`--pair` (with NumPy), which needs the same memory for any number of segments.
+The test measures the memory with and without `--pair`. The difference must be less than the promised memory of a pair (`pair.packets`). A
+fixed limit would not do, because resident memory varies by some megabytes between runs. Both runs load the code of `--pair` and NumPy,
+which need the same memory for any number of segments.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ before it loads a library. Without the limit, pages that one step freed would st
 def exchange(segments: int) -> Iterator[tuple[int, bool, int, int, int, int]]:
     """Yield one tuple per segment.
 
-    The tuple has the time at the client (µs), whether the client sent it, sequence number, ACK number, flags, and bytes of data. The server
-    acknowledges every second segment.
+    The tuple has the time at the client (µs), whether the client sends the segment, sequence number, ACK number, flags, and bytes of data.
+    The server acknowledges every second segment.
     """
     yield 0, True, 0, 0, 0x02, 0
     yield 2 * WAY_US, False, 0, 1, 0x12, 0
@@ -70,7 +70,10 @@ def exchange(segments: int) -> Iterator[tuple[int, bool, int, int, int, int]]:
 
 
 def captured(path: Path, *, at_server: bool) -> Path:
-    """Write the capture of the exchange at one host. One data segment in 1,000 does not reach the server."""
+    """Write the capture of the exchange at one host, and return its path.
+
+    One data segment in 1,000 does not reach the server.
+    """
     packets = []
     for number, (ts_us, from_client, seq, ack, flags, data) in enumerate(exchange(SEGMENTS)):
         if at_server and data and number % 1_000 == 0:
@@ -90,7 +93,7 @@ def captured(path: Path, *, at_server: bool) -> Path:
 def peak_bytes(folder: Path, *arguments: str | Path) -> int:
     """Run `analyze` with these arguments in a new process, and return its peak memory.
 
-    The environment of the new process lacks the variables that Polars set in this process.
+    The new process does not get the environment variables that Polars set in this process.
     """
     environment = {name: value for name, value in os.environ.items() if name not in memory.SETTINGS}
     command = [sys.executable, "-c", PEAK, "analyze", "--quiet", "-o", str(folder / "report.html"), *map(str, arguments)]

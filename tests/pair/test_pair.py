@@ -1,7 +1,7 @@
-"""Two captures of one transfer are matched despite NAT, retransmits and copies, and show losses, clocks and host delays.
+"""Two captures of one transfer are matched, despite NAT, retransmits and copies. They show losses, clocks and host delays.
 
-Each exchange is written by hand, with what the path does to each packet. Both captures are made from the exchange, so the expected values
-follow from it. Each committed pair of captures has the log of its path in a JSON file.
+Each exchange is written by hand, with what the path does to each packet. Both captures are made from this text, so the expected values
+follow from it. For each committed pair of captures, a JSON file has the log of the path.
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ NAT = "host C 203.0.113.9:61000 isn 1000\nhost S 198.51.100.7:80 isn 5000\n"
 def two(folder: Path, text: str, *, at_server: str = "") -> tuple[Path, Path]:
     """Write the captures of an exchange at the client and at the server.
 
-    Each line says, after its time, what the path does to the packet. `10ms`: the packet arrives 10 ms later; `10ms,12ms`: the packet
-    arrives twice; `lost`: the packet never arrives; `missed`: the receiver's capture misses the packet; `unsent10ms`: the sender's capture
-    misses the packet. The text `at_server` precedes the lines of the server's capture (with its hosts, for instance).
+    The word after the time of a line says what the path does to the packet. `10ms`: the packet arrives 10 ms later. `10ms,12ms`: the packet
+    arrives twice. `lost`: the packet never arrives. `missed`: the receiver's capture misses the packet. `unsent10ms`: the sender's capture
+    misses the packet.
+
+    The text `at_server` comes before the lines of the server's capture. It can define other hosts, for example.
     """
     lines: dict[str, list[tuple[float, str]]] = {"C": [], "S": []}
     for line in filter(None, (line.strip() for line in text.splitlines())):
@@ -68,7 +70,7 @@ def pair(first: Path, second: Path) -> Pair:
 
 
 def reported(found: Pair) -> dict[str, Any]:
-    """Return the connection and the clock from the JSON document of a pair with one connection."""
+    """Return the connection and the clock from the JSON document of a pair that has one connection."""
     whole = json.loads(json.dumps(document(found)))
     jsonschema.Draft202012Validator(SCHEMA).validate(whole)
     (connection,) = whole["connections"]
@@ -146,9 +148,9 @@ def test_lost_original_is_distinguished_from_its_resend_by_ip_identification(tmp
 
 @pytest.mark.parametrize(("fates", "lost_frame"), [(("lost", "10ms"), 4), (("10ms", "lost"), 7)])
 def test_without_marks_time_shows_which_of_two_like_packets_was_lost(fates: tuple[str, str], lost_frame: int, tmp_path: Path) -> None:
-    """The segments have no timestamps, and the path sets the IP IDs to 0.
+    """The segments have no timestamps, and the path sets all IP IDs to 0.
 
-    The retransmit therefore has the headers of the original.
+    So the headers do not distinguish the retransmit from the original.
     """
     text = LOSS.replace("0.100 lost", f"0.100 {fates[0]}").replace("0.122 10ms", f"0.122 {fates[1]}")
     client, server = two(tmp_path, HANDSHAKE + "".join(line.split("{")[0] + "{id 0}\n" for line in text.strip().splitlines()))
@@ -158,14 +160,14 @@ def test_without_marks_time_shows_which_of_two_like_packets_was_lost(fates: tupl
 
 
 def test_identifications_that_the_path_rewrites_do_not_mislead(tmp_path: Path) -> None:
-    """A NAT changes all IP IDs, so no ID is equal in both captures. All packets are still matched."""
+    """A NAT changes all IP IDs, so no ID is equal in both captures. The packets are still matched."""
     client, server = two(tmp_path, HANDSHAKE + BULK)
     rewritten = packets.capture(tmp_path / "renumbered.pcap", renumbered(server))
     assert kinds(reported(pair(client, rewritten))["client_to_server"]) == {"matched": 5}
 
 
 def renumbered(path: Path) -> str:
-    """Return the exchange of `BULK` with the IP IDs that the server sees."""
+    """Return the exchange of `BULK` as the server sees it, with other IP IDs."""
     assert path.exists()
     moved: list[tuple[float, str]] = []
     for line in filter(None, (line.strip() for line in (HANDSHAKE + BULK).splitlines())):
@@ -183,21 +185,21 @@ def test_second_copy_made_by_the_path_is_a_copy_not_a_packet(tmp_path: Path) -> 
 
 
 def test_packet_overtaken_on_the_path_is_reordered_once(tmp_path: Path) -> None:
-    """RFC 4737, 3.3: the late packet is reordered. The two packets that overtook it are not."""
+    """Only the late packet is reordered. The two packets that overtook it are not (RFC 4737, 3.3)."""
     there = reported(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.100 11ms", "0.100 15ms"))))["client_to_server"]
     assert kinds(there) == {"matched": 5, "reordered": 1}
     assert there["one_way_delay_ms"]["max"] == 15.0
 
 
 def test_packet_that_the_receivers_capture_missed_is_not_lost(tmp_path: Path) -> None:
-    """The receiver ACKed the packet's bytes, and no other packet carried them."""
+    """The receiver acknowledged the bytes of the packet, and no other packet carried them. So the packet arrived."""
     there = reported(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 missed"))))["client_to_server"]
     assert kinds(there) == {"matched": 4, "not_captured": 1}
     assert there["not_captured_frames"] == [5]
 
 
 def test_an_ack_is_not_surely_lost_where_the_receivers_capture_missed_others(tmp_path: Path) -> None:
-    """Nothing acknowledges an ACK. If the receiver's capture missed data packets, it may have missed an ACK, too."""
+    """Nothing acknowledges an ACK. If the receiver's capture missed data packets, it possibly missed an ACK too."""
     ack = "    0.1015 missed C > S . 2921:2921 ack 1 win 503 {id 13}\n"
     whole, missing = (
         reported(pair(*two(tmp_path, HANDSHAKE + ack + BULK.replace("0.101 11ms", fate))))["client_to_server"]
@@ -227,7 +229,7 @@ def test_what_was_sent_after_the_other_capture_ended_is_not_lost(tmp_path: Path)
 
 
 def test_captures_that_begin_in_mid_stream_at_different_places_are_laid_on_one_another(tmp_path: Path) -> None:
-    """Without SYNs, each capture counts stream bytes from its first segment.
+    """Without SYNs, each capture counts bytes of the stream from its own first segment.
 
     Byte 1 of the server's capture is byte 1461 of the client's capture.
     """
@@ -241,7 +243,7 @@ def test_captures_that_begin_in_mid_stream_at_different_places_are_laid_on_one_a
 
 
 def test_segments_that_offload_joined_count_as_the_packets_of_the_wire(tmp_path: Path) -> None:
-    """The client's network card divides a segment of 4,380 bytes into three packets. The second packet is lost."""
+    """The client's network card splits a segment of 4,380 bytes into three packets. The second packet is lost."""
     lost = BULK.replace("0.101 11ms", "0.101 lost").replace("ack 2921", "ack 1461")
     lost = lost.replace("ack 4381 win 501", "ack 1461 win 501 <sack 2921:4381>")
     _, server = two(tmp_path, HANDSHAKE + lost)
@@ -276,7 +278,10 @@ def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, 
 
 
 def test_the_first_screen_of_the_report_says_what_the_pair_found(committed: tuple[Path, Path, dict[str, Any]]) -> None:
-    """The page shows the losses of the path's log. If no packets queue, the delay on the page is the propagation delay."""
+    """The page shows the losses in the path's log.
+
+    If no packets queue, the delay on the page is the propagation delay.
+    """
     client, server, beside = committed
     first, second = analyze(client), analyze(server)
     page = data(first, pair_captures(first, second))
@@ -314,9 +319,9 @@ def test_clock_that_is_ahead_is_found_to_be(committed: tuple[Path, Path, dict[st
 
 @pytest.mark.parametrize("drift", [300e-6, -700e-6])
 def test_clock_that_drifts_is_found_to_drift(drift: float, tmp_path: Path) -> None:
-    """The test rewrites the timestamps in nanoseconds.
+    """The test changes the timestamps in nanoseconds.
 
-    The exchange has almost no path delay, so half a second is enough to show the drift.
+    The path has almost no delay, so half a second is enough to show the drift.
     """
     client, server = CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "ethernet-nagle-on-at-server.pcapng"
     segments = analyze(server).segments.select("ts_ns").collect()["ts_ns"].to_list()
@@ -389,7 +394,7 @@ def test_report_of_a_pair_draws_delays_and_losses(tmp_path: Path) -> None:
 def test_the_ladder_of_a_pair_leads_each_packet_from_its_sender_to_its_receiver(tmp_path: Path) -> None:
     """The expected times, sizes and frames are those of `HANDSHAKE` and `LOSS`.
 
-    Each packet takes 10 ms. The packet sent at 0.1 s is lost and has a cross.
+    Each packet takes 10 ms. The packet sent at 0.1 s is lost, and a cross marks it.
     """
     client, server = two(tmp_path, HANDSHAKE + LOSS)
     section = data(analyze(client), pair_captures(analyze(client), analyze(server)))["pair"]
@@ -409,7 +414,7 @@ def test_the_ladder_of_a_pair_leads_each_packet_from_its_sender_to_its_receiver(
 
 
 def test_a_long_ladder_has_consecutive_packets_around_the_first_loss() -> None:
-    """The ladder must not omit packets, because an omitted packet would look lost."""
+    """The ladder must not omit a packet, because an omitted packet would look like a lost one."""
     count, first_lost = 3 * pair_ladder.PACKETS, 2 * pair_ladder.PACKETS
     fates = ["lost" if place == first_lost else "matched" for place in range(count)]
     delays = [None if fate == "lost" else 10 for fate in fates]
@@ -456,7 +461,7 @@ def test_result_is_the_same_however_few_packets_are_held(name: str, monkeypatch:
 
 
 def test_segments_that_would_be_cut_into_too_many_packets_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an MSS of 1, a segment of 1,460 bytes is cut into 1,460 packets."""
+    """With an MSS of 1 byte, a segment of 1,460 bytes would be split into 1,460 packets."""
     monkeypatch.setattr("tcptrace_lab.pair.packets.MAX_PIECES", 1_000)
     captures = two(tmp_path, HANDSHAKE.replace("mss 1460", "mss 1") + BULK)
     with pytest.raises(errors.UsageError, match="more than 1,000 packets"):

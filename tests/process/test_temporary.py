@@ -1,6 +1,6 @@
 """A process removes its temporary folder when it ends or is interrupted.
 
-If a process is killed, its folder stays until the next process makes a temporary folder.
+If a process is killed, its folder stays until another process makes a temporary folder.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ def started() -> subprocess.Popen[str]:
 
 
 def made(process: subprocess.Popen[str]) -> Path:
-    """Wait until the process has made its folder. Return the folder."""
+    """Wait until the process has made its temporary folder, and return this folder."""
     assert process.stdout is not None
     return Path(process.stdout.readline().strip())
 
 
 @contextlib.contextmanager
 def another() -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Yield another process and its temporary folder. The process ends at the end of the `with` block."""
+    """Yield another process and its temporary folder. The process ends together with the `with` block."""
     with started() as process:
         yield process, made(process)
         process.communicate("\n", timeout=TIME_LIMIT_S)
 
 
 def killed(count: int) -> list[Path]:
-    """Run `count` processes at the same time and kill them. Return their temporary folders."""
+    """Start `count` processes together and kill them all. Return their temporary folders."""
     with contextlib.ExitStack() as stack:
         all_of_them = [stack.enter_context(another()) for _ in range(count)]
         for process, _ in all_of_them:
@@ -99,7 +99,7 @@ def test_a_folder_stays_while_its_process_lives(place: Path) -> None:
 
 
 def test_a_folder_stays_while_a_child_of_a_killed_process_lives(place: Path) -> None:
-    """The child may still use the folder."""
+    """The child possibly still uses the folder."""
     forking = MAKES_ONE.replace("    print(", "    import os\n    if os.fork():\n        os.kill(os.getpid(), 9)\n    print(")
     with subprocess.Popen([sys.executable, "-c", forking], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -128,7 +128,7 @@ def test_folders_that_nobody_locks_but_that_are_not_ours_stay(place: Path) -> No
 
 
 def test_links_are_not_followed(place: Path, tmp_path: Path) -> None:
-    """The symbolic links are a folder, a lock file, and an entry in a folder that is removed."""
+    """There are three symbolic links: in place of a folder, in place of a lock file, and inside of a folder that is removed."""
     (left,) = killed(1)
     precious = tmp_path / "precious"
     precious.mkdir()
@@ -152,7 +152,7 @@ def test_links_are_not_followed(place: Path, tmp_path: Path) -> None:
 
 
 def test_what_another_user_left_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root has the permission to remove another user's folder, but must not do it."""
+    """Root is able to remove another user's folder, but must not do it."""
     left = killed(1)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     temporary.clear(str(place))

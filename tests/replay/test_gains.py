@@ -1,4 +1,4 @@
-"""Predicted gains are compared with captures of the same schedule with the remedy.
+"""Predicted gains are compared with captures of the same schedule that were made with the remedy.
 
 If no model fits, the gain of a finding is the upper bound of its rule.
 """
@@ -74,9 +74,9 @@ def test_without_time_nothing_is_modelled_and_nothing_changed() -> None:
 
 
 def test_the_report_offers_what_can_be_modelled() -> None:
-    """`MODELLED` has the findings whose causes have a modelled remedy.
+    """`MODELLED` has the findings whose causes have a remedy that the models know.
 
-    One of them is the throughput deadlock. Its causes are Nagle's algorithm and a full buffer.
+    One of them is the throughput deadlock, which Nagle's algorithm and a full buffer cause.
     """
     curable = {cause for family in CURABLE for cause in FAMILIES[family]}
     found = {finding.id for path in sorted(CAPTURES.glob("*.pcapng")) for finding in analyze(path).findings if finding.causes & curable}
@@ -85,7 +85,7 @@ def test_the_report_offers_what_can_be_modelled() -> None:
 
 
 def test_the_reproducer_of_a_modelled_finding_is_a_program(tmp_path: Path) -> None:
-    """The reproducer names its connection and finding. It has an option for the remedy."""
+    """The reproducer names its connection and its finding. It has an option for the remedy."""
     analysis, _ = modelled(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
     gain = of_kind(analysis.findings, "nagle-delayed-ack").modelled
     assert gain is not None

@@ -1,7 +1,4 @@
-"""Frames of captures are sent to private interfaces: all frames, in order and on time.
-
-Other interfaces are refused.
-"""
+"""Frames of captures are sent to private interfaces: all frames, in order and on time. Other interfaces are refused."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ OURS = "tcp[tcpflags] & tcp-rst == 0"
 
 
 def replayed(path: Path, out: Path, speed: float = 1.0, loops: int = 1, mtu: int = 9_188) -> Sent:
-    """Send a capture from one network namespace to another and capture it there.
+    """Send a capture from one network namespace to another, where a second capture is made.
 
     If `speed` is 0, all frames are sent at once.
     """
@@ -93,8 +90,8 @@ def test_frames_that_the_interface_refuses_are_counted_and_the_others_go(tmp_pat
             writer.write(data)
     with Medium("veth", 1_500).network() as network, network.client.entered():
         done = send(Plan(str(tmp_path / "some.pcap"), "eth0", Pace(0)))
-    # A frame of 1,600 bytes exceeds the MTU of 1,500, and 5 bytes are less than an Ethernet header. A frame may have 14 bytes, a header
-    # without payload (packet(7)).
+    # Two frames are refused: 1,600 bytes exceed the MTU of 1,500, and 5 bytes are less than an Ethernet header. A frame can have 14 bytes,
+    # which is a header without payload (packet(7)).
     assert (done.frames, done.octets, done.refused) == (4, 4 * 14 + 180, 2)
 
 
@@ -208,7 +205,7 @@ def test_a_dry_run_says_what_would_be_sent() -> None:
 
 
 def test_a_dry_run_writes_what_would_be_sent_as_json() -> None:
-    """By Wireshark's capinfos, the capture lasts 0.527 s."""
+    """According to Wireshark's capinfos, the capture lasts 0.527 s."""
     done = tcptrace_lab(
         "replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--dry-run", "--loop", "3", "--json", "-", "-q"
     )
@@ -244,7 +241,7 @@ def test_a_compressed_capture_has_the_frames_of_the_plain_one(tmp_path: Path) ->
 
 
 def _pcap(*records: bytes, link: int = 1) -> bytes:
-    """Return a pcap file with these frames, one per second. Link type 1 is Ethernet."""
+    """Return a pcap file with these frames, one per second. The link type 1 is Ethernet."""
     header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, link)
     return header + b"".join(struct.pack("<IIII", at, 0, len(data), len(data)) + data for at, data in enumerate(records))
 
@@ -278,13 +275,13 @@ def test_the_frames_before_the_damage_can_be_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("link", [101, 228, 0x3000_0000 | 228])
 def test_bare_ip_packets_are_known_by_any_of_their_link_types(link: int, tmp_path: Path) -> None:
-    """The upper bits of the link-type field contain the length of the frame check sequence."""
+    """The upper bits of the link-type field have the length of the frame check sequence. They do not change the link type."""
     (tmp_path / "raw.pcap").write_bytes(_pcap(b"\x45" + bytes(19), link=link))
     assert list(frames(str(tmp_path / "raw.pcap"), None, "")) == [Frame(1, 0, b"\x45" + bytes(19), has_link=False)]
 
 
 def test_only_packets_that_are_longer_than_the_mtu_are_taken_apart() -> None:
-    """A packet that was truncated by the snaplen cannot be split, because its checksums cannot be recomputed."""
+    """A packet that the snaplen truncated cannot be split, because its checksums cannot be computed."""
     packet = bytes(IP(src="192.0.2.1", dst="192.0.2.2") / TCP() / bytes(100))[:60]
     assert rewritten(Frame(1, 0, packet, has_link=False), Rewrite(mtu_bytes=140), ethernet=False) == packet
     with pytest.raises(CaptureInsufficient, match="is truncated"):

@@ -1,4 +1,4 @@
-"""The schedule reconstructed from a capture equals the schedule that made the capture."""
+"""The schedule that is reconstructed from a capture equals the schedule that made the capture."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_capture_without_tcp_is_not_advised_to_be_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["transfer", "--schedule", "-"], ["whatif"], ["script"]])
 def test_a_capture_without_times_is_reported_in_one_line(command: list[str], tmp_path: Path) -> None:
-    """Simple packet blocks have no timestamps (draft-ietf-opsawg-pcapng, section 4.4)."""
+    """The capture has simple packet blocks, which have no timestamps (draft-ietf-opsawg-pcapng, section 4.4)."""
     with (tmp_path / "untimed.pcapng").open("wb") as out, (CAPTURES / "atm9180-loss.pcap").open("rb") as source:
         reader = dpkt.pcap.Reader(source)
         out.write(struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28))

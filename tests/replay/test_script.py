@@ -1,4 +1,4 @@
-"""Minimal reproducers still show the stall, and every step is necessary. The generated script does what it says."""
+"""Minimal reproducers still show the stall, and each of their steps is necessary. The generated script does what it says."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def made(name: str) -> Reproducer:
 
 
 def stalled_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
-    """Return how long (ns) the stall's causes delayed a sender with data to send, or None if a program hangs.
+    """Return how long the causes of the stall delayed a sender that had data to send, in nanoseconds.
 
-    The wait comes from the ledger of the model.
+    The waits come from the ledger of the model. If a program hangs, return None.
     """
     run = simulate(setting(schedule, replace(fit, extra_ns=40_000) if schedule.path.loopback else fit), truth=True)
     if not (run.client.done and run.server.done):
@@ -148,7 +148,7 @@ def test_no_step_of_what_is_left_can_be_left_out(name: str) -> None:
 
 
 def _is_nothing(one: Reproducer, schedule: Schedule) -> bool:
-    """Return whether the remedy would save nothing or `analyze` sees no stall."""
+    """Return whether the remedy would save nothing, or `analyze` would see no stall."""
     assert one.oracle is not None
     fit = one.oracle.fits[0]
     seen = modelled("", schedule, replace(fit, extra_ns=40_000) if schedule.path.loopback else fit)
@@ -159,9 +159,9 @@ def _is_nothing(one: Reproducer, schedule: Schedule) -> bool:
 
 
 def test_twelve_questions_in_two_writes_become_one_and_a_warm_up_over_loopback() -> None:
-    """Linux acknowledges the first data segments at once (TCP_MAX_QUICKACKS).
+    """Linux acknowledges the first data segments of a connection at once (TCP_MAX_QUICKACKS).
 
-    The reproducer therefore needs one exchange before the one that stalls.
+    So the reproducer needs one exchange before the exchange that stalls.
     """
     one = made("ethernet-nagle-on.pcapng")
     assert one.shrunk is not None
@@ -181,7 +181,7 @@ def test_shrinking_is_the_same_every_time() -> None:
 
 
 class Asked:
-    """An oracle that reports a stall if the client makes certain writes of at least certain sizes."""
+    """An oracle that sees a stall if the client makes certain writes with at least certain sizes."""
 
     def __init__(self, least: dict[int, int]) -> None:
         self.least, self.runs = least, 0
@@ -194,7 +194,7 @@ class Asked:
 
 
 def conversation(count: int) -> Schedule:
-    """Return a schedule in which the client writes 1001, 1002, … bytes. The server answers each write with one byte."""
+    """Return a schedule in which the client writes 1001, 1002, … bytes, and the server answers each write with one byte."""
     client = tuple(step for number in range(count) for step in (Write(1_001 + number), Think(7), Read(1)))
     server = tuple(step for number in range(count) for step in (Read(1_001 + number), Write(1)))
     return Schedule(End((client,)), End((server,)), Between())
@@ -369,7 +369,7 @@ def test_a_server_that_is_not_there_is_one_line_and_no_traceback(tmp_path: Path)
 def test_the_packetdrill_script_adds_up(name: str) -> None:
     """The script sends all bytes of the schedule once and in order.
 
-    It sends them after they were written and within the advertised window.
+    It sends them after they were written, and within the advertised window.
     """
     one = made(name)
     script = packetdrill.read(one.packetdrill())
@@ -404,7 +404,8 @@ def test_the_packetdrill_script_adds_up(name: str) -> None:
             case _:
                 pass
     assert written == sent == acked
-    # The script of a slow reader pauses for 150 ms, which ends before the kernel probes the window. Half as much data shows the stall.
+    # The script of a slow reader pauses for 150 ms, which ends before the kernel probes the window. The script sends only half of the data,
+    # which is enough to show the stall.
     assert written == own.written_bytes // (2 if "slow-reader" in name else 1)
     assert (came, read) == (other.written_bytes,) * 2
 
@@ -437,7 +438,7 @@ def played(script: Path) -> subprocess.CompletedProcess[str]:
 def test_this_machine_s_kernel_does_what_the_packetdrill_script_says(name: str, tmp_path: Path) -> None:
     place = tmp_path / "reproduce.pkt"
     place.write_text(made(name).packetdrill())
-    for _ in range(2 * ATTEMPTS):  # if the player is 200 ms late, the kernel retransmits and the attempt fails
+    for _ in range(2 * ATTEMPTS):  # the kernel retransmits if the player is 200 ms late, and the attempt fails
         done = played(place)
         if done.returncode == 0:
             return

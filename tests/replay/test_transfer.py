@@ -185,7 +185,7 @@ def test_an_end_that_closes_too_soon_is_reported_with_what_is_missing() -> None:
 
 
 def namespaces(processes: set[int] | None = None) -> set[str]:
-    """Return the network namespaces of these processes, or of all processes if none are given."""
+    """Return the network namespaces of the processes with these IDs. Without IDs, return those of all processes."""
     found = set()
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and (processes is None or int(process.name) in processes):
@@ -245,9 +245,9 @@ def test_a_transfer_that_is_given_up_leaves_no_part_of_a_capture(tmp_path: Path)
 
 
 def test_a_longer_or_slower_path_is_given_more_time() -> None:
-    """12 exchanges over a path with 1 s of delay per direction take 24 s. 400,000 bytes at 10 kb/s take 320 s.
+    """The time limit must be longer than the transfer.
 
-    The time limit must be longer.
+    At 1 s of delay per direction, 12 exchanges take 24 s. At 10 kb/s, 400,000 bytes take 320 s.
     """
     questions = reconstruct(gather([str(CAPTURES / "ethernet-nagle-on.pcapng")]))
     assert patience_s(Changes(delay_ns=10**9).applied(questions)) > 24
@@ -257,7 +257,7 @@ def test_a_longer_or_slower_path_is_given_more_time() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_that_waits_is_ended_at_once_and_its_port_is_free(number: signal.Signals, tmp_path: Path) -> None:
-    """The test uses the congestion control reno, which every user may set."""
+    """The test uses the congestion control reno, which every user can set."""
     command = [sys.executable, "-m", "tcptrace_lab", "replay", "transfer", str(CAPTURES / "ethernet-nagle-on.pcapng")]
     with subprocess.Popen(
         [*command, "--serve", "127.0.0.1:0", "--congestion", "reno"], stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}

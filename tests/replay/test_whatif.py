@@ -1,4 +1,4 @@
-"""A model's prediction for a change is compared with captures of the same schedule, with and without the change."""
+"""A model predicts what a change saves. Captures of the schedule with and without the change check the prediction."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_twice_the_send_bound_takes_half_of_the_rounds() -> None:
     found = foretold("ethernet-small-send-buffer.pcapng", Changes(send_buffer_bytes=32_768))
     (one,) = found.predictions
     # A round takes 20.4 ms. 200,000 bytes take 13 rounds with a buffer of 16,384 bytes, and 7 rounds with 32,768 bytes. The handshake and
-    # the close take the same time with both buffers.
+    # the close take equally long with both buffers.
     assert one.saved_s == pytest.approx(6 * 0.0204, rel=0.2)
 
 
@@ -60,7 +60,7 @@ def test_changes_are_ranked_by_what_they_save_and_useless_ones_save_nothing() ->
 def test_a_model_that_takes_longer_with_a_larger_buffer_predicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     capture, larger, smaller = "ethernet-small-send-buffer.pcapng", Changes(send_buffer_bytes=32_768), Changes(send_buffer_bytes=8_192)
     (slower,) = foretold(capture, smaller).predictions
-    assert slower.saved_s < -0.1  # a smaller buffer may take longer
+    assert slower.saved_s < -0.1  # a smaller buffer makes the transfer longer
     real, asked = whatif._duration_ns, {8_192, 32_768}  # noqa: SLF001  (no capture is sure to make a model go wrong)
     monkeypatch.setattr(
         whatif, "_duration_ns", lambda schedule, *rest: 10**10 if schedule.client.send_buffer_bytes in asked else real(schedule, *rest)
@@ -71,9 +71,9 @@ def test_a_model_that_takes_longer_with_a_larger_buffer_predicts_nothing(monkeyp
 
 
 def test_a_transfer_that_no_model_makes_again_is_refused_with_by_how_much() -> None:
-    """The path of the capture reorders packets, which the models' paths do not.
+    """The path of the capture reorders packets, and the models' paths cannot do this.
 
-    The best model, an old stack, takes about as long as the capture, but has other waits.
+    The best model, an old stack, takes about as long as the capture, but it has other waits.
     """
     with pytest.raises(CaptureInsufficient) as refused:
         foretold("ethernet-reordering-at-server.pcapng", Changes(nodelay=True))
@@ -92,7 +92,7 @@ def test_ends_that_send_at_once_are_refused() -> None:
     ("asked", "mss", "least", "most"), [(8_192, 1_448, 10_136, 11_584), (16_384, 1_448, 20_272, 21_720), (65_536, 9_128, 82_152, 100_408)]
 )
 def test_a_receive_buffer_takes_what_linux_offered_of_it(asked: int, mss: int, least: int, most: int) -> None:
-    # `least` is the capture's largest window, in whole segments. `most` is one or two segments more. The captures are
+    # `least` is the largest window in the capture, in whole segments. `most` is one or two segments more. The captures are
     # ethernet-small-receive-window, ethernet-slow-reader and atm9180-slow-reader.
     assert least <= capacity_bytes(asked, mss) < most
 

@@ -86,9 +86,9 @@ def without_comment(line: str) -> str:
 
 
 def lines() -> list[Line]:
-    """Return the indented commands of the pages and the commands in the README's table.
+    """Return the indented commands of the pages, and the commands in the README's table.
 
-    A quoted text may continue on the next lines.
+    A quoted text can continue on the following lines.
     """
     found = []
     for path in pages():
@@ -106,7 +106,7 @@ def lines() -> list[Line]:
 
 
 def ours(line: Line) -> list[list[str]]:
-    """Return the arguments of each tcptrace-lab call in a line."""
+    """Return the arguments of each call of tcptrace-lab in a line."""
     words = shlex.shlex(line.text, posix=True, punctuation_chars="();<>|&")
     words.whitespace_split = True
     words.commenters = ""
@@ -150,7 +150,7 @@ def test_options_and_arguments_are_accepted(line: Line) -> None:
 
 @pytest.mark.parametrize("line", SCRIPTS, ids=lambda line: f"{line.page}: {line.text[:60]}")
 def test_scripts_and_their_options_exist(line: Line) -> None:
-    """An option exists if the script, or a module in its folder, contains it as a string."""
+    """An option exists if the script contains it as a string. The string can also be in another module of the script's folder."""
     match = re.search(r"\bpython3? (?:-m (tcptrace_lab[\w.]*)|([\w/]+\.py))(.*)", line.text)
     assert match
     module, script, arguments = match.groups()
@@ -174,7 +174,7 @@ def test_targets_of_make_exist() -> None:
 
 
 def test_paths_that_contributing_names_exist() -> None:
-    """In CONTRIBUTING.md, words in capitals stand for any name."""
+    """In CONTRIBUTING.md, a word in capitals stands for any name."""
     text = re.sub(
         r"```.*?```",
         "",
@@ -201,7 +201,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run a command. It runs in bash if it needs a shell, otherwise in this process."""
+    """Run a command.
+
+    It runs in bash if it needs a shell, and in this process if it does not.
+    """
     if command.startswith("tcptrace-lab ") and not SHELL_SIGNS & set(command):
         return tcptrace_lab(*shlex.split(command)[1:], folder=folder)
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

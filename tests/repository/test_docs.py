@@ -1,7 +1,4 @@
-"""The docs are true.
-
-Generated pages are up to date, Python examples run, and links have targets.
-"""
+"""The docs are true: generated pages are up to date, Python examples run, and links have targets."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ def test_pages_that_are_made_from_the_package_are_up_to_date(name: str) -> None:
 
 @pytest.mark.parametrize("name", pages.SCHEMAS)
 def test_json_schemas_list_the_causes_that_there_are(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make docs` updates the list of causes in each JSON Schema and changes nothing else."""
+    """`make docs` updates the list of causes in each JSON Schema, and it changes nothing else."""
     text = Path("tcptrace_lab/outputs/schemas", name).read_text(encoding="utf-8")
     assert pages.with_lists(text) == text
     monkeypatch.setitem(schema.CAUSES, "invented", "for this test")

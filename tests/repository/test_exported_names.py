@@ -1,4 +1,4 @@
-"""The public names of the package are listed here. Whoever adds or removes a name must change this list."""
+"""A list of the public names of the package. Whoever adds or removes a name must change this list."""
 
 from __future__ import annotations
 

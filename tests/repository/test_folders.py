@@ -26,7 +26,7 @@ PICTURES = {".png", ".svg"}
 
 
 def crowded(files: Iterable[PurePosixPath]) -> dict[str, int]:
-    """Return the number of files of each source folder that has too many."""
+    """Return each source folder that has too many files, with its number of files."""
     counts = Counter(str(file.parent) for file in files if file.suffix not in PICTURES and not any(map(file.is_relative_to, DATA)))
     return {folder: count for folder, count in counts.items() if count > MAX_FILES}
 
@@ -45,7 +45,7 @@ def test_pictures_and_captures_do_not_count() -> None:
 
 @pytest.mark.parametrize("folder", ["tests", "benchmarks", "captures", "docs"])
 def test_scripts_and_tests_import_each_other_in_one_direction(folder: str) -> None:
-    """Scripts import other scripts of their folder by bare names."""
+    """The test knows that scripts import other scripts of their folder by bare names."""
     sources = {ROOT / file for file in tracked(f"{folder}/*.py")}
     graph: dict[Path, set[Path]] = {}
     for file in sources:

@@ -1,4 +1,4 @@
-"""`docs/json.md` is true: no old name is left in the JSON Schemas and tables, and every new name exists."""
+"""`docs/json.md` is true: the JSON Schemas and tables have every new name and none of the old names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLACES = {
 
 
 def described(name: str) -> dict[str, Any]:
-    """Return the JSON Schema of a document."""
+    """Return the JSON Schema of the document with this name."""
     text = resources.files("tcptrace_lab").joinpath(f"outputs/schemas/{FILES.get(name, name)}.schema.json").read_text(encoding="utf-8")
     parsed: dict[str, Any] = json.loads(text)
     return parsed
@@ -53,7 +53,7 @@ def rows(heading: str, cells: int) -> list[tuple[str, ...]]:
 
 
 def resolved(whole: dict[str, Any], part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a part of a JSON Schema and all parts to which it refers."""
+    """Yield a part of a JSON Schema, and all parts to which it refers."""
     yield part
     if "$ref" in part:
         target: Any = whole

@@ -18,7 +18,7 @@ VERSION = 2
 
 
 def objects(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401  (JSON)
-    """Yield each object that a JSON Schema describes, with its path."""
+    """Yield the path of each object that a JSON Schema describes, and its part of the schema."""
     if isinstance(part, dict):
         if "properties" in part:
             yield place, part

@@ -1,7 +1,4 @@
-"""`simulate --host` simulates the hosts of published studies.
-
-One command line gives the values that the authors measured.
-"""
+"""`simulate --host` simulates the hosts of published studies. One command line reproduces the values that the authors measured."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(("send", "receive", "slow"), [("16K", "24K", True), ("16K", "16K", False)])
 def test_a_cell_of_comer_and_lin_is_one_line(tmp_path: Path, send: str, receive: str, *, slow: bool) -> None:
-    """In Comer and Lin's Table 2, the slow pair of buffers has less than 2 Mb/s and the fast pair nearly 20 Mb/s."""
+    """In Comer and Lin's Table 2, the slow pair of buffers has less than 2 Mb/s, and the fast pair has nearly 20 Mb/s."""
     hosts = f"--stack sunos4 --host sparc-ipc --mss 9148 --send-buffer {send} --receive-buffer {receive}"
     line = f"{hosts} --rate 100M --delay 10us --framing atm"
     done = tcptrace_lab("simulate", *line.split(), "--client", "write 1M/4K", "--server", "read", "-o", "cell.pcap", folder=tmp_path)
@@ -37,9 +34,9 @@ def test_a_cell_of_comer_and_lin_is_one_line(tmp_path: Path, send: str, receive:
     ids=["smallest packet", "an ACK for 717 bytes", "an ACK for each"],
 )
 def test_a_vax_of_mosher_is_one_line(tmp_path: Path, size: int, acks_per_write: float | None, interval_ms: float | None) -> None:
-    """The expected values are Mosher's.
+    """The expected values come from Mosher's paper.
 
-    Section 2 gives an interval of 5.5 ms between the smallest packets. Table 3 gives the calls of tcp_input for 10,000 writes.
+    Section 2 gives an interval of 5.5 ms between the smallest packets. Table 3 gives the number of calls of tcp_input for 10,000 writes.
     """
     hosts = "--stack bsd4.2 --host vax-750 --mss 1024 --send-buffer 2K --receive-buffer 2K"
     line = f"{hosts} --rate 2.94M --delay 5us --framing ethernet"
@@ -54,9 +51,9 @@ def test_a_vax_of_mosher_is_one_line(tmp_path: Path, size: int, acks_per_write: 
 
 
 def test_a_pc_of_abrams_and_chen_is_one_line(tmp_path: Path) -> None:
-    """Abrams and Chen, section 3.3, sent 40 KB in segments of 1,460 and 588 bytes.
+    """In Abrams and Chen's section 3.3, 40 KB are sent in segments of 1,460 and 588 bytes.
 
-    From the first packet to the last read, the transfer took 345.452 ms.
+    From the first packet to the last read, the transfer takes 345.452 ms.
     """
     hosts = "--stack md-dos --host pc-386 --send-buffer 2K --receive-buffer 2K --rate 10M --delay 5us --framing ethernet"
     programs = ["--client", "write 40K/1K", "--server", "read 40K/1K"]

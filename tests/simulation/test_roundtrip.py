@@ -1,4 +1,4 @@
-"""The ledger of a modelled capture equals the model's own ledger.
+"""The engine's ledger of a modelled capture equals the ledger that the model itself wrote.
 
 `benchmarks/roundtrip/run.py` checks all 300 captures.
 """
@@ -75,7 +75,7 @@ def test_ranges_that_once_were_missed_are_found(seed: int, what: str, *, pauses:
 
 
 def test_sweeps_with_random_pauses_show_nearly_every_predicted_range_and_hardly_another_size() -> None:
-    """One wait in fifty is too short to count as a stall."""
+    """Random pauses make one wait in fifty too short to count as a stall."""
     found = [sweep(seed, pauses=True) for seed in range(7005, 7020)]
     ranges = sum(one.ranges for one in found)
     assert ranges >= 30

@@ -1,6 +1,6 @@
-"""tshark finds no problem in the captures of models, and the engine finds what the models did.
+"""tshark finds no problem in the captures that models write, and the engine finds what the models did.
 
-Other tests are about setting files.
+Other tests check the files with settings.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def captured(what: Mapping[str, Any], path: Path, **where: Any) -> tuple[Run, Se
 def complaints(path: Path) -> list[str]:
     """Return the problems that tshark reports.
 
-    They are expert messages above "chat" and "note", retransmits, losses and reordering.
+    These are expert messages above "chat" and "note", retransmits, losses and reordering.
     """
     names = ["_ws.expert.message", "_ws.expert.severity", "tcp.analysis.retransmission", "tcp.analysis.lost_segment"]
     found = []
@@ -117,7 +117,7 @@ def test_engine_reads_the_segments_that_the_model_sent(tmp_path: Path, at: At) -
 
 
 def test_payload_is_the_stream_whatever_was_resent(tmp_path: Path) -> None:
-    """Each byte that tshark reassembles from the client's stream is its offset modulo 251."""
+    """The client's stream is reassembled by tshark. The value of each byte must be its offset modulo 251."""
     path = tmp_path / "run.pcap"
     run, _ = captured(EXCHANGES | {"forward": EXCHANGES["forward"] | PATHS["named"]}, path, at=At.SERVER)
     assert any(packet.resent_for for packet in run.packets)
@@ -151,7 +151,7 @@ def test_every_medium_carries_the_same_segments(tmp_path: Path, medium: Medium) 
 
 
 def test_cells_of_both_directions_are_in_time_order(tmp_path: Path) -> None:
-    """The receiver's ACKs arrive during a bulk transfer. Each data segment takes at least 190 cells."""
+    """The receiver's ACKs arrive during a bulk transfer, in which each data segment takes at least 190 cells."""
     done = tcptrace_lab(
         "simulate",
         "--link",

@@ -1,6 +1,6 @@
-"""Connections get labels from their first bytes.
+"""The first bytes of a connection give it a label.
 
-The bytes are written by hand, and some are hostile. The labels appear in all outputs.
+The tests write these bytes by hand, and some are hostile. The labels appear in all outputs.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_control_characters_are_escaped_and_long_names_are_cut() -> None:
 
 
 def capture(folder: Path, request: bytes, name: str = "web.pcap", **options: int) -> Path:
-    """Write a capture of a connection whose first request is `request`."""
+    """Write a capture of a connection whose first request is `request`, and return its path."""
     path = packets.capture(
         folder / name,
         f"""
@@ -138,7 +138,7 @@ def test_a_connection_without_data_has_no_label(tmp_path: Path) -> None:
 def test_a_capture_cut_by_its_snap_length_gives_what_is_there(tmp_path: Path) -> None:
     """Packets are truncated after 54 bytes of headers and 20 or 10 bytes of the request.
 
-    20 bytes contain the whole first line. 10 bytes lack the HTTP version.
+    The first 20 bytes contain the whole first line. The first 10 bytes lack the HTTP version.
     """
     assert analyze(capture(tmp_path, REQUEST, snaplen_bytes=54 + 20)).labels == {0: "HTTP GET /data"}
     assert analyze(capture(tmp_path, REQUEST, snaplen_bytes=54 + 10)).labels == {}

@@ -1,6 +1,6 @@
 """Transactions of HTTP/1 and FTP are found in conversations.
 
-The conversations are written by hand, with known times or with bytes that break rules. Real captures are compared with tshark.
+The conversations are written by hand. Some have known times, and some have bytes that break rules. Real captures are compared with tshark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
 def found(tmp_path: Path, *talks: Talk, snaplen: int | None = None) -> list[dict[str, Any]]:
-    """Return the rows of the table for a capture of these conversations, in order of time."""
+    """Return the rows of the table of transactions for a capture of these conversations, in order of time."""
     frames = sorted((frame for talk in talks for frame in talk.frames), key=lambda frame: float(frame.time))
     path = tmp_path / "talk.pcap"
     wrpcap(str(path), frames)
@@ -87,9 +87,9 @@ def test_chunks_are_put_together_and_their_framing_is_no_body(tmp_path: Path) ->
 
 
 def test_answers_without_a_body_are_distinguished_from_those_with(tmp_path: Path) -> None:
-    """Answers to HEAD and answers with status 304 or 204 have no body. Their Content-Length header does not count.
+    """Answers to HEAD and answers with the status 304 or 204 have no body, so their Content-Length header does not count.
 
-    An answer with status 100 is not final (RFC 9112, 6.3).
+    An answer with the status 100 is not final (RFC 9112, 6.3).
     """
     promised = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"
     talk = Talk().opened().asks(10, GET.replace(b"GET", b"HEAD")).says(11, promised)
@@ -320,7 +320,7 @@ def tshark(path: Path, show: str, *fields: str, more: Sequence[str] = ()) -> lis
 def test_a_real_servers_files_are_seen_as_tshark_sees_them(tmp_path: Path) -> None:
     """Requests, statuses and the time of each answer equal those of tshark.
 
-    tshark's http.time is the time from the last segment of a request to the last segment of its answer.
+    In tshark, http.time is the time from the last segment of a request to the last segment of its answer.
     """
     talk = Talk().opened()
     for number in range(12):

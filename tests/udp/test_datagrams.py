@@ -1,7 +1,4 @@
-"""The table of UDP datagrams has the right rows in every storage mode.
-
-For real captures, all rows equal those of tshark.
-"""
+"""The table of UDP datagrams has the right rows, however the rows are stored. For real captures, all rows equal those of tshark."""
 
 from __future__ import annotations
 
@@ -135,7 +132,7 @@ def test_progress_is_reported_in_datagrams(path: Path) -> None:
 
 
 def capture(folder: Path, *made: Packet) -> Path:
-    """Write the packets as a capture, one millisecond apart."""
+    """Write the packets to a capture, one millisecond apart, and return its path."""
     frames = [packets.Frame(packets.BASE_NS + at * 1_000_000, bytes(packet), len(packet)) for at, packet in enumerate(made)]
     packets.write_pcap(folder / "made.pcap", frames)
     return folder / "made.pcap"
@@ -228,9 +225,9 @@ def real() -> list[Path]:
 
 
 def their_datagrams(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield one row per datagram that tshark shows.
+    """Yield one row for each datagram that tshark shows.
 
-    Datagrams in tunnels are included. Datagrams in ICMP errors or in TCP are not.
+    Datagrams in tunnels are included. Datagrams in ICMP errors or in TCP are left out.
     """
     for fields in tshark.frames(path, FIELDS):
         layers = fields["frame.protocols"].split(":")

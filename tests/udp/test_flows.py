@@ -1,4 +1,4 @@
-"""The figures of a UDP flow equal those of hand calculations and of a second, simple implementation."""
+"""The figures of a UDP flow equal those calculated by hand and those of a second, simple implementation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def numbered(*ip_ids: int) -> str:
 
 
 def reported(folder: Path, text: str) -> tuple[int | None, int | None, str | None]:
-    """Return the numbers of the client's missing and reordered datagrams, and the name of the evidence."""
+    """Return the numbers of the client's missing and reordered datagrams, and the name of the evidence for them."""
     found = flow(folder, text)
     return found["client_missing_datagrams"], found["client_reordered_datagrams"], found["client_loss_known_by"]
 
@@ -107,9 +107,9 @@ def test_a_datagram_that_was_overtaken_is_late_and_not_missing(tmp_path: Path) -
 
 
 def test_two_datagrams_behind_a_third_are_both_late(tmp_path: Path) -> None:
-    """RFC 4737, 3.3: a datagram is reordered if its number is below the next expected number.
+    """A datagram is reordered if its number is below the next expected number (RFC 4737, 3.3).
 
-    Its number may be higher than that of the datagram just before it.
+    This holds even if its number is above that of the datagram just before it.
     """
     assert reported(tmp_path, numbered(*range(20), 22, 20, 21, *range(23, 80))) == (0, 2, "ip_id")
 
@@ -123,7 +123,7 @@ def test_a_datagram_captured_twice_hides_no_loss(tmp_path: Path) -> None:
 
 
 def test_datagrams_captured_twice_are_not_reordered(tmp_path: Path) -> None:
-    """A switch is captured at two points, so each datagram is captured twice. The second copy comes after the next datagram."""
+    """A switch is captured at two points, so the capture has each datagram twice. The second copy comes after the next datagram."""
     twice = [0, 1, 0, *(number for n in range(2, 60) for number in (n, n - 1))]
     assert reported(tmp_path, numbered(*twice)) == (0, 0, "ip_id")
 
@@ -209,7 +209,7 @@ SNAPLEN = 62
 
 
 def frame(flow: int, size: int, ip_id: int, *, from_client: bool) -> bytes:
-    """Return a datagram, truncated to `SNAPLEN`. Flow 2 uses IPv6."""
+    """Return the bytes of a frame with one datagram, truncated to `SNAPLEN`. Flow 2 uses IPv6."""
     ports = (5_000 + flow, 53) if from_client else (53, 5_000 + flow)
     udp = struct.pack("!HHHH", *ports, 8 + size, 0) + bytes(min(size, SNAPLEN))
     hosts = (1, 2) if from_client else (2, 1)
@@ -221,14 +221,14 @@ def frame(flow: int, size: int, ip_id: int, *, from_client: bool) -> bytes:
 
 
 def block(kind: int, body: bytes) -> bytes:
-    """Return a pcapng block whose body is a whole number of 32-bit words."""
+    """Return a pcapng block. Its body must be a whole number of 32-bit words."""
     return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
 
 
 def capture_of(datagrams: list[tuple[int, bool, int, int, int]], *, timeless: bool) -> bytes:
     """Return a pcap file with times in nanoseconds.
 
-    If `timeless`, return a pcapng file of Simple Packet Blocks, which have no times.
+    If `timeless` is true, return a pcapng file of Simple Packet Blocks, which have no times.
     """
     now_ns = packets.BASE_NS
     last_id: dict[tuple[int, bool], int] = {}
@@ -268,7 +268,7 @@ def test_figures_are_those_of_a_plain_reckoning(
 
 
 def test_the_reference_counts_as_its_definitions_say() -> None:
-    """Small counts, calculated by hand, check the second implementation."""
+    """Counts that are calculated by hand check the second implementation."""
     assert reference_udp.told_by([*range(15), *range(16, 30)]) == (1, 0)
     assert reference_udp.told_by([*range(15), 16, 15, *range(17, 60)]) == (0, 1)
     assert reference_udp.nearest_rank([4, 1, 3, 2], 0.50) == 2

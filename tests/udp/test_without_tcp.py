@@ -1,4 +1,4 @@
-"""For captures without TCP, the summary, the terminal output and the page describe the contents of the capture."""
+"""If a capture has no TCP, the summary, the terminal output and the page describe what it contains instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOSTS = """
 
 
 def call(count: int = 100, *, pause_s: float = 1.0) -> str:
-    """Return `count` datagrams of 160 bytes, 20 ms apart, with a pause in the middle."""
+    """Return a call of `count` datagrams of 160 bytes, 20 ms apart, with a pause in the middle."""
     return HOSTS + "\n".join(f"{number * 0.02 + (pause_s if number >= count // 2 else 0):.3f} A > B udp 160" for number in range(count))
 
 
@@ -69,7 +69,7 @@ def test_a_capture_of_other_protocols_and_an_empty_one_say_so(tmp_path: Path) ->
 def test_a_snaplen_that_cuts_tcp_headers_is_named(tmp_path: Path) -> None:
     """Each of three segments is truncated to 40 bytes.
 
-    Ethernet and IPv4 take 34 bytes, so 6 of the 20 bytes of the TCP header are left.
+    Ethernet and IPv4 take 34 bytes, so only 6 of the 20 bytes of the TCP header are left.
     """
     whole = packets.capture(tmp_path / "whole.pcap", "0 C > S S 0:0(0)\n0.1 S > C S. 0:0(0) ack 1\n0.2 C > S . ack 1").read_bytes()
     cut, at = whole[:24], 24
@@ -97,7 +97,7 @@ def test_the_terminal_lists_the_flows(tmp_path: Path) -> None:
 def test_the_terminal_shortens_addresses_and_no_figure(tmp_path: Path) -> None:
     """The terminal omits the middle of a long address and keeps the whole port.
 
-    Datagrams over IPv6 have no IP ID, so no datagram is known to be missing.
+    Datagrams over IPv6 have no IP ID, so it is unknown whether any are missing.
     """
     hosts = "host G [2001:db8:1111:2222::3333]:50001\nhost H [2001:db8:4444::5555]:5060\n"
     text = hosts + "\n".join(f"{number * 0.02:.3f} G > H udp 160" for number in range(100))

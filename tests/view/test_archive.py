@@ -1,4 +1,4 @@
-"""The explorer of an archive has the right sums and list of captures. It allows only some SQL queries."""
+"""The explorer of an archive shows the right sums and the right list of captures. It accepts only some SQL queries."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ DAY_S = 86_400
 
 
 def test_servers_and_links_have_their_lost_time_over_time(tmp_path: Path) -> None:
-    """One server has the transfer with Nagle's algorithm on days 1 and 11, and without it on day 6.
+    """The first server has a transfer on days 1, 6 and 11: with Nagle's algorithm on days 1 and 11, and without it on day 6.
 
-    Another server has one capture, on day 11, in which only the client sends data. A direction without data is in no sum.
+    The second server has one capture on day 11, in which only the client sends data. A direction without data is in no sum.
     """
     captures = tmp_path / "captures"
     captures.mkdir()
@@ -127,11 +127,13 @@ def test_worst_captures_are_those_that_lost_most(shown: explorer.Explorer, folde
 
 
 def test_outliers_have_the_score_that_is_computed_by_hand(tmp_path: Path) -> None:
-    """Nine handshakes have a median of 10 ms. A distance is the logarithm of the ratio to the median.
+    """The score of a handshake follows from its distance to the median. A distance is the logarithm of a ratio.
 
-    The ratios are 10/6, 10/7, 10/8, 10/9, 1, 1.1, 1.2, 1.3 and 8. The fifth largest distance, ln(10/8), is the median absolute deviation.
-    In the slow handshake, the client's RTT is 20 ms (the median is 10 ms). This RTT is no outlier: its score is 0.6745 ln(2) / ln(10/8) =
-    2.1.
+    The median of the nine handshakes is 10 ms. The ratios are 10/6, 10/7, 10/8, 10/9, 1, 1.1, 1.2, 1.3 and 8. The median of the nine
+    distances is the fifth largest, ln(10/8).
+
+    In the slow handshake, the client's RTT is 20 ms, and the median RTT is 10 ms. This RTT is no outlier, because its score is only 0.6745
+    ln(2) / ln(10/8) = 2.1.
     """
     (tmp_path / "captures").mkdir()
     for place, time_ms in enumerate((6, 7, 8, 80, 9, 10, 11, 12, 13)):

@@ -1,4 +1,4 @@
-"""Entries of the cache of tables are found again if they are valid, and removed if they are not."""
+"""Valid entries of the cache of tables are found again, and invalid entries are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that the explorer shows for a capture equal those of `export`, `analyze --json` and tshark."""
+"""The explorer of a capture shows the values of `export`, `analyze --json` and tshark."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_downloads_are_those_of_export(shown: explorer.Explorer, name: str) -> N
 
 
 def test_transactions_are_those_of_export_in_both_forms(tmp_path: Path) -> None:
-    """The capture has two simultaneous connections. The first has one request, the second has two."""
+    """The capture has two simultaneous connections. The first has one request, and the second has two requests."""
     first = Talk().opened().asks(10, b"GET /a HTTP/1.1\r\n\r\n").says(40, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
     second = Talk(client_port=40_001).opened(5)
     for at_ms, target in ((15, b"b"), (50, b"c")):
@@ -184,7 +184,7 @@ def test_a_large_connection_is_drawn_as_a_small_one(
 
 
 def _points(drawings: Drawings, window_ns: tuple[int, int]) -> dict[tuple[str, str], set[tuple[float, float]]]:
-    """Return the points of each trace within a time window."""
+    """Return the points of each trace that are within a time window. Throughput is left out."""
     return {
         (figure["key"], trace["name"]): {
             (x, y)

@@ -33,9 +33,9 @@ def test_it_serves_on_the_port_that_was_asked_for_and_refuses_one_that_is_taken(
 
 
 def test_the_browser_opens_the_url_and_other_users_do_not_see_it(tmp_path: Path) -> None:
-    """All users of a machine see the arguments of a program.
+    """All users of a machine can see the arguments of a program.
 
-    The browser therefore gets a file that only the owner can read.
+    So the browser gets only the name of a file. Only its owner can read this file.
     """
     browser = tmp_path / "browser"
     browser.write_text(BROWSER.format(folder=tmp_path))

@@ -1,6 +1,6 @@
-"""The list of connections has working filters and a right order for each column.
+"""Each filter of the list of connections works, and each column has a right order.
 
-Expected values come from tshark or from `analyze`.
+The expected values come from tshark or from `analyze`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[explorer.Explore
 
 
 class Theirs(NamedTuple):
-    """A connection, as tshark shows its segments."""
+    """The values of one connection, computed from the segments that tshark shows."""
 
     addresses: set[str]
     ports: set[int]
@@ -46,7 +46,7 @@ class Theirs(NamedTuple):
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Theirs]:
-    """Maps the number of each connection to the connection. tshark calls the number a stream."""
+    """A map from the number of a connection to its values. tshark calls the number a stream."""
     merged = tmp_path_factory.mktemp("merged") / "merged.pcapng"
     subprocess.run([needs.program("mergecap"), "-w", merged, *FILES], check=True)
     fields = "tcp.stream ip.src ip.dst ipv6.src ipv6.dst tcp.srcport tcp.dstport tcp.len tcp.analysis.retransmission"
@@ -67,7 +67,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Theirs]:
 def listed(shown: explorer.Explorer, query: dict[str, Any]) -> set[int]:
     """Return the numbers of the connections that a search finds.
 
-    The page and the download must have equal connections.
+    The page and the download must have the same connections.
     """
     page = shown.get("api/connections", query)
     numbers = {row["id"] for row in page["rows"]}
@@ -135,7 +135,7 @@ def test_each_column_sorts(shown: explorer.Explorer, column: str, descending: in
 
 
 def test_connections_in_several_files_are_those_of_analyze(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test reduces limits. A file has two connections instead of thousands, and a download has blocks of two rows."""
+    """The test lowers two limits. A file has two connections instead of thousands, and a download has blocks of two rows."""
     monkeypatch.setattr("tcptrace_lab.engine.sorting.RANGE_ROWS", 2)
     monkeypatch.setattr("tcptrace_lab.view.connections._BLOCK_ROWS", 2)
     paths = [str(path) for path in FILES]

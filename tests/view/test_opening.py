@@ -1,6 +1,6 @@
-"""Captures of an archive are opened once each, without blocking the archive's pages.
+"""Each capture of an archive is opened only once, and opening does not block the pages of the archive.
 
-If other captures displace a capture that is being opened, the explorer stops opening it.
+The explorer stops opening a capture if other captures displace it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def names(archive: ArchiveApi) -> list[str]:
 
 
 def together(count: int, work: Callable[[], object]) -> list[object]:
-    """Run `work` in `count` threads at once. Return the results."""
+    """Run `work` in `count` threads at once, and return all results."""
     results: list[object] = []
     threads = [threading.Thread(target=lambda: results.append(work())) for _ in range(count)]
     for thread in threads:
@@ -106,7 +106,7 @@ def test_after_a_failure_a_capture_can_be_opened(root: Path) -> None:
 
 
 def locked(folder: Path) -> bool:
-    """Return whether a lock protects the tables in `folder` from being removed."""
+    """Return whether a lock keeps the tables in `folder` from being removed."""
     with (folder / "lock").open("r+b") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

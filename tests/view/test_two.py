@@ -1,7 +1,4 @@
-"""The explorer of two captures shows the results of `analyze --pair` and `compare`.
-
-It has links to the explorer of each capture.
-"""
+"""The explorer of two captures shows the results of `analyze --pair` and `compare`. It has links to the explorer of each capture."""
 
 from __future__ import annotations
 

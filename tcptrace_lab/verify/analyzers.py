@@ -1,7 +1,7 @@
-"""Runs other analyzers on a file, without a shell and with a timeout, and reads their output line by line.
+"""Runs other analyzers on a file, without a shell and with a time limit, and reads their output line by line.
 
-A missing program raises MissingTool (exit code 5). If a program rejects the file, or stops before the end of the file, Refused is raised
-with the program's message. A refused file is a result of the comparison, not an error.
+A missing program raises MissingTool (exit code 5). If a program rejects the file, or stops before its end, Refused is raised with the
+program's message. Such a refusal is a result of the comparison, not an error.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 NO_PROGRESS_S = 120.0
-"""A program that prints nothing for this time is killed (a heuristic: tshark reads a hundred thousand packets in a few seconds; tcptrace
-prints only at the end, but reads millions of packets per second)."""
+"""A program that prints nothing for this time is killed (a heuristic).
+
+tshark reads a hundred thousand packets in a few seconds. tcptrace prints only at the end, but reads millions of packets per second.
+"""
 
 _POLL_S = 0.005
-"""Interval at which the exit of a program is polled after it has closed its output."""
+"""Interval between checks whether a program has exited, after it has closed its output."""
 
 CHUNK_BYTES = 1 << 16
-"""Bytes per read. This is the capacity of a pipe on Linux."""
+"""Bytes per read: the capacity of a pipe on Linux."""
 
 MAX_LINE_BYTES = 1 << 22
-"""Maximum length of a line. The line of a frame with thousands of tunnelled headers is shorter."""
+"""Maximum length of a line. Even a frame with thousands of tunnelled headers has a shorter line."""
 
 WORDS_BYTES = 4_096
-"""Number of last bytes of a program's stderr to store."""
+"""Number of bytes that are stored from the end of a program's stderr."""
 
 REASON_CHARACTERS = 200
 """Maximum length of a reason taken from stderr."""
 
 ROOT_WARNING = "Running as user "
-"""Start of a warning that Wireshark's tools print when root runs them. The warning is unrelated to the file."""
+"""Start of a warning that Wireshark's tools print if root runs them. It does not concern the file."""
 
 PACKAGES = {"tshark": "Debian: apt-get install tshark", "tcptrace": "Debian: apt-get install tcptrace"}
-"""Program → how to install it."""
+"""How to install each program."""
 
 
 class Refused(Exception):
@@ -71,7 +73,7 @@ def found(program: str) -> str:
 
 
 def argument(path: str) -> str:
-    """Return the file name in a form that no program interprets as an option or as standard input."""
+    """Return the file name in a form that no program takes for an option or for standard input."""
     return os.path.join(os.curdir, path) if path.startswith("-") else path  # noqa: PTH118  (keeps the dot)
 
 
@@ -118,14 +120,14 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> subproce
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and its children. The process has not been waited for yet, so no other process can have its id."""
+    """Kill the process and its children. Nobody has waited for the process, so no other process can have its id."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the exit of a process that has closed its output. The process is not reaped, so that its process id stays valid."""
+    """Wait until a process that has closed its output exits. The process is not reaped, so its process id stays valid."""
     deadline = time.monotonic() + NO_PROGRESS_S
     while time.monotonic() < deadline:
         if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
@@ -153,7 +155,7 @@ def _split(program: str, descriptor: int) -> Iterator[bytes]:
 
 
 class _Words(threading.Thread):
-    """A thread that reads a program's stderr, so that the program never blocks on stderr. The thread stores the last bytes."""
+    """A thread that reads a program's stderr, so that the program never blocks on it. The thread stores the last bytes."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""Stores state per connection, for a bounded number of connections."""
+"""Stores state for a limited number of connections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_FOLLOWED = 1 << 17
-"""Maximum number of entries. A further entry replaces the oldest entry."""
+"""Maximum number of entries. When a further entry is added, the oldest entry is removed."""
 
 Key = TypeVar("Key")
 State = TypeVar("State")

@@ -1,10 +1,11 @@
-"""Decides about wrong TCP checksums found by tshark: was the segment damaged on the wire, or is only its captured checksum wrong?
+"""Decides what a wrong TCP checksum in tshark's output means: a damaged segment, or only a wrong checksum in the capture.
 
-With checksum offload, the network card computes checksums after the capture point. So nearly all captured segments of the sender have wrong
-checksums, and still arrive. A receiver discards a segment that was damaged on the path (RFC 9293, 3.1). Its bytes are then retransmitted:
-this is loss by corruption. For each direction, the retransmits decide between offload and corruption. The engine does not verify checksums,
-because verifying reads all captured bytes, and shows nothing in captures with offload or a short snaplen. Wireshark also verifies checksums
-only on request.
+With checksum offload, the network card computes checksums after the capture point. Then nearly all captured segments of the sender have
+wrong checksums, but they arrive. A receiver discards a segment that the path damaged (RFC 9293, 3.1), and the sender retransmits its bytes.
+So retransmits decide between offload and corruption, for each direction.
+
+The engine does not verify checksums. It would have to read all captured bytes, and would learn nothing from captures with offload or a
+short snaplen. Wireshark also verifies checksums only on request.
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BAD, GOOD = 0, 1
-"""Values of tshark's `tcp.checksum.status`. Other values mean that a segment is truncated or not verified."""
+"""Values of tshark's `tcp.checksum.status`. Any other value means that the segment is truncated or not verified."""
 
 MAX_DIRECTIONS = 100_000
-"""Maximum number of directions with wrong checksums to track (about 200 bytes each). Further directions count only in the total."""
+"""Maximum number of directions with wrong checksums that are tracked, at about 200 bytes each. Others count only in the total."""
 
 MAX_REMEMBERED = 64
-"""Maximum number of data segments with a wrong checksum to store per direction, to recognize their retransmits."""
+"""Maximum number of data segments with a wrong checksum that are stored per direction, so that their retransmits are recognized."""
 
 MAX_FRAMES = 100
-"""Maximum number of retransmit frames listed per direction."""
+"""Maximum number of retransmits per direction whose frames are listed."""
 
 MOSTLY = 0.5
-"""For the verdict `corruption`, at least this share of the data segments with wrong checksums must be retransmitted (a heuristic: if the
-path damages segments, nearly all of them are retransmitted; with offload, nearly none are)."""
+"""Minimum share of retransmitted data segments, among those with a wrong checksum, for the verdict `corruption` (a heuristic).
+
+If the path damages segments, nearly all of them are retransmitted. With offload, nearly none are.
+"""
 
 NEARLY_ALL = 0.9
-"""In a direction without wrong data segments, at least this share of the segments must have wrong checksums for the verdict `offload` (a
-heuristic)."""
+"""Minimum share of segments with wrong checksums for the verdict `offload`, if no wrong segment has data (a heuristic)."""
 
 
 @dataclass(slots=True)
@@ -63,9 +65,9 @@ class Direction:
 
     @property
     def verdict(self) -> str:
-        """`corruption`: the receiver discarded the segments. `offload`: the segments arrived, so the card corrected the checksums.
+        """`corruption`: the receiver discarded the segments. `offload`: the segments arrived, so the network card corrected the checksums.
 
-        `unknown`: neither is shown.
+        `unknown`: there is no evidence for either.
         """
         if self.bad_with_data:
             return "corruption" if self.retransmitted >= MOSTLY * self.bad_with_data else "offload"
@@ -77,7 +79,7 @@ class Direction:
         self._remembered.append((start, end))
 
     def sent_again(self, frame: int, start: int, end: int) -> None:
-        """Record a retransmit of the bytes from `start` to `end`. Each damaged segment counts once."""
+        """Record a retransmit of the bytes from `start` to `end`. Each damaged segment counts only once."""
         kept = [(first, last) for first, last in self._remembered if last <= start or end <= first]
         again = len(self._remembered) - len(kept)
         if again:
@@ -88,7 +90,7 @@ class Direction:
 
 
 class Checksums:
-    """Tracks wrong checksums per direction, from the joined rows of `pairing`."""
+    """Tracks wrong checksums per direction, by the joined rows of `pairing`."""
 
     def __init__(self) -> None:
         """Start without any segment."""
@@ -135,7 +137,7 @@ class Checksums:
             direction.damaged(start, end)
 
     def directions(self) -> Iterator[tuple[int, bool, Direction]]:
-        """Yield the directions with wrong checksums: connection, whether the client is the sender, and the counts."""
+        """Yield connection, True if the client is the sender, and the counts, for each direction with wrong checksums."""
         for (conn, from_client), direction in sorted(self._directions.items()):
             yield conn, from_client, direction
 

@@ -15,11 +15,11 @@ COLUMNS = (
     *("conn", "client_addr", "client_port", "server_addr", "server_port", "client_isn", "closed_by", "first_frame", "last_frame"),
     *(f"{side}_{name}" for side in SIDES for name in ("sack_permitted", "timestamps", "window_scale_offered")),
 )
-"""The columns that are stored: about 100 bytes per connection."""
+"""Columns that are stored. They take about 100 bytes per connection."""
 
 
 class Connections:
-    """Looks up rows of `schema.CONNECTIONS`, with the columns of `COLUMNS`."""
+    """Looks up rows of `schema.CONNECTIONS`, with the columns in `COLUMNS`."""
 
     def __init__(self, table: pl.LazyFrame) -> None:
         """`table` has the columns of `schema.CONNECTIONS`, in any order of rows."""
@@ -43,7 +43,7 @@ class Connections:
         return before is not None and before[1] == frame
 
     def _earlier_on_same_ports(self) -> dict[int, tuple[int, int]]:
-        """Return connection → (previous connection between the same endpoints, first frame of the connection)."""
+        """Return for each connection that reuses ports: the previous connection between its endpoints, and its own first frame."""
         ends = [pl.struct(pl.col(f"{side}_addr").alias("addr"), pl.col(f"{side}_port").alias("port")) for side in ("client", "server")]
         pair = pl.concat_list(ends).list.sort()
         rows = self.table.select("conn", "first_frame", pair=pair).sort("first_frame")

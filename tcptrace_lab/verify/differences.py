@@ -1,7 +1,7 @@
 """Differences between two tools, and the rules that explain them.
 
-A rule describes one known behaviour of a tool, with its source, and has a test. The test returns a sentence with the numbers of this
-capture if the behaviour caused the difference, else None. A difference that no rule explains is `unexplained`.
+A rule describes one known behaviour of a tool, with its source, and has a test. If the behaviour caused the difference, the test returns a
+sentence with the numbers of this capture, otherwise None. A difference that no rule explains is `unexplained`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_LISTED = 100_000
-"""Maximum number of differences that are listed per rule. Further differences are only counted."""
+"""Maximum number of differences that are listed per rule. All further differences are only counted."""
 
 UNEXPLAINED = "unexplained"
 """Rule name of a difference that no rule explains."""
@@ -29,10 +29,10 @@ class Rule(Generic[Case_contra]):
 
     Attributes:
         name: stable identifier.
-        why: one line about what the tool does and what we do.
-        source: source of this knowledge.
+        why: one line about what the tool does, and what we do.
+        source: where this behaviour is documented or was observed.
         items: names of the compared items that the rule can explain.
-        test: returns a sentence with this capture's numbers if the behaviour caused the difference, else None.
+        test: returns a sentence with this capture's numbers if the behaviour caused the difference, otherwise None.
     """
 
     name: str
@@ -50,8 +50,8 @@ class Difference:
         tool: the other tool.
         item: the compared item.
         frame: frame number; None for a figure of a whole connection.
-        conn: our connection number; None if only the other tool has the connection.
-        from_client: the direction; None without one.
+        conn: our connection number; None if we do not have the connection.
+        from_client: the direction; None if there is no direction.
         ours: our value; None if we have none.
         theirs: the tool's value; None if it has none.
         rule: name of the rule that explains the difference, or `UNEXPLAINED`.
@@ -71,7 +71,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Count:
-    """Number of comparisons of an item, per result."""
+    """Numbers of comparisons of an item, by result."""
 
     compared: int = 0
     equal: int = 0
@@ -85,7 +85,7 @@ class Account:
 
     Attributes:
         counts: (tool, item) → counts, in order of the first comparison.
-        differences: rule → listed differences, at most `MAX_LISTED`.
+        differences: rule → its listed differences, up to `MAX_LISTED`.
         found: rule → number of all its differences.
     """
 
@@ -94,13 +94,13 @@ class Account:
     found: Counter[str] = field(default_factory=Counter)
 
     def compared(self, tool: str, item: str, times: int) -> None:
-        """Count `times` comparisons of an item as equal. `add` then corrects the count for each difference."""
+        """Count `times` comparisons of an item as equal. Then `add` corrects the counts for each difference."""
         count = self.counts.setdefault((tool, item), Count())
         count.compared += times
         count.equal += times
 
     def add(self, difference: Difference) -> None:
-        """Record a difference, which `compared` has counted as equal."""
+        """Record a difference that `compared` has counted as equal."""
         count = self.counts[difference.tool, difference.item]
         count.equal -= 1
         if difference.rule == UNEXPLAINED:
@@ -119,7 +119,7 @@ class Account:
 
 
 def explained(case: Case, item: str, rules: Mapping[str, Sequence[Rule[Case]]]) -> tuple[str, str]:
-    """Return name and sentence of the first rule for `item` that explains `case`; `UNEXPLAINED` and an empty text if there is none."""
+    """Return name and sentence of the first rule that explains `case`. If none does, return `UNEXPLAINED` and an empty text."""
     for rule in rules.get(item, ()):
         words = rule.test(case)
         if words is not None:
@@ -128,7 +128,7 @@ def explained(case: Case, item: str, rules: Mapping[str, Sequence[Rule[Case]]]) 
 
 
 def by_item(rules: Iterable[Rule[Case]]) -> dict[str, list[Rule[Case]]]:
-    """Return item → its rules, in order."""
+    """Return the rules of each item, in order."""
     table: dict[str, list[Rule[Case]]] = {}
     for rule in rules:
         for item in sorted(rule.items):

@@ -1,7 +1,7 @@
-"""Compares header fields: the engine's columns with those of tshark, per row of a joined table (`pairing`).
+"""Compares header fields: the engine's columns with tshark's, for each row of a joined table (`pairing`).
 
-Sequence numbers are compared modulo 2^32, connections by their partners (`Partners`), and windows only if both tools know the scale. The
-item `window_known` compares whether each tool knows the scale (a window of 0 is known without the scale).
+Sequence numbers are compared modulo 2^32, and connections by their partners (`Partners`). Windows are compared only if both tools know the
+scale. The item `window_known` compares whether a tool knows the scale. A window of 0 is known even without the scale.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OURS: Mapping[str, pl.Expr] = {
     "ect": pl.col("ect").cast(pl.Int64),
     "ce": pl.col("ce"),
 }
-"""Item → the engine's value. `partner` is tshark's stream for the engine's connection."""
+"""The engine's value for each item. `partner` is tshark's stream for the engine's connection."""
 
 THEIRS: Mapping[str, pl.Expr] = {
     "ts_ns": pl.col("their_ts_ns"),
@@ -57,24 +57,24 @@ THEIRS: Mapping[str, pl.Expr] = {
     "ect": pl.col("their_ecn"),
     "ce": pl.col("their_ecn") == ECN_CE,
 }
-"""Item → tshark's value."""
+"""tshark's value for each item."""
 
 _COMPARED = {name: pl.col("frame").is_not_null() for name in OURS} | {
     "window_bytes": pl.col("window_bytes").is_not_null() & pl.col("their_scale").ne_missing(SCALE_UNKNOWN)
 }
-"""Item → condition of the rows in which the item is compared."""
+"""Condition that selects the rows in which an item is compared."""
 
 DIFFERS: Mapping[str, pl.Expr] = {name: _COMPARED[name] & OURS[name].ne_missing(THEIRS[name]) for name in OURS}
-"""Item → condition of the rows in which the values differ, for rows that both tools have."""
+"""Condition that selects the rows in which an item differs, among the rows that both tools have."""
 
 
 def compared(name: str) -> pl.Expr:
-    """Return the condition of the rows in which an item is compared."""
+    """Return the condition that selects the rows in which an item is compared."""
     return _COMPARED[name]
 
 
 class Partners:
-    """Maps our connections to tshark's streams. The first segment that both tools report decides which stream belongs to a connection."""
+    """Maps our connections to tshark's streams. The first segment that both tools report determines the stream of a connection."""
 
     def __init__(self) -> None:
         """Start without any segment."""

@@ -1,4 +1,4 @@
-"""Computes figures of tcptrace's listing, before formatting, from counts by tcptrace's rules (`tcptrace_model`)."""
+"""Computes figures of tcptrace's listing from the counts of `tcptrace_model`. The figures are not yet formatted."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.tcptrace_model import Tally, TcptraceModel
 
 PER_TIME = frozenset({"throughput", "wavg_owin"})
-"""Figures that tcptrace divides by the time from a connection's first packet to its last; `NA` if that time is 0."""
+"""Figures that tcptrace divides by the time from the first packet of a connection to its last. If this time is 0, they are `NA`."""
 
 
 def figure(model: TcptraceModel, name: str, *, from_client: bool) -> float | None:
-    """Return a figure of the listing for one direction.
-
-    Return None if the figure is not modelled, or depends on windows of unknown scale.
-    """
+    """Return a figure of the listing for one direction; None if it is not modelled, or if it needs windows of unknown scale."""
     one, other = model.sides[from_client], model.sides[not from_client]
     if name in _WINDOWS and not one.windows_known:
         return None

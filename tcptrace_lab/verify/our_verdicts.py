@@ -1,7 +1,4 @@
-"""Expresses our results for a segment in tshark's terms.
-
-The results are derived from the engine's columns and a small state per direction.
-"""
+"""Expresses our results for a segment in tshark's terms, from the engine's columns and a small state per direction."""
 
 from __future__ import annotations
 
@@ -38,16 +35,16 @@ KIND_OF = {
     "zero_window_probe": "zero_window_probe",
     "zero_window_probe_ack": "zero_window_probe_ack",
 }
-"""tshark's verdict → the equivalent kind."""
+"""tshark's verdict → the engine's kind with this meaning."""
 
 IRREGULAR_KINDS = frozenset({*RESENT, "out_of_order", "capture_duplicate", "network_duplicate"})
-"""Kinds of segments with repeated or late bytes. Such segments give no RTT sample."""
+"""Kinds of segments with repeated or late bytes, which give no RTT sample."""
 
 MAX_IRREGULAR = 1_000
-"""At most this many segments of `IRREGULAR_KINDS` are stored per direction."""
+"""Maximum number of segments of `IRREGULAR_KINDS` that are stored per direction."""
 
 MAX_SENT = 1_000
-"""At most this many unacknowledged transmissions are stored per direction."""
+"""Maximum number of unacknowledged transmissions that are stored per direction."""
 
 VERDICT_OF = {kind: verdict for verdict, kind in KIND_OF.items() if kind in KINDS}
 
@@ -57,16 +54,16 @@ class _Direction:
     """The state of one direction.
 
     Attributes:
-        highest: the end offset of its data so far (exclusive); None before its first segment.
-        acked: the highest offset of its data that the peer ACKed.
-        last_ack: the ACK number (as an offset) of its last segment with an ACK.
-        duplicates: number of its duplicate ACKs since `last_ack` changed.
-        zero: the sequence number of offset 0.
-        irregular: (frame, start, end, kind) of segments with a kind in `IRREGULAR_KINDS`.
+        highest: end offset (exclusive) of the direction's data so far; None before its first segment.
+        acked: highest offset of this data that the peer ACKed.
+        last_ack: ACK number, as an offset, of the direction's last segment with an ACK.
+        duplicates: number of the direction's duplicate ACKs since `last_ack` changed.
+        zero: sequence number of offset 0.
+        irregular: (frame, start, end, kind) of segments whose kind is in `IRREGULAR_KINDS`.
         sent: (frame, start, end, time) of unacknowledged transmissions, in order of sending.
-        has_syn: its SYN was captured.
-        announced_ack: the ACK number of its last segment, including RSTs; None without the ACK flag.
-        newest_ack: its highest ACK number, without RSTs.
+        has_syn: True if the direction's SYN was captured.
+        announced_ack: ACK number of the direction's last segment, including RSTs; None without the ACK flag.
+        newest_ack: highest ACK number of the direction, without RSTs.
     """
 
     highest: int | None = None
@@ -81,7 +78,7 @@ class _Direction:
     newest_ack: int | None = None
 
     def count_from(self, zero: int) -> None:
-        """Set the sequence number of offset 0, and shift all offsets. The engine changes this number when a SYN arrives late."""
+        """Set the sequence number of offset 0, and shift all offsets. The engine changes this number if a SYN arrives late."""
         if self.zero is not None and self.zero != zero:
             shift = (zero - self.zero + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2
             self.highest = None if self.highest is None else self.highest - shift
@@ -96,13 +93,13 @@ class _Direction:
             self.newest_ack = row["ack"] if self.newest_ack is None else max(self.newest_ack, row["ack"])
 
     def last_sent(self, offset: int) -> tuple[int, int | None] | None:
-        """Return frame and time of the last transmission of the byte at `offset`; None if unknown."""
+        """Return frame and time of the last transmission of the byte at `offset`; None if no transmission is known."""
         return next(((frame, ts_ns) for frame, start, end, ts_ns in reversed(self.sent) if start <= offset < end), None)
 
 
 @dataclass(slots=True)
 class OurVerdict:
-    """Our results for one segment, in tshark's terms. The "sender" sent this segment; the "peer" is the other host.
+    """Our results for one segment, in tshark's terms. The "sender" sent this segment, and the "peer" is the other host.
 
     Attributes:
         verdicts: names of flags in `tcp.analysis.*`.
@@ -112,16 +109,16 @@ class OurVerdict:
         other_highest: end offset of the peer's data before the segment.
         end: end offset of the segment, with SYN and FIN.
         syns: number of hosts whose SYN was captured so far.
-        una: highest ACKed offset of the sender's data; None before the first ACK.
-        rto_ns: for a retransmit by timeout, time since the previous transmission of its first byte.
-        rto_frame: frame of the previous transmission that `rto_ns` counts from.
-        complete: the parts of the connection that were captured before the segment.
+        una: highest offset of the sender's data that is ACKed; None before the first ACK.
+        rto_ns: for a retransmit by timeout, time since the first byte of the segment was sent before.
+        rto_frame: frame of that earlier transmission.
+        complete: parts of the connection that were captured before the segment.
         other_irregular: (frame, start, end, kind) of the peer's repeated or late segments so far.
         last_ack: ACK number of the sender's previous segment, including RSTs.
         newest_ack: highest ACK number of the sender before the segment, without RSTs.
         other_last_ack: ACK number of the peer's last segment.
         other_newest_ack: highest ACK number of the peer.
-        other_latest: (frame, time) of the latest transmission (by timestamp) that this segment newly ACKs.
+        other_latest: (frame, time) of a transmission that this segment newly ACKs: the one with the latest timestamp.
     """
 
     verdicts: set[str]
@@ -201,7 +198,7 @@ def completeness_seen(row: Mapping[str, Any]) -> Complete:
 
 
 def _set_timeout(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -> None:
-    """For a retransmit by timeout, set the time since the previous transmission."""
+    """If the segment is a retransmit by timeout, set the time since the previous transmission."""
     if ours.end == row["seq"] or row["flags"] & RST:
         return
     before = sender.last_sent(row["seq"]) if row["retransmit_trigger"] == "timeout" else None
@@ -211,7 +208,7 @@ def _set_timeout(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -
 
 
 def _set_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction, ours: OurVerdict) -> None:
-    """Add verdicts for skipped sequence numbers and for ACKs of data that was not captured. Each skipped range is reported once."""
+    """Add verdicts for skipped sequence numbers, and for ACKs of data that was not captured. Each skipped range is reported only once."""
     if row["flags"] & RST:
         return
     if ours.end > row["seq"] and sender.highest is not None and row["seq"] > sender.highest:
@@ -242,7 +239,7 @@ def _set_windows(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -
 
 
 def _duplicates(row: Mapping[str, Any], sender: _Direction) -> int | None:
-    """Return the number of a duplicate ACK, counted since the ACK number changed; None for other segments."""
+    """Return the number of a duplicate ACK, which counts from the last change of the ACK number; None for other segments."""
     if row["ack"] is not None and row["ack"] != sender.last_ack:
         sender.last_ack, sender.duplicates = row["ack"], 0
     if row["kind"] != "duplicate_ack":

@@ -20,8 +20,8 @@ SCHEMA_VERSION = 2
 def write_json(verification: Verification, stream: IO[bytes]) -> None:
     """Write the JSON document (UTF-8, ending with a newline), one rule at a time.
 
-    The JSON Schema is `verify.schema.json` in the package. Differences with the rule `unexplained` are first. Each rule lists at most
-    `differences.MAX_LISTED` differences; its `count` includes the differences that are not listed.
+    `verify.schema.json` in the package is its JSON Schema. Differences with the rule `unexplained` come first. Up to
+    `differences.MAX_LISTED` differences of each rule are listed; `count` includes all of them.
     """
     head = json.dumps(_head(verification), ensure_ascii=False)
     stream.write(head.removesuffix("}").encode() + b', "explanations": [')
@@ -31,7 +31,7 @@ def write_json(verification: Verification, stream: IO[bytes]) -> None:
 
 
 def ordered(verification: Verification) -> list[str]:
-    """Return the rules by number of differences, largest first. `unexplained` is always first."""
+    """Return the rules by number of differences, largest first. However, `unexplained` is always the first rule."""
     found = verification.account.found
     return sorted(found, key=lambda rule: (rule != UNEXPLAINED, -found[rule], rule))
 
@@ -98,7 +98,7 @@ def _explanation(verification: Verification, name: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Convert a value that `json` cannot serialize: an iterable to a list (such as a Polars series), anything else to text."""
+    """Convert a value that `json` cannot serialize. An iterable, such as a Polars series, becomes a list, anything else becomes text."""
     return list(value) if isinstance(value, Iterable) else str(value)
 
 

@@ -1,7 +1,7 @@
 """Joins the engine's segments and tshark's segments by frame number, in batches.
 
-Both tables are in capture order. Their batches may have any size. The next batch is read from the table that is behind, so that little more
-than one batch of each table is in memory.
+Both tables are in capture order. Their batches can have any size. The next batch is read from the table that is behind, so memory holds
+little more than one batch of each table.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ THEIRS = "their_"
 """Prefix of tshark's columns in the joined table."""
 
 _FOREVER = 1 << 63
-"""Frame number that stands for the end of a table. The number is larger than any real frame number."""
+"""Frame number at the end of a table. It is larger than any real frame number."""
 
 
 class _Side:
-    """The batches of one table that are not joined yet."""
+    """Batches of one table that are not yet joined."""
 
     def __init__(self, batches: Iterator[pl.DataFrame]) -> None:
         self._batches = batches
@@ -41,7 +41,7 @@ class _Side:
             self.through = int(batch.item(-1, "frame"))
 
     def take(self, through: int) -> pl.DataFrame | None:
-        """Remove and return the rows up to the frame `through`; None if no batch was ever read."""
+        """Remove and return the rows up to frame `through`; None if no batch was ever read."""
         if not self._held:
             return self.empty
         held = pl.concat(self._held)
@@ -52,9 +52,9 @@ class _Side:
 
 
 def paired(ours: Iterator[pl.DataFrame], theirs: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield rows of both tables joined by `frame`, in frame order: the engine's columns, and tshark's with the prefix `their_`.
+    """Yield the rows of both tables, joined by `frame` and in frame order. tshark's columns have the prefix `their_`.
 
-    If a frame is in only one table, the columns of the other table are null. `frame` is never null. The columns `ours` and `theirs` state
+    If a frame is in only one table, the columns of the other table are null. `frame` is never null. The columns `ours` and `theirs` say
     which tables contain the frame.
     """
     left, right = _Side(ours), _Side(theirs.__iter__())

@@ -40,9 +40,9 @@ class Verification:
         path: the capture.
         tools: the tools that were compared.
         account: counts and differences.
-        refused: tool → why it did not read the file to its end. Tools that read the whole file are absent.
-        problems: problems that our engine found while reading the capture.
-        loss: the part of the capture that we could not use, if any.
+        refused: tool → why it did not read the whole file. Tools that read the whole file are not in this mapping.
+        problems: problems that our engine found while it read the capture.
+        loss: the part of the capture that we could not use, if there is one.
         checksums: the TCP checksums that tshark verified.
     """
 
@@ -70,15 +70,15 @@ def verify(
 ) -> Verification:
     """Compare our tables of the capture `path` with the results of `tools`.
 
-    Memory: the engine's tables as for `read`, a few batches of rows, and about 1 kB per connection that is followed
-    (at most `bounded_state.MAX_FOLLOWED`).
+    The engine's tables take as much memory as for `read`. The comparison adds a few batches of rows, and about 1 kB for each followed
+    connection (at most `bounded_state.MAX_FOLLOWED`).
 
     Args:
-        path: the capture; a regular file, because it is read several times.
+        path: the capture. It must be a regular file, because it is read several times.
         tools: names in `TOOLS`.
         progress: called with the number of segments compared so far.
         say: called with a message if another program has to convert the file's format.
-        theirs: tshark's segments (`tshark.segments`), if already available.
+        theirs: tshark's segments (`tshark.segments`), if they are already available.
 
     Raises:
         MissingTool: a tool is not installed. This is checked before anything is read.
@@ -130,6 +130,6 @@ def _against_tshark(
 
 
 def _batches(tables: Tables) -> Iterator[pl.DataFrame]:
-    """Yield our segments in batches. The first batch is empty, and only defines the columns."""
+    """Yield our segments in batches. The first batch is empty; it only defines the columns."""
     wanted = tables.segments.select(COLUMNS)
     return chain([wanted.collect_schema().to_frame()], wanted.collect_batches(maintain_order=True))

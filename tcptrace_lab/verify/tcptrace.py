@@ -1,6 +1,6 @@
-"""Reads tcptrace's long listing (`-l -r`), one row per connection.
+"""Reads tcptrace's long listing (`-l -r`), which has one row per connection.
 
-tcptrace 6.6.7 prints the listing as comma-separated values. `a` is the host that sent the first captured packet of a connection.
+tcptrace 6.6.7 prints comma-separated values. Host `a` has sent the first captured packet of a connection.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 OPTIONS = ("-n", "-l", "-r", "-W", "--csv")
-"""No host names, long listing, RTT statistics, outstanding data (window estimates), output as comma-separated values."""
+"""Options for a long listing as comma-separated values, with RTTs and outstanding data (window estimates), without host names."""
 
 SIDES = ("a2b", "b2a")
 
 COMPLAINT = "PCAP error"
-"""Start of tcptrace's message when it cannot read the file any further."""
+"""Start of tcptrace's message when it cannot read the rest of a file."""
 
 MAX_CONNECTIONS = 10_000
-"""Maximum number of connections to compare, about 10 kB each. tcptrace itself stores all connections in memory."""
+"""Maximum number of connections that are compared, at about 10 kB each. tcptrace itself stores all connections in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Listed:
     """One connection in tcptrace's listing.
 
     Attributes:
-        number: its number, from 1.
-        ends: (address, port) of host a and of host b.
-        figures: figure → printed text, for the direction from a and the direction from b.
+        number: number of the connection, from 1.
+        ends: (address, port) of host a, and of host b.
+        figures: figure → printed text, first for the direction from a, then for the direction from b.
     """
 
     number: int

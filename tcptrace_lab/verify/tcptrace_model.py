@@ -1,11 +1,11 @@
-"""A model of tcptrace 6.6.7: computes its long listing from our segments, by tcptrace's rules as we understand them.
+"""A model of tcptrace 6.6.7. It computes the long listing from our segments, by tcptrace's rules as we understand them.
 
-tcptrace stores each direction's stream as a list of segments in order of sending. tcptrace splits segments where retransmits begin and end,
-and merges acknowledged segments. A difference between tcptrace's listing and our figures is explained only if this model computes the
-printed value.
+tcptrace stores the stream of each direction as a list of segments, in order of sending. It splits a segment where a retransmit begins or
+ends, and merges acknowledged segments. A difference from our figures is explained only if this model computes the value that tcptrace
+printed.
 
-Sources: tcptrace's manual (www.tcptrace.org/manual.html) and its output. The model uses the stream offsets of our tables, so it does not
-reproduce tcptrace's (wrong) handling of sequence numbers that wrap.
+Sources: tcptrace's manual (www.tcptrace.org/manual.html) and its output. The model uses the stream offsets of our tables. So it does not
+repeat tcptrace's wrong handling of sequence numbers that wrap.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ COLUMNS = (
 NS_PER_US = 1_000
 
 REMEMBERED_PACKETS = 8
-"""Number of last distinct packets of a direction in which tcptrace searches for an equal sequence number and IP identification."""
+"""Number of a direction's last distinct packets in which tcptrace searches for an equal sequence number and IP identification."""
 
 MAX_SHIFT = 14
 """Maximum window shift (RFC 7323, 2.3)."""
 
 QUARTER = SEQ_SPACE // 4
-"""tcptrace stores each quarter of the sequence space separately. A segment across two quarters is stored as two segments."""
+"""Size of the parts of the sequence space that tcptrace stores separately. A segment across two parts is stored as two segments."""
 
 MEAN_SHARE = 0.0001
-"""tcptrace divides sums by the number of samples plus this value."""
+"""tcptrace adds this value to the number of samples when it computes a mean."""
 
 SIZE_SHARE = 0.001
-"""tcptrace divides sums of segment sizes by the number of samples plus this value."""
+"""tcptrace adds this value to the number of samples when it computes a mean segment size."""
 
 LARGEST_FRAME = 1_460
 """Bytes of TCP data in a full frame of standard Ethernet (RFC 894)."""
@@ -64,10 +64,10 @@ FEWEST_FOR_DEVIATION = 3
 """Minimum number of samples for which tcptrace prints a standard deviation."""
 
 ONE_BYTE_SIZE = 1 << 32
-"""The size that tcptrace uses for a segment with one sequence number."""
+"""Size that tcptrace uses for a segment with a single sequence number."""
 
 TRIPLE = 3
-"""tcptrace counts this many consecutive repetitions of an ACK, without data or a window change between them, as one event."""
+"""Number of consecutive repetitions of an ACK that tcptrace counts as one event. No data and no window change is between them."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Spans:
-    """Summary of times, as tcptrace stores it. A minimum of 0 counts as unset."""
+    """Summary of times, as tcptrace stores it. A minimum of 0 means that it is not set."""
 
     count: int = 0
     least: int = 0
@@ -161,10 +161,7 @@ class Tally:
     numbers: Numbers = field(default_factory=Numbers)
 
     def send(self, first: int, length: int, ts_us: int) -> tuple[int, bool]:
-        """Add `length` sequence numbers from `first` on.
-
-        Return how many of these numbers were sent before, and whether they are out of order.
-        """
+        """Add `length` sequence numbers from `first` on. Return how many were sent before, and whether they are out of order."""
         last, again, late, split = first + length - 1, 0, False, False
         at = (
             bisect_right(self.stream, first, key=lambda sent: sent.last)
@@ -206,9 +203,8 @@ class Tally:
     def acknowledge(self, ack: int, ts_us: int, *, repeats: bool) -> None:
         """Count an ACK of all sequence numbers below `ack`.
 
-        `repeats`: the ACK may be a duplicate, because it has no data and equals the previous ACK.
-
-        tcptrace counts no duplicate ACK before this side has sent anything other than SYNs.
+        `repeats` is True if the ACK has no data and equals the previous ACK. Such an ACK is possibly a duplicate. However, tcptrace counts
+        no duplicate ACK until this side has sent something other than SYNs.
         """
         newest, changed, repeated = -1, False, False
         for sent in self.stream:
@@ -279,7 +275,7 @@ class TcptraceModel:
 
     @property
     def duration_us(self) -> int:
-        """Time from the first packet to the last in µs. This time is negative if timestamps run backwards by more than the duration."""
+        """Time from the first packet to the last in µs. It is negative if timestamps run backwards by more than the duration."""
         return 0 if self.first_us is None else self.last_us - self.first_us
 
     def take(self, row: Mapping[str, Any]) -> None:
@@ -321,7 +317,7 @@ class TcptraceModel:
         if not flags & (ACK | SYN):
             return
         if self._scales and not flags & SYN and not this.numbers.scale:
-            window >>= min(this.numbers.scale_offered or 0, MAX_SHIFT)  # tcptrace has lost the scale, so it uses the unscaled field
+            window >>= min(this.numbers.scale_offered or 0, MAX_SHIFT)  # tcptrace lost the scale, so it uses the unscaled field
         if self._scales and window and not flags & SYN and not this.scaled:
             this.scaled = this.windows_known = True
             this.max_window = this.min_window = this.window_total = this.window_packets = 0
@@ -334,7 +330,10 @@ class TcptraceModel:
 
 
 def follows(layers: str) -> bool:
-    """Return whether tcptrace reads TCP below these headers: IP on a link, behind one VLAN tag, or in PDUs of AAL5 with LLC (RFC 1483)."""
+    """Return whether tcptrace reads TCP below these headers.
+
+    tcptrace reads IP on a link, behind one VLAN tag, or in PDUs of AAL5 with LLC (RFC 1483).
+    """
     *links, network, transport = ["", "", *layers.split("/")]
     while links and links[0] == "":
         links.pop(0)
@@ -375,7 +374,7 @@ def _count(this: Tally, row: Mapping[str, Any], ts_us: int, zero: int) -> None:
 
 
 def _count_resends(this: Tally, other: Tally, row: Mapping[str, Any], ts_us: int) -> tuple[int, bool]:
-    """Count retransmitted sequence numbers. Return their number, and whether they are out of order. A zero-window probe is not counted."""
+    """Count retransmitted sequence numbers, except those of zero-window probes. Return their number, and whether they are out of order."""
     flags, data = row["flags"], row["payload_bytes"]
     if other.window_last == 0 and other.packets > 0:
         this.probes += 1

@@ -1,6 +1,6 @@
-"""A model of tcptrace 6.6.7's figures from sequence numbers, without its segment list: streams, flights, SACK blocks, window scales.
+"""A model of tcptrace's figures from sequence numbers: streams, flights, SACK blocks and window scales (tcptrace 6.6.7).
 
-tcptrace compares and subtracts the header's sequence numbers without considering that they wrap.
+This part needs no list of segments. tcptrace compares and subtracts the header's sequence numbers as if they never wrapped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODULUS = 1 << 64
-"""tcptrace's numbers are unsigned 64-bit values: a negative difference becomes larger by this modulus."""
+"""tcptrace's numbers are unsigned 64-bit values. This modulus is added to a negative difference."""
 
 US_PER_S = 1_000_000
 
@@ -25,27 +25,27 @@ class Numbers:
     """The numbers that tcptrace stores about the sequence space of one direction.
 
     Attributes:
-        scale: the window shift that tcptrace assumes.
-        scale_offered: the shift that the SYN offers; None if it offers none.
-        syn: the SYN's number; 0 before the SYN.
+        scale: window shift that tcptrace assumes.
+        scale_offered: window shift that the SYN offers; None if it offers none.
+        syn: sequence number of the SYN; 0 before the SYN.
         syns: number of SYNs.
-        fin: the FIN's number; None before the FIN.
-        latest: the number after the last segment.
+        fin: sequence number of the FIN; None before the FIN.
+        latest: sequence number after the last segment.
         resets: number of RSTs.
-        unique_bytes: bytes of the stream, each counted once by tcptrace.
-        acked: the last ACK number that this side sent; 0 before its first ACK.
-        answered: whether the other side acknowledged anything other than the SYN.
+        unique_bytes: bytes of the stream, without repeated bytes.
+        acked: last ACK number that this side sent; 0 before its first ACK.
+        answered: True if the other side acknowledged anything other than the SYN.
         first_bytes: bytes sent before `answered` became True, without retransmits.
         first_segments: number of segments that contain `first_bytes`.
         outstanding_count: number of samples of outstanding bytes.
         outstanding_total: sum of the samples of outstanding bytes.
-        max_outstanding: the largest sample.
-        min_outstanding: the smallest sample other than 0; 0 if there is none.
-        outstanding_seconds: sum of the samples, each multiplied by the time to the next.
+        max_outstanding: largest sample.
+        min_outstanding: smallest sample other than 0; 0 if there is none.
+        outstanding_seconds: sum of all samples, each multiplied by the time until the next sample.
         sack_segments: number of segments with SACK blocks.
-        sack_acks: number of segments with SACK blocks that have the ACK flag and are not RSTs.
+        sack_acks: number of such segments that have the ACK flag and are not RSTs.
         max_blocks: maximum number of SACK blocks in one segment.
-        dsack_acks: number of `sack_acks` whose first block tcptrace treats as a D-SACK.
+        dsack_acks: number of `sack_acks` whose first block is a D-SACK for tcptrace.
     """
 
     scale: int = 0
@@ -73,9 +73,9 @@ class Numbers:
     _sample_us: int | None = None
 
     def stream_bytes(self) -> int | None:
-        """Bytes from the SYN's number to the FIN's number, or to the last number if there is a RST.
+        """Bytes from the SYN to the FIN; None if one of them was not captured.
 
-        Return None if the SYN or the FIN was not captured.
+        If there is a RST, the last sequence number replaces the FIN's number.
         """
         if self.fin is None or not self.syns:
             return None
@@ -83,12 +83,12 @@ class Numbers:
         return (last - self.syn - 1 if last > self.syn else SEQ_SPACE + last - self.syn - 1) % MODULUS
 
     def missed_bytes(self) -> int | None:
-        """Return the bytes of the stream that tcptrace did not count."""
+        """Return how many bytes of the stream tcptrace did not count."""
         stream = self.stream_bytes()
         return None if stream is None else (stream - self.unique_bytes) % MODULUS
 
     def sample(self, outstanding: int, ts_us: int) -> None:
-        """Sample the outstanding bytes at a segment. Not called for SYNs and for retransmitted or out-of-order segments."""
+        """Sample the outstanding bytes at a segment. SYNs and retransmitted or out-of-order segments are not sampled."""
         self.outstanding_count += 1
         self.outstanding_total = (self.outstanding_total + outstanding) % MODULUS
         self.max_outstanding = max(self.max_outstanding, outstanding)
@@ -105,9 +105,9 @@ def take(this: Numbers, other: Numbers, row: Mapping[str, Any], zeros: tuple[int
     Args:
         this: the numbers of the side that sent the segment.
         other: the numbers of the other side.
-        row: the segment; offsets are those of our tables.
-        zeros: the sequence number of offset 0, first of this side, then of the other side.
-        ts_us: its time.
+        row: the segment, with offsets as in our tables.
+        zeros: sequence numbers of offset 0, first of this side, then of the other side.
+        ts_us: time of the segment.
         again: whether tcptrace considers the segment a retransmit.
         late: whether tcptrace considers the segment out of order.
     """
@@ -143,7 +143,7 @@ def take(this: Numbers, other: Numbers, row: Mapping[str, Any], zeros: tuple[int
 def _take_blocks(this: Numbers, edges: Sequence[int], ack: int) -> None:
     """Count SACK blocks.
 
-    tcptrace counts a first block as a D-SACK if it is below the ACK, inside the second block, or across an end of the second block.
+    tcptrace counts the first block as a D-SACK if it is below the ACK, inside the second block, or across an end of the second block.
     """
     blocks = list(zip(edges[::2], edges[1::2], strict=False))
     if not blocks:

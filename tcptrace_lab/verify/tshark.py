@@ -1,8 +1,8 @@
 """Reads the TCP segments of a capture with tshark, as Polars frames with the engine's column names, in batches.
 
-Each frame with a TCP header is one row. TCP headers that ICMP errors quote do not count. If a frame has several IP layers (tunnels), the IP
-columns are those of the layer directly above the TCP header, found by `frame.protocols`. If a frame has several TCP headers, the row
-describes the first header, and `tcp_headers` is the number of headers.
+Each frame with a TCP header is one row. TCP headers in quotations of ICMP errors do not count. In a tunnel, a frame has several IP layers.
+Then the IP columns describe the layer directly above the TCP header, according to `frame.protocols`. If a frame has several TCP headers,
+the row describes the first header, and `tcp_headers` is their number.
 
 Wireshark's display filter reference defines tshark's fields (https://www.wireshark.org/docs/dfref/t/tcp.html).
 """
@@ -51,7 +51,7 @@ ANALYSIS = (
     "zero_window_probe_ack",
     "reused_ports",
 )
-"""The flags `tcp.analysis.*` to read."""
+"""Flags `tcp.analysis.*` that are read."""
 
 TCP_FIELDS = {
     "tcp.stream": "conn",
@@ -69,7 +69,7 @@ TCP_FIELDS = {
     "tcp.completeness": "completeness",
     "tcp.checksum.status": "checksum",
 }
-"""Field of every complete TCP header → column."""
+"""Columns for the fields that every complete TCP header has."""
 
 OPTION_FIELDS = {
     "tcp.options.mss_val": "mss_bytes",
@@ -77,7 +77,7 @@ OPTION_FIELDS = {
     "tcp.options.timestamp.tsval": "tsval",
     "tcp.options.timestamp.tsecr": "tsecr",
 }
-"""Field of a TCP option → column."""
+"""Columns for the fields of TCP options."""
 
 COUNT_FIELDS = {
     "tcp.analysis.duplicate_ack_num": "duplicate_ack_num",
@@ -86,25 +86,25 @@ COUNT_FIELDS = {
     "tcp.analysis.bytes_in_flight": "bytes_in_flight",
     "tcp.analysis.rto_frame": "rto_frame",
 }
-"""Numeric field of the TCP analysis → column."""
+"""Columns for the numeric fields of the TCP analysis."""
 
 SPAN_FIELDS = {
     "tcp.analysis.ack_rtt": "ack_rtt_ns",
     "tcp.analysis.initial_rtt": "initial_rtt_ns",
     "tcp.analysis.rto": "rto_ns",
 }
-"""Time field of the TCP analysis → column in ns."""
+"""Columns, in ns, for the time fields of the TCP analysis."""
 
 IP_FIELDS = {
     "ip": {"ip.src": "source", "ip.dst": "target", "ip.id": "ip_id", "ip.ttl": "ttl", "ip.dsfield.ecn": "ecn"},
     "ipv6": {"ipv6.src": "source", "ipv6.dst": "target", "ipv6.hlim": "ttl", "ipv6.tclass.ecn": "ecn"},
 }
-"""IP layer → its fields → columns."""
+"""Columns for the fields of each IP layer."""
 
 SACK_FIELDS = ("tcp.options.sack_le", "tcp.options.sack_re")
 TEXTS = ("source", "target")
 QUOTING_LAYERS = ("icmp", "icmpv6")
-"""Layers of error messages. A TCP or UDP header after such a layer is a quotation, not a segment or datagram."""
+"""Layers of error messages. A TCP or UDP header behind such a layer is a quotation, not a segment or datagram."""
 
 FIELDS = (
     "frame.number",
@@ -137,19 +137,19 @@ SCHEMA: dict[str, Any] = {
 }
 
 BATCH_LINES = 8_192
-"""Number of frames parsed at a time."""
+"""Number of frames that are parsed together."""
 
 LINES_OF_WORDS = 1_000
-"""Maximum number of frame numbers that are stored for truncated TCP headers."""
+"""Maximum number of frames with truncated TCP headers whose numbers are stored."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of the frames that tshark has read, updated while its rows are read.
+    """Counts of the frames that tshark has read. They are updated while its rows are read.
 
     Attributes:
         packets: number of frames of any protocol.
-        cut_headers: the first frames (at most `LINES_OF_WORDS`) whose TCP header is truncated before its flags.
+        cut_headers: the first frames whose TCP header is truncated before its flags, at most `LINES_OF_WORDS`.
     """
 
     packets: int = 0
@@ -157,7 +157,9 @@ class Tally:
 
 
 def segments(path: str, tally: Tally | None = None) -> Iterator[pl.DataFrame]:
-    """Yield the segments of the capture `path` as tshark reports them: Polars frames with the columns of `SCHEMA`, in capture order.
+    """Yield the segments of the capture `path` as tshark reports them, in capture order.
+
+    The Polars frames have the columns of `SCHEMA`.
 
     Raises:
         MissingTool: tshark is not installed.
@@ -174,7 +176,10 @@ def segments(path: str, tally: Tally | None = None) -> Iterator[pl.DataFrame]:
 
 
 def fields(path: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield the fields `names` of each frame as tshark prints them: one line per frame, tabs between fields, commas between values."""
+    """Yield the fields `names` of each frame, as tshark prints them.
+
+    A line describes one frame. Tabs separate fields, and commas separate values.
+    """
     options = ["-n", "-r", analyzers.argument(path), "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"]
     for preference in PREFERENCES:
         options += ["-o", preference]
@@ -184,7 +189,7 @@ def fields(path: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[bytes]:
-    """Join lines into blocks of `BATCH_LINES`. If Refused is raised, the lines before it are yielded first."""
+    """Join lines to blocks of `BATCH_LINES`. If Refused is raised, the lines before it are yielded first."""
     block: list[str] = []
     refusal: analyzers.Refused | None = None
     try:
@@ -202,7 +207,7 @@ def _blocks(lines: Iterator[str]) -> Iterator[bytes]:
 
 
 def _rows(text: pl.DataFrame) -> pl.DataFrame:
-    """Convert printed fields to the columns of `SCHEMA`. Frames without a segment of their own are omitted."""
+    """Convert printed fields to the columns of `SCHEMA`. Frames without a segment of their own are left out."""
     above = text.with_columns(above=pl.col("frame.protocols").str.extract(r"^((?:[^:]+:)*?)tcp(?::|$)"))
     layers = pl.col("above").str.split(":")
     quoted = pl.any_horizontal(layers.list.contains(layer) for layer in QUOTING_LAYERS)
@@ -244,7 +249,7 @@ def _ip_columns(layers: pl.Expr) -> Iterator[pl.Expr]:
 
 
 def _sack_blocks() -> pl.Expr:
-    """Return the SACK block edges as `left, right, left, right, …`; null without blocks."""
+    """Return the edges of SACK blocks as `left, right, left, right, …`; null without blocks."""
     left, right = (pl.col(name).str.split(",").list.eval(pl.element().cast(pl.Int64)) for name in SACK_FIELDS)
     width = 4  # maximum number of blocks in the options of one header (RFC 2018, 3)
     edges = [edges.list.get(index, null_on_oob=True) for index in range(width) for edges in (left, right)]
@@ -268,8 +273,8 @@ def number(name: str, ordinal: pl.Expr) -> pl.Expr:
 def nanoseconds(name: str) -> pl.Expr:
     """Return a time in ns; null if the time is missing or needs more than 64 bits.
 
-    tshark prints the nanoseconds after the point as an integer. If the file has more than 999,999,999 ns there, tshark prints more than
-    nine digits.
+    tshark prints the nanoseconds after the point as an integer. If the file contains more than 999,999,999 ns there, the integer has more
+    than nine digits.
     """
     text = pl.col(name).str.split(",").list.first()
     sign = pl.when(text.str.starts_with("-")).then(-1).otherwise(1)

@@ -1,11 +1,11 @@
-"""A model of Wireshark 4.0's `tcp.analysis.*`: makes Wireshark's tests as we understand them, and gives a reason for each verdict.
+"""A model of Wireshark 4.0's `tcp.analysis.*`. It repeats Wireshark's tests as we understand them, and gives a reason for each verdict.
 
-Wireshark stores little state per direction: the highest sequence number and its time, the last ACK number and raw window, how often this
-ACK was repeated, and the unacknowledged segments. Wireshark does not use SACK blocks (except for bytes in flight), timestamps, IP
-identification or D-SACK. The order of the tests matters: the first test that applies classifies a retransmit.
+Wireshark stores little state per direction: the highest sequence number and its time, the last ACK number and its raw window, the number of
+repetitions of this ACK, and the unacknowledged segments. It does not use timestamps, IP identification or D-SACK. It uses SACK blocks only
+for bytes in flight. The order of the tests matters, because the first test that applies classifies a retransmit.
 
 Sources: Wireshark's documentation (User's Guide, 7.5 "TCP Analysis"; display filter reference) and the behaviour of its releases. If
-Wireshark behaves differently from this model on a capture, the difference is counted as unexplained.
+Wireshark and this model differ on a capture, the difference counts as unexplained.
 """
 
 from __future__ import annotations
@@ -23,37 +23,42 @@ SEQ_SPACE = 1 << 32
 _HALF_SPACE = 1 << 31
 
 FAST_DUPLICATE_ACKS = 2
-"""A retransmit after this many repeated ACKs is fast. RFC 5681 requires three, but one may not have been captured."""
+"""A retransmit after this many repeated ACKs is fast. RFC 5681 requires three, but one of them is possibly not in the capture."""
 
 FAST_NS = 20_000_000
 """Maximum time from the last repeated ACK to a fast retransmit."""
 
 OUT_OF_ORDER_NS = 3_000_000
-"""A segment below the highest sequence number counts as out of order if it arrives less than this time after the highest number was first
-seen. The RTT of the handshake, if known, replaces this bound."""
+"""Longest time since the highest sequence number for which a lower segment counts as out of order.
+
+If the RTT of the handshake is known, it replaces this time.
+"""
 
 MAX_UNACKED = 10_000
 """Maximum number of unacknowledged segments that are stored per direction."""
 
 MAX_FORGOTTEN = 64
-"""Wireshark also drops segments for an ACK field without the ACK flag. The ends of at most this many dropped segments are stored."""
+"""Maximum number of dropped segments whose ends are stored. Wireshark also drops segments for an ACK field without the ACK flag."""
 
 MAX_SACK_BLOCKS = 3
-"""Number of SACK blocks that Wireshark subtracts from the bytes in flight. Wireshark has no room for a fourth block."""
+"""Number of SACK blocks that Wireshark subtracts from the bytes in flight. It has no room for a fourth block."""
 
 
 MAX_IN_FLIGHT = 2_000_000_000
-"""If more bytes than this are in flight, Wireshark considers the number an error."""
+"""Wireshark considers a larger number of bytes in flight an error."""
 
 _TIMES = 1 << 64
-"""Wireshark's times between packets are unsigned. If timestamps run backwards, these times are very long."""
+"""Modulus of Wireshark's times between packets, which are unsigned. If timestamps run backwards, these times become very long."""
 
 _NEUTRALIZED = SEQ_SPACE - 1
-"""Wireshark's count of repeated ACKs after an ACK of unseen data: -1 as an unsigned number, which is more than a fast retransmit needs."""
+"""Wireshark's count of repeated ACKs after an ACK of unseen data.
+
+It is -1 as an unsigned number, which is more than a fast retransmit needs.
+"""
 
 
 class Complete(IntFlag):
-    """Which parts of a connection were captured: `tcp.completeness` (Wireshark User's Guide, 7.5, TCP Conversation Completeness)."""
+    """Parts of a connection that were captured: `tcp.completeness` (Wireshark User's Guide, 7.5, TCP Conversation Completeness)."""
 
     NOTHING = 0
     SYN = 1
@@ -65,7 +70,7 @@ class Complete(IntFlag):
 
 
 class Header(NamedTuple):
-    """The fields that Wireshark's analysis uses. Sequence numbers are those of the header.
+    """The fields that Wireshark's analysis uses. Sequence numbers are the ones in the header.
 
     `zero` is the sequence number of this direction that Wireshark displays as 0. `begins_again` is True if Wireshark reports that this
     segment opens a new connection on reused ports.
@@ -87,44 +92,46 @@ class Header(NamedTuple):
 
 @dataclass(slots=True)
 class Judgement:
-    """Wireshark's verdicts on one segment, and the values on which they depend. "Its side" is the segment's direction.
+    """Wireshark's verdicts on one segment, and the values on which they depend.
+
+    "This direction" is the direction of the segment.
 
     Attributes:
         flags: names of `tcp.analysis.*`.
         duplicate_ack_num: how often the ACK was repeated.
-        acks_frame: the frame that ends at the segment's ACK number; if there are several, the oldest.
+        acks_frame: the oldest frame that ends at the segment's ACK number.
         ack_rtt_ns: time since `acks_frame`.
         bytes_in_flight: bytes in flight after the segment.
         rto_ns: for a retransmit, time since `rto_frame`.
-        rto_frame: frame of the oldest unacknowledged segment that Wireshark keeps.
+        rto_frame: frame of the oldest unacknowledged segment that Wireshark stores.
         completeness: completeness of the stream before the segment.
-        left_out: parts that Wireshark has seen, but that `completeness` omits.
-        since_highest_ns: for segments below the highest sequence number, time since the highest number was first seen.
-        since_ack_ns: time since the other direction's last segment.
-        patience_ns: the bound for `since_highest_ns`.
-        repeated_acks: number of repeated ACKs of the other direction when the segment is judged.
-        highest: highest sequence number of the direction before the segment.
+        left_out: parts that Wireshark has seen, but that are not in `completeness`.
+        since_highest_ns: for a segment below the highest sequence number, time since the highest number was first seen.
+        since_ack_ns: time since the last segment of the other direction.
+        patience_ns: maximum of `since_highest_ns` for a segment that is out of order.
+        repeated_acks: number of repeated ACKs of the other direction at the time of the verdict.
+        highest: highest sequence number of this direction before the segment.
         acked: last ACK number of the other direction.
-        ends_at_highest: the segment ends at the highest sequence number.
-        after_probe: the segment starts one below the highest sequence number and has more than one byte.
-        lowest_kept: lowest sequence number of the direction that counts as in flight.
+        ends_at_highest: True if the segment ends at the highest sequence number.
+        after_probe: True if the segment starts one below the highest sequence number, and has more than one byte.
+        lowest_kept: lowest sequence number of this direction that counts as in flight.
         highest_kept: end of the highest sequence number that counts as in flight (exclusive).
         sacked_bytes: bytes in the SACK blocks of the other direction's last segment.
-        not_counting: bytes in flight are not counted after a hole until the other side's next ACK.
-        contiguous: end of the other side's bytes without a hole, as Wireshark tracks it.
-        reported_before: an ACK of unseen data was reported. The report is repeated only after the ACK number of its side has changed.
-        acked_from: the first sequence number of `acks_frame`.
-        forgotten_by: a frame without the ACK flag, whose ACK field made Wireshark drop the segments that this segment acknowledges.
-        count_began_anew: repeated ACKs are counted from 1 again, because an ACK of unseen data had reset the count.
-        answers: the verdicts on the other side's last segment.
+        not_counting: True if bytes in flight are not counted, because of a hole. Counting continues at the next ACK of the other direction.
+        contiguous: end of the other direction's bytes before the first hole, according to Wireshark.
+        reported_before: True if an ACK of unseen data was reported. Wireshark reports one again only after the ACK number has changed.
+        acked_from: first sequence number of `acks_frame`.
+        forgotten_by: a frame without the ACK flag. Its ACK field made Wireshark drop the segments that this segment acknowledges.
+        count_began_anew: True if repeated ACKs are counted from 1 again, because an ACK of unseen data reset the count.
+        answers: the verdicts on the other direction's last segment.
         below_zero: True if some bytes in flight are below the sequence number that Wireshark displays as 0.
-        zero_moved_by: the frame of the last SYN-ACK that changed which sequence number its side displays as 0.
-        other_zero_moved_by: as `zero_moved_by`, but for the other side.
-        after_reset: True if the previous segment of its side was a RST.
-        highest_by_reset: the frame of the RST that set the highest sequence number.
-        edge_unknown: the scale of the receiver's window is unknown, so its right edge is not computed.
-        syn_again: the frame of a SYN after a SYN-ACK.
-        is_full: one side has as many unacknowledged segments as Wireshark stores, so it stores no further segments.
+        zero_moved_by: frame of the last SYN-ACK that changed which sequence number this direction displays as 0.
+        other_zero_moved_by: as `zero_moved_by`, for the other direction.
+        after_reset: True if the previous segment of this direction was a RST.
+        highest_by_reset: frame of the RST that set the highest sequence number.
+        edge_unknown: True if the scale of the receiver's window is unknown, so that Wireshark does not compute its right edge.
+        syn_again: frame of a SYN that follows a SYN-ACK.
+        is_full: True if a direction has as many unacknowledged segments as Wireshark stores. It then stores no further ones.
     """
 
     flags: set[str] = field(default_factory=set)
@@ -174,7 +181,10 @@ class _Unacked:
 
 
 class _InFlight(NamedTuple):
-    """Range of the unacknowledged segments, relative to `zero`. Wireshark compares unsigned numbers, so numbers below 0 are very large."""
+    """Range of the unacknowledged segments, relative to `zero`.
+
+    Wireshark compares unsigned numbers, so numbers below 0 become very large.
+    """
 
     zero: int
     first: int
@@ -184,7 +194,7 @@ class _InFlight(NamedTuple):
 
 @dataclass(slots=True)
 class _Side:
-    """Wireshark's state of one direction. If Wireshark tests whether a number is known, a number of 0 counts as unknown."""
+    """Wireshark's state of one direction. Where Wireshark tests whether a number is known, 0 means unknown."""
 
     highest: int = 0
     highest_frame: int = 0
@@ -266,7 +276,7 @@ class Stream:
         return judged
 
     def _follow_handshake(self, header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-        """Record SYNs and SYN-ACKs that change values of earlier ones."""
+        """Record a SYN or SYN-ACK that changes values of an earlier one."""
         syn_ack = header.flags & (SYN | ACK) == SYN | ACK
         if syn_ack and sender.zero is not None and sender.zero != header.zero:
             sender.zero_moved_by = header.frame
@@ -278,10 +288,10 @@ class Stream:
         judged.syn_again = self._syn_again
 
     def _judge_resend(self, header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-        """Classify a retransmit. The order of the tests is: spurious, fast, out of order, plain retransmission."""
+        """Classify a retransmit. The tests are in this order: spurious, fast, out of order, plain retransmission."""
         if "keep_alive" in judged.flags:
             return
-        judged.repeated_acks = receiver.repeated_acks  # an ACK of unseen data may have changed this number just before
+        judged.repeated_acks = receiver.repeated_acks  # read here, because an ACK of unseen data changes this number just before
         end = header.seq + header.payload_bytes
         below = bool(sender.highest) and _beyond(sender.highest, header.seq)
         if header.payload_bytes > 1 and (sender.highest - 1 - header.seq) % SEQ_SPACE == 0:
@@ -320,10 +330,7 @@ class Stream:
 
 
 def _completed(header: Header, *, is_first: bool) -> tuple[Complete, Complete]:
-    """Return what the segment adds to the stream's completeness.
-
-    As in Wireshark, the first segment of a stream counts only if it is a SYN.
-    """
+    """Return what the segment adds to the stream's completeness. As in Wireshark, the first segment counts only if it is a SYN."""
     flags, data = header.flags, Complete.DATA if header.payload_bytes else Complete.NOTHING
     seen = data
     if flags & SYN:
@@ -372,7 +379,7 @@ def _judge_windows_and_acks(header: Header, sender: _Side, receiver: _Side, judg
 
 
 def _judge_repeated(header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-    """Classify a segment without data that repeats the previous ACK number, as Wireshark does. Count the duplicate ACKs."""
+    """Classify a segment without data that repeats the previous ACK number, and count duplicate ACKs, as Wireshark does."""
     flags = judged.flags
     same = header.window == sender.window
     if header.window and not same:
@@ -390,7 +397,7 @@ def _judge_repeated(header: Header, sender: _Side, receiver: _Side, judged: Judg
 
 
 def _judge_unseen(header: Header, receiver: _Side, judged: Judgement) -> None:
-    """Report an ACK beyond the contiguous captured data, but only once."""
+    """Report an ACK of data after the first hole in the capture. Each such ACK is reported only once."""
     judged.contiguous = receiver.contiguous or None
     if not header.flags & ACK or not receiver.contiguous or not _beyond(header.ack, receiver.contiguous):
         return
@@ -424,7 +431,10 @@ def _remember(header: Header, sender: _Side, judged: Judgement) -> None:
 
 
 def _acknowledge(header: Header, receiver: _Side, judged: Judgement) -> None:
-    """Drop the segments that this segment acknowledges. The RTT starts at the oldest of these segments that ends at the ACK number."""
+    """Drop the segments that this segment acknowledges.
+
+    The RTT starts at the oldest dropped segment that ends at the ACK number.
+    """
     judged.is_full |= len(receiver.unacked) >= MAX_UNACKED
     judged.forgotten_by = receiver.forgotten.get(header.ack) if receiver.forgotten else None
     left: list[_Unacked] = []
@@ -463,6 +473,6 @@ def _in_flight(unacked: list[_Unacked], zero: int) -> _InFlight:
 
 
 def _stretch(unacked: list[_Unacked]) -> int:
-    """Return the distance from the lowest to the highest sequence number, modulo 2^32."""
+    """Return the distance from the lowest to the highest sequence number of the segments, modulo 2^32."""
     base = unacked[0].seq - _HALF_SPACE
     return max((sent.end - base) % SEQ_SPACE for sent in unacked) - min((sent.seq - base) % SEQ_SPACE for sent in unacked)

@@ -1,7 +1,7 @@
 """Rules about known differences between us and tshark or tcptrace: one rule per behaviour, grouped by topic.
 
-If several rules of a group apply, the first one wins. A rule explains a tshark verdict only if our model of tshark (`wireshark_model`)
-predicts this verdict. A verdict that the model does not predict stays unexplained.
+The first rule of a group that applies is used. A rule explains a tshark verdict only if our model of tshark (`wireshark_model`) predicts
+this verdict. All other verdicts stay unexplained.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ SEGMENTS = (
     *waits.RULES,
     *flight.RULES,
 )
-"""Rules for differences between our segments and tshark's."""
+"""Rules for differences between our segments and tshark's segments."""
 
 FIGURES = (*tcptrace_reading.RULES, *tcptrace_listing.RULES, *tcptrace_sequence.RULES, *unusual_values.RULES)
-"""Rules for differences between our figures of a connection and tcptrace's."""
+"""Rules for differences between our figures of a connection and tcptrace's figures."""
 
 _ALL: tuple[Rule[Any], ...] = (*SEGMENTS, *FIGURES)
 

@@ -1,4 +1,4 @@
-"""Rules on repeated ACKs: duplicate ACKs and their numbers, window updates, probes and the responses to probes."""
+"""Rules on repeated ACKs: duplicate ACKs and their numbers, window updates, and probes with their responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DUPLICATE = frozenset({"duplicate_ack"})
 _UPDATE = frozenset({"window_update"})
 _NUMBER = frozenset({"duplicate_ack_num"})
 _ANSWERED = {"zero_window_probe_ack": "zero_window_probe", "keepalive_ack": "keep_alive"}
-"""Our kind of a response → tshark's name for the segment to which it responds."""
+"""Kind of a response in our terms → tshark's name of the segment that it answers."""
 
 _PROBES = frozenset({"zero_window_probe", "keepalive"})
 
@@ -56,7 +56,7 @@ def _not_at_highest(case: SegmentCase) -> str | None:
 
 
 def _behind_old_ack(case: SegmentCase) -> str | None:
-    """This segment or the previous segment of its direction has an old ACK number, or the previous segment is a RST."""
+    """This segment, or the previous segment of its direction, has an old ACK number, or the previous segment is a RST."""
     verdict, ack = case.verdict, case.row["ack"]
     if verdict is None or not case.is_predicted or ack is None or verdict.newest_ack is None:
         return None
@@ -112,9 +112,9 @@ def _neutralized_number(case: SegmentCase) -> str | None:
 
 
 def _probes_unseen(case: SegmentCase) -> str | None:
-    """The segment is a probe without data.
+    """The segment is a probe without data. Its sequence number is one below the last ACK.
 
-    The probe's sequence number is one below the last ACK. If earlier bytes are missing, the probe has the highest captured sequence number.
+    If earlier bytes are missing in the capture, the probe has the highest captured sequence number.
     """
     verdict, row = case.verdict, case.row
     if verdict is None or not case.is_predicted or row["kind"] not in _PROBES or "duplicate_ack" not in case.theirs:
@@ -128,7 +128,7 @@ def _probes_unseen(case: SegmentCase) -> str | None:
 
 
 def _is_first_keepalive(case: SegmentCase) -> str | None:
-    """Tshark does not recognize a keepalive with one byte and without PSH if it is the first captured segment of its direction."""
+    """Tshark does not recognize a keepalive of one byte without PSH if it is the first captured segment of its direction."""
     verdict, row = case.verdict, case.row
     if verdict is None or not case.is_predicted or row["kind"] != "keepalive" or verdict.highest is not None or "keep_alive" in case.theirs:
         return None
@@ -138,7 +138,7 @@ def _is_first_keepalive(case: SegmentCase) -> str | None:
 
 
 def _probes_elsewhere(case: SegmentCase) -> str | None:
-    """We recognize a probe by its acknowledged bytes (RFC 9293, 3.8.4), even if later bytes were sent or injected."""
+    """We recognize a probe because its bytes are already acknowledged (RFC 9293, 3.8.4), even if later bytes were sent or injected."""
     verdict, judged, row = case.verdict, case.judged, case.row
     if verdict is None or judged is None or not case.is_predicted or row["kind"] not in _PROBES or judged.highest is None:
         return None
@@ -151,7 +151,7 @@ def _probes_elsewhere(case: SegmentCase) -> str | None:
 
 
 def _answers_probe(case: SegmentCase) -> str | None:
-    """Tshark classifies the answer according to its own classification of the probe."""
+    """How tshark classifies the answer depends on how it has classified the probe."""
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or row["kind"] not in _ANSWERED or _ANSWERED[row["kind"]] in judged.answers:
         return None

@@ -1,4 +1,4 @@
-"""Rules on bytes in flight. tshark counts from the lowest to the highest sequence number that it stores as unacknowledged."""
+"""Rules on bytes in flight. tshark counts from the lowest to the highest sequence number of its unacknowledged segments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _SOURCE = "Wireshark's preference tcp.track_bytes_in_flight, the display filter 
 
 
 def _edges(case: SegmentCase) -> tuple[int, int, int] | None:
-    """Return how far tshark's range extends below and above ours, and the bytes that tshark subtracts for SACK blocks; None if unknown."""
+    """Return how far tshark's range extends below ours and above ours, and how many bytes tshark subtracts for SACK blocks.
+
+    Return None if one of these numbers is unknown.
+    """
     judged, verdict = case.judged, case.verdict
     if judged is None or verdict is None or verdict.una is None or judged.lowest_kept is None or judged.highest_kept is None:
         return None

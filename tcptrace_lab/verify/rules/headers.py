@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 _REPORTED = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame"})
 
 _CARRIES_NS = frozenset({1 << 31, 1 << 32, (1 << 31) * 1_000, (1 << 32) * 1_000})
-"""Possible errors in ns if a tool reads a timestamp's fraction (in ns or µs) of 2^31 or more as a signed number, or omits it."""
+"""Errors in ns that a tool makes if it omits a timestamp's fraction of 2^31 or more, or reads it as a signed number.
+
+The fraction is in ns or µs.
+"""
 
 _CARRIED = "carried into its seconds"
 """Part of the engine's message about a timestamp whose fraction exceeds one second."""
@@ -32,7 +35,7 @@ def _one_syn(case: SegmentCase) -> str | None:
 
 
 def _scaled_anew(case: SegmentCase) -> str | None:
-    """Only one host offered a window scale, so windows are unscaled."""
+    """Only one host offered a window scale, so windows are not scaled."""
     row, judged = case.row, case.judged
     if judged is None or judged.syn_again is None or row["window_bytes"] != row["their_window_field"] or not row["their_scale"]:
         return None
@@ -74,7 +77,7 @@ def _cut_option(case: SegmentCase) -> str | None:
 
 
 def _parts_of_blocks(case: SegmentCase) -> str | None:
-    """The option contains only part of a SACK block. RFC 2018, 3: the option's length is 2 bytes plus 8 bytes per block."""
+    """The option ends within a SACK block. Its length should be 2 bytes plus 8 bytes per block (RFC 2018, 3)."""
     edges = len(case.row["their_sack_blocks"] or ())
     if edges % 2 == 0 or case.row["their_captured_bytes"] < case.row["their_wire_bytes"]:
         return None
@@ -82,7 +85,7 @@ def _parts_of_blocks(case: SegmentCase) -> str | None:
 
 
 def _cut_offer(case: SegmentCase) -> str | None:
-    """Both SYNs were captured, but the options of one SYN are truncated."""
+    """Both SYNs were captured, but the options of one of them are truncated."""
     row, verdict = case.row, case.verdict
     if verdict is None or row["window_bytes"] is not None or row["their_scale"] in {None, SCALE_UNKNOWN} or verdict.syns < len(SIDES):
         return None
@@ -94,7 +97,7 @@ def _cut_offer(case: SegmentCase) -> str | None:
 
 
 def _cut_reuse(case: SegmentCase) -> str | None:
-    """The segment is a truncated SYN that reuses ports. tshark counts it in a new connection, but stops before it reports the reuse."""
+    """The segment is a truncated SYN on reused ports. tshark counts it in a new connection, but stops before it reports the reuse."""
     row, verdict = case.row, case.verdict
     if verdict is None or "reused_ports" not in verdict.verdicts or row["their_captured_bytes"] >= row["their_wire_bytes"] or case.theirs:
         return None

@@ -139,7 +139,10 @@ def _fast_for_another_reason(case: SegmentCase) -> str | None:
 
 
 def _repeats_of_its_own(case: SegmentCase) -> str | None:
-    """Tshark counts repeated ACKs that are not duplicate ACKs to us: they are capture duplicates, or no data was in flight."""
+    """Tshark counts repeated ACKs that are no duplicate ACKs to us.
+
+    They are capture duplicates, or no data was in flight.
+    """
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or "fast_retransmission" not in case.theirs or row["kind"] not in RESENT:
         return None
@@ -151,7 +154,10 @@ def _repeats_of_its_own(case: SegmentCase) -> str | None:
 
 
 def _keepalive_or_not(case: SegmentCase) -> str | None:
-    """Tshark classifies a short segment that starts one below the next sequence number as a keepalive, even with data in flight."""
+    """Tshark classifies a short segment as a keepalive, even with data in flight.
+
+    The segment starts one below the next sequence number.
+    """
     row = case.row
     if not case.is_predicted or "keep_alive" not in case.theirs or row["kind"] == "keepalive":
         return None
@@ -166,7 +172,7 @@ def _keepalive_or_not(case: SegmentCase) -> str | None:
 
 
 def _no_keepalive(case: SegmentCase, size: str) -> str | None:
-    """Return why we do not classify a segment as a keepalive although it looks like one and no data is in flight."""
+    """Return why we do not classify a segment as a keepalive, although it looks like one and no data is in flight."""
     if case.row["kind"] == "duplicate_ack":
         return f"{size}; it repeats ACK {case.row['ack']:,} because of what the peer sent{proof(case.row)}"
     if case.row["acked_bytes"] or case.row["kind"] == "window_update":
@@ -206,7 +212,7 @@ def row_kind(case: SegmentCase) -> str:
 
 
 def _late_probe(case: SegmentCase) -> str | None:
-    """Tshark does not report this retransmit, because it does not count the preceding window probe as a byte of the stream."""
+    """Tshark does not report this retransmit, because it does not count the byte of the preceding window probe."""
     row = case.row
     if not case.is_predicted or row["kind"] not in RESENT or case.theirs & _RESEND or case.judged is None or case.judged.highest is None:
         return None

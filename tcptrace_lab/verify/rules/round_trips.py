@@ -1,4 +1,4 @@
-"""Rules on RTTs: which segment an ACK acknowledges, and between which times the RTT is measured."""
+"""Rules on RTTs: which segment an ACK acknowledges, and how the RTT is measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RTT = frozenset({"ack_rtt_ns"})
 
 
 def _irregular_segment(case: SegmentCase, *, resent: bool) -> tuple[int, str] | None:
-    """Return the newest retransmitted (or late) segment among the bytes of tshark's RTT sample, and the segment's kind."""
+    """Return frame and kind of the newest retransmitted (or late) segment among the bytes of tshark's RTT sample."""
     verdict, judged = case.verdict, case.judged
     if verdict is None or judged is None or not case.is_predicted or case.row["rtt_ns"] is not None or case.row["their_ack_rtt_ns"] is None:
         return None
@@ -27,7 +27,7 @@ def _irregular_segment(case: SegmentCase, *, resent: bool) -> tuple[int, str] | 
     found = (
         (frame, kind)
         for frame, start, end, kind in reversed(verdict.other_irregular)
-        # if only the first part of a segment was retransmitted and ACKed, we count its remaining bytes as the same segment
+        # If only the first part of a segment was retransmitted and ACKed, its remaining bytes count as the same segment for us.
         if start < case.row["ack"] and (end > first or (end == first and frame > since))
     )
     return next(((frame, kind) for frame, kind in found if (kind in RESENT) == resent), None)
@@ -56,7 +56,7 @@ def _late(case: SegmentCase) -> str | None:
 def _hidden_by_reset(case: SegmentCase) -> str | None:
     """A RST acknowledged these bytes earlier, and also bytes that were not captured.
 
-    tshark uses the ACK of this RST; we do not, because the RST may be forged (RFC 5961).
+    tshark uses the ACK of this RST. We do not, because the RST is possibly forged (RFC 5961).
     """
     verdict, row = case.verdict, case.row
     if verdict is None or not case.is_predicted or row["rtt_ns"] is None or row["their_acks_frame"] is not None or verdict.last_ack is None:

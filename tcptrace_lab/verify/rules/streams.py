@@ -19,7 +19,7 @@ _PART = "contains only part of the"
 """Part of the engine's message about a truncated header."""
 
 _CONTRADICTS = "TCP header's length contradicts itself"
-"""Part of the engine's message about a header with an impossible length field."""
+"""Part of the engine's message about a header whose length field is impossible."""
 
 
 def _sampled(case: SegmentCase) -> str | None:
@@ -64,7 +64,7 @@ def _fragments(case: SegmentCase) -> str | None:
 
 
 def _same_isn_again(case: SegmentCase) -> str | None:
-    """The SYN has the sequence number of the previous SYN, and follows a FIN, a RST, or a pause longer than any SYN timeout."""
+    """The SYN repeats the sequence number of the previous SYN, and follows a FIN, a RST, or a pause longer than any SYN timeout."""
     connection, earlier = case.connection, case.earlier
     if not earlier or connection["client_isn"] != earlier["client_isn"]:
         return None
@@ -78,7 +78,7 @@ def _same_isn_again(case: SegmentCase) -> str | None:
 
 
 def _old_stream(case: SegmentCase) -> str | None:
-    """For this verdict, tshark compares the segment with the previous connection."""
+    """Tshark's verdict refers to the previous connection."""
     if not case.is_predicted or not case.earlier or case.row["partner"] == case.row["their_conn"]:
         return None
     same_isn = _same_isn_again(case)
@@ -86,7 +86,7 @@ def _old_stream(case: SegmentCase) -> str | None:
 
 
 def _old_scale(case: SegmentCase) -> str | None:
-    """Tshark scales the windows by the window scale option of the previous connection."""
+    """Tshark scales the windows with the window scale option of the previous connection."""
     row = case.row
     if not case.earlier or row["partner"] == row["their_conn"] or not row["their_scale"]:
         return None

@@ -47,7 +47,7 @@ _BY_NUMBERS = named(
     "sacks_sent sack_pkts_sent dsack_pkts_sent max_sack_blks/ack duplicate_acks triple_dupacks initial_window_bytes initial_window_pkts "
     "missed_data max_owin min_non-zero_owin avg_owin wavg_owin"
 )
-"""The figures of `tcptrace_sequence` that duplicate packets change."""
+"""Figures of `tcptrace_sequence` that change if packets are duplicated."""
 
 
 def is_predicted(case: FigureCase) -> bool:
@@ -63,8 +63,8 @@ def _differs(name: str) -> str:
 def by_its_rules(evidence: Callable[[FigureCase], str | None]) -> Callable[[FigureCase], str | None]:
     """Return a test for differences that our model of tcptrace explains.
 
-    The test returns None if the model does not compute the printed value, or if `evidence` finds no cause in the connection. Otherwise, the
-    test returns the cause as text.
+    The test returns the cause that `evidence` finds, as text. It returns None if the model does not compute the printed value, or if
+    `evidence` finds no cause in the connection.
     """
 
     def test(case: FigureCase) -> str | None:
@@ -86,7 +86,7 @@ def _unscaled(case: FigureCase) -> str | None:
 def _late_syn(case: FigureCase) -> str | None:
     """A segment without SYN precedes a SYN.
 
-    tcptrace then resets both window scales, and a later SYN restores only the scale of its sender.
+    Such a segment makes tcptrace reset both window scales. A later SYN restores only the scale of its own sender.
     """
     number, model, tally = as_number(case.theirs), case.model, case.tally
     if number is None or model is None or tally is None or number > _LARGEST_FIELD or tally.numbers.scale:
@@ -104,16 +104,13 @@ def _one_syn_scaled(case: FigureCase) -> str | None:
 
 
 def _is_cut(case: FigureCase, side: Direction) -> bool:
-    """Return whether the options of the SYN of `side` are truncated.
-
-    It is then unknown whether this SYN offers a window scale.
-    """
+    """Return whether the options of the SYN of `side` are truncated, so that it is unknown whether this SYN offers a window scale."""
     known = case.model is None or case.model.sides[side.side == "client"].windows_known
     return not known or None in {side["sack_permitted"], side["timestamps"]}
 
 
 def _cut_answered_syn(case: FigureCase) -> str | None:
-    """A SYN/ACK may offer a window scale only if the SYN offered one (RFC 7323, 2.2)."""
+    """A SYN/ACK can offer a window scale only if the SYN offered one (RFC 7323, 2.2)."""
     direction, number = case.direction, as_number(case.theirs)
     if direction is None or number is None or number > _LARGEST_FIELD or direction["window_scale_offered"] is None:
         return None
@@ -140,7 +137,7 @@ def _size_evidence(case: FigureCase) -> str | None:
 def _mean_size(case: FigureCase) -> str | None:
     """Compare tcptrace's mean with the mean of all segments, then with the mean without duplicates.
 
-    tcptrace prints the mean without duplicates if it does not read the layers that contain the duplicates.
+    If tcptrace does not read the layers that contain the duplicates, it prints the mean without duplicates.
     """
     evidence_text, direction = by_its_rules(_size_evidence)(case), case.direction
     if (
@@ -242,7 +239,7 @@ def _constant_ids(case: FigureCase) -> str | None:
 
 
 def _first_keepalive(case: FigureCase) -> str | None:
-    """The first captured segment is a keepalive. The byte of this keepalive was sent before the capture started."""
+    """The first captured segment is a keepalive, whose byte was sent before the capture started."""
     direction, number = case.direction, as_number(case.theirs)
     if direction is None or direction["syn_segments"] or not direction["keepalives"]:
         return None

@@ -1,4 +1,4 @@
-"""Rules on which connections tcptrace lists, and which of their segments it reads."""
+"""Rules on the connections that tcptrace lists, and on the segments that it reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST_IP_DATA = _LARGEST_FIELD - 40
 """Largest TCP payload of an IPv4 packet without options (RFC 791, 3.1)."""
 
 LARGEST_OPTIONS = 40
-"""Maximum bytes of options of a TCP header (RFC 9293, 3.1). tcptrace counts truncated options as missing data."""
+"""Maximum bytes of options in a TCP header (RFC 9293, 3.1). tcptrace counts truncated options as missing data."""
 
 _INCOMPLETE = "fragments of an IP packet are missing"
 """Text of the engine's message about a packet with missing fragments."""
@@ -70,7 +70,7 @@ def _extension_as_ports(case: FigureCase) -> str | None:
 
 
 def _first_fragments(case: FigureCase) -> str | None:
-    """Tcptrace reads more packets than we do. The surplus is at most the number of packets with missing fragments."""
+    """Tcptrace reads more packets than we do, but at most as many more as there are packets with missing fragments."""
     incomplete = case.survived(_INCOMPLETE)
     ours = case.readable if case.model is None else sum(tally.packets for tally in case.model.sides.values())
     listed = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
@@ -89,7 +89,7 @@ def strange(case: FigureCase) -> str | None:
 
 
 def _offloaded(case: FigureCase) -> str | None:
-    """With offload, the IP length may be 0. tcptrace rejects a packet of length 0 as shorter than its header."""
+    """With offload, the IP length can be 0. tcptrace rejects such a packet, because it is shorter than its header."""
     model = case.model
     if model is None:
         return None
@@ -110,7 +110,7 @@ def _beyond_ip(case: FigureCase) -> str | None:
 
 
 def _short_frames(case: FigureCase) -> str | None:
-    """The IP length of some packets exceeds their frame. tcptrace counts the excess as truncated data; we do not count it."""
+    """The IP length of some packets exceeds their frame. tcptrace counts the excess as truncated data, and we do not count it."""
     model = case.model
     if model is None:
         return None
@@ -125,7 +125,7 @@ def _short_frames(case: FigureCase) -> str | None:
 
 
 def _extension_header(case: FigureCase) -> str | None:
-    """Tcptrace counts the 8 bytes of an IPv6 extension header as data, or does not find the TCP header after the extension header."""
+    """Tcptrace counts the 8 bytes of an IPv6 extension header as data, or does not find the TCP header behind this header."""
     if case.model is None or not case.theirs_listed or not any(":" in end[0] for end in case.theirs_listed[0].ends):
         return None
     tallies = list(case.model.sides.values())
@@ -141,7 +141,7 @@ def _extension_header(case: FigureCase) -> str | None:
 
 
 def _false_headers(case: FigureCase) -> str | None:
-    """Both tools count the same packets, but tcptrace computes a wrong data length for some packets: negative, or including the options."""
+    """Both tools count the same packets. For some of them, tcptrace's data length is wrong: it is negative, or includes the options."""
     false, model = case.false_headers, case.model
     if not false or model is None or int(case.theirs) != sum(tally.packets for tally in model.sides.values()):
         return None

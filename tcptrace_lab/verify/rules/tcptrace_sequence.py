@@ -57,7 +57,7 @@ def _repeated(case: FigureCase) -> str | None:
 
 
 def _repeated_without_windows(case: FigureCase) -> str | None:
-    """If window scales are unknown, it is also unknown which repeated ACKs have equal windows."""
+    """The window scales are unknown. So it is also unknown which repeated ACKs have equal windows."""
     model, number, direction = case.model, as_number(case.theirs), case.direction
     if model is None or direction is None or number is None or case.modelled is None:
         return None

@@ -1,4 +1,4 @@
-"""Helpers that format parts of a rule's sentence."""
+"""Functions that format parts of a rule's sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _US, _MS, _S = 10**3, 10**6, 10**9
 
 
 def span(ns: int | None) -> str:
-    """Return a time as text, such as `3.2 ms`, with up to four digits."""
+    """Return a time as text with up to four digits, such as `3.2 ms`."""
     if ns is None:
         return "an unknown time"
     for unit_ns, unit in ((_S, "s"), (_MS, "ms"), (_US, "µs")):
@@ -31,7 +31,10 @@ def kind(row: Mapping[str, Any]) -> str:
 
 
 def proof(row: Mapping[str, Any]) -> str:
-    """Return how sure the engine is of the segment's kind, and why: ` (proved by sack, frame 12)`; empty without evidence."""
+    """Return how sure the engine is of the segment's kind, and why: ` (proved by sack, frame 12)`.
+
+    Return an empty text without evidence.
+    """
     evidence = row.get("evidence")
     if evidence in {None, "none"}:
         return ""
@@ -45,5 +48,5 @@ def offset_of(case: SegmentCase, raw: int) -> int:
 
 
 def other_offset_of(case: SegmentCase, raw: int) -> int:
-    """Convert a header sequence number of the other direction to a stream offset, by the segment's ACK number."""
+    """Convert a header sequence number of the other direction to a stream offset, with the help of the segment's ACK number."""
     return int(case.row["ack"] + (raw - case.row["their_raw_ack"] + _HALF_SPACE) % SEQ_SPACE - _HALF_SPACE)

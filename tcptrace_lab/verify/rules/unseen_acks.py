@@ -1,4 +1,4 @@
-"""Rules on ACKs that acknowledge bytes which the capture does not contain."""
+"""Rules on ACKs of bytes that are missing in the capture."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tcptrace_lab.verify.wireshark_model import SEQ_SPACE
 _LARGEST_SHORT = (1 << 15) - 1
 
 WRAPPED = MODULUS >> 8
-"""A value above this is a wrapped negative number, or a mean that includes one. No real byte count is so large."""
+"""A value above this is a negative number that has wrapped, or a mean that includes one. No byte count is so large."""
 
 
 def _mss(case: FigureCase) -> str | None:
@@ -56,7 +56,7 @@ def _contradiction(case: FigureCase) -> str | None:
         return None
     below_0 = number >= MODULUS // 4
     if case.item in {"avg_owin", "wavg_owin"} and case.model is not None:
-        below_0 = number > case.model.longest  # a mean that includes a wrapped number also exceeds the sent bytes
+        below_0 = number > case.model.longest  # a mean with a wrapped number is also larger than the sent bytes
     fewer = case.item == "pure_acks_sent" and case.modelled is not None and 0 < case.modelled - number <= case.false_headers
     if not (number == 0 or below_0 or fewer):
         return None
@@ -64,7 +64,7 @@ def _contradiction(case: FigureCase) -> str | None:
 
 
 def _negative_in_flight(case: FigureCase) -> str | None:
-    """A negative number of bytes in flight wraps to a number near 2^64, which overflows when it is multiplied by a time."""
+    """A negative number of bytes in flight wraps to a number near 2^64. Multiplied by a time, this number overflows."""
     number, numbers = as_number(case.theirs), None if case.tally is None else case.tally.numbers
     if number is None or numbers is None or numbers.max_outstanding < WRAPPED:
         return None

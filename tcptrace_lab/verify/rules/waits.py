@@ -85,10 +85,7 @@ def _reset(case: SegmentCase) -> str | None:
 
 
 def _announced(case: SegmentCase) -> str | None:
-    """Tshark expected this stream, because another protocol announced its ports.
-
-    tshark therefore treats its first segment like any other segment.
-    """
+    """Tshark expected this stream, because another protocol announced its ports. So it treats the first segment like any other segment."""
     judged, theirs = case.judged, case.row["their_completeness"]
     if judged is None or theirs is None or not case.announced:
         return None
@@ -128,7 +125,7 @@ def _own(case: SegmentCase) -> str | None:
 
 
 def _ack_of_reset(case: SegmentCase) -> Complete:
-    """Return the completeness that tshark derives from a RST. We derive none from a RST."""
+    """Return the completeness that tshark, but not we, derives from a RST."""
     has_reset = case.judged is not None and Complete.RST in case.judged.completeness
     return Complete.ACK | Complete.DATA if has_reset else Complete.NOTHING
 

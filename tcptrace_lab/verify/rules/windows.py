@@ -24,7 +24,7 @@ def _empty_beyond(case: SegmentCase) -> str | None:
 
 
 def _own(case: SegmentCase) -> str | None:
-    """We report no gap, because frames that only we count as segments filled the gap."""
+    """We report no gap, because it is filled by frames that only we count as segments."""
     verdict, judged = case.verdict, case.judged
     if verdict is None or judged is None or not case.is_predicted or not case.own or "lost_segment" not in case.theirs:
         return None
@@ -39,7 +39,7 @@ def _own(case: SegmentCase) -> str | None:
 def _after_reset(case: SegmentCase) -> str | None:
     """The payload of a RST describes the reset, and is not part of the stream (RFC 9293, 3.10.7).
 
-    So we report a gap where tshark does not.
+    So we report a gap that tshark does not report.
     """
     judged, verdict = case.judged, case.verdict
     if judged is None or verdict is None or not case.is_predicted or judged.highest_by_reset is None or "lost_segment" in case.theirs:

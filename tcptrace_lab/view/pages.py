@@ -83,7 +83,14 @@ def _bar(accounts: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     if not active_ns:
         return None
     parts = [
-        {"cause": cause, "means": CAUSES[cause], "ns": ns, "share": ns / active_ns, "of_active": numbers.share(ns / active_ns)}
+        {
+            "cause": cause,
+            "name": cause,
+            "means": CAUSES[cause],
+            "ns": ns,
+            "share": ns / active_ns,
+            "of_active": numbers.share(ns / active_ns),
+        }
         for cause, ns in sorted(spent.items(), key=lambda part: -part[1])
     ]
     return {"time": f"{numbers.duration(active_ns)} of active time", "parts": parts}

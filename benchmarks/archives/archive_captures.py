@@ -1,7 +1,7 @@
-"""Thousands of captures for archives: what modelled stacks do for many causes, between many hosts, over weeks; and some that are broken.
+"""Makes thousands of captures for archives: `python benchmarks/archives/archive_captures.py FOLDER 2000`.
 
-`python benchmarks/archives/archive_captures.py FOLDER 2000` makes the same files each time. A hundred runs of the models, each of one to a
-few hundred KB, get their own addresses, ports and times; every fiftieth file is broken in one of eight ways.
+Modelled stacks make a hundred captures with many causes, each of one to a few hundred KB. The files are copies of these captures with other
+addresses, ports and times, spread over weeks. Every fiftieth file is broken in one of eight ways. Each run makes the same files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RECORD: Final = struct.Struct("<IIII")
 _BEGIN_S: Final = 1_790_000_000
 _SPAN_S: Final = 60 * 86_400
 _IP: Final = 14
-"""Where the IP header of an Ethernet frame begins."""
+"""Offset of the IP header in an Ethernet frame."""
 
 CAUSES: Final[dict[str, dict[str, Any]]] = {
     "bulk": {"client": {"program": "write 400K"}},
@@ -44,7 +44,7 @@ CAUSES: Final[dict[str, dict[str, Any]]] = {
 
 
 def runs() -> Iterator[tuple[str, bytes]]:
-    """Cause and capture of each run of the models."""
+    """Yield the cause and the capture of each run of the models."""
     for number in range(RUNS):
         name = list(CAUSES)[number % len(CAUSES)]
         what = {key: dict(value) for key, value in CAUSES[name].items()}
@@ -58,7 +58,7 @@ def runs() -> Iterator[tuple[str, bytes]]:
 
 
 def readdressed(capture: bytes, client: bytes, server: bytes, port: int, begin_s: int) -> bytes:
-    """A capture (nanosecond pcap of Ethernet) between other hosts, at another time."""
+    """Return the capture with other hosts and another start time. `capture` is a nanosecond pcap of Ethernet."""
     out = bytearray(capture)
     at = _PCAP_HEADER
     first_s = None
@@ -77,7 +77,7 @@ def readdressed(capture: bytes, client: bytes, server: bytes, port: int, begin_s
 
 
 def broken(capture: bytes, way: int) -> bytes:
-    """A capture that cannot be read as a whole."""
+    """Return a capture that cannot be read completely, broken in the way with number `way`."""
     half = len(capture) // 2
     return (
         b"",
@@ -92,7 +92,7 @@ def broken(capture: bytes, way: int) -> bytes:
 
 
 def make(folder: Path, count: int) -> int:
-    """Write `count` captures; returns how many of them are broken."""
+    """Write `count` captures. Return how many of them are broken."""
     chance = random.Random(count)  # noqa: S311  (a benchmark)
     models = list(runs())
     bad = 0
@@ -109,7 +109,7 @@ def make(folder: Path, count: int) -> int:
 
 
 def main() -> None:
-    """Makes a folder of captures."""
+    """Make a folder of captures."""
     parser = argparse.ArgumentParser(description="Makes thousands of captures for archives.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("count", type=int)

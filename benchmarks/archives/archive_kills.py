@@ -1,8 +1,8 @@
-"""Kills runs of `batch` at random moments and checks that the resumed archive equals that of an undisturbed run.
+"""Kills runs of `batch` at random moments, and checks that the resumed archive equals the archive of an undisturbed run.
 
-`python benchmarks/archives/archive_kills.py FOLDER 50` archives the captures of a folder once (see `archive_captures.py`), and then 50
-more times: SIGKILL ends each run at a random moment, as well as the runs that resume it, until one of them completes. Every file of the
-dataset and the index must be the same, byte for byte, and no capture may be analyzed twice.
+`python benchmarks/archives/archive_kills.py FOLDER 50` archives the captures of a folder once without interruption, and then 50 more times
+(`archive_captures.py` makes such a folder). SIGKILL ends each run at a random moment. It also ends the runs that resume the archive, until
+one of them completes. Every file of the dataset and the index must be equal, byte for byte. No capture may be analyzed twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_KILLS = 3
 
 
 def main() -> None:
-    """Says after each round what happened; exit code 1 if any differs."""
+    """Print the result of each round. Exit with 1 if an archive differs."""
     parser = argparse.ArgumentParser(description="Kills runs of batch, and compares what they leave.")
     parser.add_argument("captures", type=Path)
     parser.add_argument("rounds", type=int)
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _round(captures: Path, out: Path, length_s: float, chance: random.Random) -> tuple[int, int]:
-    """How often it was killed, and how many parts were written again."""
+    """Return how often the run was killed, and how many parts were written twice."""
     kills = twice = 0
     seen: dict[str, int] = {}
     while True:
@@ -80,7 +80,7 @@ def _hashes(out: Path) -> dict[str, str]:
 
 
 def _parts(out: Path) -> dict[str, int]:
-    """Name → inode of each part: a part that is written again is another file."""
+    """Map the name of each part to its inode. A part that is written again gets another inode."""
     return {path.name: path.stat().st_ino for path in out.rglob("*.part")}
 
 

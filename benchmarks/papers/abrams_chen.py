@@ -1,11 +1,13 @@
-"""Abrams & Chen 1991, Chen 1992: 40 KB between two PCs with MD-DOS/IP, and into one of them from a faster host (figure 8).
+"""Abrams & Chen 1991, Chen 1992: transfers of 40 KB between two PCs with MD-DOS/IP, and from a faster host into a PC (figure 8).
 
-One parameter is fitted, `hosts.PC_TASK_CHANGE_NS`, to the 345 ms of 40 KB; the idle share then follows. Not reachable, and not claimed:
+One parameter is fitted: `hosts.PC_TASK_CHANGE_NS` is chosen so that 40 KB take 345 ms. The idle share then follows. The model does not
+reach two published results:
 
-- the one idle gap of 15.446 ms in figure 5: the mean of the twenty gaps is half of it by the paper's own 156 ms;
-- throughput "cut in half" where both hosts are equally fast (the ratio of rates is 1): 40 KB in 345 ms are 0.95 Mb/s against 2.209, but
-  the time between the tasks that this takes would make figure 8's points (1.677 Mb/s is the 3.469 + 0.477 ms and the line, and nothing
-  else) a third lower. So figure 8 is modelled without it, as the paper's 2.209 is: the two experiments do not fit one set of costs.
+- Figure 5 has one idle gap of 15.446 ms. By the paper's own sum of 156 ms, the twenty gaps have half of this length on average.
+- The paper says that throughput is "cut in half" where both hosts are equally fast (ratio of rates 1). 40 KB in 345 ms are 0.95 Mb/s, and
+  the paper's bound is 2.209 Mb/s. This needs a certain time between the tasks of the PC. With this time, the points of figure 8 would be a
+  third too low: 1.677 Mb/s follows from 3.469 + 0.477 ms and the line alone. So figure 8 is modelled without the time between tasks, as the
+  paper does for 2.209 Mb/s. One set of costs does not fit both experiments.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ CALL_BYTES = 1024
 BUFFER_BYTES = 2048
 MSS_BYTES = 1460
 DEC_MSS_BYTES = 1024
-"""MSS of 4.3BSD and Ultrix on an Ethernet: whole clusters."""
+"""MSS of 4.3BSD and Ultrix on an Ethernet, where segments are whole clusters."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,10 @@ class Transfer:
     """One transfer of the file.
 
     Attributes:
-        ms: from the first packet's arrival to the last byte read (section 2.1).
-        idle_share: of the sending host's processor.
+        ms: time from the arrival of the first packet to the read of the last byte (section 2.1).
+        idle_share: share of the time in which the processor of the sending host is idle.
         segments: sizes of the segments with data, in order.
-        acks: segments that came back after the handshake.
+        acks: the ACK numbers that came back after the handshake.
     """
 
     ms: float
@@ -41,7 +43,7 @@ class Transfer:
 
     @property
     def mbps(self) -> float:
-        """Mb/s of 10^6."""
+        """Throughput in Mb/s of 10^6 bits."""
         return FILE_BYTES * 8 / 1000 / self.ms
 
 
@@ -54,7 +56,7 @@ def _transfer(client: Host, server: Host, mss_bytes: int, *, no_slow_start: bool
 
 
 def between_pcs(task_change_ns: int = hosts.PC_TASK_CHANGE_NS) -> Transfer:
-    """Section 3.3: writes of 1 KB over buffers of 2 KB."""
+    """Return the transfer of section 3.3: writes of 1 KB, with buffers of 2 KB."""
     stack, costs = STACKS["md-dos"], hosts.pc(task_change_ns)
     client = Host(stack, BUFFER_BYTES, BUFFER_BYTES, costs=costs, program=(Write(FILE_BYTES, CALL_BYTES),))
     server = Host(stack, BUFFER_BYTES, BUFFER_BYTES, costs=costs, program=(Read(FILE_BYTES, CALL_BYTES), Mark("end")))
@@ -62,7 +64,7 @@ def between_pcs(task_change_ns: int = hosts.PC_TASK_CHANGE_NS) -> Transfer:
 
 
 def into_the_d310(receive_buffer_bytes: int) -> Transfer:
-    """Figure 8: from a DEC5000, taken to need no time, by the receive buffer."""
+    """Return the transfer of figure 8 for this receive buffer. The sender is a DEC5000, which takes no time in the model."""
     client = Host(STACKS["sunos4"], 16 * 1024, 16 * 1024, program=(Write(FILE_BYTES, CALL_BYTES),))
     reads = (Read(FILE_BYTES, CALL_BYTES), Mark("end"))
     server = Host(STACKS["md-dos"], BUFFER_BYTES, receive_buffer_bytes, costs=hosts.D310_RECEIVING, program=reads)

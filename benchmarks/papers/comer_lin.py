@@ -1,8 +1,11 @@
-"""Comer & Lin 1994, and Liu et al.'s repetition with TCP_NODELAY: throughput over ATM against both buffers.
+"""Comer & Lin 1994, and the repetition by Liu et al. with TCP_NODELAY: throughput over ATM for pairs of send and receive buffers.
 
-Two SPARCstation IPC with SunOS 4.1 on TAXI at 100 Mb/s, MSS 9148. Not published, and chosen here: writes and reads of 4 KB (reads of 8 KB
-do the same), 4 MB a transfer (1 MB does the same), the phase of the heartbeats. Whether a cell is slow depends on none of them. At a send
-buffer of 24K with 48K or 51K the model locks as measured, but at 0.63 Mb/s instead of 0.76 and 0.74; why, is not known.
+The hosts are two SPARCstation IPC with SunOS 4.1 on TAXI at 100 Mb/s, with an MSS of 9148. Some parameters are not published, so they are
+chosen here: writes and reads of 4 KB, 4 MB per transfer, and the phase of the delayed-ACK timers (heartbeats). They do not decide which
+cells are slow. Reads of 8 KB and transfers of 1 MB give the same cells.
+
+The rate of two slow cells differs: with a send buffer of 24K and a receive buffer of 48K or 51K, the model gives 0.63 Mb/s. The measured
+rates are 0.76 and 0.74. The reason is unknown.
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ CALL_BYTES = 4096
 TRANSFER_BYTES = 4 << 20
 LONG_TRANSFER_BYTES = 8 << 20
 SLOW_MBPS = 2.0
-"""Below it a cell is shaded in the paper."""
+"""The paper shades cells with a lower rate."""
 
 PHASES_NS = (0, 50_000_000, 100_000_000, 150_000_000)
 RECEIVER_LATER_NS = 77_000_000
-"""How much later the receiver's heartbeats come than the sender's (any value will do)."""
+"""Delay of the receiver's heartbeats behind those of the sender. Any value will do."""
 
 UNFIRM = frozenset({(24, 48), (24, 51)})
-"""Send and receive buffer (KiB) of the slow cells whose rate the model misses: 0.63 Mb/s against 0.76 and 0.74."""
+"""Send and receive buffers (KiB) of the slow cells whose rate the model misses. It gives 0.63 Mb/s instead of 0.76 and 0.74."""
 
 
 def mbps(
@@ -42,7 +45,7 @@ def mbps(
     stack: Stack = STACKS["sunos4"],
     mss_bytes: int = MSS_BYTES,
 ) -> float:
-    """Throughput of one transfer, in Mb/s of 2^20."""
+    """Return the throughput of one transfer in Mb/s of 2^20 bits."""
     send, receive = published.buffer_bytes(send_kib), published.buffer_bytes(receive_kib)
     client = Host(
         stack, send, receive, no_delay=no_delay, costs=hosts.SPARC_IPC, phase_ns=phase_ns, program=(Write(transfer_bytes, CALL_BYTES),)
@@ -55,5 +58,5 @@ def mbps(
 
 
 def agrees(measured: float, modelled: float) -> bool:
-    """Both slow, or both fast."""
+    """Return whether both rates are slow or both are fast."""
     return (measured < SLOW_MBPS) == (modelled < SLOW_MBPS)

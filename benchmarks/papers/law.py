@@ -1,9 +1,10 @@
-"""Law 1998: 0.04 Mb/s at writes of 1 KB on socket buffers of 4 KB, over Ethernet between hosts with IRIX 6.2, and what cures it.
+"""Law 1998: writes of 1 KB with socket buffers of 4 KB, over Ethernet between hosts with IRIX 6.2, reach only 0.04 Mb/s.
 
-Assumed, because Law says that the kernel fits a buffer to the next lowest MSS (section 4.3.2), and because a sender of hers stopped after
-42 writes of 1,460 bytes on a buffer of 61,440: a buffer is rounded down to whole segments. So every buffer from 2 to just under 3
-segments is 2 (3K and 4K lock alike), and every one from 3 segments on is at least 3 (4,380 bytes and 5K do not lock). 4.4BSD's own rule,
-rounding up, would make 4 KB three segments, which cannot lock.
+The model assumes that IRIX rounds a buffer down to whole segments. Two observations of Law's support this. She writes that the kernel fits
+a buffer to the next lowest MSS (section 4.3.2). And one of her senders stopped after 42 writes of 1,460 bytes with a buffer of 61,440.
+
+So a buffer from 2 to just under 3 segments counts as 2 segments: 3K and 4K lead to the deadlock. A buffer from 3 segments on has at least
+3: 4,380 bytes and 5K do not lead to it. 4.4BSD rounds up. That would make three segments of 4 KB, which cannot lead to the deadlock.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MEBIBIT = 1 << 20
 
 
 def mbps(buffer_bytes: int, *, no_delay: bool = False, phase_ns: int = 0, stack: str = "irix6.2") -> float:
-    """Throughput in Mb/s (2^20) with both buffers of a size; hosts need no time."""
+    """Return the throughput in Mb/s of 2^20 bits if both buffers have this size. The hosts take no time."""
     ours = STACKS[stack]
     client = Host(ours, buffer_bytes, buffer_bytes, no_delay=no_delay, phase_ns=phase_ns, program=(Write(TRANSFER_BYTES, CALL_BYTES),))
     reads = (Mark("start"), Read(TRANSFER_BYTES, CALL_BYTES), Mark("end"))
@@ -29,7 +30,10 @@ def mbps(buffer_bytes: int, *, no_delay: bool = False, phase_ns: int = 0, stack:
 
 
 def blocked_after_bytes(buffer_bytes: int, *, stack: str = "irix6.2") -> int:
-    """Bytes that a program writes before it first sleeps, if each write is one segment and the peer has not answered yet."""
+    """Return how many bytes a program writes before it sleeps for the first time.
+
+    Each write is one segment, and the peer has not answered yet.
+    """
     ours = STACKS[stack]
     far = Link(rate_bps=10_000_000, propagation_ns=2_000_000_000, framing="ethernet")
     marks = tuple(step for n in range(60) for step in (Write(MSS_BYTES), Mark(str(n))))

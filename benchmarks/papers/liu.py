@@ -1,7 +1,7 @@
-"""Liu, Cheng, Bhargava and Zhao 1995: message sizes that stall, over ATM and Ethernet, between SunOS 4.1.3 hosts with 16 KB buffers.
+"""Liu, Cheng, Bhargava and Zhao 1995: message sizes that stall, over ATM and Ethernet.
 
-A size stalls if its last byte waits for a heartbeat. The published ranges are those of hosts that need no time: an ACK then never comes
-before the program has filled the send buffer.
+The hosts run SunOS 4.1.3 with buffers of 16 KB. A size stalls if its last byte waits for a delayed-ACK timer (heartbeat). The published
+ranges assume hosts that take no time. Then no ACK arrives before the program has filled the send buffer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ TAXI = Link(rate_bps=100_000_000, propagation_ns=5_000, framing="atm")
 ETHERNET = Link(rate_bps=10_000_000, propagation_ns=5_000, framing="ethernet")
 
 BEFORE_HEARTBEAT_NS = 190 * NS_PER_MS
-"""Heartbeats are at multiples of 200 ms; 50 KB take 43 ms on an Ethernet: what is not there by then, waits for one."""
+"""A message that has not arrived by this time waits for a heartbeat.
+
+Heartbeats are at multiples of 200 ms, and 50 KB take 43 ms on an Ethernet.
+"""
 
 SUNOS = STACKS["sunos4"]
 
@@ -34,7 +37,10 @@ Range = tuple[int, int]
 
 
 def stalls(size: int, *, atm: bool, stack: Stack = SUNOS, no_delay: bool = False) -> bool:
-    """Whether a message waits for a heartbeat, sent in one write over a connection that has carried many."""
+    """Return whether a message waits for a heartbeat.
+
+    The message is sent in one write over a connection that has already carried many messages.
+    """
     link = TAXI if atm else ETHERNET
     client = Host(stack, BUFFER_BYTES, BUFFER_BYTES, no_delay=no_delay, program=(Write(size), Think(NS_PER_S)))
     server = Host(stack, BUFFER_BYTES, BUFFER_BYTES, program=(Read(size),))
@@ -44,7 +50,7 @@ def stalls(size: int, *, atm: bool, stack: Stack = SUNOS, no_delay: bool = False
 
 
 def ranges(sizes: Iterable[int], stalled: Callable[[int], bool]) -> list[Range]:
-    """First and last size of each run of sizes that stall."""
+    """Return the first and the last size of each run of consecutive sizes that stall."""
     found: list[Range] = []
     since: int | None = None
     last = 0
@@ -59,13 +65,17 @@ def ranges(sizes: Iterable[int], stalled: Callable[[int], bool]) -> list[Range]:
 
 
 def published_atm(largest: int = LARGEST_BYTES) -> list[Range]:
-    """(12n + 4)K + 1 … 12(n + 1)K − 1."""
+    """Return the published ranges over ATM: (12n + 4)K + 1 to 12(n + 1)K − 1, for n = 0, 1, 2 and so on."""
     found = [((12 * n + 4) * KIB + 1, 12 * (n + 1) * KIB - 1) for n in range(largest // (12 * KIB) + 1)]
     return [(low, min(high, largest)) for low, high in found if low <= largest]
 
 
 def published_ethernet(largest: int = LARGEST_BYTES) -> list[Range]:
-    """4K + 1 … 4K + M − 1 of the text, then the formula's 4K + (2n + 1)M + 1 … 4K + (2n + 2)M − 1."""
+    """Return the published ranges over Ethernet, where M is the MSS.
+
+    The text of the paper has the range 4K + 1 to 4K + M − 1. Its formula has 4K + (2n + 1)M + 1 to 4K + (2n + 2)M − 1, for n = 0, 1, 2 and
+    so on.
+    """
     m = ETHERNET_MSS_BYTES
     found = [(4 * KIB + 1, 4 * KIB + m - 1)]
     found += [(4 * KIB + (2 * n + 1) * m + 1, 4 * KIB + (2 * n + 2) * m - 1) for n in range(largest // (2 * m) + 1)]
@@ -73,25 +83,25 @@ def published_ethernet(largest: int = LARGEST_BYTES) -> list[Range]:
 
 
 def inside(size: int, spans: list[Range]) -> bool:
-    """Whether a size is in one of the ranges."""
+    """Return whether the size is in one of the ranges."""
     return any(low <= size <= high for low, high in spans)
 
 
 def edges(spans: list[Range], largest: int = LARGEST_BYTES) -> list[int]:
-    """Each end of each range, and its neighbours on both sides."""
+    """Return both ends of each range, and the sizes directly before and after each end."""
     near = {edge + step for span in spans for edge in span for step in (-1, 0, 1)}
     return sorted(size for size in near | {1, largest} if 1 <= size <= largest)
 
 
 def round_trips(size: int, count: int, *, every_ns: int, phase_ns: int = 0, server_phase_ns: int = 60 * NS_PER_MS) -> list[int]:
-    """Nanoseconds of each echo over ATM, sent at regular times.
+    """Return the duration of each echo over ATM, in nanoseconds. The messages are sent at regular times.
 
     Args:
-        size: of the message and of its echo.
-        count: of messages.
-        every_ns: from one to the next.
-        phase_ns: of the client's heartbeats.
-        server_phase_ns: of the server's.
+        size: bytes of a message and of its echo.
+        count: number of messages.
+        every_ns: time from one message to the next.
+        phase_ns: phase of the client's heartbeats.
+        server_phase_ns: phase of the server's heartbeats.
     """
     echoes: list[Step] = []
     for number in range(count):
@@ -104,7 +114,11 @@ def round_trips(size: int, count: int, *, every_ns: int, phase_ns: int = 0, serv
 
 
 def without(part: str) -> Stack:
-    """SunOS 4.1 without one of its rules: `copy` (4 KB at a time), `half` (of the window is enough) or `segments` (two bring an ACK)."""
+    """Return SunOS 4.1 without one of its rules.
+
+    The rules are `copy` (writes are copied in pieces of 4 KB), `half` (half of the window is enough to send) and `segments` (two segments
+    cause an ACK).
+    """
     from tcptrace_lab.stacks.families import bsd  # noqa: PLC0415 - only the ablations look inside
 
     if part == "copy":

@@ -1,9 +1,11 @@
-"""Mosher 1985: calls of the kernel's routines for 10,000 writes of six sizes, 4.2BSD on a VAX 11/750 over the 3 Mb/s Ethernet.
+"""Mosher 1985: how often 4.2BSD calls the kernel's routines for 10,000 writes of six sizes, on a VAX 11/750 over the 3 Mb/s Ethernet.
 
-1,025 bytes show a silly window at the socket: 1,023 of its 2,048 bytes are free, so nearly every write is cut in ten small buffers
-instead of 1,024 + 1. The number of ACKs for the small sizes is the heartbeat's and the 35 % rule's: an ACK for 717 bytes and more, or
-every 200 ms. With 1 byte a write she counted 323 segments, which at her own 5.5 ms for the smallest packet is more than one heartbeat
-each; not explained.
+Writes of 1,025 bytes show a silly window at the socket. Its buffer has 2,048 bytes, and 1,023 of them are free, so nearly every write is
+cut into ten small buffers instead of 1,024 + 1 bytes.
+
+For small sizes, two rules decide the number of ACKs: an ACK for at least 717 bytes (35 %), or every 200 ms by the heartbeat. For writes of
+1 byte, Mosher counted 323 segments. Her smallest packets took 5.5 ms, so 10,000 of them take 55 s, or 275 heartbeats. This gives more than
+one segment per heartbeat. The reason is unknown.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ WRITES = 10_000
 BUFFER_BYTES = 2048
 MSS_BYTES = 1024
 LINE = Link(rate_bps=2_940_000, propagation_ns=5_000, framing="ethernet")
-"""The experimental Ethernet; its frames are taken to be as long as the later one's."""
+"""The experimental Ethernet. The model assumes frames as long as those of the later Ethernet."""
 
 
 def calls(size: int, *, writes: int = WRITES) -> dict[str, int]:
-    """Calls by routine, as gprof would count them on the sender."""
+    """Return the number of calls of each routine, as gprof would count them on the sender."""
     stack = STACKS["bsd4.2"]
     client = Host(stack, BUFFER_BYTES, BUFFER_BYTES, costs=hosts.VAX_750, program=(Repeat((Write(size),), writes),))
     server = Host(stack, BUFFER_BYTES, BUFFER_BYTES, costs=hosts.VAX_750, program=(Read(0, 4096),))

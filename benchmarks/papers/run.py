@@ -1,4 +1,4 @@
-"""Run every published experiment through the models and write `results.md` beside this file: `python benchmarks/papers/run.py`."""
+"""Runs every published experiment in the models, and writes `results.md` beside this file: `python benchmarks/papers/run.py`."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).with_name("results.md")
 
 PHASES = 20
-"""Phases over which round trips of 8 KB are averaged, 10 ms apart."""
+"""Number of phases over which round trips of 8 KB are averaged. They are 10 ms apart."""
 
 USUAL_MS = (160, 300)
-"""Means by phase that are looked for: those of heartbeats that are not close together."""
+"""The range of usual means by phase: those of heartbeats that are not close together."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)])
 
 
 def percent(modelled: float, measured: float) -> str:
-    """How far the model is off."""
+    """Return the relative error of the model as text."""
     return f"{100 * (modelled / measured - 1):+.1f} %"
 
 
 def comer_lin_tables() -> str:
-    """Both grids, one phase shown, four judged; the slow cells in long transfers; the ablations."""
+    """Return the results of both grids.
+
+    The grids show one phase and judge four phases. The slow cells are also run in long transfers. The ablations leave out one rule each.
+    """
     parts = ["## Comer & Lin 1994; Liu et al. 1995, tables 2 and 3", comer_lin.__doc__ or ""]
     for no_delay in (False, True):
         measured = published.comer_lin(no_delay=no_delay)
@@ -71,7 +74,7 @@ def comer_lin_tables() -> str:
 
 
 def liu_ranges() -> str:
-    """Every size, both lines; the ablations; round trips."""
+    """Return the results for every message size over both lines, the ablations, and the round trips."""
     parts = ["## Liu et al. 1995: sizes that stall", liu.__doc__ or ""]
     sizes = range(1, liu.LARGEST_BYTES + 1)
     for atm, expected in ((True, liu.published_atm()), (False, liu.published_ethernet())):
@@ -107,7 +110,7 @@ def liu_ranges() -> str:
 
 
 def law_deadlock() -> str:
-    """Throughput by buffer."""
+    """Return the throughput for each size of the buffers."""
     rows = [
         [size, f"{law.mbps(size):.3f}", f"{law.mbps(size, no_delay=True):.2f}", f"{law.mbps(size, stack='bsd4.4'):.3f}"]
         for size in (3072, 4096, 4379, 4380, 5120, 8192)
@@ -126,7 +129,7 @@ def law_deadlock() -> str:
 
 
 def mosher_calls() -> str:
-    """Calls by routine and size."""
+    """Return the number of calls by routine and by size."""
     measured = published.mosher_calls()
     modelled = {size: mosher.calls(size) for size in mosher.SIZES}
     rows = [
@@ -143,7 +146,7 @@ def mosher_calls() -> str:
 
 
 def abrams_chen_tables() -> str:
-    """The PCs, and figure 8."""
+    """Return the results for two PCs, and for figure 8."""
     pcs = abrams_chen.between_pcs()
     rows: list[list[object]] = [
         ["40 KB, ms", 345.452, f"{pcs.ms:.1f}", percent(pcs.ms, 345.452)],
@@ -163,7 +166,7 @@ def abrams_chen_tables() -> str:
 
 
 def main() -> int:
-    """Run, print, write."""
+    """Run all experiments, print the time of each, and write the results."""
     parts = ["# The published experiments, modelled\n\nWritten by `python benchmarks/papers/run.py`; do not edit."]
     every: tuple[Callable[[], str], ...] = (comer_lin_tables, liu_ranges, law_deadlock, mosher_calls, abrams_chen_tables)
     for part in every:

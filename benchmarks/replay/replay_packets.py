@@ -1,16 +1,18 @@
-"""Compares rate and timing of `replay packets` and tcpreplay in the same run.
+"""Compares rate and timing of `replay packets` and tcpreplay in one run.
 
     python benchmarks/replay/replay_packets.py [--runs N]
 
-Both programs send the same files from one private namespace to another over a veth pair, in turns, after one warm-up each, at the same
+Both programs send the same files from one private namespace to another over a veth pair. They take turns after a warm-up each, with one
 real-time priority. Two modes are measured:
 
-- As fast as possible: frames per second by the program's own output, the frames that the interface counted, and the time of the process.
-- At the capture's own times: dumpcap at the other end records when each frame arrives. The error is the difference between the time since
-  the first frame there and in the file.
+- As fast as possible. The results are the frames per second that the program reports, the frames that the interface counted, and the time
+  of the process.
+- At the capture's own times. At the other end, dumpcap records when each frame arrives. The error of a frame is the difference of its time
+  since the first frame, between the recording and the file.
 
-The limits of the machine are measured in the same run: how late a bare loop wakes that sleeps until each frame is due (`clock_nanosleep` at
-the same priority), and the time taken by the host (`steal` in /proc/stat). It needs root, dumpcap, tcpreplay and chrt, and two minutes.
+The limits of the machine are measured too. One limit is how late a bare loop wakes that only sleeps until each frame is due
+(`clock_nanosleep` at that priority). The other limit is the time that the host withholds (`steal` in /proc/stat). The script needs root,
+dumpcap, tcpreplay and chrt, and it takes two minutes.
 """
 
 from __future__ import annotations
@@ -44,15 +46,19 @@ FAST: Final = {"200,000 frames of 60 bytes": (200_000, 60), "100,000 frames of 1
 
 OURS, PEER, PRELOADED = "replay packets", "tcpreplay", "tcpreplay -K"
 ETHERTYPE: Final = b"\x88\xb5"
-"""For experiments (IEEE Std 802): no kernel answers."""
+"""An EtherType for experiments (IEEE Std 802), which no kernel answers."""
 
 NOTHING_ELSE: Final = "tcp[tcpflags] & tcp-rst == 0"
-"""The receiving kernel knows nothing of these connections, and answers with RSTs."""
+"""A capture filter that excludes RSTs. The receiving kernel does not know these connections, so it answers with RSTs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One run: frames a second, by the program itself; frames that came, by the interface; seconds of the whole process."""
+    """One run of a program.
+
+    It has the frames per second that the program reports, the number of frames that arrived at the interface, and the seconds of the whole
+    process.
+    """
 
     rate: float
     came: int
@@ -60,14 +66,14 @@ class Sent:
 
 
 def made(path: Path, count: int, size: int) -> None:
-    """Writes a capture of `count` frames of `size` bytes."""
+    """Write a capture of `count` frames of `size` bytes."""
     data = bytes.fromhex("020000000002020000000001") + ETHERTYPE + bytes(size - 14)
     record = struct.pack("<IIII", 0, 0, size, size) + data
     path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1) + count * record)
 
 
 def ours(path: Path, scratch: Path, *, fast: bool) -> tuple[list[str], Callable[[str], float]]:
-    """Our command for a capture, and a function that reads frames per second from its output."""
+    """Return our command for a capture, and a function that reads frames per second from its output."""
     told = scratch / "told.json"
     more = ["--topspeed"] if fast else []
     command = [sys.executable, "-m", "tcptrace_lab", "replay", "packets", str(path), "-i", INTERFACE, *more, "-q", "--json", str(told)]
@@ -80,7 +86,7 @@ def ours(path: Path, scratch: Path, *, fast: bool) -> tuple[list[str], Callable[
 
 
 def theirs(path: Path, *, fast: bool, preloaded: bool) -> tuple[list[str], Callable[[str], float]]:
-    """The command of tcpreplay for a capture, and a function that reads frames per second from its output."""
+    """Return the command of tcpreplay for a capture, and a function that reads frames per second from its output."""
     more = [*(["-t"] if fast else []), *(["-K"] if preloaded else [])]
     command = ["chrt", "--fifo", str(REAL_TIME_PRIORITY), "tcpreplay", *more, "-i", INTERFACE, str(path)]
     return command, _told_rate
@@ -105,7 +111,7 @@ def _came(network: Network) -> int:
 
 
 def run(network: Network, command: list[str], rate: Callable[[str], float]) -> Sent:
-    """Run one of the two tools in the client's namespace."""
+    """Run one of the two programs in the client's namespace."""
     before, begun_s = _came(network), time.monotonic()
     with network.client.entered():
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -115,7 +121,7 @@ def run(network: Network, command: list[str], rate: Callable[[str], float]) -> S
 
 
 def fast(runs: int, scratch: Path) -> None:
-    """As fast as possible."""
+    """Print the table of runs in which the programs send as fast as possible."""
     print("| as fast as possible | | frames/s (median) | spread | of tcpreplay -K | came | whole process |\n|---|---|---|---|---|---|---|")
     for words, (count, size) in FAST.items():
         path = scratch / f"{size}.pcap"
@@ -137,7 +143,7 @@ def fast(runs: int, scratch: Path) -> None:
 
 
 def errors_us(sent: Path, got: Path) -> list[float]:
-    """How much the time since the first frame differs between both captures, in µs, for each frame."""
+    """Return the timing error of each frame in µs: the difference of its time since the first frame between both captures."""
     original, came = ([frame.ts_ns for frame in frames(str(path), None, "")] for path in (sent, got))
     if len(original) != len(came):
         raise SystemExit(f"{len(came)} frames came of {len(original)}")
@@ -154,11 +160,11 @@ for at in due:
     late.append(time.monotonic_ns() - begin - at)
 print(json.dumps(late))
 """
-"""CLOCK_MONOTONIC, TIMER_ABSTIME."""
+"""Its numbers are CLOCK_MONOTONIC and TIMER_ABSTIME."""
 
 
 def bare_us(path: Path) -> list[float]:
-    """Lateness of a loop that only sleeps until each frame is due."""
+    """Return how late a loop wakes for each frame (µs). The loop only sleeps until each frame is due."""
     times = [frame.ts_ns for frame in frames(str(path), None, "")]
     command = ["chrt", "--fifo", str(REAL_TIME_PRIORITY), sys.executable, "-c", BARE]
     done = subprocess.run(command, input=json.dumps([at - times[0] for at in times]), capture_output=True, text=True, check=True)
@@ -166,12 +172,12 @@ def bare_us(path: Path) -> list[float]:
 
 
 def stolen_s() -> float:
-    """Time that the host has not given to this machine's processors (proc(5): in hundredths of a second)."""
+    """Return the time in seconds that the host withheld from this machine's processors. proc(5) gives it in hundredths of a second."""
     return int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8]) / 100
 
 
 def in_time(runs: int, scratch: Path) -> None:
-    """In the capture's own time."""
+    """Print the table of runs at the capture's own times."""
     print("\n| in its own time, error on arrival | | p50 | p99 | most |\n|---|---|---|---|---|")
     before_s = stolen_s()
     for name in TIMED:

@@ -2,11 +2,15 @@
 
     python benchmarks/replay/whatif.py [--wide] [-o DIR] [--drawn N] [--seed S] [--part I/N] [--only-make] [--again DIR]
 
-Each transfer (`whatif_cases.py`: those of known cause and more of their kinds, or random ones with `--wide`) is made twice, between
-namespaces: unchanged, and with NODELAY, a larger receive buffer or a larger send bound. The prediction uses the first capture only.
-Prints a table, the median and the 90th percentile of errors, the number of measured times within the predicted range, and its width.
-Root, dumpcap; three minutes for 60 transfers. `-o` keeps the captures, `--only-make` makes no prediction, `--again` reuses such a folder;
-`--part 1/4` makes every fourth transfer.
+The transfers come from `whatif_cases.py`. They are those of known cause and more of their kinds, or random ones with `--wide`. Each
+transfer is made twice between namespaces: unchanged, and with NODELAY, a larger receive buffer or a larger send bound. The prediction uses
+only the first capture.
+
+The script prints a table and its summary: the median and the 90th percentile of the errors, the number of measured times within the
+predicted range, and the width of this range.
+
+It needs root and dumpcap, and it takes three minutes for 60 transfers. `-o` keeps the captures, `--only-make` makes no prediction, and
+`--again` uses the captures of an earlier run. `--part 1/4` makes every fourth transfer.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ ATTEMPTS = 3
 
 
 def make(case: Case, folder: Path) -> None:
-    """Both transfers, into a folder."""
+    """Make both transfers of a case and write them to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for stem, experiment in (("original", case.experiment), ("changed", case.changed)):
         own = folder / stem
@@ -103,7 +107,7 @@ def show(lines: list[dict[str, Any]]) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns 1 if the bounds do not hold."""
+    """Run the comparison. Return 1 if the bounds do not hold."""
     parser = argparse.ArgumentParser(
         prog="python benchmarks/replay/whatif.py", description="Predictions of what a change does, and what it did."
     )

@@ -1,9 +1,11 @@
-"""The transfers for `whatif.py`: those of known cause, more of these kinds, and random ones from wide ranges.
+"""The transfers for `whatif.py`: transfers of known cause, more transfers of these kinds, and random ones from wide ranges.
 
-The wide drawing spans what the kinds of `tcptrace_lab/lab/known_causes/transfers.py` keep fixed: MTUs from 576 to 65,535, delays from none
-to 100 ms, sizes of calls that have nothing to do with the MTU, two to four writes of a question and answers of any size, programs that
-think, Nagle's algorithm on and off where buffers hold the transfer, one cause behind another in one connection, and changes by a factor of
-1.5 to 4.
+The wide ranges vary what the kinds of `tcptrace_lab/lab/known_causes/transfers.py` keep fixed:
+
+- The MTU is from 576 to 65,535 bytes, and the delay is up to 100 ms. The size of a call does not depend on the MTU.
+- A question has two to four writes, its answer has any size, and programs think.
+- Nagle's algorithm is on or off in transfers that buffers limit. One connection can have two causes, one after the other.
+- The change multiplies a buffer by 1.5 to 4.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ if TYPE_CHECKING:
 
 FACTOR: Final = 2
 MAX_BYTES: Final = 4_000_000
-"""Larger transfers take the model minutes."""
+"""Larger transfers take the models minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One transfer: made as it is, and changed."""
+    """One transfer, unchanged and with a change."""
 
     name: str
     experiment: Experiment
@@ -37,7 +39,7 @@ class Case:
 
 
 def alike(count: int, seed: int) -> Iterator[Case]:
-    """The fixed ones, and drawn ones of the same kinds."""
+    """Yield the fixed transfers, and random transfers of the same kinds."""
     for name, known in [*TRANSFERS.items(), *drawn(seed, count)]:
         experiment = replace(known.experiment, vantages=("client",))
         program, options = experiment.program, experiment.options
@@ -52,7 +54,7 @@ def alike(count: int, seed: int) -> Iterator[Case]:
 
 
 def wide(count: int, seed: int) -> Iterator[Case]:
-    """`count` cases with parameters drawn from wide ranges. The kinds take turns."""
+    """Yield `count` cases with parameters drawn from wide ranges. The kinds take turns."""
     draw = random.Random(seed)  # noqa: S311  (to be repeatable is the point)
     for number in range(count):
         yield _KINDS[number % len(_KINDS)](draw)
@@ -73,21 +75,24 @@ def _with_window(name: str, experiment: Experiment, size: int) -> Case:
     return Case(name, experiment, replace(experiment, options=options), Changes(receive_buffer_bytes=size))
 
 
-# The wide drawing
+# The wide ranges
 
 MTUS: Final = (576, 1_280, 1_500, 1_500, 1_500, 4_352, 9_000, 9_180, 16_384, 65_535)
-"""IPv4's least, IPv6's, Ethernet's, FDDI's, jumbo frames', IP over ATM's, and the largest."""
+"""The MTUs of the IPv4 minimum, the IPv6 minimum, Ethernet (three times), FDDI, jumbo frames, IP over ATM, 16 KB, and the maximum."""
 
 FACTORS: Final = (1.5, 2, 3, 4)
 
 
 def _spread(draw: random.Random, least: float, most: float) -> float:
-    """A random number, uniform on a logarithmic scale, rounded to two digits."""
+    """Return a random number, uniform on a logarithmic scale and rounded to two digits."""
     return float(f"{least * (most / least) ** draw.random():.2g}")
 
 
 RELAY_BYTES_PER_S: Final = 10e6
-"""What the path carries at the most, it being a program: no buffer may ask for more, or that would hold the transfer."""
+"""Maximum rate of the path, because a program relays the packets.
+
+No buffer may need a higher rate, because the path would then limit the transfer.
+"""
 
 
 def _round_trip_s(draw: random.Random, buffer: float = 0) -> float:
@@ -95,7 +100,7 @@ def _round_trip_s(draw: random.Random, buffer: float = 0) -> float:
 
 
 def _rounds(draw: random.Random, each: int, least: int, most: int) -> int:
-    """Bytes of a transfer that takes this many rounds of `each` bytes."""
+    """Return the size in bytes of a transfer that takes about `least` to `most` rounds of `each` bytes."""
     return min(each * draw.randint(least, most) + draw.randrange(each), MAX_BYTES)
 
 
@@ -138,7 +143,7 @@ def _any_nagle(draw: random.Random) -> Case:
 
 
 def _any_mixture(draw: random.Random) -> Case:
-    """A bulk transfer into a small window, then requests in pieces; the change fixes one of them."""
+    """Return a bulk transfer into a small window, followed by requests in several writes. The change fixes one of them."""
     mtu = draw.choice(MTUS[:-2])
     buffer = int(_spread(draw, 6 * mtu, 30 * mtu))
     factor = draw.choice(FACTORS)

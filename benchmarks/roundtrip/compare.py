@@ -1,4 +1,4 @@
-"""One setting: simulated, captured at each sender, read again, compared."""
+"""Compares one setting: the setting is simulated, captured at each sender and analyzed, and the ledgers are compared."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Compared:
     """One direction of one setting.
 
     Attributes:
-        from_client: which direction.
-        off_share: share of its life to which the two ledgers give different causes.
-        off_seen_share: this share, compared with the part of the model's ledger that a capture can show.
-        confused: (cause that a capture can show, our cause) → share of its life.
+        from_client: whether the client sends this direction.
+        off_share: share of the direction's life for which the two ledgers give different causes.
+        off_seen_share: the share that remains if only the visible part of the model's ledger is compared (`seen`).
+        confused: shares of the life by pairs of causes. The first cause is that of the visible part, and the second is our cause.
     """
 
     from_client: bool
@@ -40,12 +40,12 @@ class Compared:
 
     @property
     def right(self) -> bool:
-        """Whether the ledgers agree, or agree as far as a capture can show."""
+        """Whether the ledgers agree, or agree as far as a capture can show the model's ledger."""
         return min(self.off_share, self.off_seen_share) <= WITHIN
 
 
 def compare(drawn: Drawn) -> list[Compared]:
-    """Both directions that carried data, each by a capture at its own sender."""
+    """Return both directions that carry data, each compared through a capture at its own sender."""
     run = simulate(drawn.setting, truth=True)
     found = []
     for from_client, at in ((True, At.CLIENT), (False, At.SERVER)):
@@ -73,7 +73,7 @@ def _sums(spans: list[Span]) -> Counter[str]:
 
 
 def _apart(truth: Counter[str], told: Counter[str]) -> tuple[float, dict[tuple[str, str], float]]:
-    """Return half of the sum of all differences, as a share of the life, and the confused causes, largest first."""
+    """Return half of the sum of all differences, as a share of the life. Also return the confused causes, largest first."""
     life = sum(truth.values()) or 1
     less = {cause: (truth[cause] - told[cause]) / life for cause in truth if truth[cause] > told[cause]}
     more = {cause: (told[cause] - truth[cause]) / life for cause in told if told[cause] > truth[cause]}

@@ -1,9 +1,9 @@
-"""Simulates 300 settings drawn at random, and compares our ledger of their captures with the model's own.
+"""Simulates 300 settings drawn at random, and compares our ledger of their captures with the model's own ledger.
 
     python benchmarks/roundtrip/run.py [sweeps | SEEDS…]
 
-Without arguments, the tables are written to `results.md` beside this file; with `sweeps`, only its second part. With seeds (`7 20-40`), one
-line per setting is printed.
+Without arguments, the tables are written to `results.md` beside this file. With `sweeps`, only the second part of this file is written.
+With seeds (`7 20-40`), one line per setting is printed.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ Wrong, with random pauses: {paused_off}.
 
 
 def told(seed: int, kind: str, words: str, way: Compared) -> str:
-    """One direction in a line."""
+    """Return one direction in a line of text."""
     worst = ", ".join(f"{one} → {other} {share:.1%}" for (one, other), share in Counter(way.confused).most_common(3))
     sender = "client" if way.from_client else "server"
     return f"{seed} {kind} ({sender}) off {way.off_seen_share:.1%} ({way.off_share:.1%}): {worst}; {words}"
 
 
 def one_by_one(seeds: list[int]) -> None:
-    """Print the differences of each seed, and which causes are confused most often."""
+    """Print the differences of each seed, and the causes that are confused most often."""
     counts: Counter[str] = Counter()
     confused: Counter[tuple[str, str]] = Counter()
     for seed in seeds:
@@ -90,7 +90,7 @@ def one_by_one(seeds: list[int]) -> None:
 
 
 def ledgers() -> str:
-    """All settings, as the first part of `results.md`."""
+    """Compare all settings, and return the first part of `results.md`."""
     began_s = time.process_time()
     ways: defaultdict[str, list[Compared]] = defaultdict(list)
     by_stack: defaultdict[str, list[Compared]] = defaultdict(list)
@@ -118,7 +118,7 @@ def ledgers() -> str:
 
 
 def table(of: str, rows: dict[str, list[Compared]]) -> str:
-    """Directions, and how many are right."""
+    """Return a table of the number of directions, and how many of them are right."""
     lines = [f"| {of} | directions | right | right as far as shown |", "|---|---:|---:|---:|"]
     for name, found in rows.items():
         right, shown = sum(way.off_share <= WITHIN for way in found), sum(way.right for way in found)
@@ -127,14 +127,14 @@ def table(of: str, rows: dict[str, list[Compared]]) -> str:
 
 
 def sweeps() -> str:
-    """All sweeps, as the second part."""
+    """Run all sweeps, and return the second part of `results.md`."""
     (line, off), (paused, paused_off) = swept(pauses=False), swept(pauses=True)
     told_off, told_paused_off = ("; ".join(words) or "none" for words in (off, paused_off))
     return SWEEPS_TITLE + SWEEPS_WORDS.format(sweeps=SWEEPS, swept=f"{line}\n{paused}", swept_off=told_off, paused_off=told_paused_off)
 
 
 def swept(*, pauses: bool) -> tuple[str, list[str]]:
-    """A line of the table, and the sweeps that are off."""
+    """Return a line of the table, and a description of each wrong sweep."""
     found: list[Sweep] = [sweep(seed, pauses=pauses) for seed in range(SWEEPS)]
     count, missed = sum(one.ranges for one in found), sum(len(one.missed) for one in found)
     beyond, wrong = sum(len(one.beyond) for one in found), sum(len(one.wrong) for one in found)

@@ -1,30 +1,31 @@
-"""What of the model's own ledger a capture can show at all.
+"""The part of the model's own ledger that a capture can show.
 
-The model knows when its programs write. A capture does not: it shows when segments leave and what arrives. Seven cases are decided by that
-alone, because other programs or hosts would have left the very same capture:
+The model knows when its programs write. A capture shows only when segments leave and what arrives. In seven cases, other programs or hosts
+would leave exactly the same capture, so `seen` changes the cause of the wait:
 
-- **What was held when it was released.** Bytes leave at the instant when an ACK or a window arrives. The program may have given them at
-  any time since the departure before (or since the answer that it had waited for). The hold is told from there on, and so where Nagle's
-  rule had held the first of them until the program wrote more: one that had written all of it at once leaves the same.
-- **Gathering.** Nagle's algorithm delays a small write until the program has written enough for a full segment, which leaves at once. No
-  segment arrives at that instant, so the capture is the same as that of a program that writes everything then. Such a wait counts as the
-  program's. (Except if an old sender sets no PSH in the segment before: then it had more data, RFC 9293, 3.9.1.2; also in the next case.)
-- **Delays before the program continues.** If buffer or window are full, the program continues when an ACK makes room. If nothing leaves
-  then, but later, by a timer (MD-DOS's flush of a small segment) or with the program's next write, the capture is the same as that of a
-  program that had nothing to send until then.
-- **One segment at a time.** If less than a full segment leaves each time everything is acknowledged, the buffer may be no larger, or it may
-  be larger and Nagle's algorithm delays the rest: the capture is the same as that of a Nagle sender with twice the buffer.
-- **The rest of a write.** Where what the ACK of all lets go is never a full segment behind the largest flights that there are, the buffer
-  may be as large as they are, and what leaves first be the rest of a write; or it may be larger by that rest, which Nagle's rule holds.
-  (Not where a small segment passes another: that shows that Nagle's rule is off.)
-- **Buffer and window used up together.** Where the window has no room for the segment that leaves at last, a sender with a larger buffer,
-  or congestion window, leaves the same. So it is where one fits, but Linux would keep it back for more (less than a third of the window),
-  and the sender is no older than that.
-- **Slow lines that no two segments show.** How long a segment takes on a line is seen where another follows it at once. Where none ever
-  does (single messages to and fro), a host that needs longer for more bytes looks the same: what a segment takes more than a SYN is the
-  host's. Nor does what follows less than a full segment with PSH tell it: a program that wrote so much later leaves the same. A FIN that
-  follows at once tells of it only where a round trip shows as much, or that of a message and its answer: else the program may have closed
-  so much later.
+- **A wait that an arrival ends.** Bytes leave at the moment at which an ACK or a window arrives. The program possibly wrote them at any
+  time since the previous departure, or since the answer that it waited for. So the wait has its last cause from then on. This also holds if
+  Nagle's algorithm delayed the first of these bytes until the program wrote more. A program that writes all of them at once leaves the same
+  capture.
+- **Gathering.** Nagle's algorithm delays a small write until the program has written a full segment, which leaves at once. No segment
+  arrives at that moment. A program that writes everything then leaves the same capture, so the wait counts as the application's. There is
+  one exception, here and in the next case: an old sender sets no PSH in the segment before. Then it had more data (RFC 9293, 3.9.1.2).
+- **Delays before the program continues.** The buffer or the window is full, and the program continues when an ACK makes room. Data leave
+  only later: by a timer (MD-DOS's flush of a small segment) or with the next write. A program that has nothing to send until then leaves
+  the same capture.
+- **One segment at a time.** Less than a full segment leaves each time everything is acknowledged. Either the buffer is no larger, or it is
+  larger and Nagle's algorithm delays the rest. A sender with Nagle's algorithm and twice the buffer leaves the same capture.
+- **The rest of a write.** An ACK of a whole flight of the largest size never releases a full segment. Either the buffer is as large as
+  these flights, and the rest of a write leaves first. Or the buffer is larger by this rest, and Nagle's algorithm delays it. This case is
+  excluded if a small segment leaves while another one is in flight, because Nagle's algorithm is then off.
+- **Buffer and window are used up together.** The window has no room for the segment that finally leaves. A sender with a larger buffer or
+  congestion window leaves the same capture. This also holds if the window has room, but less than a third of its size. Linux would wait for
+  more room then, so this part applies only to senders that can be Linux.
+- **Slow lines that no two segments show.** The transmission time of a segment is visible if another segment follows at once. If single
+  messages go to and fro, no segment follows another at once. A host that takes longer for more bytes then leaves the same capture, so the
+  time beyond that of a SYN counts as the host's. A segment that follows less than a full segment with PSH shows nothing either, because the program possibly
+  wrote it later. A FIN that follows at once counts only if a round trip, or a message and its answer, shows the same time. Otherwise the
+  program possibly closed later.
 """
 
 from __future__ import annotations
@@ -45,35 +46,35 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.packet import Packet
 
 Span = tuple[int, int, str]
-"""Start and end, nanoseconds of the run, and cause."""
+"""Start and end in nanoseconds since the start of the run, and the cause."""
 
 HOLDS = frozenset({"nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window", "slow-start", "congestion-window"})
 GATHERED = frozenset({"nagle", "nagle-delayed-ack"})
 GIVEN_LATER = "held for what was given later"
 NAGLES = {"delayed-ack": "nagle-delayed-ack", "send-buffer": "nagle"}
-"""What a buffer of one small segment looks like."""
+"""What a cause looks like if the buffer holds only one small segment."""
 AGREE_SHARE = 0.05
 """Two estimates of the serialization delay agree if they differ by less than this share."""
 WINDOWS = frozenset({"send-buffer", "delayed-ack", "slow-start", "congestion-window"})
-"""What a window looks like that has no room, either."""
+"""The causes that look like a full receive window if the window has no room either."""
 CAUSAL_SHARE_NEAR = 0.1
-"""At the sender, an event within this share of the RTT before a departure may have caused it."""
+"""At the sender, an event within this share of the RTT before a departure possibly caused the departure."""
 NO_DISTANCE_NS = 50_000
-"""A shorter round trip does not show which host is near."""
+"""A shorter RTT does not show which host is near the capture point."""
 
 DEFER_PART = 3
 """Linux waits for more room if the window has less than 1/`DEFER_PART` of its size left (`tcp_tso_should_defer`)."""
 GIVEN = frozenset({"application", "network"})
-"""What a wait is called while the program has given nothing yet."""
+"""The causes of a wait in which the program has not written anything yet."""
 
 
 def own(run: Run, *, from_client: bool) -> list[Span]:
-    """The model's ledger of one direction."""
+    """Return the model's ledger of one direction."""
     return [(hold.start_ns, hold.end_ns, hold.cause) for hold in run.truth if hold.from_client == from_client]
 
 
 def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
-    """The model's ledger of one direction, as far as a capture at the sender can show it."""
+    """Return the part of the model's ledger of one direction that a capture at the sender can show."""
     departures = sorted(
         (p for p in run.packets if p.from_client == from_client and (p.payload_bytes or p.flags & (SYN | FIN))), key=lambda p: p.sent_ns
     )
@@ -128,13 +129,16 @@ def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
 
 
 def arrivals_of_acks(run: Run, *, from_client: bool) -> list[tuple[int, int, int]]:
-    """When what was acknowledged, and up to where the window then reached."""
+    """Return the arrival time of each ACK, its ACK number, and the right edge of the window after it."""
     back = (p for p in run.packets if p.from_client != from_client)
     return sorted((p.arrived_ns, p.ack, p.ack + p.window_bytes) for p in back if p.arrived_ns is not None)
 
 
 def _views(departures: list[Packet], acks: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Three numbers per departure, as its sender knew them: flight before it, flight with it, and the room left in the window."""
+    """Return three numbers for each departure, as its sender knew them.
+
+    They are the bytes in flight before the departure, the bytes in flight with it, and the room left in the window.
+    """
     una, place, end, edge, found = 0, 0, 0, 0, []
     for packet in departures:
         while place < len(acks) and acks[place][0] <= packet.sent_ns:
@@ -145,7 +149,11 @@ def _views(departures: list[Packet], acks: list[tuple[int, int, int]]) -> list[t
 
 
 def _top_bytes(departures: list[Packet], views: list[tuple[int, int, int]], full: int) -> int:
-    """The largest flight, if the ACK of all of one so large never release a full segment, and no small one passed a small one; else 0."""
+    """Return the size of the largest flight in bytes, or 0 if it shows no limit.
+
+    It shows no limit in two cases: the ACK of such a flight once released a full segment, or a small segment left while another was in
+    flight.
+    """
     top = max((view[1] for view in views), default=0)
     behind = (packet for packet, view, last in zip(departures[1:], views[1:], views, strict=False) if view[0] == 0 and last[1] >= top)
     if any(packet.payload_bytes >= full for packet in behind):
@@ -161,7 +169,10 @@ def _top_bytes(departures: list[Packet], views: list[tuple[int, int, int]], full
 
 
 def _alone_bytes(departures: list[Packet], acks: list[tuple[int, int, int]]) -> int:
-    """The largest payload of a direction in which no data leaves before all earlier data is acknowledged; 0 if some does."""
+    """Return the largest payload of a direction that sends one segment at a time.
+
+    Return 0 if data ever leave before all earlier data are acknowledged.
+    """
     una, place, end, longest = 0, 0, 0, 0
     for packet in departures:
         while place < len(acks) and acks[place][0] <= packet.sent_ns:
@@ -173,7 +184,10 @@ def _alone_bytes(departures: list[Packet], acks: list[tuple[int, int, int]]) -> 
 
 
 def _hidden_ns(run: Run, link: Link, mss: int, options: int, *, from_client: bool, own: bool) -> Callable[[int], int]:
-    """How much longer than a SYN a payload takes on a line, if no segment ever followed another at once; else nothing."""
+    """Return a function from a payload size to the transmission time beyond that of a SYN.
+
+    The function returns 0 if a capture shows this time, because one segment once followed another at once.
+    """
 
     def takes(payload_bytes: int) -> int:
         return link.wire_ns(IP_TCP_HEADER_BYTES + options + payload_bytes)
@@ -190,9 +204,11 @@ def _hidden_ns(run: Run, link: Link, mss: int, options: int, *, from_client: boo
 
 
 def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_client: bool) -> bool:
-    """Whether a FIN followed data at once, and a message and its answer took longer than the SYNs by the time that the lines need for them.
+    """Return whether a FIN and a message with its answer show the transmission times of the lines.
 
-    Between hosts without distance the other side's tells nothing: whether it is captured as it leaves or as it comes is not known.
+    The FIN must follow data at once. The message and its answer must take longer than the SYNs by exactly the time that the lines need for
+    them. If the hosts are next to each other, FINs of the peer show nothing. It is then unknown whether the peer's segments are captured
+    when they leave or when they arrive.
     """
 
     def longer_ns(link: Link, payload_bytes: int) -> int:
@@ -219,7 +235,10 @@ def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_cli
 
 
 def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_client: bool) -> bool:
-    """Whether the ACK of one segment alone took longer than the ACK of the SYN, by the time that the segment takes longer on the line."""
+    """Return whether the ACK of a single segment shows the transmission time of the segment.
+
+    The ACK must take longer than the ACK of the SYN by the time that the segment needs on the line beyond that of the SYN.
+    """
     acks = arrivals_of_acks(run, from_client=from_client)
 
     def answered_after_ns(packet: Packet, end: int) -> int | None:
@@ -239,7 +258,7 @@ def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_clien
 
 
 def _without(wait: list[Span], unseen_ns: int, cause: str) -> Iterator[Span]:
-    """A wait without the last `unseen_ns` of its transit time."""
+    """Yield the wait. The last `unseen_ns` of its time in transit get `cause` instead of network."""
     for start, end, name in reversed(wait):
         if name != "network" or unseen_ns <= 0 or cause == "network":
             yield start, end, name
@@ -251,7 +270,11 @@ def _without(wait: list[Span], unseen_ns: int, cause: str) -> Iterator[Span]:
 
 
 def _as_held(wait: list[Span], line_ns: int, arrivals: list[int]) -> Iterator[Span]:
-    """The hold at the end owns what was called the program's, or a transit, directly before it, or was gathered until the program wrote."""
+    """Yield the wait, in which the cause at the end of the wait also covers the parts directly before it.
+
+    Such parts are those in which the program had written nothing, those in transit, and those in which Nagle's algorithm waited for the
+    program.
+    """
     first = len(wait)
     if wait and wait[-1][2] in HOLDS:
         while first > 0 and wait[first - 1][1] > line_ns:
@@ -270,14 +293,21 @@ def _as_held(wait: list[Span], line_ns: int, arrivals: list[int]) -> Iterator[Sp
 
 
 def _let_nothing_go(wait: list[Span], causal_ns: int) -> list[Span]:
-    """Holds behind which the program, or a timer, kept the data back for longer than what an ACK lets go waits: the program's as well."""
+    """Return the wait with marked parts if the program or a timer delayed the data after room was available.
+
+    Only a last part longer than `causal_ns` shows this, because a shorter one can be a reaction to an ACK. The marked parts then count as
+    the application's.
+    """
     if not wait or wait[-1][2] not in {"application", *GATHERED} or wait[-1][1] - wait[-1][0] <= causal_ns:
         return wait
     return [(start, end, GIVEN_LATER if cause in HOLDS else cause) for start, end, cause in wait]
 
 
 def _as_given(wait: list[Span], answered_ns: int) -> Iterator[Span]:
-    """What was gathered is the program's, as soon as an answer could be back."""
+    """Yield the wait, in which the parts that gathered data become the application's.
+
+    They do so from the time at which an answer could be back. Until then, they become time in transit.
+    """
     for start, end, cause in wait:
         if cause not in GATHERED and cause != GIVEN_LATER:
             yield start, end, cause

@@ -1,4 +1,4 @@
-"""Settings drawn at random: two hosts of one stack, a path, and what their programs do."""
+"""Settings drawn at random: two hosts of one stack, a path, and programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcptrace_lab.stacks import STACKS, Host, Link, Setting
 NS_PER_MS, NS_PER_S = 1_000_000, 1_000_000_000
 
 STACK_NAMES = ("bsd4.2", "linux", "sunos4", "freebsd", "bsd4.4", "solaris2.5", "irix6.2", "md-dos")
-"""All that are modelled. Both hosts have the same."""
+"""All stacks that are modelled. Both hosts of a setting have the same stack."""
 
 MSS_BYTES = (536, 1448, 1460, 4312, 9148)
 BUFFER_BYTES = (4096, 8192, 16_384, 32_768, 52_428, 65_535)
@@ -21,24 +21,24 @@ LOSSES = (0.005, 0.02)
 NO_DELAY_SHARE, OPEN_WINDOW_SHARE = 0.3, 0.5
 
 ATM_MSS_BYTES = 9148
-"""This MSS is that of ATM adapters; all others go over Ethernet."""
+"""The MSS of ATM adapters. Settings with any other MSS use Ethernet."""
 
 UNTIL_NS = 120 * NS_PER_S
-"""A run that is not over by then is cut off."""
+"""A run that takes longer ends at this time."""
 
 HEARTBEAT_PHASES = 200
-"""Latest first beat of a host's timers, in milliseconds after its start."""
+"""The first beat of a host's timers comes at most this many milliseconds after its start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A setting, and what it is made of.
+    """A setting and its description.
 
     Attributes:
-        kind: of the programs.
-        stack: of both hosts.
+        kind: kind of the programs.
+        stack: stack of both hosts.
         words: buffers, path and programs in one line.
-        setting: ready to be simulated.
+        setting: the setting, ready to be simulated.
     """
 
     kind: str
@@ -85,7 +85,7 @@ PROGRAMS = {
 
 
 def drawn(seed: int) -> Drawn:
-    """The setting of a seed; always the same."""
+    """Return the setting for a seed. A seed always gives the same setting."""
     chance = Random(seed)  # noqa: S311 - must be the same every time
     kind = chance.choice(tuple(PROGRAMS))
     stack = chance.choice(STACK_NAMES)

@@ -1,10 +1,12 @@
-"""Sweeps of message sizes through the models, their captures through `sizes`: every predicted range found, and no other.
+"""Models sweep over message sizes, and the analysis of the captures must find every predicted range and no other.
 
-A sweep echoes messages of all sizes in random order, one at a time, between two hosts of one stack, drawn at random. Without pauses the
-timers of both hosts fall in step, and every stall is as long as their phases are apart; with random pauses one stall in twenty is shorter
-than 10 ms. The ranges that the rules predict (`stacks.ranges`) are compared with those that the analysis of one capture finds. A range that
-stalls only with a certain timing may be found or not. A range that always stalls must be found if each KB of it has at least three
-messages. A range that never stalls must not be found.
+A sweep echoes messages of all sizes in random order, one at a time. Both hosts have one stack, drawn at random. Without pauses, the timers
+of both hosts fall in step, and every stall is as long as the distance between their phases. With random pauses, one stall in twenty is
+shorter than 10 ms.
+
+The ranges that the rules predict (`stacks.ranges`) are compared with those that the analysis of one capture finds. A range that always
+stalls must be found if it has at least three messages per KB. A range that never stalls must not be found. A range that stalls only with a
+certain timing can be found or not.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ RATES_BPS = (10_000_000, 100_000_000, 155_000_000)
 DELAYS_NS = (5_000, 200_000, 2_000_000)
 
 STEP_BYTES = 330
-"""From one size to the next: three messages in each KB."""
+"""Difference between two consecutive sizes, which gives three messages per KB."""
 
 LAST_BYTES = 30_000
 MIN_IN_RANGE = 3
@@ -47,12 +49,12 @@ class Sweep:
 
     Attributes:
         words: stack, MSS, buffers and path in one line.
-        missed: ranges that always stall, as far as the sizes show them, of which nothing was found.
-        beyond: sizes found although by the rules they never stall.
-        wrong: those of them that did not stall in this capture either. The others met a beat of the receiver's timer while they were on
-            their way, of which the rules know nothing.
-        ranges: how many always stall.
-        normal: how many sizes never do.
+        missed: ranges that always stall, of which no size was found. Their ends are sizes of the sweep.
+        beyond: sizes that were found, although they never stall according to the rules.
+        wrong: the sizes in `beyond` that did not stall in this capture. The other sizes in `beyond` met a beat of the receiver's timer in
+            transit, which the rules do not consider.
+        ranges: number of ranges that always stall.
+        normal: number of sizes that never stall.
     """
 
     words: str
@@ -64,12 +66,12 @@ class Sweep:
 
     @property
     def right(self) -> bool:
-        """Nothing was missed, and nothing wrong."""
+        """Whether no range was missed and no size is wrong."""
         return not self.missed and not self.wrong
 
 
 def sweep(seed: int, *, pauses: bool = False) -> Sweep:
-    """The sweep of a seed, with random pauses or without; always the same."""
+    """Return the sweep for a seed, with or without random pauses. A seed always gives the same sweep."""
     chance = Random(seed)  # noqa: S311 - must be the same every time
     name, mss = chance.choice(STACK_NAMES), chance.choice(MSS_BYTES)
     send, receive = chance.choice(BUFFER_BYTES), chance.choice(BUFFER_BYTES)
@@ -111,7 +113,7 @@ def sweep(seed: int, *, pauses: bool = False) -> Sweep:
 
 
 def _shown(predicted: Sequence[Range], sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """The ranges that always stall as the sizes show them, those with too few left out."""
+    """Return the ranges that always stall, from their first to their last size in the sweep. Ranges with too few sizes are left out."""
 
     def stalls(size: int) -> bool:
         return any(one.stalls is rules.Stalls.ALWAYS and one.from_bytes <= size <= one.to_bytes for one in predicted)

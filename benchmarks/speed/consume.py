@@ -1,8 +1,9 @@
-"""The segments table of a capture, produced and consumed: `python benchmarks/speed/consume.py frames|small|drain|everything CAPTURE`.
+"""Produces and consumes the segments table of a capture: `python benchmarks/speed/consume.py frames|small|drain|everything CAPTURE`.
 
-`frames` takes it as Polars frames of about a million rows, one at a time, as a program in Python would; `small` as frames of 16,384, which
-stay in a core's cache; `drain` has the engine build the same Arrow batches and drops them inside, so that what is left is the engine alone.
-`everything` drains all that the engine knows: what held each departure back, and the rows of connections, too.
+- `frames` takes the table as Polars frames of about a million rows, one at a time, like a program in Python.
+- `small` takes frames of 16,384 rows, which fit into the cache of a core.
+- `drain` lets the engine build the same Arrow batches and drop them, so that only the engine is measured.
+- `everything` also drains the connections and the causes of all departures.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _COLUMNS: Final = (
     *("in_flight_bytes", "usable_window_bytes", "since_previous_ns", "since_last_ack_ns", "since_last_data_ns"),
     *("released_by", "released_by_frame", "acked_bytes", "acked_unseen_bytes", "ack_lag_ns", "rtt_ns", "layers", "vpi", "vci", "cells"),
 )
-"""The segments table, all that was captured and every verdict; but not what held departures back (`wait_ns` and the columns behind it)."""
+"""The columns of the segments table, with every verdict. The reasons of departures (`wait_ns` and the columns after it) are left out."""
 
 
 def frames(engine: Engine, rows_at_once: int) -> int:
-    """Takes all segments as Polars frames of about this many rows; returns their number."""
-    import polars as pl  # noqa: PLC0415  (`drain` does without, and its start is measured)
+    """Take all segments as Polars frames of about `rows_at_once` rows. Return the number of segments."""
+    import polars as pl  # noqa: PLC0415  (`drain` does not need Polars, and its start is measured)
 
     total = 0
     while rows := len(pl.DataFrame(engine.segments(rows_at_once))):
@@ -35,7 +36,7 @@ def frames(engine: Engine, rows_at_once: int) -> int:
 
 
 def main() -> None:
-    """Consumes one capture and says how much there was."""
+    """Consume one capture, and print the number of segments and connections."""
     how, path = sys.argv[1:]
     engine = Engine([path]) if how == "everything" else Engine([path], columns=_COLUMNS, summaries=False)
     rows = frames(engine, _ROWS_AT_ONCE[how]) if how in _ROWS_AT_ONCE else engine.drain()

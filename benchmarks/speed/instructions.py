@@ -1,16 +1,15 @@
 """Counts the engine's instructions per packet, stage by stage: `python benchmarks/speed/instructions.py [--renew]`.
 
-Seconds depend on what else the machine does, instructions hardly do. `rust/examples/pass.rs` is built for one plain processor and run under
-Valgrind, which counts every instruction, once over the captures below and once over a small one: what both have in common, the start of
-the process, is taken away. `--renew` writes the figures to `instructions.json`; without it, a stage that takes more than 5 % above its
-figure there is an error.
+Instructions hardly depend on what else the machine does, but seconds do. `rust/examples/pass.rs` is built for one plain processor. It runs
+under Valgrind, which counts every instruction, once on the captures below and once on a small capture. The difference leaves out the start
+of the process. `--renew` writes the figures to `instructions.json`. Without it, a stage that takes over 5 % more than its figure is an
+error.
 
-Valgrind shows the program a processor of its own, so that the choice of `memcpy` and the like by the C library hardly depends on the
-machine; it remains with the version of that library. What varies from run to run are the threads that meet at different points, and
-the seeds of hash tables.
+Valgrind simulates a processor of its own. So the C library's choice of functions such as `memcpy` depends hardly on the machine, but it
+depends on the version of the library. Two things vary between runs: the points at which threads meet, and the seeds of hash tables.
 
-Exit code 1: a stage takes more, or there is nothing to compare with. Without cargo or valgrind the comparison is left out (exit code
-0), but not where the environment variable CI is set.
+The exit code is 1 if a stage takes more or has no figure. Without cargo or valgrind, the comparison is left out, and the exit code is 0. If
+the environment variable CI is set, this is an error instead.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 FIGURES: Final = Path(__file__).with_name("instructions.json")
 STAGES: Final = ("segments", "accounts", "ledger", "details")
 MAX_SHARE: Final = 1.05
-"""A stage may take this much of its figure: more than runs differ by, and less than a change that is worth a look."""
+"""A stage can take this multiple of its figure. Runs differ by less, and changes that need attention differ by more."""
 TARGETS: Final = {"x86_64": ("x86_64-unknown-linux-gnu", "x86-64"), "aarch64": ("aarch64-unknown-linux-gnu", "generic")}
-"""Machine → Rust's target and the processor that the engine is built for."""
+"""Maps a machine to Rust's target and to the processor for which the engine is built."""
 SMALL: Final = "ethernet-syn-loss.pcapng"
-"""Its pass is little more than the start of the process."""
+"""A pass over this capture is little more than the start of the process."""
 LARGE: Final = (
     "ethernet-queue-overflow.pcapng",
     "ethernet-bottleneck.pcapng",
@@ -52,11 +51,11 @@ LARGE: Final = (
     "cooked-bulk.pcapng",
     "ethernet-small-receive-window.pcapng",
 )
-"""Read as one capture: bulk transfers with and without losses, and small messages."""
+"""These captures are read as one: bulk transfers with and without losses, and small messages."""
 
 
 class NotPossibleError(Exception):
-    """Nothing can be counted here."""
+    """An error: the instructions cannot be counted on this machine."""
 
 
 def _tool(name: str) -> str:
@@ -67,18 +66,18 @@ def _tool(name: str) -> str:
 
 
 def built_in() -> Path:
-    """The folder that cargo builds in."""
+    """Return the folder in which cargo builds."""
     return Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "rust" / "target").resolve()
 
 
 def build(into: Path) -> Path:
-    """Builds `pass` for a plain processor, whatever this one has; gives the program."""
+    """Build `pass` for a plain processor, whatever processor this machine has. Return the path of the program."""
     machine = platform.machine()
     if machine not in TARGETS:
         raise NotPossibleError(f"no figures for the machine {machine}")
     target, processor = TARGETS[machine]
     command = [_tool("cargo"), "build", "--quiet", "--release", "--locked", "--example", "pass", "--target", target]
-    # RUSTFLAGS override flags in a user's Cargo configuration.
+    # RUSTFLAGS overrides the flags in a user's Cargo configuration.
     environment = {name: value for name, value in os.environ.items() if name != "CARGO_ENCODED_RUSTFLAGS"}
     environment |= {"RUSTFLAGS": f"-Ctarget-cpu={processor}", "CARGO_TARGET_DIR": str(into)}
     subprocess.run(command, cwd=ROOT / "rust", env=environment, check=True)
@@ -86,7 +85,7 @@ def build(into: Path) -> Path:
 
 
 def counted(program: Path, stage: str, captures: list[Path]) -> tuple[int, int]:
-    """Instructions that one pass takes, and the packets that it reads."""
+    """Return the number of instructions of one pass, and the number of packets that it reads."""
     with tempfile.NamedTemporaryFile() as log:
         options = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", f"--log-file={log.name}"]
         command = [_tool("valgrind"), *options, str(program), stage, *map(str, captures)]
@@ -99,7 +98,7 @@ def counted(program: Path, stage: str, captures: list[Path]) -> tuple[int, int]:
 
 
 def per_packet(program: Path, stage: str) -> float:
-    """Instructions per packet of one stage, the start of the process left out."""
+    """Return the instructions per packet of one stage, without the start of the process."""
     folder = ROOT / "captures"
     instructions, packets = counted(program, stage, [folder / name for name in LARGE])
     start_instructions, start_packets = counted(program, stage, [folder / SMALL])
@@ -107,7 +106,7 @@ def per_packet(program: Path, stage: str) -> float:
 
 
 def compared(figures: dict[str, float], found: dict[str, float]) -> list[str]:
-    """What is wrong with the stages that were found, one line each; nothing if none takes more than it may."""
+    """Return one line for each stage that takes too many instructions or has no figure."""
     wrong = []
     for stage, instructions in found.items():
         figure = figures.get(stage)
@@ -125,7 +124,7 @@ def _options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Counts, prints and compares, or renews the figures."""
+    """Count the instructions, print them, and compare them with the figures or renew the figures."""
     options = _options()
     try:
         _tool("valgrind")

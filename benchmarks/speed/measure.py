@@ -1,7 +1,7 @@
-"""Whole processes, measured: wall time, processor time, peak memory; each command in turn, round after round.
+"""Measures whole processes: wall time, processor time and peak memory. The commands run in turn, round after round.
 
-This module imports nothing big on purpose: Linux counts the peak of the parent's memory into a child that was started
-from it (until it executes another program), so the parent must stay small.
+This module imports nothing big. On Linux, the peak memory of a child starts with the memory of its parent, until the child executes another
+program. So the parent must stay small.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from typing import IO, Final, TypeAlias
 
 @dataclass(frozen=True)
 class Printed:
-    """What a command wrote to its standard output: the beginning, and how many lines in all."""
+    """The standard output of a command: its beginning, and the total number of lines."""
 
     head: str
     lines: int
 
 
 Check: TypeAlias = Callable[[Printed], str | None]
-"""Looks at what a command printed; says what is wrong with it, or None."""
+"""A function that checks the output of a command. It returns what is wrong, or None."""
 
 _LIMIT_S: Final = 900.0
-"""A command that runs longer is ended, and counts as failed."""
+"""Time limit of a command in seconds. A command that takes longer is killed and counts as failed."""
 _SLOW_S: Final = 40.0
-"""A command whose warm-up takes longer than this is run only once after it: a few percent of scatter do not matter there."""
+"""A command with a longer warm-up (s) gets only one counted run. A scatter of a few percent does not matter for such a command."""
 _HEAD_BYTES: Final = 4096
 _PIECE_BYTES: Final = 1 << 20
 _KIB: Final = 1024
-"""Unit of `ru_maxrss` on Linux."""
+"""The unit of `ru_maxrss` on Linux, in bytes."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command to be measured.
+    """A command that is measured.
 
     Attributes:
-        tool: what it is, in the table.
-        capture: kind of the capture it reads.
+        tool: name of the tool in the table.
+        capture: kind of the capture that the command reads.
         arguments: program and arguments.
-        packets: how many it reads.
-        of_packets: how many the whole capture has; larger than `packets` where only a prefix is read.
-        check: applied to the output of the warm-up run.
+        packets: number of packets that the command reads.
+        of_packets: number of packets in the whole capture. It is larger than `packets` if the command reads only a prefix.
+        check: function that checks the output of the warm-up.
     """
 
     tool: str
@@ -61,7 +61,7 @@ class Command:
 
 @dataclass
 class Measured:
-    """What came out: one element per counted run."""
+    """The measurements of one command, with one element per counted run."""
 
     command: Command
     wall_s: list[float] = field(default_factory=list)
@@ -72,32 +72,32 @@ class Measured:
 
     @property
     def works(self) -> bool:
-        """True if there is anything to show."""
+        """Whether the command worked and was measured."""
         return self.failure is None and bool(self.wall_s)
 
     @property
     def scale(self) -> float:
-        """What the times of a prefix are multiplied by."""
+        """The factor by which the times of a prefix are multiplied."""
         return self.command.of_packets / self.command.packets
 
     @property
     def wall_median_s(self) -> float:
-        """Median wall time, scaled to the whole capture."""
+        """Median wall time in seconds, scaled to the whole capture."""
         return statistics.median(self.wall_s) * self.scale
 
     @property
     def cpu_median_s(self) -> float:
-        """Median user + system time, scaled to the whole capture."""
+        """Median of user and system time in seconds, scaled to the whole capture."""
         return statistics.median(self.cpu_s) * self.scale
 
     @property
     def packets_per_s(self) -> float:
-        """Packets per second of wall time, starting the process included."""
+        """Packets per second of wall time. The wall time includes the start of the process."""
         return self.command.of_packets / self.wall_median_s
 
     @property
     def peak_max_bytes(self) -> int:
-        """Largest resident set of any run; mapped pages of the capture count."""
+        """Largest resident set of all runs in bytes. It includes the mapped pages of the capture."""
         return max(self.peak_bytes)
 
 
@@ -111,9 +111,9 @@ class _Run:
 
 
 def measure(commands: list[Command], runs: int, progress: Callable[[str], None]) -> list[Measured]:
-    """One warm-up of each command, whose output is checked, then `runs` counted rounds: A B C, A B C, and so on.
+    """Measure the commands in `runs` rounds: A B C, A B C, and so on.
 
-    Output is read during the warm-up and goes to /dev/null in the counted runs.
+    A warm-up of each command comes first. Its output is read and checked. In the counted runs, the output goes to /dev/null.
     """
     all_measured = [Measured(command) for command in commands]
     for measured in all_measured:
@@ -134,12 +134,15 @@ def measure(commands: list[Command], runs: int, progress: Callable[[str], None])
 
 
 def _environment() -> dict[str, str]:
-    """Python keeps the bytecode of the warm-up, as on the machines of users, even if PYTHONDONTWRITEBYTECODE is set here."""
+    """Return the environment of the commands.
+
+    It lacks PYTHONDONTWRITEBYTECODE, so that Python keeps the bytecode of the warm-up, as on the machines of users.
+    """
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _run(arguments: tuple[str, ...], *, read: bool) -> _Run:
-    """Runs a command once, to its end or to the limit."""
+    """Run a command once, until it ends or reaches the time limit."""
     with tempfile.TemporaryFile() as errors:
         started = time.perf_counter()
         out = subprocess.PIPE if read else subprocess.DEVNULL
@@ -160,7 +163,7 @@ def _run(arguments: tuple[str, ...], *, read: bool) -> _Run:
 
 
 def _read(pipe: IO[bytes]) -> Printed:
-    """Reads a pipe to its end and keeps only its beginning."""
+    """Read a pipe to its end, and keep only the beginning."""
     head, lines = b"", 0
     with pipe:
         while piece := pipe.read1(_PIECE_BYTES):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReader

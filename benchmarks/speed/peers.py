@@ -1,4 +1,4 @@
-"""The commands that are compared: the engine, `analyze`, tcptrace, tshark, capinfos and the bare walk."""
+"""The commands that are compared: the engine, `analyze`, tcptrace, tshark, capinfos and the bare walk over the packets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONSUME: Final = Path(__file__).with_name("consume.py")
 _WALK: Final = HERE / "walk"
 
 KINDS: Final = ("mixed", "full", "single", "short")
-"""The captures that everything is measured on."""
+"""The kinds of captures on which all tools are measured."""
 ENGINE_DRAIN: Final = "engine, drained"
 ENGINE_FRAMES: Final = "engine, Polars frames"
 ENGINE_SMALL: Final = "engine, small frames"
@@ -32,7 +32,7 @@ WALK: Final = "bare walk (mmap)"
 HELP: Final = "--help"
 OURS: Final = (ENGINE_DRAIN, ENGINE_FRAMES, ENGINE_SMALL, ENGINE_EVERYTHING, ANALYZE)
 TOOLS: Final = (*OURS, TCPTRACE, TSHARK, CAPINFOS, WALK)
-"""In the order of the table."""
+"""All tools, in the order of the table."""
 
 TSHARK_FIELDS: Final = (
     "frame.number",
@@ -71,22 +71,22 @@ TSHARK_FIELDS: Final = (
     "tcp.analysis.ack_rtt",
     "tcp.time_delta",
 )
-"""What tshark has of the columns of the segments table."""
+"""The fields of tshark that correspond to columns of the segments table."""
 
 _PREFIX_PACKETS: Final = 1_000_000
-"""tshark reads at most this many packets of a capture; its time is per packet, so it is scaled to the whole."""
+"""tshark reads at most this many packets of a capture. Its time per packet is constant, so it is scaled to the whole capture."""
 _START_PACKETS: Final = 1000
-"""Size of the capture whose `analyze` is timed as a start."""
+"""Number of packets in the capture on which the start of `analyze` is measured."""
 _HUNDRED_MB_PACKETS: Final = {"mixed": 975_000, "single": 1_000_000, "short": 1_000_000}
-"""Packets of captures in 100 MB: 102 bytes a record on average; where connections are short, 90."""
+"""Number of packets in the first 100 MB of a capture. A record has 102 bytes on average, or 90 bytes if connections are short."""
 START: Final = "start"
 HUNDRED_MB: Final = {kind: f"100 MB {kind}" for kind in _HUNDRED_MB_PACKETS}
-"""Kind of capture → what its beginning is called."""
+"""Maps the kind of a capture to the name of its first 100 MB."""
 
 
 @dataclass(frozen=True)
 class Capture:
-    """A capture and what the generator counted in it."""
+    """A capture, and the counts that the generator made while writing it."""
 
     kind: str
     path: Path
@@ -97,7 +97,7 @@ class Capture:
 
 
 def first_packets(capture: Capture, packets: int) -> Path:
-    """The capture's first `packets` packets as a file beside it; the capture itself if it has no more."""
+    """Return a file beside the capture with its first `packets` packets. If the capture has no more packets, return the capture itself."""
     if packets >= capture.packets:
         return capture.path
     target = capture.path.with_name(f"{capture.path.stem}-first-{packets}.pcap")
@@ -114,13 +114,13 @@ def first_packets(capture: Capture, packets: int) -> Path:
 
 
 def build_walk() -> None:
-    """Compiles the bare walk, if cargo is there; without cargo or the built program its row says so."""
+    """Compile the bare walk if cargo is installed. Without cargo and without the program, the row of the walk says so."""
     if cargo := shutil.which("cargo"):
         subprocess.run([cargo, "build", "--release", "--quiet", "--locked"], cwd=_WALK, check=True)
 
 
 def commands(capture: Capture, reports: Path) -> list[Command]:
-    """All tools on one capture; reports of `analyze` go to the folder `reports`."""
+    """Return the commands of all tools for one capture. `analyze` writes its reports to the folder `reports`."""
     path, whole = str(capture.path), capture.packets
     prefix_packets = min(_PREFIX_PACKETS, whole)
     report = reports / f"{capture.kind}.html"
@@ -146,7 +146,7 @@ def commands(capture: Capture, reports: Path) -> list[Command]:
 
 
 def starts(capture: Capture, reports: Path) -> list[Command]:
-    """`--help`, and engine and `analyze` on the first packets of `capture`: what starting costs."""
+    """Return commands that show the cost of starting: `--help`, and engine and `analyze` on the first packets of `capture`."""
     small = str(first_packets(capture, _START_PACKETS))
     drain = (sys.executable, str(_CONSUME), "drain", small)
     said = (*PROGRAM, "--help")
@@ -158,7 +158,10 @@ def starts(capture: Capture, reports: Path) -> list[Command]:
 
 
 def hundred_mb(capture: Capture, reports: Path) -> list[Command]:
-    """`analyze` on the first 100 MB of `capture`, to compare its memory with the promise. Empty if the capture is smaller."""
+    """Return `analyze` on the first 100 MB of `capture`, to compare its memory with the promise.
+
+    The list is empty if the capture is smaller.
+    """
     packets = _HUNDRED_MB_PACKETS.get(capture.kind, capture.packets)
     return [_analyze_first(capture, HUNDRED_MB[capture.kind], packets, reports)] if capture.packets > packets else []
 
@@ -170,7 +173,7 @@ def _analyze_first(capture: Capture, called: str, packets: int, reports: Path) -
 
 
 PROGRAM: Final = (str(Path(sys.executable).with_name("tcptrace-lab")),)
-"""The installed command of the Python that runs this."""
+"""The command installed for the Python that runs this script."""
 
 
 def _equal(what: str, got: int, expected: int) -> str | None:
@@ -178,7 +181,7 @@ def _equal(what: str, got: int, expected: int) -> str | None:
 
 
 def _all_of(**expected: int) -> Check:
-    """Checks that the output says the expected numbers: `NUMBER name` or `name: NUMBER`."""
+    """Return a check that the output has these numbers, written as `NUMBER name` or `name: NUMBER`."""
 
     def check(printed: Printed) -> str | None:
         for name, number in expected.items():
@@ -197,5 +200,5 @@ def _tcptrace_read_all(capture: Capture) -> Check:
 
 
 def report_is_there(report: Path) -> str | None:
-    """What is wrong with a report that should have been written."""
+    """Return what is wrong with a report that should have been written, or None."""
     return None if report.exists() and report.stat().st_size else "wrote no report"

@@ -1,4 +1,4 @@
-"""The promises on speed and memory, checked against the measurements of the same run."""
+"""The promises on speed and memory are compared with the measurements of one run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import small_captures
 from measure import Measured
 
 Results: TypeAlias = Mapping[tuple[str, str], Measured]
-"""(kind of capture, tool) → measurements; only of tools that ran."""
+"""Maps a kind of capture and a tool to its measurements. Tools that did not run are left out."""
 
 MB: Final = 1_000_000
 _SMALL: Final = ((small_captures.SMALL, peers.ANALYZE), (small_captures.SMALL, small_captures.TSHARK_CONVERSATIONS))
 _BATCH: Final = ((small_captures.BATCH, small_captures.BATCH_TABLES), (small_captures.BATCH, small_captures.TSHARK_LOOP))
-"""Ours and tshark's, on the captures of the repository."""
+"""The keys of our measurement and of tshark's, on the captures of the repository."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One promise: its text, its result, and whether it holds; None if it was not measured."""
+    """One promise: its text, its result, and whether it holds. `holds` is None if the promise was not measured."""
 
     promise: str
     measured: str
@@ -29,10 +29,10 @@ class Verdict:
 
 
 def judge(results: Results, report_bytes: int | None) -> list[Verdict]:
-    """All promises that a benchmark can judge, in the order of the design.
+    """Return all promises that a benchmark can judge, in the order of the design.
 
     Args:
-        results: what was measured.
+        results: the measurements.
         report_bytes: size of the report on the mixed capture.
     """
     return [
@@ -54,9 +54,9 @@ def judge(results: Results, report_bytes: int | None) -> list[Verdict]:
 def _compared(
     results: Results, promise: str, peer: str, figure: Callable[[float, float], float], holds: Callable[[float], bool]
 ) -> Verdict:
-    """Judges the table as Python gets it, by wall time; beside it by small frames, and the engine alone.
+    """Judge the table as Python gets it, by wall time. The text also has the results for small frames and for the engine alone.
 
-    `figure` makes of our seconds and the peer's what was promised.
+    `figure` computes the promised figure from our seconds and the peer's seconds.
     """
     frames, other = results.get(("mixed", peers.ENGINE_FRAMES)), results.get(("mixed", peer))
     if frames is None or other is None:
@@ -109,7 +109,7 @@ def _small_memory(results: Results) -> Verdict:
 
 
 def _many_connections(results: Results) -> Verdict:
-    """Rates are taken without the start of the process: the two captures differ in size."""
+    """Compare the rates without the start of the process, because the two captures differ in size."""
     promise = "1 M connections >= 0.5 x rate of 1"
     tool = peers.ENGINE_DRAIN
     many, one, start = (results.get((kind, tool)) for kind in ("short", "single", peers.START))

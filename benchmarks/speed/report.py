@@ -1,14 +1,16 @@
-"""The report of a large capture in Chromium: its size, how soon it can be used, and how long a zoom takes; measured by the browser.
+"""Measures the report of a large capture in Chromium: its size, how soon it can be used, and how long a zoom takes.
 
     python benchmarks/speed/report.py [CAPTURE | REPORT.html] [--runs 3]
 
-Without one: `data/mixed-96.pcap`, ten million packets (see README.md). Exit code 1 where a promise is broken.
+The default is `data/mixed-96.pcap` with ten million packets (see README.md). The exit code is 1 if a promise is broken.
 
-*Interactive* is the time from the start of the navigation until the page is loaded, has shown a frame, and the browser is idle for
-the first time. A *zoom* is a click on "zoom in", "zoom out", "earlier" or "later" of the first connection, with all of its figures drawn,
-until the second frame after it. Its *frame* is the longest time in which nothing new was shown: from the click to the first frame, or
-from that to the second, by when the work is shown. Figures out of sight follow later, one a frame. On a busy machine the wall clock says
-little, so the processor time of the page's thread is measured, too. It is the browser's own figure.
+*Interactive* is the time from the start of the navigation until the page is loaded, has shown a frame, and the browser is idle for the
+first time. A *zoom* begins with a click on "zoom in", "zoom out", "earlier" or "later" of the first connection, whose figures are all
+drawn. It ends with the second frame after the click. The *frame* of a zoom is the longest time in which nothing new is shown. It is the
+time from the click to the first frame or from the first to the second frame, whichever is longer. The second frame shows the result.
+Figures out of sight follow later, one per frame.
+
+On a busy machine, wall time means little. So the processor time of the page's thread is measured too, by the browser itself.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parents[1]
 
 MAX_BYTES, MAX_INTERACTIVE_MS, MAX_ZOOM_MS = 6_000_000, 2_000, 100
-"""Promises."""
+"""The promised maximum values."""
 
 MOVES = ("in", "in", "later", "in", "earlier", "out", "in", "in", "later", "out")
 
@@ -63,7 +65,7 @@ ZOOM = """(way) => new Promise((done) => {
 
 
 def measured(page_path: Path) -> dict[str, Any]:
-    """One opening of the report, in milliseconds."""
+    """Open the report once. Return the measured times in milliseconds."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -81,13 +83,13 @@ def measured(page_path: Path) -> dict[str, Any]:
 
 
 def busy_s(clock: CDPSession) -> float:
-    """Processor time that the page's own thread has used for tasks."""
+    """Return the processor time in seconds that the page's own thread has used for tasks."""
     metrics = {one["name"]: one["value"] for one in clock.send("Performance.getMetrics")["metrics"]}
     return float(metrics["TaskDuration"])
 
 
 def report_of(path: Path, folder: Path) -> Path:
-    """The report of a capture, made now; a report is taken as it is."""
+    """Make the report of a capture and return its path. If `path` is a report, return `path`."""
     if path.suffix == ".html":
         return path
     made = folder / "report.html"
@@ -96,7 +98,7 @@ def report_of(path: Path, folder: Path) -> Path:
 
 
 def main() -> int:
-    """Measure, print, judge."""
+    """Measure the report, print the results, and compare them with the promises."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", nargs="?", type=Path, default=HERE / "data" / "mixed-96.pcap")
     parser.add_argument("--runs", type=int, default=3)

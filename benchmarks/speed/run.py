@@ -1,7 +1,7 @@
 """Measures this engine and its peers on big captures: `python benchmarks/speed/run.py`.
 
-Makes the captures and builds the bare walk if they are missing, measures whole processes in turn, prints one table and
-keeps it in `benchmarks/results/` as text and JSON. Exit code 1 if a promise is broken.
+The script makes the captures and builds the bare walk if they are missing. It measures whole processes in turn, prints one table, and
+stores the table in `benchmarks/results/` as text and JSON. The exit code is 1 if a promise is broken.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _options() -> argparse.Namespace:
 
 
 def captures(divisor: int, kinds: list[str], folder: Path) -> list[peers.Capture]:
-    """Make the missing captures in a process of its own, so that its memory does not count as this one's."""
+    """Make the missing captures in another process, so that its memory does not count for this process."""
     if not kinds:
         return []
     maker = [
@@ -77,20 +77,20 @@ def _commands(captures: list[peers.Capture], kinds: list[str], words: list[str] 
 
 
 def progress(doing: str) -> None:
-    """Show the current step on a terminal, nothing in a log."""
+    """Show the current step on a terminal. Print nothing to a log."""
     if sys.stderr.isatty():
         print(f"{doing:<79}", file=sys.stderr, end="\r", flush=True)
 
 
 def _engine_build() -> tuple[str, int] | None:
-    """File and time of the compiled engine; None if it is not installed."""
+    """Return the file name and the modification time of the compiled engine, or None if it is not installed."""
     found = importlib.util.find_spec("tcptrace_lab")
     built = sorted(Path(found.origin).parent.glob("_core*.so")) if found and found.origin else []
     return (built[0].name, built[0].stat().st_mtime_ns) if built else None
 
 
 def main() -> int:
-    """Measures, prints and keeps the results; 1 if a promise is broken."""
+    """Measure, print and store the results. Return 1 if a promise is broken."""
     options = _options()
     generated = [kind for kind in options.only if kind in peers.KINDS]
     made = captures(_QUICK_DIVISOR if options.quick else 1, generated, options.data)

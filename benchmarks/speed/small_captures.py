@@ -1,4 +1,4 @@
-"""The rows on the captures of the repository: `analyze` of one small capture, and `batch` of all of them."""
+"""The rows of the table for small captures: `analyze` on one small capture, and `batch` on all captures of the repository."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SMALL: Final = "small"
 BATCH: Final = "batch"
 KINDS: Final = (SMALL, BATCH)
-"""Names of these rows in the table, and in `Command.capture`."""
+"""The names of these rows, in the table and in `Command.capture`."""
 BATCH_TABLES: Final = "batch, with reports"
 TSHARK_CONVERSATIONS: Final = "tshark -z conv,tcp"
 TSHARK_LOOP: Final = "tshark loop, all cores"
@@ -25,7 +25,7 @@ _CAPTURES: Final = peers.HERE.parent / "captures"
 _SMALL_CAPTURE: Final = _CAPTURES / "ethernet-bulk.pcapng"
 _SMALL_PACKETS: Final = 505
 _CONVERSATIONS: Final = ("tshark", "-n", "-q", "-z", "conv,tcp", "-r")
-"""The command that `batch` is compared with: TCP conversations with bytes and times, without name resolution."""
+"""The command that `batch` is compared with. It lists TCP conversations with bytes and times, without name resolution."""
 _SUFFIXES: Final = (".pcap", ".pcapng", ".gz", ".zst")
 _SHIFT_S: Final = 1
 """Shift of all timestamps in the second copy of each capture, because `batch` analyzes equal files once."""
@@ -33,7 +33,10 @@ COPIES: Final = 2
 
 
 def copies(into: Path) -> list[Path]:
-    """All captures of the repository that editcap can read, `COPIES` times with other times, as files in `into`; none without editcap."""
+    """Copy all captures of the repository that editcap can read to `into`, and return the files.
+
+    Each capture is copied `COPIES` times with different times. Without editcap, there are no files.
+    """
     editcap = shutil.which("editcap")
     if editcap is None:
         return []
@@ -57,7 +60,7 @@ def copies(into: Path) -> list[Path]:
 
 
 def small(reports: Path) -> list[Command]:
-    """`analyze` with its report of 505 packets, and tshark's conversations of them."""
+    """Return `analyze` with its report on a capture of 505 packets, and tshark's conversations of this capture."""
     report = reports / "small.html"
     ours = (*peers.PROGRAM, "analyze", str(_SMALL_CAPTURE), "-o", str(report), "--quiet")
     return [
@@ -67,7 +70,10 @@ def small(reports: Path) -> list[Command]:
 
 
 def batch(captures: Path, reports: Path) -> list[Command]:
-    """`batch` with reports and tables of all captures, each time into a new archive, and as many tsharks at a time as there are cores."""
+    """Return `batch` on all captures, and tshark on all captures.
+
+    `batch` writes reports and tables to a new archive each time. As many tsharks run at a time as there are cores.
+    """
     files = copies(captures)
     if not files:
         return []

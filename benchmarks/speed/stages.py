@@ -1,9 +1,12 @@
 """Where the time of `analyze` goes, stage by stage: `python benchmarks/speed/stages.py [--quick]`.
 
-Each row is a whole process that goes one stage further than the row before, on `mixed-96` (ten million packets; a hundredth with
-`--quick`). All take turns with tcptrace, and the table gives each row's wall time as a part of tcptrace's in the same run, and what it
-takes more than the row before: other programs on the machine spoil both alike. The engine's rows are `rust/examples/pass.rs`, built for
-this machine's processor family; then comes `tcptrace_lab.analyze` in Python, which gives the findings, and the installed command.
+Each row of the table is a whole process that does one stage more than the process of the previous row. The capture is `mixed-96` with ten
+million packets, or a hundredth of it with `--quick`. All processes take turns with tcptrace. The table gives the wall time of each row as a
+multiple of tcptrace's in the same run, because other programs on the machine delay both alike. It also gives what the row takes more than
+the previous row.
+
+The engine's rows are runs of `rust/examples/pass.rs`, built for the processor family of this machine. The next row is
+`tcptrace_lab.analyze` in Python, which also gives the findings. The last row is the installed command.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ _ROWS: Final = (
     ("accounts", "accounts of connections"),
     ("details", "ledger, and details"),
 )
-"""Stage of `pass` → its row."""
+"""Maps a stage of `pass` to the name of its row."""
 _QUICK_DIVISOR: Final = 100
 
 
@@ -49,7 +52,7 @@ def _commands(program: Path, capture: peers.Capture, folder: Path) -> list[Comma
 
 
 def text(measured: list[Measured]) -> str:
-    """The table: wall seconds, their part of tcptrace's, and how much of that each stage adds."""
+    """Return the table: wall seconds, their multiple of tcptrace's wall time, and how much of this multiple each stage adds."""
     whole = next((found.wall_median_s for found in measured if found.command.tool == _TCPTRACE and found.works), None)
     lines = [f"{'':<32}{'wall s':>8}{'cpu s':>8}{'x tcptrace':>12}{'adds':>8}"]
     before_s = 0.0
@@ -66,7 +69,7 @@ def text(measured: list[Measured]) -> str:
 
 
 def main() -> int:
-    """Measures and prints; 1 if a row could not be measured."""
+    """Measure and print the stages. Return 1 if a row could not be measured."""
     parser = argparse.ArgumentParser(description="Breaks the time of analyze down by stage.")
     parser.add_argument("--quick", action="store_true", help=f"a capture {_QUICK_DIVISOR} times smaller")
     parser.add_argument("--runs", type=int, default=3, help="counted runs of each row, after one warm-up (default: %(default)s)")

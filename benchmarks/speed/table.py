@@ -1,4 +1,4 @@
-"""The measurements as text of 80 columns, and as JSON."""
+"""The measurements as text of 80 columns and as JSON."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _WIDTH: Final = 80
 _MB: Final = 1_000_000
 _QUIET_LOAD: Final = 0.5
-"""Maximum load average for a quiet machine (a guess: a median of three runs tolerates it)."""
+"""Maximum load average of a quiet machine. The value is a guess, and a median of three runs tolerates it."""
 _HEADINGS: Final = f"{'':<23}{'wall s':>8}{'spread':>7}{'cpu s':>8}{'Mpkt/s':>8}{'peak MB':>9}{'x engine':>10}{'runs':>5}"
 
 
 def machine() -> dict[str, str]:
-    """What the figures depend on: processor, kernel, versions of the tools."""
+    """Return what the figures depend on: the processor, the kernel, and the versions of the tools."""
     cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     models = [line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")]
     versions = {tool: _version(tool) for tool in ("tcptrace", "tshark", "capinfos")}
@@ -43,12 +43,12 @@ def machine() -> dict[str, str]:
 
 
 def quiet() -> bool:
-    """True if the machine is otherwise idle."""
+    """Return whether the machine is otherwise idle."""
     return os.getloadavg()[0] < _QUIET_LOAD
 
 
 def _version(tool: str) -> str:
-    """First line with a number in the tool's version output."""
+    """Return the first line with a digit in the version output of a tool."""
     if not shutil.which(tool):
         return "missing"
     said = subprocess.run([tool, "-v"], capture_output=True, text=True, errors="replace", check=False)
@@ -57,7 +57,7 @@ def _version(tool: str) -> str:
 
 
 def text(about: dict[str, str], captures: Sequence[peers.Capture], measured: Sequence[Measured], verdicts: Sequence[Verdict]) -> str:
-    """Everything for people."""
+    """Return all results as text for people."""
     lines = [f"{key:<10} {value}"[:_WIDTH] for key, value in about.items()]
     for capture in captures:
         lines += ["", *_heading(capture), _HEADINGS, *_rows(capture.kind, measured)]
@@ -96,7 +96,7 @@ def _rows(kind: str, measured: Sequence[Measured]) -> Iterator[str]:
         about = "~" if found.scale > 1 else ""
         wall = f"{about}{found.wall_median_s:.2f}"
         spread = f"{(max(found.wall_s) - min(found.wall_s)) * found.scale / found.wall_median_s:.0%}" if len(found.wall_s) > 1 else "-"
-        reads_packets = found.command.tool != peers.HELP and kind != small_captures.BATCH  # which counts captures
+        reads_packets = found.command.tool != peers.HELP and kind != small_captures.BATCH  # `batch` counts captures
         rate = f"{found.packets_per_s / 1e6:.3f}" if reads_packets else "-"
         ratio = f"{about}{found.wall_median_s / engine.wall_median_s:.2f}" if engine else "-"
         peak = f"{found.peak_max_bytes / _MB:,.0f}"
@@ -111,7 +111,7 @@ def _verdict(verdict: Verdict) -> str:
 def as_json(
     about: dict[str, str], captures: Sequence[peers.Capture], measured: Sequence[Measured], verdicts: Sequence[Verdict]
 ) -> dict[str, Any]:
-    """Everything for programs; times are per run and not scaled."""
+    """Return all results as JSON for programs. The times are those of each run and are not scaled."""
     return {
         "about": about,
         "captures": [dataclasses.asdict(capture) | {"path": capture.path.name} for capture in captures],

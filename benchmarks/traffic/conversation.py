@@ -1,7 +1,8 @@
-"""One connection, from SYN to the last ACK, as the host that sends its data would capture it.
+"""One connection, from the SYN to the last ACK, as captured at the host that sends the data.
 
-Two kinds: a bulk transfer in congestion avoidance with losses that fast retransmit repairs, and requests answered by a
-few segments each. Offsets are relative (SYN = 0, first byte = 1) until `_segments` adds the initial sequence number.
+There are two kinds of connections. One is a bulk transfer in congestion avoidance, whose losses are repaired by fast retransmits. In the
+other one, a few segments answer each request. Offsets are relative (SYN = 0, first byte = 1) until `_segments` adds the initial sequence
+number.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ _INITIAL_WINDOW_SEGMENTS: Final = 10  # RFC 6928
 _DUPLICATE_ACKS: Final = 3  # RFC 5681, section 3.2
 _DELAYED_ACK_NS: Final = 40 * MS_NS  # Linux: TCP_DELACK_MIN
 _HOST_NS: Final = 30 * US_NS
-"""Time a host takes to answer; a plain guess at a kernel's turn-around."""
+"""Time in which a host answers. It is a guess, and not measured."""
 _WIRE_NS: Final = 12 * US_NS  # 1514 bytes at 1 Gbit/s
 _ARRIVAL_JITTER_NS: Final = 200 * US_NS
 """Maximum random delay added to an RTT."""
 _LOSSES_PER_ROUND: Final = 0.1
-"""Share of round trips that lose a segment; with windows of 30 to 60 segments about one segment in 500."""
+"""Share of round trips that lose a segment. With windows of 30 to 60 segments, this is about one segment in 500."""
 _ROUNDS_BETWEEN_LOSSES: Final = 4
 _MAX_WINDOW_SEGMENTS: Final = 64
 _OFFERED_WINDOW_BYTES: Final = 4 * _MAX_WINDOW_SEGMENTS * 1500
-"""Window that is never full, so that no result depends on the treatment of a full window."""
+"""The receive window. It is never full, so that no result depends on the treatment of a full window."""
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The two hosts of one connection: `near` is at the capture point and sends the data, `far` acknowledges it.
+    """The two hosts of one connection. `near` is at the capture point and sends the data, and `far` acknowledges them.
 
-    In the pairs `isn`, `clock` and `ip_id` the near host's number comes first.
+    The pairs `isn`, `clock` and `ip_id` have the number of the near host first.
     """
 
     near: tuple[int, int]
@@ -53,21 +54,25 @@ class Ends:
 
     @classmethod
     def drawn(cls, rng: np.random.Generator, near: tuple[int, int], far: tuple[int, int], rtt_ns: int) -> Ends:
-        """Hosts with these (address, port) pairs; initial numbers from `rng`."""
+        """Return hosts with these (address, port) pairs. Their initial numbers are drawn from `rng`."""
         isn, clock = rng.integers(0, 1 << 32, (2, 2)).tolist()
         ip_id = rng.integers(0, 1 << 16, 2).tolist()
         return cls(near, far, rtt_ns, isn, clock, ip_id, NEAR_TTL - int(rng.integers(5, 20)))
 
     def clock_at(self, ts_ns: Int64s, *, near: bool) -> Int64s:
-        """Time stamp values (1 ms clock) of segments seen at `ts_ns`; far ones left half a round trip earlier."""
+        """Return the timestamp values of segments that are captured at `ts_ns`.
+
+        The clock has ticks of 1 ms. Segments of the far host left it half a round trip earlier.
+        """
         left_ns = ts_ns if near else ts_ns - self.rtt_ns // 2
         return (left_ns // MS_NS + self.clock[0 if near else 1]) & 0xFFFFFFFF
 
 
 def bulk_transfer(rng: np.random.Generator, ends: Ends, start_ns: int, segments: int, *, near_opens: bool) -> Rows:
-    """`segments` full segments from near to far, paced over each round trip, an ACK for every second one.
+    """Return a bulk transfer of `segments` full segments from the near host to the far host.
 
-    The near host is the client if `near_opens`; otherwise the far one is, and asks with one request first.
+    The segments are spread over each round trip, and every second one is acknowledged. If `near_opens` is true, the near host is the
+    client. Otherwise the far host is the client, and it sends one request first.
     """
     data_start_ns = start_ns + ends.rtt_ns + 200 * US_NS
     request_bytes = 0 if near_opens else int(rng.integers(120, 600))
@@ -90,7 +95,7 @@ def bulk_transfer(rng: np.random.Generator, ends: Ends, start_ns: int, segments:
 
 
 def request_exchange(rng: np.random.Generator, ends: Ends, start_ns: int, segments: int) -> Rows:
-    """Requests of the far host, each answered by 1 to 10 segments of the near one; about `segments` in all."""
+    """Return requests of the far host, each answered by 1 to 10 segments of the near host. There are about `segments` segments in all."""
     exchanges = max(1, segments // 5)
     request = rng.integers(120, 900, exchanges)
     response = np.minimum(rng.lognormal(8.3, 1.0, exchanges).astype(np.int64) + 60, _INITIAL_WINDOW_SEGMENTS * MSS_BYTES)
@@ -99,8 +104,8 @@ def request_exchange(rng: np.random.Generator, ends: Ends, start_ns: int, segmen
     think_ns = (rng.exponential(60 * MS_NS, exchanges) + MS_NS).astype(np.int64)
     whole_ns = service_ns + counts * _WIRE_NS + ends.rtt_ns + _DELAYED_ACK_NS + think_ns
     asked_ns = start_ns + ends.rtt_ns + 100 * US_NS + np.cumsum(whole_ns) - whole_ns
-    asked = 1 + np.cumsum(request)  # bytes that the far host has sent when exchange e begins
-    answered = 1 + np.cumsum(response) - response  # offset of the answer of exchange e
+    asked = 1 + np.cumsum(request)  # bytes that the far host has sent when the exchange begins
+    answered = 1 + np.cumsum(response) - response  # offset of the answer
 
     exchange = np.repeat(np.arange(exchanges), counts)
     position = np.arange(len(exchange)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -121,7 +126,10 @@ def request_exchange(rng: np.random.Generator, ends: Ends, start_ns: int, segmen
 
 
 def _rounds(rng: np.random.Generator, segments: int) -> tuple[Int64s, list[int]]:
-    """Sizes in segments of the flights of each round trip (slow start, then additive increase), and which are lost."""
+    """Return the flight of each round trip in segments, and the indexes of the lost segments.
+
+    The flights grow by slow start and then by additive increase.
+    """
     sizes: list[int] = []
     lost: list[int] = []
     window, threshold = _INITIAL_WINDOW_SEGMENTS, int(rng.integers(20, _MAX_WINDOW_SEGMENTS))
@@ -144,35 +152,38 @@ def _rounds(rng: np.random.Generator, segments: int) -> tuple[Int64s, list[int]]
 
 
 def _send_times_ns(rng: np.random.Generator, sizes: Int64s, rtt_ns: int) -> Int64s:
-    """When each segment leaves: the flight of a round trip is spread unevenly over it; strictly rising."""
+    """Return the time in nanoseconds at which each segment leaves.
+
+    The flight of a round trip is spread unevenly over the round trip. The times are strictly rising.
+    """
     last_of_round = np.cumsum(sizes)
     count = int(last_of_round[-1])
     position = np.arange(count) - np.repeat(last_of_round - sizes, sizes)
     share = (position + rng.uniform(0.0, 0.95, count)) / np.repeat(np.maximum(sizes, _INITIAL_WINDOW_SEGMENTS), sizes)
     turn = np.repeat(np.arange(len(sizes)), sizes)
-    round_ns = rtt_ns + _ARRIVAL_JITTER_NS + _HOST_NS  # so that what an ACK releases leaves behind it
+    round_ns = rtt_ns + _ARRIVAL_JITTER_NS + _HOST_NS  # segments that an ACK releases leave after the ACK
     times_ns: Int64s = ((turn + share) * round_ns).astype(np.int64)
     return times_ns
 
 
 @dataclass
 class _Receiver:
-    """The far host's reaction to each data segment; arrays with one element per segment."""
+    """The reaction of the far host to each data segment. Each array has one element per segment."""
 
     arrival_ns: Int64s  # when the ACK that the segment causes passes the capture point
-    up_to: Int64s  # what that ACK acknowledges
-    sends: NDArray[np.bool_]  # does the segment cause an ACK at all
-    echo: Int64s  # index of the segment whose time stamp is echoed
-    sack_from: Int64s  # left edge of the SACK block, 0 for none
+    up_to: Int64s  # ACK number of this ACK
+    sends: NDArray[np.bool_]  # whether the segment causes an ACK
+    echo: Int64s  # index of the segment whose timestamp is echoed
+    sack_from: Int64s  # left edge of the SACK block, or 0 if there is none
 
 
 def _acknowledge(
     rng: np.random.Generator, ends: Ends, data_ns: Int64s, offset: Int64s, lost: list[int], asked: int
 ) -> tuple[Rows, list[tuple[int, int]]]:
-    """All ACKs of the far host, and for each lost segment when it is sent again: (time, index).
+    """Return all ACKs of the far host, and the time and index of each retransmit.
 
-    Every second segment is acknowledged. While one is missing, every segment is, with SACK.
-    The segment that fills the gap is acknowledged at once.
+    Every second segment is acknowledged. While a segment is missing, every segment is acknowledged with SACK. The segment that fills the
+    gap is acknowledged at once.
     """
     count = len(data_ns)
     receiver = _Receiver(
@@ -187,16 +198,16 @@ def _acknowledge(
     parts: list[Rows] = []
     for index in lost:
         receiver.sends[pair_from + 1 : index : 2] = True
-        waiting = index > pair_from and not receiver.sends[index - 1]  # then the first ACK after the loss is no duplicate yet
+        waiting = index > pair_from and not receiver.sends[index - 1]  # the first ACK after the loss is then no duplicate yet
         resent_ns = int(receiver.arrival_ns[index + _DUPLICATE_ACKS + waiting]) + _HOST_NS
-        pair_from = int(np.searchsorted(data_ns, resent_ns))  # the first segment that arrives behind the retransmission
+        pair_from = int(np.searchsorted(data_ns, resent_ns))  # the first segment that arrives after the retransmit
         filled_ns = _recover(receiver, index, pair_from, resent_ns + ends.rtt_ns, offset)
         fill = _segments(ends, filled_ns, asked, int(offset[pair_from - 1]) + MSS_BYTES, near=False)
         fill["tsecr"] = ends.clock_at(np.array([resent_ns]), near=True)
         parts.append(fill)
         resent.append((resent_ns, index))
     receiver.sends[pair_from + 1 :: 2] = True
-    if not receiver.sends[-1]:  # the odd last one waits for the delayed-ACK timer
+    if not receiver.sends[-1]:  # a last odd segment waits for the delayed-ACK timer
         receiver.sends[-1] = True
         receiver.echo[-1] = count - 1
         receiver.arrival_ns[-1] += _DELAYED_ACK_NS
@@ -206,11 +217,14 @@ def _acknowledge(
 
 
 def _recover(receiver: _Receiver, lost: int, after: int, filled_ns: int, offset: Int64s) -> int:
-    """Marks the duplicate ACKs for the segments between `lost` and `after`; returns when the ACK of the filled gap passes."""
+    """Mark the duplicate ACKs for the segments between `lost` and `after`.
+
+    Return when the ACK of the filled gap passes the capture point.
+    """
     missing = slice(lost + 1, after)
     receiver.sends[missing] = True
     receiver.up_to[missing] = offset[lost]
-    receiver.echo[missing] = max(lost - 1, 0)  # RFC 7323: of the last segment that advanced the left edge
+    receiver.echo[missing] = max(lost - 1, 0)  # RFC 7323: timestamp of the last segment that advanced the left edge
     receiver.sack_from[missing] = offset[lost + 1]
     filled_ns = max(filled_ns, int(receiver.arrival_ns[after - 1]) + US_NS)
     receiver.arrival_ns[after:] = np.maximum(receiver.arrival_ns[after:], filled_ns + US_NS)
@@ -218,7 +232,7 @@ def _recover(receiver: _Receiver, lost: int, after: int, filled_ns: int, offset:
 
 
 def _acks(ends: Ends, receiver: _Receiver, data_ns: Int64s, offset: Int64s, asked: int) -> Rows:
-    """The ACKs that data segments cause."""
+    """Return the ACKs that data segments cause."""
     which = np.flatnonzero(receiver.sends)
     rows = _segments(ends, receiver.arrival_ns[which], asked, receiver.up_to[which], near=False)
     rows["tsecr"] = ends.clock_at(data_ns[receiver.echo[which]], near=True)
@@ -238,7 +252,10 @@ def _segments(
     *,
     near: bool,
 ) -> Rows:
-    """Segments of one direction; all arguments broadcast to the shape of `ts_ns`. `_in_order` fills `tsecr` and `ip_id`."""
+    """Return segments of one direction. `_in_order` fills in their `tsecr` and `ip_id`.
+
+    All arguments are broadcast to the shape of `ts_ns`.
+    """
     me, other = (0, 1) if near else (1, 0)
     ts = np.atleast_1d(np.asarray(ts_ns, np.int64))
     rows = np.zeros(len(ts), SEGMENT)
@@ -257,18 +274,18 @@ def _segments(
 
 
 def _handshake(ends: Ends, start_ns: int, *, near_opens: bool) -> Rows:
-    """SYN, SYN-ACK, ACK as the near host sees them."""
+    """Return SYN, SYN-ACK and ACK, as the near host captures them."""
     answer_ns, done_ns = (ends.rtt_ns, ends.rtt_ns + _HOST_NS) if near_opens else (_HOST_NS, ends.rtt_ns + 2 * _HOST_NS)
     syn = _segments(ends, start_ns, 0, 0, SYN, near=near_opens)
     syn["ack"] = 0
     syn_ack = _segments(ends, start_ns + answer_ns, 0, 1, SYN | ACK, near=not near_opens)
     for opening in (syn, syn_ack):
-        opening["window"] = 64_240  # Linux's first window, unscaled
+        opening["window"] = 64_240  # first window of Linux, unscaled
     return np.concatenate((syn, syn_ack, _segments(ends, start_ns + done_ns, 1, 1, near=near_opens)))
 
 
 def _close(ends: Ends, after_ns: int, near_end: int, far_end: int) -> Rows:
-    """FIN of the near host, the far one's FIN with its ACK, and the last ACK."""
+    """Return the FIN of the near host, the FIN of the far host with its ACK, and the last ACK."""
     fin_ns = after_ns + MS_NS
     return np.concatenate(
         (
@@ -280,13 +297,13 @@ def _close(ends: Ends, after_ns: int, near_end: int, far_end: int) -> Rows:
 
 
 def _in_order(ends: Ends, parts: list[Rows]) -> Rows:
-    """The whole connection in time order, with time stamp echoes and IP identifications."""
+    """Return the whole connection in order of time, with echoes of timestamps and IP IDs."""
     rows = np.concatenate(parts)
     rows = rows[np.argsort(rows["ts_ns"], kind="stable")]
     from_near = rows["ttl"] == NEAR_TTL
     for near in (True, False):
         mine, theirs = np.flatnonzero(from_near == near), np.flatnonzero(from_near != near)
-        heard_ns = rows["ts_ns"][mine] - (0 if near else ends.rtt_ns)  # a far host answers what passed a round trip ago
+        heard_ns = rows["ts_ns"][mine] - (0 if near else ends.rtt_ns)  # the far host answers segments that passed a round trip ago
         heard = np.searchsorted(rows["ts_ns"][theirs], heard_ns, side="right") - 1
         echo = np.where(heard >= 0, rows["tsval"][theirs[heard]], 0)
         rows["tsecr"][mine] = np.where(rows["tsecr"][mine] == 0, echo, rows["tsecr"][mine])

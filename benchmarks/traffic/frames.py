@@ -1,8 +1,8 @@
-"""Segments → frames → pcap records, many at a time.
+"""Converts many segments at a time to frames and pcap records.
 
-A structured numpy array of segments (`SEGMENT`) becomes one byte matrix with a row per record, and the matrix becomes
-the bytes of a capture. All checksums are right, also of frames that the snap length cuts. The payload of a segment
-depends only on its sequence number, so a retransmission carries the bytes of the original.
+A structured numpy array of segments (`SEGMENT`) becomes a matrix of bytes with one row per record. The matrix becomes the bytes of a
+capture. All checksums are right, even in frames that the snaplen truncates. The payload of a segment depends only on its sequence number,
+so a retransmit carries the bytes of the original.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows: TypeAlias = NDArray[np.void]
-"""A structured array; its dtype is said where it is used."""
+"""A structured array. Its dtype is stated where it is used."""
 
 FIN: Final = 1
 SYN: Final = 2
@@ -42,18 +42,18 @@ SEGMENT: Final = np.dtype(
         ("resent", "?"),
     ]
 )
-"""One TCP segment: `window` is the unscaled header field; `sack_right` 0 means no SACK option."""
+"""One TCP segment. `window` is the unscaled header field. If `sack_right` is 0, there is no SACK option."""
 
 MSS_BYTES: Final = 1448
-"""Data of a full segment: 1500 (Ethernet) - 20 (IPv4) - 20 (TCP) - 12 (timestamps option)."""
+"""Bytes of data in a full segment: 1500 (Ethernet) - 20 (IPv4) - 20 (TCP) - 12 (timestamps option)."""
 WINDOW_SCALE: Final = 7
-"""Shift in every SYN; what Linux takes with its default receive buffers."""
+"""Window scale in every SYN. It is that of Linux with its default receive buffers."""
 
 PCAP_MAGIC_US: Final = 0xA1B2C3D4
 PCAP_MAGIC_NS: Final = 0xA1B23C4D
 LINKTYPE_ETHERNET: Final = 1
 UNCUT_SNAPLEN: Final = 262_144
-"""Snap length that cuts nothing; libpcap's maximum."""
+"""A snaplen that truncates nothing. It is the maximum of libpcap."""
 
 RECORD_HEADER_BYTES: Final = 16
 IP_AT: Final = RECORD_HEADER_BYTES + 14
@@ -108,7 +108,7 @@ _SYN_FIELDS: Final = (
 )
 
 NEAR_TTL: Final = 64
-"""Time to live of the host beside the capture point: no router has lowered Linux's initial value."""
+"""TTL of the host beside the capture point. No router has lowered Linux's initial value."""
 
 _NEAR_MAC: Final = bytes.fromhex("020000000001")
 _FAR_MAC: Final = bytes.fromhex("020000000002")
@@ -122,11 +122,11 @@ def _layout(fields: tuple[tuple[str, str, int], ...], width: int) -> np.dtype[np
 
 
 class Framer:
-    """Turns segments into the bytes of pcap records.
+    """Converts segments to the bytes of pcap records.
 
     Args:
-        snaplen: most bytes of a frame that the capture keeps.
-        nanoseconds: write nanosecond time stamps instead of microseconds.
+        snaplen: maximum number of bytes that the capture keeps of a frame.
+        nanoseconds: whether timestamps have nanoseconds instead of microseconds.
     """
 
     def __init__(self, snaplen: int = UNCUT_SNAPLEN, *, nanoseconds: bool = False) -> None:
@@ -149,7 +149,7 @@ class Framer:
         return struct.pack("<IHHiIII", magic, 2, 4, 0, 0, self.snaplen, LINKTYPE_ETHERNET)
 
     def records(self, segments: Rows) -> memoryview:
-        """The records of `segments` (dtype `SEGMENT`), in their order."""
+        """Return the records of `segments` (dtype `SEGMENT`), in their order."""
         records = np.zeros(len(segments), self._record)
         frame_bytes = self._fill(records, segments)
         matrix = records.view(np.uint8).reshape(len(segments), self._width)
@@ -163,7 +163,7 @@ class Framer:
         return matrix[inside].data
 
     def _fill(self, records: Rows, segments: Rows) -> NDArray[np.int64]:
-        """Writes all but checksums and payload; returns the length of each frame on the wire, in bytes."""
+        """Write all fields except checksums and payload. Return the length of each frame on the wire, in bytes."""
         syn = (segments["flags"] & SYN) != 0
         sack = segments["sack_right"] != 0
         option_bytes = np.where(syn, SYN_OPTIONS_BYTES, np.where(sack, SACK_OPTIONS_BYTES, TIMESTAMPS_BYTES))
@@ -202,7 +202,10 @@ class Framer:
         as_syn["window_scale"][where] = 0x01030300 | WINDOW_SCALE
 
     def _checksums(self, records: Rows, matrix: NDArray[np.uint8], segments: Rows) -> None:
-        """Writes both checksums; the payload is not yet in `matrix`, its sum comes from the pool's."""
+        """Write both checksums.
+
+        The payload is not in `matrix` yet, so its sum is computed from the sums of the payload pool.
+        """
         words = matrix[:, IP_AT:HEADERS_END].view(np.uint16)
         ip_words = (TCP_AT - IP_AT) // 2
         addresses_at = 6
@@ -213,14 +216,17 @@ class Framer:
         whole = start + payload_bytes // 2 * 2
         odd_byte = np.where(payload_bytes % 2 == 1, self._pool[whole], 0)
         total = words[:, addresses_at:].sum(axis=1, dtype=np.uint32).astype(np.int64)
-        # the sum of the header must not hold the IP checksum: it stands before the addresses
+        # the sum of the TCP header must not contain the IP checksum, which is before the addresses
         total += tcp_bytes.byteswap().astype(np.int64) + (_TCP << 8)
         total += self._word_sums[whole] - self._word_sums[start] + odd_byte
         records["tcp_checksum"] = _folded(total)
 
 
 def _sums_of_every_second_word(pool: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Prefix sums S with S[b] - S[a] = sum of the 16-bit words at a, a + 2, … below b, for b - a even."""
+    """Return prefix sums S of every second 16-bit word.
+
+    If b - a is even, S[b] - S[a] is the sum of the words at a, a + 2 and so on, up to b - 2.
+    """
     words = pool[:-1].astype(np.int64) | pool[1:].astype(np.int64) << 8
     sums = np.zeros(len(pool) + 1, np.int64)
     for parity in (0, 1):
@@ -230,7 +236,7 @@ def _sums_of_every_second_word(pool: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def _folded(total: NDArray[np.integer]) -> NDArray[np.uint16]:
-    """One's complement of the one's complement sum (RFC 1071)."""
+    """Return the one's complement of the one's complement sum (RFC 1071)."""
     folded = total.astype(np.int64)
     for _ in range(3):
         folded = (folded & 0xFFFF) + (folded >> 16)

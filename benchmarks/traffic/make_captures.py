@@ -1,6 +1,6 @@
-"""Makes the big captures of the benchmarks: `python benchmarks/traffic/make_captures.py` writes what is missing in `benchmarks/data/`.
+"""Makes the big captures of the benchmarks that are missing in `benchmarks/data/`: `python benchmarks/traffic/make_captures.py`.
 
-Beside each capture stands a `.json` with what was put into it, counted while it was written.
+Beside each capture, a `.json` has the contents of the capture, counted while the capture was written.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 DATA: Final = Path(__file__).resolve().parents[1] / "data"
 _GENERATOR_VERSION: Final = 1
-"""Raised whenever the same recipe gives other bytes, so that stale captures are made again."""
+"""This number is raised when a recipe gives other bytes, so that stale captures are made again."""
 _SEED: Final = 1
 _PACKETS_PER_LANE: Final = 25_000
 _MIN_LANES: Final = 8
 _CONNECTIONS_PER_LANE: Final = 16
-"""Roughly: what one lane carries in the mixed capture."""
+"""Approximate number of connections in one lane of the mixed capture."""
 _MAX_BULK_LANES: Final = 40
 _BULK_SEGMENTS: Final = 5000
-"""Median of the connections in the full-size capture: 7 MB each."""
+"""Median number of segments per connection in the full-size capture. They carry 7 MB."""
 _RECORDS_PER_WRITE: Final = {True: 50_000, False: 10_000}
-"""Segments made into bytes at once, cut / uncut: some 10 MB."""
+"""Number of segments that are converted to bytes at once, in truncated captures and in others. They take about 10 MB."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One capture to be made.
+    """A description of one capture.
 
     Attributes:
-        name: file name without suffix; the kind of traffic comes before the first dash.
-        packets: how many; the capture ends in mid-traffic, as captures do.
-        snaplen: bytes kept of each frame.
-        nanoseconds: resolution of the time stamps.
+        name: file name without suffix. The kind of traffic comes before the first dash.
+        packets: number of packets. The capture ends while traffic continues, as real captures do.
+        snaplen: number of bytes that are kept of each frame.
+        nanoseconds: whether timestamps have nanoseconds.
     """
 
     name: str
@@ -52,11 +52,11 @@ class Recipe:
     nanoseconds: bool = False
 
     def path(self, folder: Path) -> Path:
-        """Where the capture is or will be."""
+        """Return the path at which the capture is or will be."""
         return folder / f"{self.name}.pcap"
 
     def traffic(self) -> Iterator[Rows]:
-        """Its segments in slabs; may give more than `packets`."""
+        """Yield the segments in slabs. There can be more than `packets`."""
         kind = self.name.split("-")[0]
         lanes = max(_MIN_LANES, self.packets // _PACKETS_PER_LANE)
         if kind == "mixed":
@@ -69,7 +69,7 @@ class Recipe:
 
 
 def recipes(divisor: int = 1) -> dict[str, Recipe]:
-    """The captures of the benchmark by kind, with `divisor` times fewer packets."""
+    """Return the captures of the benchmark by kind, with the number of packets divided by `divisor`."""
     suffix = "" if divisor == 1 else f"-{divisor}th"
     return {
         "mixed": Recipe(f"mixed-96{suffix}", 10_000_000 // divisor, 96),
@@ -80,9 +80,9 @@ def recipes(divisor: int = 1) -> dict[str, Recipe]:
 
 
 def make(recipe: Recipe, folder: Path) -> dict[str, object]:
-    """Writes the capture and its `.json`; returns what the `.json` holds.
+    """Write the capture and its `.json`. Return the contents of the `.json`.
 
-    The file gets its name only when it is whole, so that an interrupted run leaves nothing that looks finished.
+    The file gets its name only when it is complete. So an interrupted run leaves nothing that looks complete.
     """
     path = recipe.path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def _count(counts: dict[str, int], rows: Rows) -> None:
 
 
 def ensure(recipe: Recipe, folder: Path) -> dict[str, object]:
-    """The capture's facts; makes the capture if it is missing or from another recipe."""
+    """Return the contents of the capture's `.json`. Make the capture if it is missing or comes from another recipe."""
     path = recipe.path(folder)
     facts = path.with_suffix(".json")
     if path.exists() and facts.exists():
@@ -131,7 +131,7 @@ def ensure(recipe: Recipe, folder: Path) -> dict[str, object]:
 
 
 def main() -> None:
-    """Makes what is missing."""
+    """Make the captures that are missing."""
     parser = argparse.ArgumentParser(description="Makes the big captures of the benchmarks that are missing.")
     parser.add_argument("--divisor", type=int, default=1, help="this many times fewer packets")
     parser.add_argument("--into", type=Path, default=DATA, metavar="FOLDER", help="where the captures are kept (default: %(default)s)")

@@ -1,11 +1,12 @@
-"""Writes a capture of any number of connections to standard output, generated as it is read.
+"""Writes a capture with any number of connections to standard output, generated while it is read.
 
 Use: `python benchmarks/traffic/stream.py short 10000000 | tcptrace-lab analyze -`. Kinds of traffic:
 
-- `short`: connections of ten packets, about 1,000 of them open at a time, as in the capture `short-96`;
-- `syns`: connections that consist of one SYN, as in a flood or a scan; none of them ends;
-- `udp`: flows of one request and its response;
-- `gigabytes`: the given number of GB of a busy link, no snaplen: 32 concurrent conversations (bulk transfers, requests, responses).
+- `short`: connections of ten packets. About 1,000 of them are open at a time, as in the capture `short-96`.
+- `syns`: connections of one SYN, as in a flood or a scan. None of them ends.
+- `udp`: flows of one request and its response.
+- `gigabytes`: the given number of GB of a busy link, without a snaplen. It has 32 concurrent conversations with bulk transfers, requests
+  and responses.
 
 The snaplen of the other kinds is 96 bytes. The script keeps no packets, so its memory stays below 200 MB.
 """
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _SEED: Final = 1
 _SNAPLEN: Final = 96
 _AT_ONCE: Final = 50_000
-"""Segments made into bytes at a time: some 10 MB."""
+"""Number of segments that are converted to bytes at a time. They take about 10 MB."""
 _SYN_EVERY_NS: Final = 10 * US_NS
 _SERVER: Final = 0xC6336401  # 198.51.100.1 (RFC 5737)
 _PORT: Final = 8650
@@ -58,27 +59,29 @@ _UDP_RECORD: Final = np.dtype(
         ("payload", "S18"),
     ]
 )
-"""A pcap record of a whole Ethernet frame with 18 bytes of data (the least that needs no padding). Both checksums are left 0, which means
-"none" for UDP and is what an offloading host captures for IP."""
+"""A pcap record of a whole Ethernet frame with 18 bytes of data, the minimum that needs no padding.
+
+Both checksums are 0. For UDP, this means that there is no checksum. For IP, it is what a host with offload captures.
+"""
 _UDP_FRAME_BYTES: Final = _UDP_RECORD.itemsize - 16
 _IP_BYTES: Final = _UDP_FRAME_BYTES - 14
 
 
 def syns(connections: int) -> Iterator[Rows]:
-    """One SYN of each connection."""
+    """Yield the SYN of each connection."""
     for first in range(0, connections, _AT_ONCE):
         number = np.arange(first, min(first + _AT_ONCE, connections), dtype=np.int64)
         rows = np.zeros(len(number), SEGMENT)
         rows["ts_ns"] = EPOCH_NS + number * _SYN_EVERY_NS
         rows["src_addr"], rows["src_port"] = client_ends(number)
         rows["dst_addr"], rows["dst_port"] = _SERVER, _PORT
-        rows["seq"] = number * 2_654_435_761 & 0xFFFFFFFF  # spread as initial numbers are (Knuth's multiplier)
+        rows["seq"] = number * 2_654_435_761 & 0xFFFFFFFF  # spread like initial sequence numbers (Knuth's multiplier)
         rows["flags"], rows["window"], rows["ttl"] = SYN, 64_240, NEAR_TTL
         yield rows
 
 
 def udp_records(flows: int) -> Iterator[NDArray[np.void]]:
-    """A question and its answer of each flow, as pcap records."""
+    """Yield the request and the response of each flow, as pcap records."""
     for first in range(0, flows, _AT_ONCE):
         number = np.arange(first, min(first + _AT_ONCE, flows), dtype=np.int64)
         records = np.zeros((len(number), 2), _UDP_RECORD)
@@ -100,7 +103,7 @@ def udp_records(flows: int) -> Iterator[NDArray[np.void]]:
 
 
 def tcp(slabs: Callable[[int], Iterator[Rows]], count: int, framer: Framer) -> Iterator[memoryview]:
-    """The records of segments, some at a time."""
+    """Yield the records of segments, some at a time."""
     for rows in slabs(count):
         for first in range(0, len(rows), _AT_ONCE):
             yield framer.records(rows[first : first + _AT_ONCE])
@@ -112,7 +115,7 @@ _GB: Final = 1_000_000_000
 
 
 def gigabytes(count: int, framer: Framer) -> Iterator[memoryview]:
-    """The records of a busy link, up to a number of GB."""
+    """Yield the records of a busy link, up to `count` GB."""
     left = count * _GB
     for records in tcp(lambda lanes: busy_link(_SEED, lanes, _SEGMENTS_MEDIAN), _LANES, framer):
         yield records
@@ -122,7 +125,7 @@ def gigabytes(count: int, framer: Framer) -> Iterator[memoryview]:
 
 
 def main() -> None:
-    """Writes one capture to standard output."""
+    """Write one capture to standard output."""
     parser = argparse.ArgumentParser(description="Writes a capture with very many connections or flows to standard output.")
     parser.add_argument("kind", choices=["short", "syns", "udp", "gigabytes"])
     parser.add_argument("count", type=int, help="connections, flows, or GB")

@@ -1,9 +1,8 @@
-"""Synthetic traffic that follows the rules of TCP: segments in time order, generated in bounded memory.
+"""Synthetic traffic that follows the rules of TCP. Segments come in order of time and need bounded memory.
 
-`busy_link` is many bulk transfers and request–response connections side by side, captured beside the host that sends
-the data; `one_transfer` is one of them alone; `short_connections` is a busy server with ten packets a connection,
-captured beside the server. All are iterators of structured arrays (dtype `frames.SEGMENT`), and the same seed gives
-the same segments.
+`busy_link` has many bulk transfers and request-response connections side by side, captured at the host that sends the data. `one_transfer`
+is a single bulk transfer. `short_connections` is a busy server with ten packets per connection, captured at the server. All of them are
+iterators of structured arrays (dtype `frames.SEGMENT`). A seed always gives the same segments.
 """
 
 from __future__ import annotations
@@ -21,22 +20,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EPOCH_NS: Final = 1_704_067_200_000_000_000
-"""2024-01-01 00:00:00 UTC, where all captures start."""
+"""Start of all captures: 2024-01-01 00:00:00 UTC."""
 _CLIENT_NET: Final = 0x0A000001  # 10.0.0.1 and up
 _SERVER_NET: Final = 0xC6336401  # 198.51.100.1 and up (RFC 5737)
 _CLIENTS: Final = 65_521
-"""Number of client addresses: a prime, so that multiplying modulo it visits each once."""
+"""Number of client addresses. It is a prime, so that multiplication modulo this number reaches each address once."""
 _SERVERS: Final = 16
-_SERVER_PORT: Final = 8650  # tshark has no dissector for it, so its time does not include dissecting payload
-_UPLOAD_SHARE: Final = 0.4  # of the connections: the client sends the data, and the capture point is beside it
+_SERVER_PORT: Final = 8650  # tshark has no dissector for this port, so its time does not include dissecting payload
+_UPLOAD_SHARE: Final = 0.4  # share of connections in which the client sends the data and is at the capture point
 _EXCHANGE_SHARE: Final = 0.5
-"""Share of request-response connections; the others are bulk transfers. A guess at a busy link, not measured."""
+"""Share of request-response connections. All others are bulk transfers. The value is a guess at a busy link."""
 _SLAB_NS: Final = 250 * MS_NS
-"""How much time is merged and handed out at once."""
+"""Duration of the traffic that is merged and yielded at once."""
 
 
 def client_ends(index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Address and port of the client of connection `index`; no pair comes twice below 65521 × 40000."""
+    """Return the address and the port of the client of each connection in `index`.
+
+    No pair of address and port comes twice if `index` is below 65521 × 40000.
+    """
     which = index % _CLIENTS * 40_503 % _CLIENTS
     port = 20_000 + (index // _CLIENTS * 7919 + which * 31) % 40_000
     return _CLIENT_NET + which, port
@@ -44,7 +46,7 @@ def client_ends(index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
 
 @dataclass
 class _Lane:
-    """A sequence of connections, one after the other: one of the conversations that run side by side."""
+    """A sequence of connections, one after the other. Several lanes run side by side."""
 
     rng: np.random.Generator
     next_start_ns: int
@@ -53,7 +55,7 @@ class _Lane:
     pending: Rows
 
     def fill(self, until_ns: int, numbers: Iterator[int]) -> None:
-        """Starts connections until the lane is known up to `until_ns`."""
+        """Start connections until the packets of the lane are known up to `until_ns`."""
         parts = [self.pending]
         while self.next_start_ns < until_ns:
             rows = self._connection(next(numbers))
@@ -62,7 +64,7 @@ class _Lane:
         self.pending = np.concatenate(parts) if len(parts) > 1 else self.pending
 
     def take(self, until_ns: int) -> Rows:
-        """Removes and returns what happens before `until_ns`."""
+        """Remove and return the packets before `until_ns`."""
         cut = int(np.searchsorted(self.pending["ts_ns"], until_ns))
         taken, self.pending = self.pending[:cut], self.pending[cut:]
         return taken
@@ -83,13 +85,13 @@ class _Lane:
 
 
 def busy_link(seed: int, lanes: int, segments_median: float, *, bulk_only: bool = False) -> Iterator[Rows]:
-    """Endless traffic of `lanes` conversations side by side, in slabs of a quarter second.
+    """Yield endless traffic of `lanes` conversations side by side, in slabs of a quarter second.
 
     Args:
-        seed: of everything that is drawn.
-        lanes: connections that are open at the same time.
+        seed: seed of all random numbers.
+        lanes: number of connections that are open at a time.
         segments_median: median number of data segments in a connection.
-        bulk_only: only uploads, no requests and responses.
+        bulk_only: whether all connections are uploads, without requests and responses.
     """
     root = np.random.default_rng(seed)
     numbers = iter(range(1 << 62))
@@ -105,7 +107,10 @@ def busy_link(seed: int, lanes: int, segments_median: float, *, bulk_only: bool 
 
 
 def one_transfer(seed: int, packets: int) -> Iterator[Rows]:
-    """One complete connection of at least `packets` packets. Unlike the others, it needs memory in proportion to them."""
+    """Yield one complete connection of at least `packets` packets.
+
+    Unlike the other generators, this one needs memory in proportion to the number of packets.
+    """
     rng = np.random.default_rng(seed)
     ends = Ends.drawn(rng, (_CLIENT_NET, 40_000), (_SERVER_NET, _SERVER_PORT), 30 * MS_NS)
     yield bulk_transfer(rng, ends, EPOCH_NS, packets * 3 // 4, near_opens=True)
@@ -114,11 +119,11 @@ def one_transfer(seed: int, packets: int) -> Iterator[Rows]:
 PACKETS_PER_SHORT_CONNECTION: Final = 10
 _CONNECTIONS_PER_CHUNK: Final = 20_000
 _MEAN_ARRIVAL_NS: Final = 110 * US_NS
-"""Mean time between two new connections: with a life of about 0.11 s, some 1,000 are open at once."""
+"""Mean time between two new connections. A connection lasts about 0.11 s, so about 1,000 are open at a time."""
 
 
 def short_connections(seed: int, connections: int) -> Iterator[Rows]:
-    """`connections` connections of ten packets each, interleaved as a busy server would see them."""
+    """Yield `connections` connections of ten packets each, interleaved as a busy server sees them."""
     rng = np.random.default_rng(seed)
     start_ns = EPOCH_NS
     carried = np.zeros(0, SEGMENT)
@@ -128,14 +133,17 @@ def short_connections(seed: int, connections: int) -> Iterator[Rows]:
         start_ns = int(starts_ns[-1])
         rows = np.concatenate((carried, _ten_packets(rng, starts_ns, first)))
         rows = rows[np.argsort(rows["ts_ns"], kind="stable")]
-        cut = int(np.searchsorted(rows["ts_ns"], start_ns))  # later ones may still be overtaken by the next chunk's
+        cut = int(np.searchsorted(rows["ts_ns"], start_ns))  # packets of the next chunk can still come before the later ones
         yield rows[:cut]
         carried = rows[cut:]
     yield carried
 
 
 def _ten_packets(rng: np.random.Generator, starts_ns: NDArray[np.int64], first: int) -> Rows:
-    """SYN, SYN-ACK, ACK, request, ACK, response, ACK, FIN, FIN, ACK of each connection; shape (len(starts_ns) * 10,)."""
+    """Return ten packets of each connection, shape (len(starts_ns) * 10,).
+
+    The packets are SYN, SYN-ACK, ACK, request, ACK, response, ACK, FIN, FIN and ACK.
+    """
     count = len(starts_ns)
     shape = (count, PACKETS_PER_SHORT_CONNECTION)
     rows = np.zeros(shape, SEGMENT)
@@ -160,7 +168,7 @@ def _ten_packets(rng: np.random.Generator, starts_ns: NDArray[np.int64], first: 
     server_offset = np.stack((zero, zero, one, one, one, one, answered, answered, answered, answered + 1), axis=1)
     isn = rng.integers(0, 1 << 32, (2, count, 1))
     absolute_client, absolute_server = isn[0] + client_offset, isn[1] + server_offset
-    absolute_client[:, 1] += 1  # what a SYN-ACK acknowledges
+    absolute_client[:, 1] += 1  # the ACK number of a SYN-ACK
     rows["seq"] = np.where(from_client, absolute_client, absolute_server) & 0xFFFFFFFF
     rows["ack"] = np.where(from_client, absolute_server, absolute_client) & 0xFFFFFFFF
     rows["ack"][:, 0] = 0
@@ -169,19 +177,19 @@ def _ten_packets(rng: np.random.Generator, starts_ns: NDArray[np.int64], first: 
 
 
 def _gaps_ns(rng: np.random.Generator, rtt_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Time before each of the ten packets of a connection, seen beside the server; shape (connections, 10)."""
+    """Return the time before each of the ten packets of a connection, as captured at the server. The shape is (connections, 10)."""
     gaps = np.zeros((len(rtt_ns), PACKETS_PER_SHORT_CONNECTION), np.int64)
     host_ns = rng.integers(10 * US_NS, 60 * US_NS, gaps.shape)
     gaps[:] = host_ns
     gaps[:, 0] = 0
     for after_round_trip in (2, 6, 9):
         gaps[:, after_round_trip] += rtt_ns
-    gaps[:, 5] += (rng.exponential(8 * MS_NS, len(rtt_ns))).astype(np.int64)  # the server's work
+    gaps[:, 5] += (rng.exponential(8 * MS_NS, len(rtt_ns))).astype(np.int64)  # think time of the server
     return gaps
 
 
 def _fill_rest(rng: np.random.Generator, rows: Rows, from_client: NDArray[np.bool_], rtt_ns: NDArray[np.int64]) -> None:
-    """Windows, time stamps, IP fields of `rows`, shape (connections, 10)."""
+    """Fill in windows, timestamps and IP fields of `rows`, whose shape is (connections, 10)."""
     count = len(rows)
     rows["window"] = np.where((rows["flags"] & SYN) != 0, 64_240, 64_240 >> WINDOW_SCALE)
     clock = rng.integers(0, 1 << 32, (2, count, 1))

@@ -133,7 +133,7 @@ READ: dict[tuple[str, str], str] = {
         "sender's timer ran out"
     ),
 }
-"""(capture, finding) → what the frames show."""
+"""Maps a capture and a finding to what the frames show."""
 
 HEAD = """# Proved findings, read a second time
 
@@ -159,7 +159,10 @@ NOT_CAPTURES = {".md", ".tsv", ".json", ".txt"}
 
 
 def to_read(capture: Path, name: str) -> Iterator[Finding]:
-    """The findings on one capture that are proved, or consistent and read before; none where it cannot be read."""
+    """Yield the findings of one capture that are proved, and the consistent findings that were read before.
+
+    Yield nothing if the capture cannot be read.
+    """
     try:
         tables = tcptrace_lab.read(capture, worth=causes.worth())
         found = cause_findings.findings(tables.accounts, tables.segments, tables.connections, tables.details).findings
@@ -171,7 +174,7 @@ def to_read(capture: Path, name: str) -> Iterator[Finding]:
 
 
 def captures(folder: Path) -> list[Path]:
-    """The captures of a folder, by name."""
+    """Return the captures of a folder, sorted by path."""
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix not in NOT_CAPTURES)
 
 
@@ -191,7 +194,7 @@ def _line(name: str, finding: Finding) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table of one folder; 1 if a finding has not been read."""
+    """Print the table of one folder. Return 1 if a finding has not been read."""
     folder = Path(arguments[0])
     print(HEAD)
     unread = 0

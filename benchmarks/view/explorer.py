@@ -1,8 +1,11 @@
-"""Times of the explorer: `python benchmarks/view/explorer.py CAPTURE|ARCHIVE`. Opens it twice, asks as a user would, and prints Markdown.
+"""Measures the explorer: `python benchmarks/view/explorer.py CAPTURE|ARCHIVE`.
 
-The capture of the promises is `mixed-96` of benchmarks/traffic (10 million packets). Times over HTTP are of whole answers, median of five.
-Times in Chromium are until the page has painted what was asked for. With `--limit-mb 1000`, the explorer runs in a memory control group
-(Linux, version 1 or 2, root), which kills it beyond that: what it maps and what it allocates count, and the page cache that it fills.
+The script opens the explorer twice, sends the requests of a user, and prints the times as Markdown. The promises are about the capture
+`mixed-96` of benchmarks/traffic, with 10 million packets. A time over HTTP is that of a whole answer, as a median of five. A time in
+Chromium lasts until the page has painted what was requested.
+
+With `--limit-mb 1000`, the explorer runs in a memory control group, which kills it if it needs more (Linux, version 1 or 2, root). Mapped
+memory, allocated memory and the page cache count.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ WATCH = """() => {
         return made;
     };
 }"""
-"""Notes when the last figure in sight was drawn."""
+"""Records when the last visible figure was drawn."""
 
 ZOOM = """() => new Promise((resolve) => {
     const begin = performance.now();
@@ -51,15 +54,15 @@ ZOOM = """() => new Promise((resolve) => {
     [...document.querySelectorAll('button')].find((each) => each.textContent.trim() === 'zoom in').click();
     watch();
 })"""
-"""A click on *zoom in*, and the times until the figures in sight, and all, are there."""
+"""Clicks on *zoom in*. Returns the time until the visible figures are drawn, and the time until all figures are drawn."""
 
 GROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
-"""Where memory control groups of version 1 are made, else of version 2."""
+"""The folders of memory control groups, of version 1 and of version 2."""
 
 
 @contextmanager
 def _limited(limit_mb: int | None) -> Iterator[Callable[[], None] | None]:
-    """A function that puts the process that calls it into a control group with this limit; None without a limit."""
+    """Yield a function that puts the calling process into a control group with this limit. Without a limit, yield None."""
     if limit_mb is None:
         yield None
         return
@@ -80,7 +83,7 @@ def _limited(limit_mb: int | None) -> Iterator[Callable[[], None] | None]:
 
 @contextmanager
 def _opened(capture: str, cache: str, enter: Callable[[], None] | None) -> Iterator[tuple[subprocess.Popen[str], str, float]]:
-    """The explorer while it serves: its process, its address, and the time until it served."""
+    """Yield the running explorer: its process, its address, and the time until it answered."""
     begin_s = time.monotonic()
     command = [sys.executable, "-m", "tcptrace_lab", "view", capture, "--no-browser", "--quiet"]
     environment = {**os.environ, "XDG_CACHE_HOME": cache}
@@ -90,12 +93,12 @@ def _opened(capture: str, cache: str, enter: Callable[[], None] | None) -> Itera
         url = process.stdout.readline().strip()
         yield process, url, time.monotonic() - begin_s
     finally:
-        process.terminate()  # an interrupt is ignored by what a shell starts in the background
+        process.terminate()  # a program that a shell starts in the background ignores interrupts
         process.wait(10)
 
 
 def _peak_mb(process: subprocess.Popen[str]) -> float:
-    """Peak of the resident memory, in MB."""
+    """Return the peak of the resident memory in MB."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
     assert found is not None
     return int(found[1]) * 1024 / 1e6
@@ -112,7 +115,7 @@ def _median_ms(url: str, runs: int = RUNS) -> float:
 
 
 def _capture_rows(url: str) -> dict[str, str]:
-    """What a user asks of a capture: in words, and its address."""
+    """Return the addresses of a user's requests for a capture, by description."""
     with urllib.request.urlopen(f"{url}api/connections?sort=segments&descending=1&limit=1") as answer:  # noqa: S310  (our own server)
         conn = int(re.findall(rb'"id":(\d+)', answer.read())[0])
     figures = f"{url}api/connection/{conn}/figures?width=1400"
@@ -130,7 +133,7 @@ def _capture_rows(url: str) -> dict[str, str]:
 
 
 def _searches(url: str) -> dict[str, str]:
-    """What a user asks of the list for the first time: nothing that an earlier search found is of use."""
+    """Return the addresses of searches that come for the first time. No earlier search has prepared their results."""
     return {
         "all connections by a column, for the first time": f"{url}api/connections?sort=duration_ns&descending=1",
         "all connections by client, for the first time": f"{url}api/connections?sort=client",
@@ -141,7 +144,7 @@ def _searches(url: str) -> dict[str, str]:
 
 
 def _archive_rows(url: str) -> dict[str, str]:
-    """What a user asks of an archive: in words, and its address."""
+    """Return the addresses of a user's requests for an archive, by description."""
     sql = "SELECT%20server_port%2C%20SUM(client_payload_bytes)%20AS%20b%20FROM%20connections%20GROUP%20BY%20server_port%20ORDER%20BY%20b"
     return {
         "page of the archive": url,
@@ -152,7 +155,10 @@ def _archive_rows(url: str) -> dict[str, str]:
 
 
 def _in_chromium(url: str, *, archive: bool) -> Iterator[tuple[str, float]]:
-    """First paint and the time until the page is complete; then, for the largest connection of a capture, the median of five zooms."""
+    """Yield the times of the first paint and of the complete page. For a capture, also yield the median of five zooms.
+
+    The zooms are those of the largest connection.
+    """
     with playwright.sync_api.sync_playwright() as tool:
         browser = tool.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1400, "height": 900})
